@@ -1,0 +1,42 @@
+"""The one tree of errors that optpart raises on purpose."""
+
+from __future__ import annotations
+
+
+class OptpartError(Exception):
+    """Base of every error that a user can cause or should hear of."""
+
+
+class InputError(OptpartError):
+    """Something handed to optpart is wrong.
+
+    Parameters
+    ----------
+    place : str
+        Where in the input, for instance ``vertices[3].ops``; empty for the whole of it.
+    problem : str
+        What is wrong.
+    remedy : str
+        What would be right.
+    file : str, optional
+        The file; readers add it with :meth:`within` once they know it.
+    """
+
+    def __init__(self, place: str, problem: str, remedy: str, file: str | None = None) -> None:
+        self.place = place
+        self.problem = problem
+        self.remedy = remedy
+        self.file = file
+        super().__init__(str(self))
+
+    def within(self, file: str) -> InputError:
+        """Return the same error, naming the file it was found in."""
+        return type(self)(self.place, self.problem, self.remedy, self.file or file)
+
+    def __str__(self) -> str:
+        where = [part for part in (self.file, self.place) if part]
+        return ": ".join([*where, f"{self.problem}; {self.remedy}"])
+
+
+class UnsupportedError(InputError):
+    """A method was asked for something outside its scope."""

@@ -1,0 +1,169 @@
+"""The native result format, ``optpart-result/1`` (design §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optpart.errors import InputError
+from optpart.files import read_text, write_text
+from optpart.formats.native import keys, parse_json, pretty, sequence, version
+from optpart.graph import CONTROL
+from optpart.instance import Instance
+from optpart.rational import RationalArray, rational
+from optpart.result import Result
+from optpart.schedule import Schedule, Transfers
+
+FORMAT = "optpart-result/1"
+
+_SCHEDULE = {"placement", "start", "transfers"}
+_TRANSFER = {"tensor", "to", "start", "end"}
+
+
+def write(result: Result, path: str | Path) -> None:
+    """Write a result file, whole or not at all."""
+    write_text(path, dumps(result))
+
+
+def dumps(result: Result) -> str:
+    """Return the document as text."""
+    return pretty(to_dict(result))
+
+
+def _text(value: Fraction | None) -> str | None:
+    return None if value is None else str(value)
+
+
+def to_dict(result: Result) -> dict[str, Any]:
+    """Return the document of a result."""
+    schedule = result.schedule
+    return {
+        "format": FORMAT,
+        "instance": result.instance.name,
+        "instance_sha256": result.instance.sha256,
+        "method": result.method,
+        "status": str(result.status),
+        "makespan": _text(result.makespan),
+        "lower_bound": _text(result.lower_bound),
+        "gap": result.gap,
+        "traffic": _text(result.traffic),
+        "seconds": round(result.seconds, 6),
+        "seed": result.seed,
+        "workers": result.workers,
+        "reason": result.reason,
+        "versions": result.versions,
+        "schedule": None if schedule is None else schedule_to_dict(result.instance, schedule),
+        "trace": [
+            [round(step.seconds, 6), _text(step.objective), _text(step.bound)]
+            for step in result.trace
+        ],
+    }
+
+
+def schedule_to_dict(instance: Instance, schedule: Schedule) -> dict[str, Any]:
+    """Return the ``schedule`` object of a result."""
+    graph, devices = instance.graph, instance.cluster.names
+    moves = schedule.transfers
+    start, end = moves.start.fractions(), moves.end.fractions()
+    transfers = []
+    for i, (tensor, target) in enumerate(
+        zip(moves.tensor.tolist(), moves.target.tolist(), strict=True)
+    ):
+        output = int(graph.tensor_output[tensor])
+        name = graph.names[graph.tensor_vertex[tensor]]
+        transfers.append(
+            {
+                "tensor": [name, None if output == CONTROL else output],
+                "to": devices[target],
+                "start": str(start[i]),
+                "end": str(end[i]),
+            }
+        )
+    placement = [devices[d] for d in schedule.placement.tolist()]
+    starts = [str(time) for time in schedule.start.fractions()]
+    return {
+        "placement": dict(zip(graph.names, placement, strict=True)),
+        "start": dict(zip(graph.names, starts, strict=True)),
+        "transfers": transfers,
+    }
+
+
+def read_document(path: str | Path) -> Mapping[str, Any]:
+    """Read a result file and check its format key."""
+    try:
+        document = parse_json(read_text(path))
+        version(document, FORMAT)
+    except InputError as error:
+        raise error.within(str(path)) from None
+    return dict(document)
+
+
+def read_schedule(path: str | Path, instance: Instance) -> Schedule:
+    """Read the schedule of a result file for ``instance``; it is not verified here."""
+    document = read_document(path)
+    try:
+        if document.get("schedule") is None:
+            raise InputError("schedule", "missing", "give a result that holds a schedule")
+        return schedule_from_dict(document["schedule"], instance)
+    except InputError as error:
+        raise error.within(str(path)) from None
+
+
+def schedule_from_dict(document: Any, instance: Instance) -> Schedule:
+    """Build a schedule from the ``schedule`` object of a result."""
+    fields = keys(document, _SCHEDULE, "schedule")
+    graph, cluster = instance.graph, instance.cluster
+    placement = _by_vertex(fields.get("placement"), "schedule.placement", graph.index)
+    start = _by_vertex(fields.get("start"), "schedule.start", graph.index)
+    devices = [
+        _known(device, cluster.index, f"schedule.placement.{graph.names[v]}", "device")
+        for v, device in enumerate(placement)
+    ]
+    tensor_number = {
+        (int(v), int(k)): tensor
+        for tensor, (v, k) in enumerate(zip(graph.tensor_vertex, graph.tensor_output, strict=True))
+    }
+    rows = []
+    for i, entry in enumerate(sequence(fields.get("transfers", []), "schedule.transfers")):
+        place = f"schedule.transfers[{i}]"
+        transfer = keys(entry, _TRANSFER, place)
+        name = sequence(transfer.get("tensor"), f"{place}.tensor")
+        if len(name) != 2:
+            raise InputError(f"{place}.tensor", "no pair", "give [vertex, output index or null]")
+        vertex = _known(name[0], graph.index, f"{place}.tensor", "vertex")
+        key = vertex, CONTROL if name[1] is None else name[1]
+        if not isinstance(key[1], int) or key not in tensor_number:
+            raise InputError(f"{place}.tensor", "no such output", "name an output of the vertex")
+        rows.append(
+            (
+                tensor_number[key],
+                _known(transfer.get("to"), cluster.index, f"{place}.to", "device"),
+                rational(transfer.get("start"), f"{place}.start"),
+                rational(transfer.get("end"), f"{place}.end"),
+            )
+        )
+    return Schedule(
+        np.array(devices, dtype=np.int32),
+        RationalArray.from_fractions(
+            rational(time, f"schedule.start.{graph.names[v]}") for v, time in enumerate(start)
+        ),
+        Transfers.of(rows),
+    )
+
+
+def _by_vertex(value: Any, place: str, index: Mapping[str, int]) -> list[Any]:
+    fields = keys(value, set(index), place)
+    missing = next((name for name in index if name not in fields), None)
+    if missing is not None:
+        raise InputError(place, f"no entry for {missing!r}", "give one entry per vertex")
+    return [fields[name] for name in index]
+
+
+def _known(name: Any, index: Mapping[str, int], place: str, kind: str) -> int:
+    if not isinstance(name, str) or name not in index:
+        raise InputError(place, f"no {kind} {name!r}", f"name a {kind} of the instance")
+    return index[name]

@@ -1,0 +1,192 @@
+"""Exact rational numbers, one by one and in arrays.
+
+Every number of an instance is an exact rational (design §3). An array of them is kept as integer
+numerators over one common denominator, so that a graph of a million vertices costs eight bytes a
+number and exact sums are integer sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.errors import InputError
+
+Number: TypeAlias = int | float | str | Decimal | Fraction
+
+# A decimal such as 1e999999999 is short to write and needs gigabytes as a fraction.
+_MAX_EXPONENT = 300
+_MAX_LENGTH = 400
+_INT64_MAX = 2**63 - 1
+
+
+def rational(value: object, place: str = "") -> Fraction:
+    """Read one exact rational.
+
+    Parameters
+    ----------
+    value : int, float, str, Decimal or Fraction
+        A float counts as the decimal that Python prints for it (``0.1`` is one tenth); a string is
+        an integer, a decimal or a fraction such as ``"1/3"``.
+    place : str
+        Named in the error.
+
+    Raises
+    ------
+    InputError
+        If it is no finite number.
+    """
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return Fraction(int(value))
+    if isinstance(value, (float, np.floating)):
+        value = Decimal(repr(float(value)))
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise InputError(place, f"{value} is not finite", "give a finite number")
+        exponent = value.as_tuple().exponent
+        if isinstance(exponent, int) and abs(exponent) > _MAX_EXPONENT:
+            raise InputError(
+                place, f"the exponent of {value} is too large", f"stay within 1e±{_MAX_EXPONENT}"
+            )
+        return Fraction(value)
+    if isinstance(value, str):
+        return _from_text(value, place)
+    raise InputError(
+        place,
+        f"{_shown(value)} is not a number",
+        'give an integer, a decimal or a string such as "1/3"',
+    )
+
+
+def _from_text(text: str, place: str) -> Fraction:
+    stripped = text.strip()
+    if len(stripped) <= _MAX_LENGTH:
+        numerator, slash, denominator = stripped.partition("/")
+        try:
+            if slash:
+                return Fraction(int(numerator), int(denominator))
+            return rational(Decimal(stripped), place)
+        except (ArithmeticError, ValueError):
+            pass
+    raise InputError(
+        place, f"{_shown(text)} is not a number", 'give an integer, a decimal or "1/3"'
+    )
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def non_negative(value: object, place: str) -> Fraction:
+    """Read a rational ``≥ 0``; raise :class:`InputError` if it is negative."""
+    number = rational(value, place)
+    if number < 0:
+        raise InputError(place, f"{number} is negative", "give a number ≥ 0")
+    return number
+
+
+@dataclass(frozen=True, eq=False)
+class RationalArray:
+    """An array of exact rationals of any shape.
+
+    Attributes
+    ----------
+    numerators : ndarray of int64, or of Python integers where one does not fit
+    denominator : int
+        Common, at least 1. Entry ``i`` is ``numerators[i] / denominator``.
+    """
+
+    numerators: NDArray[Any]
+    denominator: int = 1
+
+    @classmethod
+    def of(
+        cls, values: Sequence[object], place: Callable[[int], str] = "[{}]".format
+    ) -> RationalArray:
+        """Build a one-dimensional array of numbers ``≥ 0``; ``place(i)`` names entry ``i``."""
+        if set(map(type, values)) <= {int}:
+            array = _integers([int(value) for value in values])  # type: ignore[call-overload]
+            if not len(array) or array.min() >= 0:
+                return cls(array)
+        return cls.from_fractions(non_negative(v, place(i)) for i, v in enumerate(values))
+
+    @classmethod
+    def from_fractions(cls, values: Iterable[Fraction]) -> RationalArray:
+        """Build a one-dimensional array of fractions."""
+        fractions = list(values)
+        denominator = math.lcm(1, *{value.denominator for value in fractions})
+        return cls(
+            _integers([v.numerator * (denominator // v.denominator) for v in fractions]),
+            denominator,
+        )
+
+    @classmethod
+    def from_integers(cls, numerators: list[int], denominator: int) -> RationalArray:
+        """Build from numerators over a denominator, in lowest common terms."""
+        common = math.gcd(denominator, *numerators)
+        return cls(_integers([value // common for value in numerators]), denominator // common)
+
+    @classmethod
+    def zeros(cls, *shape: int) -> RationalArray:
+        """Build an array of zeros."""
+        return cls(np.zeros(shape, dtype=np.int64))
+
+    def reshape(self, *shape: int) -> RationalArray:
+        """Return the same numbers in another shape."""
+        return RationalArray(self.numerators.reshape(shape), self.denominator)
+
+    def take(self, index: NDArray[Any]) -> RationalArray:
+        """Return the entries at ``index`` (any NumPy index)."""
+        return RationalArray(self.numerators[index], self.denominator)
+
+    def __len__(self) -> int:
+        return len(self.numerators)
+
+    def __getitem__(self, index: int | tuple[int, ...]) -> Fraction:
+        return Fraction(int(self.numerators[index]), self.denominator)
+
+    def fractions(self) -> list[Fraction]:
+        """Return all entries, flattened, as fractions."""
+        return [Fraction(int(n), self.denominator) for n in self.numerators.ravel()]
+
+    @cached_property
+    def floats(self) -> NDArray[np.float64]:
+        """The nearest doubles; for heuristics only."""
+        if self.numerators.dtype != object and self.denominator < 2**53:
+            return np.asarray(self.numerators / self.denominator, dtype=np.float64)
+        flat = [_nearest(int(n), self.denominator) for n in self.numerators.ravel()]
+        return np.array(flat, dtype=np.float64).reshape(self.numerators.shape)
+
+    def sum(self, index: NDArray[Any] | None = None) -> Fraction:
+        """Return the exact sum of all entries, or of those at ``index``."""
+        chosen = self.numerators if index is None else self.numerators[index]
+        if chosen.dtype != object and chosen.size:
+            largest = int(np.abs(chosen).max())
+            if largest > _INT64_MAX // max(1, chosen.size):
+                chosen = chosen.astype(object)
+        return Fraction(int(chosen.sum()), self.denominator)
+
+
+def _nearest(numerator: int, denominator: int) -> float:
+    try:
+        return numerator / denominator
+    except OverflowError:
+        return math.inf
+
+
+def _integers(values: list[int]) -> NDArray[Any]:
+    try:
+        return np.array(values, dtype=np.int64)
+    except OverflowError:
+        return np.array(values, dtype=object)

@@ -1,0 +1,200 @@
+"""What a method returns: a status that says only what is proven, and the evidence."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from fractions import Fraction
+from importlib import metadata
+from typing import Protocol
+
+from optpart.instance import Instance
+from optpart.metrics import traffic
+from optpart.schedule import Schedule
+from optpart.verify import verify
+
+
+class Status(StrEnum):
+    """What is known about the instance after a run (design §3)."""
+
+    OPTIMAL = "OPTIMAL"
+    FEASIBLE = "FEASIBLE"
+    INFEASIBLE = "INFEASIBLE"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One step of a run: seconds since its start, incumbent makespan, proven lower bound."""
+
+    seconds: float
+    objective: Fraction | None
+    bound: Fraction | None
+
+
+Watch = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much a method may spend.
+
+    Attributes
+    ----------
+    seconds : float
+        Wall-clock limit.
+    workers : int
+        Threads or processes.
+    deterministic : float, optional
+        Limit in the solver's deterministic time; with one worker the result is then the same in
+        every run.
+    """
+
+    seconds: float = 60.0
+    workers: int = 2
+    deterministic: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The outcome of one method on one instance; built by :func:`conclude` only.
+
+    Attributes
+    ----------
+    status : Status
+    makespan, lower_bound, traffic : Fraction or None
+        Exact; the bound is proven.
+    schedule : Schedule or None
+        Accepted by the verifier.
+    reason : str
+        Why there is no schedule or no proof, or what else a reader must know.
+    peak_memory : tuple of Fraction or None
+    trace : tuple of Progress
+    """
+
+    instance: Instance
+    method: str
+    status: Status
+    makespan: Fraction | None = None
+    lower_bound: Fraction | None = None
+    traffic: Fraction | None = None
+    schedule: Schedule | None = None
+    reason: str = ""
+    seconds: float = 0.0
+    seed: int = 0
+    workers: int = 1
+    trace: tuple[Progress, ...] = ()
+    versions: dict[str, str] = field(default_factory=lambda: versions())
+
+    @property
+    def gap(self) -> float | None:
+        """``(makespan − bound) / makespan``; 0.0 if and only if they are equal."""
+        return gap(self.makespan, self.lower_bound)
+
+
+def gap(makespan: Fraction | None, bound: Fraction | None) -> float | None:
+    """Return the relative distance of a makespan from a bound; ``None`` if either is unknown."""
+    if makespan is None or bound is None:
+        return None
+    if makespan == bound:
+        return 0.0
+    return float((makespan - bound) / makespan) or 5e-324
+
+
+class Method(Protocol):
+    """The one signature of everything that solves an instance (design §4)."""
+
+    def __call__(
+        self,
+        instance: Instance,
+        *,
+        budget: Budget = ...,
+        seed: int = 0,
+        start: Schedule | None = None,
+        watch: Watch | None = None,
+    ) -> Result:
+        """Solve ``instance`` within ``budget``."""
+        ...
+
+
+def conclude(
+    instance: Instance,
+    method: str,
+    schedule: Schedule | None,
+    *,
+    bound: Fraction | None = None,
+    infeasible: str = "",
+    reason: str = "",
+    seconds: float = 0.0,
+    seed: int = 0,
+    workers: int = 1,
+    trace: tuple[Progress, ...] = (),
+) -> Result:
+    """Verify a schedule and state what follows from it.
+
+    Parameters
+    ----------
+    bound : Fraction, optional
+        A proven lower bound of the makespan.
+    infeasible : str
+        Why no schedule exists, if that is proven.
+
+    Returns
+    -------
+    Result
+        ``OPTIMAL`` only if the verifier accepts the schedule and the bound equals its makespan. A
+        schedule that the verifier refuses is dropped and its first violation becomes the reason.
+    """
+    base = Result(
+        instance,
+        method,
+        Status.UNKNOWN,
+        lower_bound=bound,
+        reason=reason,
+        seconds=seconds,
+        seed=seed,
+        workers=workers,
+        trace=trace,
+    )
+    if infeasible:
+        return replace(base, status=Status.INFEASIBLE, reason=infeasible)
+    if schedule is None:
+        return base
+    violations = verify(instance, schedule, most=1)
+    if violations:
+        return replace(base, reason=f"its schedule is not valid: {violations[0]}")
+    makespan = schedule.makespan(instance)
+    if bound is not None and bound > makespan:
+        raise AssertionError(
+            f"{method}: lower bound {bound} above a verified schedule of {makespan} on "
+            f"{instance.name}; please report this as a bug"
+        )
+    return replace(
+        base,
+        status=Status.OPTIMAL if bound == makespan else Status.FEASIBLE,
+        makespan=makespan,
+        schedule=schedule,
+        traffic=traffic(instance, schedule.placement),
+    )
+
+
+def with_bound(result: Result, bound: Fraction) -> Result:
+    """Return the result with a further proven bound taken into account."""
+    best = bound if result.lower_bound is None else max(bound, result.lower_bound)
+    if result.status is Status.INFEASIBLE or result.makespan is None:
+        return replace(result, lower_bound=best)
+    status = Status.OPTIMAL if best == result.makespan else Status.FEASIBLE
+    return replace(result, lower_bound=best, status=status)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a result depends on."""
+    found = {"python": platform.python_version()}
+    for package in ("optpart", "ortools"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
