@@ -35,7 +35,8 @@ class InputError(OptpartError):
 
     def __str__(self) -> str:
         where = [part for part in (self.file, self.place) if part]
-        return ": ".join([*where, f"{self.problem}; {self.remedy}"])
+        # Names come from files: whatever they contain, the message stays on one line.
+        return " ".join(": ".join([*where, f"{self.problem}; {self.remedy}"]).split())
 
 
 class UnsupportedError(InputError):

@@ -1,4 +1,4 @@
-"""An instance of the TF problem: a graph, a cluster, and the model of what they do to each other."""
+"""An instance of the TF problem: a graph, a cluster, and how transfers and memory count."""
 
 from __future__ import annotations
 
@@ -215,13 +215,11 @@ class Instance:
         groups: nx.Graph[int] = nx.Graph()
         for group in self.graph.colocation:
             nx.add_path(groups, group)
-        unit = np.full(self.vertices, -1, dtype=np.int32)
         component = np.arange(self.vertices, dtype=np.int32)
         for members in nx.connected_components(groups):
             component[list(members)] = min(members)
         first = np.unique(component)
-        unit = np.searchsorted(first, component).astype(np.int32)
-        return unit
+        return np.searchsorted(first, component).astype(np.int32)
 
     @cached_property
     def units(self) -> list[NDArray[np.int32]]:

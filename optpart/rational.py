@@ -119,7 +119,13 @@ class RationalArray:
             array = _integers([int(value) for value in values])  # type: ignore[call-overload]
             if not len(array) or array.min() >= 0:
                 return cls(array)
-        return cls.from_fractions(non_negative(v, place(i)) for i, v in enumerate(values))
+        fractions = []
+        for i, value in enumerate(values):
+            try:
+                fractions.append(non_negative(value, ""))
+            except InputError as error:  # only now is the place worth writing out
+                raise InputError(place(i), error.problem, error.remedy) from None
+        return cls.from_fractions(fractions)
 
     @classmethod
     def from_fractions(cls, values: Iterable[Fraction]) -> RationalArray:

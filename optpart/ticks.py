@@ -92,10 +92,9 @@ class Grid:
             Width of the rounded grid: ``makespan`` becomes about this many ticks.
         """
         horizon = makespan if makespan is not None else _serial(instance)
-        quantum = _quantum(instance, horizon)
-        if quantum is not None:
-            scale = 1 / quantum if quantum else Fraction(1)
-            return _tabulate(cls, instance, scale, exact=True)
+        step = quantum(instance, horizon)
+        if step is not None:
+            return _tabulate(cls, instance, 1 / step, exact=True)
         # A power of two: the scale itself then adds no denominators of its own.
         shift = max(0, ticks.bit_length() - 1 - math.ceil(horizon).bit_length())
         scale = Fraction(2**shift)
@@ -212,8 +211,21 @@ def _sizes(instance: Instance) -> tuple[NDArray[Any], NDArray[np.int32]]:
     return values, inverse.astype(np.int32).reshape(-1)
 
 
-def _quantum(instance: Instance, horizon: Fraction) -> Fraction | None:
-    """The largest time of which all times are multiples; ``None`` where it is too fine."""
+def quantum(instance: Instance, makespan: Fraction | None = None) -> Fraction | None:
+    """Return the largest time of which all times of an instance are whole multiples.
+
+    Parameters
+    ----------
+    makespan : Fraction, optional
+        A known upper bound of the makespan; otherwise everything one after the other counts.
+
+    Returns
+    -------
+    Fraction or None
+        ``None`` where the makespan would be more than :data:`MAX_HORIZON` of them; 1 where all
+        times are 0.
+    """
+    horizon = makespan if makespan is not None else _serial(instance)
     top, bottom = 0, 1
 
     def too_fine(columns: _Columns) -> bool:
@@ -241,8 +253,8 @@ def _quantum(instance: Instance, horizon: Fraction) -> Fraction | None:
         others += [instance.send_duration(d) for d in range(instance.devices)]
     for number in others:
         top, bottom = math.gcd(top, number.numerator), math.lcm(bottom, number.denominator)
-    quantum = Fraction(top, bottom)
-    return quantum if quantum == 0 or horizon / quantum <= MAX_HORIZON else None
+    step = Fraction(top, bottom) or Fraction(1)
+    return step if horizon / step <= MAX_HORIZON else None
 
 
 def _tabulate(cls: type[Grid], instance: Instance, scale: Fraction, exact: bool) -> Grid:

@@ -168,7 +168,8 @@ class _Checker:
             if self.device[a] == self.device[b]:
                 yield Violation(
                     "separation",
-                    f"{self.names[a]} and {self.names[b]} are both on {cluster.names[self.device[a]]}",
+                    f"{self.names[a]} and {self.names[b]} are both on "
+                    f"{cluster.names[self.device[a]]}",
                 )
 
     # --- when ------------------------------------------------------------------------------
@@ -211,7 +212,8 @@ class _Checker:
         for tensor, target in sorted(needed - present):
             yield Violation(
                 "transfers",
-                f"{graph.tensor_name(tensor)} is needed on {self.device_names[target]} and never crosses",
+                f"{graph.tensor_name(tensor)} is needed on {self.device_names[target]} "
+                "and never crosses",
             )
 
     def _precedence(self) -> Iterator[Violation]:
@@ -269,8 +271,8 @@ class _Checker:
             if peak > channels:
                 yield Violation(
                     "port",
-                    f"the {port} port of {self.device_names[d]} carries {peak} transfers at {time}, "
-                    f"of {channels} at most",
+                    f"the {port} port of {self.device_names[d]} carries {peak} transfers "
+                    f"at {time}, of {channels} at most",
                 )
 
     # --- memory ----------------------------------------------------------------------------

@@ -50,7 +50,10 @@ def parse_json(text: str) -> Any:
         raise InputError("", f"{constant} is not a finite number", "give a finite number")
 
     try:
-        return json.loads(text, parse_float=Decimal, parse_constant=refuse)
+        document = json.loads(text, parse_float=Decimal, parse_constant=refuse)
+        if "\\ud" in text.lower():  # half a character, which no file could hold again
+            json.dumps(document, ensure_ascii=False, default=str).encode()
+        return document
     except json.JSONDecodeError as error:
         raise InputError(
             f"line {error.lineno}, column {error.colno}",
@@ -59,7 +62,9 @@ def parse_json(text: str) -> Any:
         ) from None
     except RecursionError:
         raise InputError("", "nested too deeply", "give a JSON document") from None
-    except ValueError as error:  # an integer beyond Python's limit of digits
+    except UnicodeEncodeError:
+        raise InputError("", "a name with half a surrogate pair", "give valid text") from None
+    except (ValueError, ArithmeticError) as error:  # a number of too many digits
         raise InputError("", f"not readable ({error})", "give shorter numbers") from None
 
 

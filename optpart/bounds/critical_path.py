@@ -1,0 +1,25 @@
+"""Device-aware critical path: the longest chain, each vertex where the chain is shortest."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from optpart.bounds.windows import windows
+from optpart.instance import Instance
+from optpart.ticks import Grid
+
+
+def critical_path_bound(instance: Instance) -> Fraction | None:
+    """Bound the makespan by heads, run times and tails (design §7).
+
+    Every schedule places a unit somewhere, and there takes at least head + run time + tail of each
+    of its members; so the makespan is at least the least of these over the devices.
+
+    Returns
+    -------
+    Fraction or None
+        ``None`` if some unit has no device at all, which proves the instance infeasible.
+    """
+    grid = Grid.of(instance)
+    ticks = windows(instance, grid).bound
+    return None if ticks is None else grid.time(ticks)

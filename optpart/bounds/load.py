@@ -1,0 +1,149 @@
+"""Load: a linear program spreads the assignment units over the devices that may take them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from scipy.sparse import coo_array, vstack
+
+from optpart.bounds.windows import Windows, windows
+from optpart.compiled import UNLIMITED, arrays
+from optpart.instance import Instance
+from optpart.ticks import Grid
+
+#: Multipliers are rounded to so many parts; any rounding leaves the bound valid.
+_PARTS = 2**20
+
+_LONGEST = 2**41
+
+#: Beyond so many columns equal units are merged.
+_MAX_COLUMNS = 100_000
+
+
+def load_bound(instance: Instance) -> Fraction | None:
+    """Bound the makespan by the load of the devices, memory and allowed devices included.
+
+    The linear program: minimise C over shares ``x[u,d] ≥ 0`` of units, ``Σ_d x[u,d] = 1``,
+    ``a_d + Σ_u p[u,d]·x[u,d] + z_d ≤ C`` and ``Σ_u need_u·x[u,d] ≤ M_d``, where ``a_d`` and
+    ``z_d`` are the least head and tail of a vertex on ``d``.
+
+    Notes
+    -----
+    The solver's multipliers ``y_d ≥ 0`` (``Σ y = 1``) and ``μ_d ≥ 0`` are only a proposal. They
+    are rounded to fractions and the bound is what they prove by weak duality,
+    ``Σ_u min_d (y_d p[u,d] + μ_d need_u) + Σ_d (y_d (a_d + z_d) − μ_d M_d)``, in exact integers.
+    The term ``a_d + z_d`` is used only where it is below a bound already proven, since a device
+    may stay empty.
+
+    Returns
+    -------
+    Fraction or None
+        ``None`` if some unit has no device at all.
+    """
+    grid = Grid.of(instance)
+    window = windows(instance, grid)
+    if window.bound is None:
+        return None
+    if not instance.vertices:
+        return Fraction(0)
+    return max(grid.time(window.bound), grid.time(load_ticks(instance, grid, window)))
+
+
+def unit_durations(instance: Instance, grid: Grid) -> NDArray[np.int64]:
+    """Run time of all members of each unit on each device, units × k."""
+    total = np.zeros((len(instance.units), instance.devices), dtype=np.int64)
+    np.add.at(total, instance.unit_of, grid.duration)
+    return total
+
+
+def load_ticks(instance: Instance, grid: Grid, window: Windows) -> int:
+    """Return the load bound in ticks."""
+    a = arrays(instance)
+    least = window.bound or 0
+    # Shorter run times only weaken the bound, and keep the products below within 64 bits.
+    work = np.minimum(unit_durations(instance, grid), _LONGEST)
+    rim = np.minimum(window.head.min(axis=0) + window.tail.min(axis=0), least)
+    # Without limits all units with the same devices and speeds are one; with many units that is
+    # what keeps the program small.
+    limited = a.capacity < UNLIMITED
+    y, mu = _multipliers(work, window.possible, rim, a.need, np.where(limited, a.capacity, -1))
+    cost = np.where(window.possible, work * y, np.iinfo(np.int64).max // 4)
+    if limited.any() and mu.any():
+        exact = cost.astype(object) + a.need.astype(object)[:, None] * mu.astype(object)
+        total = int(np.where(window.possible, exact, 2**200).min(axis=1).sum())
+        total -= int((a.capacity.astype(object) * mu)[limited].sum())
+    else:
+        total = int(cost.min(axis=1).astype(object).sum())
+    total += int((rim.astype(object) * y).sum())
+    parts = int(y.sum())
+    return max(least, -(-total // parts))
+
+
+def _multipliers(
+    work: NDArray[np.int64],
+    possible: NDArray[np.bool_],
+    rim: NDArray[np.int64],
+    need: NDArray[np.int64],
+    capacity: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Propose whole multipliers of load (their sum is positive) and memory rows."""
+    units, k = work.shape
+    limited = np.flatnonzero(capacity >= 0)
+    if possible.sum() > _MAX_COLUMNS and not len(limited):
+        work, possible = _merged(work, possible)
+        units = len(work)
+    u, d = np.nonzero(possible)
+    columns = np.arange(len(u))
+    size = len(u) + 1
+    # Scaled so that the makespan is near one: solvers count on moderate numbers.
+    unit = max(1.0, float(work[u, d].max(initial=1)))
+    load = coo_array((work[u, d] / unit, (d, columns)), shape=(k, size))
+    makespan = coo_array((-np.ones(k), (np.arange(k), np.full(k, size - 1))), shape=(k, size))
+    rows, right = [load + makespan], [-rim / unit]
+    if len(limited):
+        scale = max(1.0, float(need.max(initial=1)))
+        inside = np.isin(d, limited)
+        memory = coo_array(
+            (need[u[inside]] / scale, (np.searchsorted(limited, d[inside]), columns[inside])),
+            shape=(len(limited), size),
+        )
+        rows.append(memory)
+        right.append(capacity[limited] / scale)
+    once = coo_array((np.ones(len(u)), (u, columns)), shape=(units, size))
+    objective = np.zeros(size)
+    objective[-1] = 1.0
+    # The type stubs of linprog do not know sparse matrices.
+    above: Any = vstack(rows).tocsr()
+    equal: Any = once.tocsr()
+    solved = linprog(
+        objective,
+        A_ub=above,
+        b_ub=np.concatenate(right),
+        A_eq=equal,
+        b_eq=np.ones(units),
+        method="highs",
+    )
+    if solved.status != 0:  # no multipliers; equal ones are as valid
+        return np.ones(k, dtype=np.int64), np.zeros(k, dtype=np.int64)
+    dual = np.maximum(0.0, -np.asarray(solved.ineqlin.marginals))
+    y = np.round(dual[:k] * _PARTS).astype(np.int64)
+    mu = np.zeros(k, dtype=np.int64)
+    if len(limited):
+        mu[limited] = np.round(dual[k:] * _PARTS * unit / scale).astype(np.int64)
+    if not y.any():
+        y[:] = 1
+    return y, mu
+
+
+def _merged(
+    work: NDArray[np.int64], possible: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Add up units with the same devices; only the proposal of multipliers rests on this."""
+    kinds, kind = np.unique(possible, axis=0, return_inverse=True)
+    total = np.zeros((len(kinds), work.shape[1]), dtype=np.int64)
+    np.add.at(total, kind.reshape(-1), np.where(possible, work, 0))
+    return total, np.asarray(kinds, dtype=np.bool_)

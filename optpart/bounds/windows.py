@@ -1,0 +1,173 @@
+"""Heads and tails: how early a vertex can start on a device, and how much must follow it there.
+
+Integer arithmetic on a :class:`~optpart.ticks.Grid`, so that everything here is proven.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.compiled import arrays, kernel
+from optpart.instance import Instance
+from optpart.ticks import Grid
+
+#: Head or tail of a vertex on a device on which it cannot be.
+NEVER = 2**60
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """Heads, tails, and the devices that they leave.
+
+    Attributes
+    ----------
+    head : ndarray of int64, n × k
+        No schedule starts ``v`` on ``d`` earlier, in ticks; ``NEVER`` where ``v`` cannot be on
+        ``d``.
+    tail : ndarray of int64, n × k
+        No schedule ends less than this after ``v`` has ended on ``d``.
+    through : ndarray of int64, units × k
+        Largest head + run time + tail of a unit's members on a device: the makespan is at least
+        this if the unit is there.
+    possible : ndarray of bool, units × k
+        Where a unit can be in a schedule of at most the given length.
+    """
+
+    head: NDArray[np.int64]
+    tail: NDArray[np.int64]
+    through: NDArray[np.int64]
+    possible: NDArray[np.bool_]
+
+    @property
+    def bound(self) -> int | None:
+        """Lower bound of the makespan in ticks; ``None`` if some unit has no device left."""
+        if not len(self.through):
+            return 0
+        if not self.possible.any(axis=1).all():
+            return None
+        return int(self.through.min(axis=1).max())
+
+
+def windows(instance: Instance, grid: Grid, limit: int | None = None) -> Windows:
+    """Compute device- and group-aware heads and tails (design §7).
+
+    ``head[v,d]`` is the largest, over the inputs of ``v``, of the least over the devices ``e`` that
+    the producer ``u`` may use of ``head[u,e] + p[u,e] + δ(τ,e,d)``; if ``u`` and ``v`` are
+    colocated only ``e = d`` counts. Tails are the same backwards.
+
+    Parameters
+    ----------
+    limit : int, optional
+        Only schedules of at most so many ticks count: devices on which a unit cannot keep it are
+        dropped, which makes other heads and tails larger, until nothing changes.
+    """
+    a = arrays(instance)
+    if instance.model.communication == "sendrecv":
+        sending = grid.send
+    else:
+        sending = np.zeros(instance.devices, dtype=np.int64)
+    possible = instance.allowed.copy()
+    while True:
+        head, tail, through = _windows(
+            a.order, a.in_start, a.in_source, a.in_tensor, a.out_start, a.out_target, a.out_tensor,
+            a.tensor_vertex, a.unit, grid.duration, *grid.arrays, sending, possible,
+        )  # fmt: skip
+        left = possible & (through <= (NEVER - 1 if limit is None else limit))
+        if (left == possible).all():
+            return Windows(head, tail, through, possible)
+        possible = left
+        if not left.any(axis=1).all():
+            return Windows(head, tail, through, possible)
+
+
+@kernel
+def _delay(
+    tensor: int, d: int, e: int, size_class: Any, link_class: Any, delays: Any, measured: Any,
+    sending: Any,
+) -> Any:  # fmt: skip
+    if d == e:
+        return 0
+    row = size_class[tensor]
+    if row < delays.shape[0]:
+        delay = delays[row, link_class[d, e]]
+    else:
+        delay = measured[row - delays.shape[0], d, e]
+    return delay if delay < 0 else delay + sending[d]
+
+
+@kernel
+def _windows(
+    order: Any, in_start: Any, in_source: Any, in_tensor: Any, out_start: Any, out_target: Any,
+    out_tensor: Any, tensor_vertex: Any, unit: Any, duration: Any, size_class: Any,
+    link_class: Any, delays: Any, measured: Any, sending: Any, possible: Any,
+) -> Any:  # fmt: skip
+    n, k = duration.shape
+    head = np.zeros((n, k), np.int64)
+    tail = np.zeros((n, k), np.int64)
+    # Earliest arrival of each tensor on each device, over all devices of its producer.
+    arrival = np.full((size_class.shape[0], k), -1, np.int64)
+    for i in range(n):
+        v = order[i]
+        for d in range(k):
+            if not possible[unit[v], d]:
+                head[v, d] = NEVER
+        for j in range(in_start[v], in_start[v + 1]):
+            u, tensor = in_source[j], in_tensor[j]
+            if unit[u] == unit[v]:
+                for d in range(k):
+                    if head[v, d] < NEVER:
+                        head[v, d] = max(head[v, d], head[u, d] + duration[u, d])
+                continue
+            if arrival[tensor, 0] < 0:
+                for d in range(k):
+                    arrival[tensor, d] = NEVER
+                for e in range(k):
+                    if head[u, e] >= NEVER:
+                        continue
+                    end = head[u, e] + duration[u, e]
+                    for d in range(k):
+                        delay = _delay(
+                            tensor, e, d, size_class, link_class, delays, measured, sending
+                        )
+                        if delay >= 0:
+                            arrival[tensor, d] = min(arrival[tensor, d], end + delay)
+            for d in range(k):
+                head[v, d] = max(head[v, d], arrival[tensor, d])
+        for d in range(k):
+            head[v, d] = min(head[v, d], NEVER)
+    after = np.empty(k, np.int64)
+    for i in range(n - 1, -1, -1):
+        u = order[i]
+        for d in range(k):
+            if head[u, d] >= NEVER:
+                tail[u, d] = NEVER
+        for j in range(out_start[u], out_start[u + 1]):
+            v, tensor = out_target[j], out_tensor[j]
+            for d in range(k):
+                after[d] = NEVER
+            for e in range(k):
+                if tail[v, e] >= NEVER:
+                    continue
+                follows = duration[v, e] + tail[v, e]
+                if unit[u] == unit[v]:
+                    after[e] = follows
+                    continue
+                for d in range(k):
+                    delay = _delay(tensor, d, e, size_class, link_class, delays, measured, sending)
+                    if delay >= 0:
+                        after[d] = min(after[d], delay + follows)
+            for d in range(k):
+                tail[u, d] = min(NEVER, max(tail[u, d], after[d]))
+    through = np.zeros(possible.shape, np.int64)
+    for v in range(n):
+        for d in range(k):
+            if head[v, d] >= NEVER or tail[v, d] >= NEVER:
+                through[unit[v], d] = NEVER
+            else:
+                total = head[v, d] + duration[v, d] + tail[v, d]
+                through[unit[v], d] = max(through[unit[v], d], total)
+    return head, tail, through

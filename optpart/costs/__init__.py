@@ -1,0 +1,1 @@
+"""Where a graph's costs come from, one source a module."""

@@ -1,0 +1,83 @@
+"""The process in which the solver runs: whatever happens to it, the caller lives on.
+
+Reads jobs from standard input and writes messages (:mod:`optpart.exact.messages`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from typing import IO, Any
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, receive, send
+from optpart.exact.model import DelayModel, Task
+
+
+def main() -> None:
+    """Serve jobs until standard input ends."""
+    # The solver may print; messages get a descriptor of their own.
+    channel = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    jobs: list[Any] = []
+    arrived = threading.Condition()
+
+    def listen() -> None:
+        while True:
+            job = receive(sys.stdin.buffer)
+            if job is None:  # the caller is gone
+                os._exit(0)
+            with arrived:
+                jobs.append(job)
+                arrived.notify()
+
+    threading.Thread(target=listen, daemon=True).start()
+    while True:
+        with arrived:
+            while not jobs:
+                arrived.wait()
+            task, limits = jobs.pop(0)
+        _solve(task, limits, channel)
+
+
+def _solve(task: Task, limits: Limits, channel: IO[bytes]) -> None:
+    begin = time.perf_counter()
+    lock = threading.Lock()
+
+    def tell(message: object) -> None:
+        with lock:
+            send(channel, message)
+
+    built = DelayModel(task)
+    instance = task.instance
+    solver = cp_model.CpSolver()
+    parameters = solver.parameters
+    parameters.num_workers = limits.workers
+    parameters.random_seed = limits.seed
+    parameters.max_time_in_seconds = max(0.01, limits.seconds - (time.perf_counter() - begin))
+    if limits.deterministic is not None:
+        parameters.max_deterministic_time = limits.deterministic
+
+    class Report(cp_model.CpSolverSolutionCallback):
+        def on_solution_callback(self) -> None:
+            device = np.full(len(instance.units), -1, dtype=np.int32)
+            for (u, d), literal in built.on.items():
+                if self.boolean_value(literal):
+                    device[u] = d
+            start = np.array([self.value(s) for s in built.start], dtype=np.int64)
+            tell(Incumbent(time.perf_counter() - begin, device[instance.unit_of], start))
+
+    def bound(value: float) -> None:
+        # The solver passes whole bounds as doubles; they are exact below 2^53.
+        tell(LowerBound(time.perf_counter() - begin, round(value)))
+
+    solver.best_bound_callback = bound
+    status = solver.solve(built.model, Report())
+    ticks = None
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
+        ticks = round(solver.best_objective_bound)
+    tell(Done(time.perf_counter() - begin, solver.status_name(status), ticks))

@@ -1,0 +1,80 @@
+"""Task graphs with communication in GXL, as the University of Auckland publishes them.
+
+A graph names its ``Number of processors``; a node has a ``Weight``, its run time; an edge has a
+``Weight``, the time that its data takes between two different processors. As a TF instance:
+identical devices of speed 1, an output tensor for every edge, bandwidth 1 and no contention
+(P|prec,c_ij|Cmax). The other attributes, such as the published schedule, are not read.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from xml.etree import ElementTree
+
+from optpart.cluster import Cluster
+from optpart.errors import InputError
+from optpart.files import read_text
+from optpart.graph import GraphBuilder
+from optpart.instance import Instance
+from optpart.rational import non_negative
+
+_MOST_PROCESSORS = 1000
+
+
+def read(path: str | Path) -> Instance:
+    """Read a task graph; every fault is an :class:`InputError` that names file and place."""
+    try:
+        return _instance(_graph_element(read_text(path)), Path(path).stem)
+    except InputError as error:
+        raise error.within(str(path)) from None
+
+
+def _graph_element(text: str) -> ElementTree.Element:
+    if "<!ENTITY" in text:  # a few lines of entities can expand to gigabytes
+        raise InputError("", "declares entities", "give a GXL file without any")
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        line, column = error.position
+        raise InputError(
+            f"line {line}, column {column}", f"not XML ({error.msg})", "give a GXL file"
+        ) from None
+    graph = root.find("graph") if root.tag == "gxl" else None
+    if graph is None:
+        raise InputError("", "holds no <gxl><graph>", "give a GXL file")
+    return graph
+
+
+def _instance(graph: ElementTree.Element, name: str) -> Instance:
+    builder = GraphBuilder()
+    for v, node in enumerate(graph.findall("node")):
+        place = f"node[{v}]"
+        builder.vertex(node.get("id", ""), _number(node, "Weight", place), place=place)
+    for e, edge in enumerate(graph.findall("edge")):
+        place = f"edge[{e}]"
+        size = _number(edge, "Weight", place)
+        builder.edge(edge.get("from", ""), edge.get("to", ""), size=size, place=place)
+    return Instance(
+        builder.build(),
+        Cluster.uniform(_processors(graph), bandwidth=1),
+        name=name,
+    )
+
+
+def _processors(graph: ElementTree.Element) -> int:
+    attribute = "Number of processors"
+    number = _number(graph, attribute, "graph")
+    if number.denominator != 1 or not 1 <= number <= _MOST_PROCESSORS:
+        raise InputError(
+            f"graph: {attribute}", f"{number}", f"give a whole number of 1 to {_MOST_PROCESSORS}"
+        )
+    return int(number)
+
+
+def _number(element: ElementTree.Element, attribute: str, place: str) -> Fraction:
+    """Read ``<attr name="attribute"><int>…</int></attr>``."""
+    for attr in element.findall("attr"):
+        if attr.get("name") == attribute and len(attr):
+            return non_negative(attr[0].text or "", f"{place}: {attribute}")
+    raise InputError(place, f"no attribute {attribute!r}", "give one with a number")

@@ -1,0 +1,280 @@
+"""TensorFlow graphs: a ``GraphDef``, binary (``.pb``) or text (``.pbtxt``).
+
+TensorFlow itself is not needed: the few fields that matter here are declared below, and all others
+are skipped. A ``GraphDef`` says what depends on what, which operations share a device
+(``loc:@NAME``) and where some of them must run; it holds no costs ([L] §6.2), so all costs of the
+graph are zero until :mod:`optpart.costs` gives it some.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+from google.protobuf.message import DecodeError
+
+from optpart.errors import InputError
+from optpart.files import read_bytes, read_text
+from optpart.graph import Graph, GraphBuilder
+
+_SCHEMA = """
+name: "graphdef.proto" package: "tensorflow" syntax: "proto3"
+message_type {
+  name: "GraphDef"
+  field { name: "node" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE
+          type_name: ".tensorflow.NodeDef" }
+}
+message_type {
+  name: "NodeDef"
+  field { name: "name" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING }
+  field { name: "op" number: 2 label: LABEL_OPTIONAL type: TYPE_STRING }
+  field { name: "input" number: 3 label: LABEL_REPEATED type: TYPE_STRING }
+  field { name: "device" number: 4 label: LABEL_OPTIONAL type: TYPE_STRING }
+  field { name: "attr" number: 5 label: LABEL_REPEATED type: TYPE_MESSAGE
+          type_name: ".tensorflow.NodeDef.AttrEntry" }
+  nested_type {
+    name: "AttrEntry" options { map_entry: true }
+    field { name: "key" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING }
+    field { name: "value" number: 2 label: LABEL_OPTIONAL type: TYPE_MESSAGE
+            type_name: ".tensorflow.AttrValue" }
+  }
+}
+message_type {
+  name: "AttrValue"
+  field { name: "list" number: 1 label: LABEL_OPTIONAL type: TYPE_MESSAGE
+          type_name: ".tensorflow.AttrValue.ListValue" }
+  nested_type {
+    name: "ListValue"
+    field { name: "s" number: 2 label: LABEL_REPEATED type: TYPE_BYTES }
+  }
+}
+"""
+
+# An output index is a few bytes in a file and as many tensors in memory.
+_MOST_OUTPUTS = 10_000_000
+
+_COLOCATION = b"loc:@"
+_LOOP_OPS = {"NextIteration", "RefNextIteration"}
+_REMEDY = "give a whole GraphDef as tf.io.write_graph writes it, named .pb or, as text, .pbtxt"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a file held.
+
+    Attributes
+    ----------
+    vertices : int
+    inputs : int
+        Edges as written, repeated ones included.
+    edges : int
+        Distinct triples (source, output, target): the edges of the graph.
+    pairs : int
+        Distinct pairs (source, target), as [L] table 7.2 and [M] table 1 count edges.
+    groups, largest_group : int
+        Colocation groups of two vertices and more, and the size of the largest.
+    """
+
+    vertices: int
+    inputs: int
+    edges: int
+    pairs: int
+    groups: int
+    largest_group: int
+
+
+def read_graph(path: str | Path, devices: Sequence[str] = ()) -> tuple[Graph, Counts]:
+    """Read a graph, with all costs zero.
+
+    Parameters
+    ----------
+    devices : sequence of str
+        Names of the cluster's devices, for vertices that name theirs. A vertex whose device is
+        one of them, or which gives (part of) a TensorFlow device name that fits some of them, may
+        run on these only. Of any other device specification, such as ``/device:GPU:0``, the type
+        (``GPU``) becomes the required device type.
+
+    Returns
+    -------
+    Graph
+        A vertex has as many outputs as its highest consumed output needs. Doubled edges are
+        merged; ``a:0`` and ``a:1`` are different tensors and hence different edges. Vertices that
+        name the same ``loc:@X`` are colocated, with ``X`` if that is a vertex.
+    Counts
+
+    Raises
+    ------
+    InputError
+        If the file is no GraphDef or cut short, names an input that does not exist or a vertex
+        twice, or has a cycle.
+    """
+    try:
+        return _graph(_nodes(path), devices)
+    except InputError as error:
+        raise error.within(str(path)) from None
+
+
+@functools.cache
+def _message_class() -> Any:
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(text_format.Parse(_SCHEMA, descriptor_pb2.FileDescriptorProto()))
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("tensorflow.GraphDef"))
+
+
+def _nodes(path: str | Path) -> list[Any]:
+    """Return the NodeDef messages."""
+    graph = _message_class()()
+    try:
+        if Path(path).suffix.lower() == ".pbtxt":
+            text_format.Parse(read_text(path), graph, allow_unknown_field=True)
+        else:
+            graph.ParseFromString(read_bytes(path))
+    except text_format.ParseError as error:
+        # Its message quotes the whole line, which may be the whole file.
+        place = f"line {error.GetLine()}, column {error.GetColumn()}" if error.GetLine() else ""
+        raise InputError(place, "not a text GraphDef, or cut short", _REMEDY) from None
+    except DecodeError:
+        raise InputError("", "not a binary GraphDef, or cut short", _REMEDY) from None
+    except RecursionError:
+        raise InputError("", "nested too deeply", _REMEDY) from None
+    if not graph.node:
+        raise InputError("", "holds no nodes", _REMEDY)
+    return list(graph.node)
+
+
+def _graph(nodes: list[Any], devices: Sequence[str]) -> tuple[Graph, Counts]:
+    _check_nodes(nodes)
+    inputs = [_input(node, text) for node in nodes for text in node.input]
+    outputs: Counter[str] = Counter()
+    for source, output, _ in inputs:
+        outputs[source] = max(outputs[source], 0 if output is None else output + 1)
+    if outputs.total() > _MOST_OUTPUTS:
+        name, count = outputs.most_common(1)[0]
+        raise InputError(f"node {name!r}", f"{count} outputs", "give a graph with fewer outputs")
+
+    constraints = _constraints(nodes, devices)
+    builder = GraphBuilder()
+    for node in nodes:
+        device_type, allowed = constraints[node.device]
+        builder.vertex(
+            node.name,
+            outputs=[0] * outputs[node.name],
+            device_type=device_type,
+            devices=allowed,
+        )
+    for source, output, target in inputs:
+        builder.edge(source, target, output, place=f"input of node {target!r}")
+    groups = list(_groups(nodes))
+    for group in groups:
+        builder.colocate(*group)
+    graph = builder.build()
+    return graph, Counts(
+        vertices=len(graph),
+        inputs=len(inputs),
+        edges=len(graph.edge_source),
+        pairs=len({(source, target) for source, _, target in inputs}),
+        groups=len(groups),
+        largest_group=max(map(len, groups), default=0),
+    )
+
+
+def _check_nodes(nodes: list[Any]) -> None:
+    seen: set[str] = set()
+    for i, node in enumerate(nodes):
+        if not node.name or not node.name.isprintable():
+            raise InputError(f"node[{i}]", f"the name is {node.name!r}", _REMEDY)
+        if node.name in seen:
+            raise InputError(f"node[{i}]", f"a second node {node.name!r}", "make names unique")
+        if node.op in _LOOP_OPS:
+            raise InputError(
+                f"node {node.name!r}",
+                f"{node.op} closes a loop, and the graph must be acyclic",
+                "unroll the loop, or export it with tf.compat.v1.enable_control_flow_v2()",
+            )
+        seen.add(node.name)
+
+
+def _input(node: Any, text: str) -> tuple[str, int | None, str]:
+    """Split ``name``, ``name:2`` or ``^name`` into source and output (``None`` for control)."""
+    if text.startswith("^"):
+        return text[1:], None, node.name
+    source, colon, output = text.rpartition(":")
+    if not colon:
+        return text, 0, node.name
+    if not (output.isascii() and output.isdecimal()) or len(output) > 9:
+        raise InputError(
+            f"node {node.name!r}", f"input {text!r}", "give name, name:output or ^name"
+        )
+    return source, int(output), node.name
+
+
+def _groups(nodes: list[Any]) -> Iterator[list[str]]:
+    """Yield the colocation groups of two and more, closed transitively."""
+    position = {node.name: i for i, node in enumerate(nodes)}
+    together: nx.Graph[Any] = nx.Graph()
+    for node in nodes:
+        for value in node.attr["_class"].list.s if "_class" in node.attr else ():
+            if value.startswith(_COLOCATION):
+                label = value.removeprefix(_COLOCATION).decode(errors="backslashreplace")
+                # A label that is no vertex still ties those together who name it.
+                together.add_edge(node.name, label if label in position else (label,))
+    for component in nx.connected_components(together):
+        members = [name for name in component if isinstance(name, str)]
+        if len(members) > 1:
+            yield sorted(members, key=position.__getitem__)
+
+
+def _constraints(
+    nodes: list[Any], devices: Sequence[str]
+) -> dict[str, tuple[str | None, list[str] | None]]:
+    """Per device string of the file: required type, and allowed devices."""
+    parts = {name: _device_parts(name) or {} for name in devices}
+    return {spec: _constraint(spec, parts) for spec in dict.fromkeys(n.device for n in nodes)}
+
+
+def _constraint(
+    spec: str, devices: Mapping[str, Mapping[str, str]]
+) -> tuple[str | None, list[str] | None]:
+    if spec in devices:
+        return None, [spec]
+    wanted = _device_parts(spec)
+    if wanted is None:
+        raise InputError(
+            f"device {spec!r}",
+            "neither a device of the cluster nor a TensorFlow device name",
+            "write one such as /job:worker/task:1/device:GPU:0",
+        )
+    fitting = [
+        name for name, parts in devices.items() if wanted and wanted.items() <= parts.items()
+    ]
+    return (None, fitting) if fitting else (wanted.get("type"), None)
+
+
+def _device_parts(name: str) -> dict[str, str] | None:
+    """Split ``/job:worker/replica:0/task:1/device:GPU:0``; ``None`` if it is nothing like that.
+
+    Parts may be missing; those given as ``*`` count as missing. ``/gpu:0`` is the old way to write
+    ``/device:GPU:0``.
+    """
+    if name and not name.startswith("/"):
+        return None
+    parts: dict[str, str] = {}
+    for part in name.split("/")[1:]:
+        key, *values = part.split(":")
+        if key.upper() in ("CPU", "GPU", "TPU"):
+            key, values = "device", [key, *values]
+        if not all(values):
+            return None
+        if key == "device" and len(values) in (1, 2):
+            parts |= zip(("type", "index"), [values[0].upper(), *values[1:]], strict=False)
+        elif key in ("job", "replica", "task") and len(values) == 1:
+            parts[key] = values[0]
+        else:
+            return None
+    return {key: value for key, value in parts.items() if value != "*"}

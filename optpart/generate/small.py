@@ -1,0 +1,176 @@
+"""Small random instances with whole-number times, for a grid of properties."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.cluster import Cluster, Device
+from optpart.errors import InputError
+from optpart.generate import draw
+from optpart.generate.cluster import device_types, symmetric
+from optpart.generate.layered import layered
+from optpart.graph import Graph
+from optpart.instance import Instance, Model
+from optpart.rational import RationalArray
+
+Tightness = Literal["none", "loose", "tight"]
+
+# All speeds divide the unit of operations and all rates the unit of sizes: whole-number times.
+_SPEEDS = np.array([10, 20, 50])
+_OPS_UNIT = 100
+_RATES = np.array([10, 12, 15, 20, 30, 60])
+_SIZE_UNIT = 60
+
+# Operations and sizes are drawn from 1 to _FINE, scaled, and then rounded to 1 to _COARSE units.
+_FINE = 1000
+_COARSE = 20
+
+#: Capacity of a device in hundredths of its even share of the need.
+_CAPACITY = {"loose": 200, "tight": 110}
+
+
+def small(
+    vertices: int,
+    devices: int,
+    *,
+    seed: int,
+    ccr: float,
+    types: bool,
+    groups: bool,
+    memory: Tightness,
+) -> Instance:
+    """Draw a small instance whose every run time and delay is a whole number.
+
+    The graph is layered ([L] §6.2): about √vertices levels, and about 1.5 edges a vertex, each over
+    one or two levels. For one seed, only ``vertices`` changes the graph and only ``devices``
+    the cluster; the other parameters scale times and add constraints, so that the effect of each
+    can be studied alone.
+
+    Parameters
+    ----------
+    vertices : int
+    devices : int
+        At least 2: between fewer, nothing is communicated. Both types are there.
+    seed : int
+    ccr : float
+        Communication-to-computation ratio: mean delay, over tensors and ordered pairs of devices,
+        by mean run time, over vertices and devices. Met up to rounding: within a few percent.
+    types : bool
+        A fifth of the vertices requires a CPU, and another a GPU.
+    groups : bool
+        About a fifth of the vertices is in colocation groups.
+    memory : {"none", "loose", "tight"}
+        The memory model is ``estimate`` unless ``none``. Under ``tight``, a device holds 1.1 times
+        an even share of the total need, under ``loose`` 2 times; or else, if that is more, what it
+        holds in a packing that is found greedily: the units with the fewest allowed devices
+        first, then the largest ones, each onto the allowed device that holds least so far. That
+        packing is a placement, and every placement has a schedule, so the instance is feasible.
+
+    Returns
+    -------
+    Instance
+        Named like ``small-20-4-ccr1-t-g-tight-s1``, where ``t`` and ``g`` stand for types and
+        groups.
+    """
+    draw.count(vertices, "vertices", least=1)
+    draw.count(devices, "devices", least=2)
+    if not 1e-6 <= ccr <= 1e6:
+        raise InputError("ccr", f"{ccr} is out of range", "give a ratio from 1e-6 to 1e6")
+    if memory not in get_args(Tightness):
+        raise InputError(
+            "memory", f"unknown {memory!r}", f"choose of {', '.join(get_args(Tightness))}"
+        )
+    for_graph, for_cluster = draw.generator(seed).spawn(2)
+    machines = _Machines.drawn(for_cluster, devices)
+    graph = _scaled(_graph(for_graph, vertices, types, groups), machines, ccr)
+    free = Instance(graph, machines.cluster(), Model(memory="estimate"))
+    marks = [mark for mark, on in (("t", types), ("g", groups), (memory, memory != "none")) if on]
+    return Instance(
+        graph,
+        free.cluster if memory == "none" else machines.cluster(_capacities(free, memory)),
+        Model(memory="none" if memory == "none" else "estimate"),
+        name="-".join(["small", f"{vertices}", f"{devices}", f"ccr{ccr:g}", *marks, f"s{seed}"]),
+        source=f"layered random graph with whole-number times, seed {seed}",
+    )
+
+
+def _graph(rng: np.random.Generator, vertices: int, types: bool, groups: bool) -> Graph:
+    levels = max(1, round(math.sqrt(vertices)))
+    width = math.ceil(vertices / levels)
+    return layered(
+        rng,
+        levels=levels,
+        width=(max(1, width // 2), 2 * width),
+        vertices=vertices,
+        edge_probability=min(1, 1.25 / width),
+        level_limit=2,
+        ops=(1, _FINE),
+        sizes=(1, _FINE),
+        memory=(10, 1000),
+        cpu_probability=0.2 if types else 0,
+        gpu_probability=0.2 if types else 0,
+        colocated=max(2, vertices // 5) if groups and vertices > 1 else 0,
+    )
+
+
+@dataclass(frozen=True)
+class _Machines:
+    """What a cluster is made of, before its memory is known."""
+
+    types: list[str]
+    speeds: NDArray[np.int64]
+    rates: NDArray[np.int64]
+
+    @classmethod
+    def drawn(cls, rng: np.random.Generator, devices: int) -> _Machines:
+        return cls(
+            types=device_types(rng, devices, cpu=0.6),
+            speeds=rng.choice(_SPEEDS, devices),
+            rates=symmetric(rng.choice(_RATES, (devices, devices))),
+        )
+
+    def cluster(self, memory: list[int] | None = None) -> Cluster:
+        return Cluster.of(
+            [
+                Device(f"d{d}", int(speed), self.types[d], None if memory is None else memory[d])
+                for d, speed in enumerate(self.speeds)
+            ],
+            self.rates.tolist(),
+        )
+
+
+def _scaled(graph: Graph, machines: _Machines, ccr: float) -> Graph:
+    """Bring operations and sizes to whole multiples of their units and to the wanted ratio.
+
+    The smaller side becomes 1 to 20 units, so that rounding loses little on either.
+    """
+    ops, sizes = graph.ops.numerators, graph.tensor_size.numerators
+    pairs = ~np.eye(len(machines.speeds), dtype=np.bool_)
+    run_time = ops.mean() * (_OPS_UNIT / machines.speeds).mean()
+    delay = sizes.mean() * (_SIZE_UNIT / machines.rates[pairs]).mean()
+    factor = ccr * run_time / delay
+    return replace(
+        graph,
+        ops=_multiples(ops * max(1.0, 1 / factor), _OPS_UNIT),
+        tensor_size=_multiples(sizes * max(1.0, factor), _SIZE_UNIT),
+    )
+
+
+def _multiples(values: NDArray[np.float64], unit: int) -> RationalArray:
+    units = np.maximum(1, np.rint(values * (_COARSE / _FINE)).astype(np.int64))
+    return RationalArray(units * unit)
+
+
+def _capacities(free: Instance, memory: Literal["loose", "tight"]) -> list[int]:
+    need = free.static_memory.numerators.tolist()
+    load = [0] * free.devices
+    for unit in sorted(range(len(need)), key=lambda u: (free.allowed[u].sum(), -need[u])):
+        d = min(np.flatnonzero(free.allowed[unit]).tolist(), key=load.__getitem__)
+        load[d] += need[unit]
+    even = -(-_CAPACITY[memory] * sum(need) // (100 * free.devices))
+    return [max(held, even) for held in load]

@@ -1,0 +1,120 @@
+"""The six synthetic graphs of [L] table 7.1, drawn anew with exactly its counts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.errors import InputError
+from optpart.generate import draw
+from optpart.generate.cluster import drawn_cluster
+from optpart.generate.draw import Range, Seed
+from optpart.generate.layered import layered, level_starts
+from optpart.graph import Graph
+from optpart.instance import Instance, Model
+
+#: Share of the vertices (and colocation groups) that require a CPU, and that require a GPU. [L]
+#: has such constraints and does not give the figure.
+TYPE_PROBABILITY = 0.1
+
+
+@dataclass(frozen=True)
+class Properties:
+    """One row of [L] table 7.1."""
+
+    vertices: int
+    random_edges: int
+    level_edges: int
+    levels: int
+    width: Range
+    level_limit: int
+    colocated: int
+
+
+#: [L] table 7.1, by the number of the graph.
+TABLE = {
+    1: Properties(36319, 8003, 8073, 300, (50, 200), 20, 5200),
+    2: Properties(18168, 5015, 20133, 300, (20, 100), 20, 2762),
+    3: Properties(7475, 0, 49510, 1000, (5, 10), 3, 263),
+    4: Properties(9899, 21099, 21387, 200, (20, 80), 10, 1945),
+    5: Properties(10440, 23535, 23879, 200, (20, 80), 10, 4768),
+    6: Properties(26887, 53423, 53721, 500, (10, 100), 20, 4214),
+}
+
+
+def graph(number: int, seed: Seed = 0) -> Graph:
+    """Draw graph 1 to 6 of [L] table 7.1, weights from 1 to 100 ([L] §6.2).
+
+    Colocation groups and device types are drawn as :func:`~optpart.generate.layered.layered`
+    says, a tenth of the vertices for each type.
+    """
+    row = _row(number)
+    return layered(
+        seed,
+        levels=row.levels,
+        width=row.width,
+        vertices=row.vertices,
+        level_edges=row.level_edges,
+        level_limit=row.level_limit,
+        random_edges=row.random_edges,
+        cpu_probability=TYPE_PROBABILITY,
+        gpu_probability=TYPE_PROBABILITY,
+        colocated=row.colocated,
+    )
+
+
+def levels(number: int, seed: Seed = 0) -> NDArray[np.int64]:
+    """Return where the levels of ``graph(number, seed)`` start, and the number of vertices."""
+    row = _row(number)
+    return level_starts(seed, levels=row.levels, width=row.width, vertices=row.vertices)
+
+
+def instance(number: int, devices: int = 100, seed: int = 0, *, memory: bool = True) -> Instance:
+    """Draw graph 1 to 6 of [L] table 7.1 and a cluster for it ([L] §6.2, §7.1).
+
+    Parameters
+    ----------
+    number : int
+    devices : int
+        At least 2, so that both device types are there.
+    seed : int
+        The graph is ``graph(number, seed)``.
+    memory : bool
+        Memory model ``estimate``; otherwise ``none``, with unlimited devices. The thesis gives no
+        capacities. Here they are drawn from 2 to 4 times the need of an even share, so that
+        together the devices hold about 3 times the need, and the faster ones have less. The
+        smallest holds at least two of the largest assignment unit. Then any device that lacks
+        room for a unit is at least half full, and a greedy strategy finds room for every unit
+        that may run anywhere.
+    """
+    draw.count(devices, "devices", least=2)
+    rng = draw.generator(seed)
+    drawn = graph(number, rng)
+    cluster_seed = int(rng.integers(2**32))
+    cluster = drawn_cluster(cluster_seed, devices)
+    if memory:
+        capacities = _capacities(Instance(drawn, cluster, Model(memory="estimate")))
+        cluster = drawn_cluster(cluster_seed, devices, memory=capacities)
+    return Instance(
+        drawn,
+        cluster,
+        Model(memory="estimate" if memory else "none"),
+        name=f"thesis-{number}",
+        source=f"drawn with the properties of Laich's table 7.1, graph {number}, seed {seed}",
+    )
+
+
+def _row(number: int) -> Properties:
+    if number not in TABLE:
+        raise InputError("number", f"no graph {number}", "give a number from 1 to 6")
+    return TABLE[number]
+
+
+def _capacities(unlimited: Instance) -> Range:
+    need = unlimited.static_memory
+    share = math.ceil(need.sum() / unlimited.devices)
+    low = 2 * max(share, math.ceil(max(need.fractions())))
+    return low, max(low, 4 * share)

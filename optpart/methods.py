@@ -1,0 +1,148 @@
+"""The registry: every method by name, with one signature (design §4)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+import numpy as np
+
+from optpart.errors import InputError
+from optpart.instance import Instance
+from optpart.result import Budget, Method, Result, Watch, conclude
+from optpart.schedule import Schedule
+
+#: Where a strategy lives, and what it does in one line. Modules are imported when first used.
+PARTITIONERS = {
+    "hash": ("optpart.partition.hashing:hashing", "units to devices in turn [L] §4.2"),
+    "fastest": ("optpart.partition.fastest:fastest", "all on the fastest feasible device"),
+    "critical-path": (
+        "optpart.partition.critical_path:critical_path",
+        "heaviest path on the fastest device, the rest by load [L] §4.6",
+    ),
+    "heft": ("optpart.partition.heft:heft", "earliest finish time with insertion [L] §4.3"),
+}
+SCHEDULERS = {
+    "fifo": ("optpart.scheduling.fifo:fifo", "first executable, first run [L] §5.2"),
+    "pct": ("optpart.scheduling.pct:pct", "longest remaining path first [L] §5.3"),
+}
+SOLVERS = {
+    "cpsat": ("optpart.exact.cpsat:cpsat", "CP-SAT, proves optimality"),
+}
+
+#: Entry-point group through which other packages add methods.
+GROUP = "optpart.methods"
+
+_own: dict[str, tuple[Method, str]] = {}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of the list of methods."""
+
+    name: str
+    kind: str
+    summary: str
+
+
+def register(name: str, summary: str = "") -> Callable[[Method], Method]:
+    """Add a method of your own under a name.
+
+    Examples
+    --------
+    >>> @register("all-on-first", "everything on device 0")
+    ... def all_on_first(instance, *, budget=None, seed=0, start=None, watch=None):
+    ...     schedule = retime(
+    ...         instance, [0] * instance.vertices, instance.graph.topological_order.tolist()
+    ...     )
+    ...     return conclude(instance, "all-on-first", schedule, seed=seed)
+    """
+
+    def add(method: Method) -> Method:
+        _own[name] = method, summary or (method.__doc__ or "").partition("\n")[0]
+        return method
+
+    return add
+
+
+def heuristics() -> list[str]:
+    """Names of the built-in strategy pairs, and of strategies with an order of their own."""
+    pairs = [f"{p}+{s}" for p in PARTITIONERS for s in SCHEDULERS]
+    return ["heft", *pairs]
+
+
+def entries() -> list[Entry]:
+    """List everything that can stand after ``--method``."""
+    rows = [
+        Entry(f"{name}+SCHEDULER", "partitioning", text) for name, (_, text) in PARTITIONERS.items()
+    ]
+    rows += [
+        Entry(f"PARTITIONING+{name}", "scheduling", text) for name, (_, text) in SCHEDULERS.items()
+    ]
+    rows.append(Entry("heft", "heuristic", "HEFT with the order of its insertion"))
+    rows += [Entry(name, "solver", text) for name, (_, text) in SOLVERS.items()]
+    rows += [Entry(name, "own", text) for name, (_, text) in _own.items()]
+    rows += [Entry(point.name, "plug-in", point.value) for point in entry_points(group=GROUP)]
+    return rows
+
+
+def get(name: str) -> Method:
+    """Return the method of a name; an unknown one is an :class:`InputError` that lists all."""
+    if name in _own:
+        return _own[name][0]
+    if name in SOLVERS:
+        method: Method = _load(SOLVERS[name][0])
+        return method
+    partition, plus, scheduler = name.partition("+")
+    if partition in PARTITIONERS and (scheduler in SCHEDULERS if plus else partition == "heft"):
+        return _pair(name, partition, scheduler)
+    for point in entry_points(group=GROUP):
+        if point.name == name:
+            loaded: Method = point.load()
+            return loaded
+    known = ", ".join([*heuristics(), *SOLVERS, *_own])
+    raise InputError("method", f"no method {name!r}", f"choose of {known}")
+
+
+@cache
+def _load(path: str) -> Any:
+    module, _, attribute = path.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+@cache
+def _pair(name: str, partition: str, scheduler: str) -> Method:
+    """Make one method of a partitioning and a scheduling strategy."""
+
+    def run(
+        instance: Instance,
+        *,
+        budget: Budget | None = None,
+        seed: int = 0,
+        start: Schedule | None = None,
+        watch: Watch | None = None,
+    ) -> Result:
+        from optpart.partition.base import NoPlacementError
+        from optpart.schedule import retime
+        from optpart.simulate import simulate
+
+        begin = time.perf_counter()
+        schedule, reason = None, ""
+        try:
+            found = _load(PARTITIONERS[partition][0])(instance, np.random.default_rng(seed))
+            if scheduler:
+                rule = _load(SCHEDULERS[scheduler][0])
+                schedule = simulate(instance, found.placement, rule, seed)
+            else:
+                schedule = retime(instance, found.placement, found.order)
+        except NoPlacementError as error:
+            reason = str(error)
+        seconds = time.perf_counter() - begin
+        return conclude(instance, name, schedule, reason=reason, seconds=seconds, seed=seed)
+
+    return run

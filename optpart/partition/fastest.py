@@ -1,0 +1,38 @@
+"""Everything on the fastest feasible device: no strategy at all, and often hard to beat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optpart.compiled import Arrays, arrays, assign, fits, kernel
+from optpart.instance import Instance
+from optpart.partition.base import Partition, placement_of
+from optpart.partition.ranks import devices_by_speed
+
+
+def fastest(instance: Instance, rng: np.random.Generator) -> Partition:
+    """Put every unit on the fastest device that may still take it, larger groups first.
+
+    With run times per vertex and device, the fastest device is the one on which all vertices that
+    it may run take least time on average.
+    """
+    size = np.bincount(instance.unit_of, minlength=len(instance.units))
+    units = np.argsort(-size, kind="stable").astype(np.int32)
+    a = arrays(instance)
+    return Partition(placement_of(instance, _first_fit(a, units, devices_by_speed(instance))))
+
+
+@kernel
+def _first_fit(a: Arrays, units: Any, devices: Any) -> Any:
+    device = np.full(a.need.shape[0], -1, np.int32)
+    used = np.zeros(a.speed.shape[0], np.int64)
+    for unit in units:
+        for d in devices:
+            if fits(a, unit, d, device, used):
+                assign(a, unit, d, device, used)
+                break
+        else:
+            return device
+    return device

@@ -1,0 +1,13 @@
+"""First in, first out: the task that has been executable longest ([L] §5.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optpart.simulate import Priority
+from optpart.tasks import Tasks
+
+
+def fifo(work: Tasks, rng: np.random.Generator) -> Priority:
+    """Prefer what became executable first; ties are drawn ([M] §5.1)."""
+    return Priority(None, rng.permutation(len(work.duration)))

@@ -1,0 +1,237 @@
+"""Event-driven execution of a placed graph under a scheduling strategy ([L] §3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.compiled import kernel
+from optpart.instance import Instance
+from optpart.schedule import Schedule, crossings, retime
+from optpart.tasks import Tasks, tasks
+
+
+class Priority(NamedTuple):
+    """What a scheduling strategy decides by.
+
+    Attributes
+    ----------
+    value : ndarray of float64, one per task, or None
+        A device runs the executable task of largest value. ``None``: the one that has been
+        executable longest.
+    tie : ndarray of int64, one per task
+        Among equals the task of smallest tie goes first; all different.
+    """
+
+    value: NDArray[np.float64] | None
+    tie: NDArray[np.int64]
+
+
+#: A scheduling strategy: the priorities of the tasks of one placement, drawn with a generator.
+Scheduler: TypeAlias = Callable[[Tasks, np.random.Generator], Priority]
+
+
+def simulate(
+    instance: Instance, placement: NDArray[np.int32], scheduler: Scheduler, seed: int = 0
+) -> Schedule:
+    """Execute a placement and return the schedule, timed exactly.
+
+    Parameters
+    ----------
+    placement : ndarray of int32, length n
+    scheduler : Scheduler
+        Chooses among the executable tasks of a device whenever that is free.
+
+    Notes
+    -----
+    The device with the lowest local time decides next, when everything that can have reached it by
+    then is known; of several at one time the first. Under ``link`` and ``port`` transfers are
+    executed by their links under the same strategy; under ``port`` they then take the ports in the
+    order of their start.
+    """
+    placement = np.ascontiguousarray(placement, dtype=np.int32)
+    work = tasks(instance, placement)
+    start = execute(work, scheduler(work, np.random.default_rng(seed)))
+    n = instance.vertices
+    moves = crossings(instance, placement) if len(start) > n else []
+    order = execution_order(start, work)
+    return retime(instance, placement, [t if t < n else moves[t - n] for t in order])
+
+
+def execution_order(start: NDArray[np.float64], work: Tasks) -> list[int]:
+    """Sort tasks by start so that no task comes before one that it depends on.
+
+    Of tasks that start together those without length go first, since the others may follow them
+    in time, and of these the topologically first.
+    """
+    rank = np.empty(len(start), dtype=np.int64)
+    rank[work.order] = np.arange(len(start))
+    order: list[int] = np.lexsort((rank, start + work.duration, start)).tolist()
+    return order
+
+
+def execute(work: Tasks, priority: Priority) -> NDArray[np.float64]:
+    """Run the event loop; return the start of every task."""
+    value = priority.value
+    by_arrival = value is None
+    start: NDArray[np.float64] = _execute(
+        work.resource,
+        work.duration,
+        work.out_start,
+        work.out_target,
+        work.out_delay,
+        work.missing,
+        work.resources,
+        np.zeros(1) if value is None else value,
+        by_arrival,
+        priority.tie,
+    )
+    return start
+
+
+@kernel
+def _execute(
+    resource: Any,
+    duration: Any,
+    out_start: Any,
+    out_target: Any,
+    out_delay: Any,
+    missing: Any,
+    resources: int,
+    value: Any,
+    by_arrival: bool,
+    tie: Any,
+) -> Any:
+    n = resource.shape[0]
+    start = np.full(n, -1.0)
+    ready = np.zeros(n)
+    waiting = missing.copy()
+    # Executable tasks: one binary heap a resource, side by side in one array.
+    heap = np.empty(n, np.int32)
+    base = np.zeros(resources + 1, np.int32)
+    for v in range(n):
+        base[resource[v] + 1] += 1
+    for d in range(resources):
+        base[d + 1] += base[d]
+    filled = np.zeros(resources, np.int32)
+    key = -ready if by_arrival else value
+    # Events: arrival of task v (code v), or resource d looks for work (code n + d). At one time
+    # arrivals come first, because they have the smaller codes.
+    time = np.empty(n + 2 * resources + 1)
+    code = np.empty(n + 2 * resources + 1, np.int64)
+    events = 0
+    idle = np.ones(resources, np.bool_)
+    for v in range(n):
+        if waiting[v] == 0:
+            events = _push_event(time, code, events, 0.0, v)
+    while events:
+        now, what = time[0], code[0]
+        events = _pop_event(time, code, events)
+        if what < n:
+            v = what
+            d = resource[v]
+            if by_arrival:
+                key[v] = -now
+            _push_task(heap, base[d], filled[d], v, key, tie)
+            filled[d] += 1
+            if idle[d]:
+                idle[d] = False
+                events = _push_event(time, code, events, now, n + d)
+            continue
+        d = what - n
+        if filled[d] == 0:
+            idle[d] = True
+            continue
+        v = heap[base[d]]
+        filled[d] -= 1
+        _drop_first(heap, base[d], filled[d], key, tie)
+        start[v] = now
+        end = now + duration[v]
+        events = _push_event(time, code, events, end, n + d)
+        for e in range(out_start[v], out_start[v + 1]):
+            w = out_target[e]
+            at = end + out_delay[e]
+            if at > ready[w]:
+                ready[w] = at
+            waiting[w] -= 1
+            if waiting[w] == 0:
+                events = _push_event(time, code, events, ready[w], w)
+    return start
+
+
+@kernel
+def _push_event(time: Any, code: Any, size: int, at: float, what: int) -> Any:
+    i = size
+    while i > 0:
+        parent = (i - 1) >> 1
+        if time[parent] < at or (time[parent] == at and code[parent] < what):
+            break
+        time[i] = time[parent]
+        code[i] = code[parent]
+        i = parent
+    time[i] = at
+    code[i] = what
+    return size + 1
+
+
+@kernel
+def _pop_event(time: Any, code: Any, size: int) -> Any:
+    size -= 1
+    at, what = time[size], code[size]
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            break
+        right = child + 1
+        if right < size and (
+            time[right] < time[child] or (time[right] == time[child] and code[right] < code[child])
+        ):
+            child = right
+        if at < time[child] or (at == time[child] and what < code[child]):
+            break
+        time[i] = time[child]
+        code[i] = code[child]
+        i = child
+    time[i] = at
+    code[i] = what
+    return size
+
+
+@kernel
+def _before(v: int, w: int, key: Any, tie: Any) -> Any:
+    return key[v] > key[w] or (key[v] == key[w] and tie[v] < tie[w])
+
+
+@kernel
+def _push_task(heap: Any, base: int, size: int, v: int, key: Any, tie: Any) -> None:
+    i = size
+    while i > 0:
+        parent = (i - 1) >> 1
+        if _before(heap[base + parent], v, key, tie):
+            break
+        heap[base + i] = heap[base + parent]
+        i = parent
+    heap[base + i] = v
+
+
+@kernel
+def _drop_first(heap: Any, base: int, size: int, key: Any, tie: Any) -> None:
+    if size == 0:
+        return
+    v = heap[base + size]
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            break
+        if child + 1 < size and _before(heap[base + child + 1], heap[base + child], key, tie):
+            child += 1
+        if _before(v, heap[base + child], key, tie):
+            break
+        heap[base + i] = heap[base + child]
+        i = child
+    heap[base + i] = v

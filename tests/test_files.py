@@ -1,0 +1,120 @@
+"""Files are read or refused in one line, and written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from optpart import InputError
+from optpart.files import read_bytes, read_text, write_bytes, write_text
+
+
+class TestReading:
+    def test_text(self, tmp_path: Path) -> None:
+        path = tmp_path / "file"
+        path.write_bytes("größer\r\n".encode())
+        assert read_text(path) == "größer\r\n"
+        assert read_bytes(str(path)) == "größer\r\n".encode()
+
+    def test_a_byte_order_mark_is_no_text(self, tmp_path: Path) -> None:
+        path = tmp_path / "file"
+        path.write_bytes(b"\xef\xbb\xbfx")
+        assert read_text(path) == "x"
+
+    def test_a_missing_file(self, tmp_path: Path) -> None:
+        path = tmp_path / "none"
+        with pytest.raises(InputError) as caught:
+            read_text(path)
+        assert str(caught.value) == (
+            f"{path}: cannot be read (No such file or directory); name a readable file"
+        )
+
+    def test_a_directory(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="cannot be read"):
+            read_bytes(tmp_path)
+
+    def test_bytes_that_are_no_text(self, tmp_path: Path) -> None:
+        path = tmp_path / "file"
+        path.write_bytes(b"ab\xff")
+        with pytest.raises(InputError) as caught:
+            read_text(path)
+        assert str(caught.value) == f"{path}: byte 2: not UTF-8 text; give a text file"
+
+
+class TestWriting:
+    def test_what_is_read_again(self, tmp_path: Path) -> None:
+        path = tmp_path / "file"
+        write_text(path, "größer\n")
+        assert read_text(path) == "größer\n"
+        write_bytes(str(path), b"\x00\xff")
+        assert read_bytes(path) == b"\x00\xff"
+
+    def test_leaves_nothing_else_behind(self, tmp_path: Path) -> None:
+        write_text(tmp_path / "file", "new")
+        assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+    def test_gives_the_rights_of_any_new_file(self, tmp_path: Path) -> None:
+        write_text(tmp_path / "ours", "")
+        (tmp_path / "any").write_text("")
+        assert (tmp_path / "ours").stat().st_mode == (tmp_path / "any").stat().st_mode
+
+    @pytest.mark.parametrize("place", ["replace", "fsync", "chmod"])
+    @pytest.mark.parametrize("interruption", [KeyboardInterrupt, MemoryError])
+    def test_an_interruption_leaves_the_old_file(
+        self,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        place: str,
+        interruption: type[BaseException],
+    ) -> None:
+        path = tmp_path / "file"
+        write_text(path, "old")
+
+        def interrupted(*_: Any) -> None:
+            raise interruption
+
+        monkeypatch.setattr(os, place, interrupted)
+        with pytest.raises(interruption):
+            write_text(path, "new")
+        monkeypatch.undo()
+        assert read_text(path) == "old"
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_a_full_disk_leaves_the_old_file(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "file"
+        write_text(path, "old")
+
+        def full(*_: Any) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(os, "replace", full)
+        with pytest.raises(InputError) as caught:
+            write_text(path, "new")
+        monkeypatch.undo()
+        assert str(caught.value) == (
+            f"{path}: cannot be written (No space left on device); name a writable place"
+        )
+        assert read_text(path) == "old"
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_a_place_that_does_not_exist(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="cannot be written"):
+            write_text(tmp_path / "none" / "file", "new")
+
+    def test_a_directory(self, tmp_path: Path) -> None:
+        (tmp_path / "folder").mkdir()
+        with pytest.raises(InputError, match="cannot be written"):
+            write_text(tmp_path / "folder", "new")
+        assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+    def test_text_that_is_no_unicode(self, tmp_path: Path) -> None:
+        path = tmp_path / "file"
+        write_text(path, "old")
+        with pytest.raises((InputError, UnicodeEncodeError)):
+            write_text(path, "\ud800")
+        assert read_text(path) == "old"
