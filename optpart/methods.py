@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from optpart.errors import InputError
 from optpart.instance import Instance
 from optpart.result import Budget, Method, Result, Watch, conclude
 from optpart.schedule import Schedule
+
+if TYPE_CHECKING:
+    from optpart.simulate import Scheduler
 
 #: Where a strategy lives, and what it does in one line. Modules are imported when first used.
 PARTITIONERS = {
@@ -107,6 +110,42 @@ def get(name: str) -> Method:
             return loaded
     known = ", ".join([*heuristics(), *SOLVERS, *_own])
     raise InputError("method", f"no method {name!r}", f"choose of {known}")
+
+
+def solve(
+    instance: Instance,
+    method: str = "cpsat",
+    *,
+    seconds: float = 60.0,
+    workers: int = 2,
+    seed: int = 0,
+    start: Schedule | None = None,
+    watch: Watch | None = None,
+) -> Result:
+    """Solve an instance with a method by name; see :class:`Method` for what the rest means."""
+    budget = Budget(seconds, workers)
+    return get(method)(instance, budget=budget, seed=seed, start=start, watch=watch)
+
+
+def warm_up() -> None:
+    """Load or compile what the heuristics and bounds run on, so that their times are their own."""
+    from optpart.bounds.best import all_bounds
+    from optpart.cluster import Cluster
+    from optpart.graph import GraphBuilder
+
+    graph = GraphBuilder().vertex("a", 1, outputs=[1]).vertex("b", 1).edge("a", "b").build()
+    tiny = Instance(graph, Cluster.uniform(2, bandwidth=1), name="warm-up")
+    for name in heuristics():
+        get(name)(tiny)
+    all_bounds(tiny)
+
+
+def scheduler(name: str) -> Scheduler:
+    """Return the scheduling strategy of a name."""
+    if name not in SCHEDULERS:
+        raise InputError("method", f"no scheduler {name!r}", f"choose of {', '.join(SCHEDULERS)}")
+    found: Scheduler = _load(SCHEDULERS[name][0])
+    return found
 
 
 @cache

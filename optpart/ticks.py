@@ -76,7 +76,7 @@ class Grid:
         return math.floor(time * self.scale)
 
     @cached_property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
+    def arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
         """What compiled code takes: size classes, link classes, delays, measured."""
         return self.size_class, self.link_class, self.delays, self.measured
 

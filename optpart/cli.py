@@ -1,0 +1,665 @@
+"""The command line (design §6). Heavy modules are imported by the commands that need them."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from optpart.errors import InputError, OptpartError
+
+if TYPE_CHECKING:
+    from optpart.cluster import Cluster
+    from optpart.gap import Comparison
+    from optpart.graph import Graph
+    from optpart.instance import Instance
+    from optpart.result import Result
+    from optpart.schedule import Schedule
+
+app = typer.Typer(
+    help="True optima, proven bounds and heuristics for placing dataflow graphs on unlike devices.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+generate_app = typer.Typer(help="Draw random instances.", no_args_is_help=True)
+app.add_typer(generate_app, name="generate")
+
+File = Annotated[str, typer.Argument(help="An instance file, or the name of a library instance.")]
+MethodName = Annotated[str, typer.Option("--method", "-m", help="See 'optpart methods'.")]
+TimeLimit = Annotated[float, typer.Option(help="Seconds.", min=0.0)]
+Workers = Annotated[int, typer.Option(help="Threads of the solver.", min=1)]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
+Output = Annotated[Path | None, typer.Option("-o", "--output", help="Where to write.")]
+Needed = Annotated[Path, typer.Option("-o", "--output", help="Where to write.")]
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable to standard output.")]
+Start = Annotated[Path | None, typer.Option(help="A result file to start from.")]
+
+
+def main() -> None:
+    """Run the command line; a fault of the user's is one line and exit code 2."""
+    # Names in files may be in any script; a terminal that cannot show one gets an escape for it.
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        app()
+    except OptpartError as error:
+        print(f"optpart: {error}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:  # whoever read the output has seen enough
+        sys.stderr.close()
+        sys.exit(0)
+    except KeyboardInterrupt:
+        print("optpart: interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+def _open(file: str) -> Instance:
+    from optpart import library
+    from optpart.formats.detect import read_instance
+
+    if not Path(file).exists() and not Path(file).suffix and file in library.index():
+        return library.load(file)
+    if not Path(file).exists():
+        raise InputError(
+            "", "no such file", "name a file, or an instance of 'optpart gap --list'", file
+        )
+    return read_instance(file)
+
+
+def _compiling() -> None:
+    from optpart.compiled import announce_compilation
+
+    announce_compilation()
+
+
+def _leave(result: Result) -> NoReturn:
+    """End with the exit code that a result calls for."""
+    from optpart.result import Status
+
+    if result.status is Status.INFEASIBLE:
+        raise typer.Exit(3)
+    raise typer.Exit(4 if result.schedule is None else 0)
+
+
+def _say_result(result: Result) -> None:
+    from optpart.report.text import number, percent, seconds
+    from optpart.result import Status
+
+    if result.status is Status.INFEASIBLE:
+        print(f"{result.instance.name}: INFEASIBLE: {result.reason}")
+        return
+    bound = number(result.lower_bound, up=False)
+    if result.makespan is None:
+        print(f"{result.instance.name}: no schedule found: {result.reason} (lower bound {bound})")
+        return
+    gap = "" if result.status is Status.OPTIMAL else f", gap {percent(result.gap)}"
+    note = f" ({result.reason})" if result.reason else ""
+    print(
+        f"{result.instance.name}: {result.status}{note}, makespan "
+        f"{number(result.makespan, up=True)}, lower bound {bound}{gap}, traffic "
+        f"{number(result.traffic, up=True)}, {seconds(result.seconds)} with {result.method}"
+    )
+
+
+def _say_schedule(result: Result) -> None:
+    """Print what every device does, if that fits on a screen."""
+    from optpart.report.text import number
+
+    schedule, instance = result.schedule, result.instance
+    if schedule is None or instance.vertices > 40:
+        return
+    for d, device in enumerate(instance.cluster.names):
+        names = [
+            f"{instance.graph.names[v]}@{number(schedule.start[v], up=True)}"
+            for v in schedule.sequence
+            if schedule.placement[v] == d
+        ]
+        if names:
+            print(f"  {device}: {' '.join(names)}")
+
+
+@app.command()
+def solve(
+    file: File,
+    method: MethodName = "cpsat",
+    time_limit: TimeLimit = 60.0,
+    workers: Workers = 2,
+    seed: Seed = 0,
+    start: Start = None,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Find a schedule, and prove as much about it as the method and the bounds can."""
+    from optpart import methods
+    from optpart.formats import result as result_format
+    from optpart.report.progress import ProgressLine
+    from optpart.result import Budget
+
+    run = methods.get(method)
+    instance = _open(file)
+    first = None if start is None else _started(start, instance)
+    _compiling()
+    line = ProgressLine()
+    result = run(
+        instance,
+        budget=Budget(time_limit, workers),
+        seed=seed,
+        start=first,
+        watch=lambda step: line(method, step),
+    )
+    line.clear()
+    result = _bounded(result)
+    if output is not None:
+        result_format.write(result, output)
+    if json:
+        print(result_format.dumps(result), end="")
+    else:
+        _say_result(result)
+        _say_schedule(result)
+    _leave(result)
+
+
+def _bounded(result: Result) -> Result:
+    """Add the combinatorial bounds to a result whose method proves nothing."""
+    from dataclasses import replace
+
+    from optpart.bounds.best import best_bound
+    from optpart.feasibility import contradiction
+    from optpart.result import Status, with_bound
+
+    if result.lower_bound is not None or result.status is Status.INFEASIBLE:
+        return result
+    reason = contradiction(result.instance)
+    if reason:
+        return replace(result, status=Status.INFEASIBLE, reason=reason)
+    bound = best_bound(result.instance)
+    if bound.value is None:
+        reason = "missing links leave some unit no device"
+        return replace(result, status=Status.INFEASIBLE, reason=reason)
+    return with_bound(result, bound.value)
+
+
+def _started(path: Path, instance: Instance) -> Schedule:
+    """Read and verify a schedule to start from."""
+    from optpart.formats.result import read_schedule
+    from optpart.verify import verify as check
+
+    schedule = read_schedule(path, instance)
+    violations = check(instance, schedule, most=1)
+    if violations:
+        raise InputError(
+            "schedule", f"not valid here ({violations[0]})", "give a valid schedule", str(path)
+        )
+    return schedule
+
+
+@app.command()
+def gap(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(help="Instance files or library names; without any, the small library."),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option("--method", "-m", help="A method to measure; repeat it. Default: all."),
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option(help="Seconds per instance and method.", min=0.0)
+    ] = 20.0,
+    workers: Workers = 2,
+    seed: Seed = 0,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Also write .csv or .json.")
+    ] = None,
+    json: Json = False,
+    csv: Annotated[bool, typer.Option("--csv", help="CSV to standard output.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the instance library.")] = False,
+) -> None:
+    """Measure how far methods are from the optimum, or from what is known and proven."""
+    from optpart import library, methods
+    from optpart.files import write_text
+    from optpart.formats.native import pretty
+    from optpart.gap import compare, default_methods
+    from optpart.report import gap_table
+    from optpart.report.progress import ProgressLine
+    from optpart.result import Budget
+
+    console = _console()
+    if list_:
+        _list_library(console)
+        return
+    if output is not None and output.suffix not in (".csv", ".json"):
+        raise InputError("", f"unknown suffix {output.suffix!r}", "use .csv or .json", str(output))
+    if json and csv:
+        raise InputError("--json", "used together with --csv", "choose one of them")
+    names = method or default_methods()
+    for name in names:
+        methods.get(name)
+    chosen = files or [row.name for row in library.index().values() if row.small]
+    instances = [_open(file) for file in chosen]
+    _compiling()
+    methods.warm_up()
+    comparisons: list[Comparison] = []
+    for number, instance in enumerate(instances, 1):
+        line = ProgressLine(f"[{number}/{len(instances)}] {instance.name}  ")
+        comparison = compare(
+            instance, names, budget=Budget(time_limit, workers), seed=seed, watch=line
+        )
+        line.clear()
+        comparisons.append(comparison)
+        if not (json or csv):
+            gap_table.print_comparison(console, comparison)
+        if any(result.reason == "interrupted" for result in comparison.results):
+            print("interrupted: what follows is what was done so far", file=sys.stderr)
+            break
+    if output is not None:
+        as_csv = output.suffix == ".csv"
+        document = gap_table.to_document(comparisons)
+        write_text(output, gap_table.to_csv(comparisons) if as_csv else pretty(document))
+    if json:
+        print(pretty(gap_table.to_document(comparisons)), end="")
+    elif csv:
+        print(gap_table.to_csv(comparisons), end="")
+    elif len(comparisons) > 1:
+        gap_table.print_summary(console, comparisons)
+    if all(comparison.reference.infeasible for comparison in comparisons):
+        raise typer.Exit(3)
+
+
+def _console() -> Any:
+    """Return a console that cuts tables to fit a terminal only, never a file or a pipe."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 200)
+
+
+def _list_library(console: Any) -> None:
+    from rich.table import Table
+
+    from optpart import library
+    from optpart.report.text import number
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="dim")
+    table.add_column("name")
+    for column in ("vertices", "edges", "devices", "best makespan", "best bound"):
+        table.add_column(column, justify="right")
+    table.add_column("status")
+    for row in library.index().values():
+        table.add_row(
+            row.name,
+            str(row.vertices),
+            str(row.edges),
+            str(row.devices),
+            number(row.makespan, up=True),
+            number(row.bound, up=False),
+            row.status,
+        )
+    console.print(table)
+
+
+@app.command()
+def bound(file: File, json: Json = False) -> None:
+    """Prove lower bounds of the makespan."""
+    from optpart.bounds.best import all_bounds
+    from optpart.feasibility import contradiction
+    from optpart.formats.native import pretty
+    from optpart.report.text import number, seconds
+
+    instance = _open(file)
+    reason = contradiction(instance)
+    if reason:
+        print(f"{instance.name}: INFEASIBLE: {reason}", file=sys.stderr if json else sys.stdout)
+        raise typer.Exit(3)
+    _compiling()
+    found = all_bounds(instance)
+    if json:
+        rows = [
+            {
+                "bound": b.name,
+                "value": None if b.value is None else str(b.value),
+                "seconds": round(b.seconds, 6),
+            }
+            for b in found
+        ]
+        print(pretty({"instance": instance.name, "bounds": rows}), end="")
+    else:
+        for b in found:
+            value = "infeasible" if b.value is None else number(b.value, up=False)
+            print(f"{b.name:>14}  {value:>12}  {seconds(b.seconds)}")
+    if any(b.value is None for b in found):
+        raise typer.Exit(3)
+
+
+@app.command()
+def verify(
+    file: File,
+    result: Annotated[Path, typer.Argument(help="A result file.")],
+    json: Json = False,
+) -> None:
+    """Check a result against its instance, in exact arithmetic."""
+    from optpart.check import check_result
+    from optpart.formats.native import pretty
+
+    instance = _open(file)
+    report = check_result(instance, result)
+    if json:
+        document = {
+            "instance": instance.name,
+            "valid": not report.violations,
+            "violations": [str(violation) for violation in report.violations],
+            "makespan": None if report.makespan is None else str(report.makespan),
+        }
+        print(pretty(document), end="")
+    else:
+        for violation in report.violations:
+            print(violation)
+        if not report.violations:
+            print(report.summary)
+    if report.violations:
+        raise typer.Exit(1)
+
+
+@app.command()
+def simulate(
+    file: File,
+    method: Annotated[
+        str, typer.Option("--method", "-m", help="PARTITIONING+SCHEDULER, see 'optpart methods'.")
+    ] = "critical-path+pct",
+    start: Annotated[
+        Path | None, typer.Option(help="Take the placement from this result file.")
+    ] = None,
+    runs: Annotated[int, typer.Option(help="Runs, with as many seeds.", min=1)] = 1,
+    seed: Seed = 0,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Execute the graph under a placement and a scheduling strategy."""
+    from optpart.formats import result as result_format
+    from optpart.report import simulation
+
+    instance = _open(file)
+    placed = None if start is None else result_format.read_schedule(start, instance).placement
+    _compiling()
+    results = simulation.run(instance, method, placed, range(seed, seed + runs))
+    found = [result for result in results if result.schedule is not None]
+    best = min(found, key=lambda r: r.makespan or 0) if found else results[0]
+    if output is not None:
+        result_format.write(best, output)
+    if json:
+        print(result_format.dumps(best), end="")
+    else:
+        simulation.print_results(results)
+    _leave(best)
+
+
+@app.command()
+def methods() -> None:
+    """List what can stand after --method."""
+    from optpart import methods as registry
+
+    for entry in registry.entries():
+        print(f"{entry.name:26} {entry.kind:13} {entry.summary}")
+
+
+@app.command()
+def plot(
+    result: Annotated[Path, typer.Argument(help="A result file.")],
+    output: Needed,
+    instance: Annotated[
+        str | None,
+        typer.Option(help="Its instance; not needed for one of the library."),
+    ] = None,
+) -> None:
+    """Draw a schedule by device over time, as PNG or SVG."""
+    from optpart.check import check_result
+    from optpart.formats.result import read_document, read_schedule
+    from optpart.rational import rational
+    from optpart.report import gantt
+
+    document = read_document(result)
+    name = document.get("instance") if instance is None else instance
+    if not isinstance(name, str):
+        raise InputError("instance", "missing", "name the instance with --instance", str(result))
+    found = _open(name)
+    report = check_result(found, result)
+    if report.violations:
+        raise InputError(
+            "schedule",
+            f"not valid for {found.name} ({report.violations[0]})",
+            "name its instance with --instance",
+            str(result),
+        )
+    bound = document.get("lower_bound")
+    gantt.draw(
+        found,
+        read_schedule(result, found),
+        output,
+        title=f"{found.name}, {document.get('method', '')}",
+        bound=None if bound is None else rational(bound, "lower_bound"),
+    )
+
+
+class Costs(StrEnum):
+    """Where an imported graph gets its costs from."""
+
+    drawn = "drawn"
+    unit = "unit"
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help=".pb, .pbtxt, .gxl, or a thesis graph .csv.")],
+    output: Needed,
+    cluster: Annotated[
+        Path | None, typer.Option(help="Devices: a .toml, or a thesis device .csv.")
+    ] = None,
+    devices: Annotated[
+        int | None, typer.Option(help="Draw a cluster of so many devices instead.", min=1)
+    ] = None,
+    costs: Annotated[
+        str, typer.Option(help="drawn, unit, or a CSV of name, ops, memory, sizes.")
+    ] = "drawn",
+    seed: Seed = 0,
+    name: Annotated[str | None, typer.Option(help="Name of the instance.")] = None,
+) -> None:
+    """Make an instance of a graph from elsewhere."""
+    from optpart.formats import gxl, native, thesis_csv
+
+    suffix = file.suffix.lower()
+    if suffix == ".gxl":
+        instance = gxl.read(file)
+    elif suffix == ".csv":
+        if cluster is None:
+            raise InputError("--cluster", "missing", "name the CSV of the devices")
+        instance = thesis_csv.read(file, cluster)
+    elif suffix in (".pb", ".pbtxt"):
+        instance = _import_tensorflow(file, _cluster(cluster, devices, seed), costs, seed)
+    else:
+        raise InputError(
+            "", f"unknown suffix {suffix!r}", "give .pb, .pbtxt, .gxl or .csv", str(file)
+        )
+    if name is not None:
+        from dataclasses import replace
+
+        instance = replace(instance, name=name)
+    native.write(instance, output)
+    print(
+        f"{instance.name}: {instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
+        f"{instance.devices} devices → {output}"
+    )
+
+
+def _cluster(path: Path | None, devices: int | None, seed: int) -> Cluster:
+    from optpart.formats import cluster_toml
+    from optpart.generate.cluster import drawn_cluster
+
+    if (path is None) == (devices is None):
+        raise InputError("--cluster", "no devices", "give either --cluster FILE or --devices N")
+    if path is not None:
+        return cluster_toml.read(path)
+    assert devices is not None
+    return drawn_cluster(seed, devices)
+
+
+def _import_tensorflow(file: Path, cluster: Cluster, costs: str, seed: int) -> Instance:
+    from optpart.formats import tensorflow
+    from optpart.instance import Instance
+
+    graph, counts = tensorflow.read_graph(file, cluster.names)
+    print(
+        f"{file.name}: {counts.vertices} vertices, {counts.inputs} inputs, {counts.edges} distinct "
+        f"edges between {counts.pairs} pairs, {counts.groups} colocation groups of two and more, "
+        f"the largest of {counts.largest_group}"
+    )
+    source = f"imported from {file.name}, costs: {Path(costs).name}, seed {seed}"
+    try:
+        return Instance(_costed(graph, costs, seed), cluster, name=file.stem, source=source)
+    except InputError as error:
+        raise error.within(str(file)) from None
+
+
+def _costed(graph: Graph, costs: str, seed: int) -> Graph:
+    from optpart.costs.drawn import drawn
+    from optpart.costs.from_csv import from_csv
+    from optpart.costs.unit import unit
+
+    if costs == Costs.drawn:
+        return drawn(graph, seed)
+    if costs == Costs.unit:
+        return unit(graph)
+    return from_csv(graph, costs)
+
+
+@app.command()
+def convert(
+    file: File,
+    output: Needed,
+    devices: Annotated[
+        Path | None, typer.Option(help="For a thesis .csv: where the devices go.")
+    ] = None,
+) -> None:
+    """Write an instance in another format: .json, or thesis .csv with --devices."""
+    from optpart.formats import native, thesis_csv
+
+    instance = _open(file)
+    suffix = output.suffix.lower()
+    if suffix == ".json":
+        native.write(instance, output)
+    elif suffix == ".csv":
+        if devices is None:
+            raise InputError("--devices", "missing", "say where the CSV of the devices goes")
+        thesis_csv.write(instance, output, devices)
+    else:
+        raise InputError("", f"unknown suffix {suffix!r}", "use .json or .csv", str(output))
+
+
+@generate_app.command("thesis")
+def generate_thesis(
+    number: Annotated[int, typer.Argument(help="Graph of [L] table 7.1.", min=1, max=6)],
+    output: Needed,
+    devices: Annotated[int, typer.Option(min=2)] = 100,
+    seed: Seed = 0,
+) -> None:
+    """Draw one of the six graphs of [L] table 7.1, with a cluster."""
+    from optpart.generate import thesis
+
+    _write_generated(thesis.instance(number, devices, seed), output)
+
+
+class Tightness(StrEnum):
+    """How much memory devices have."""
+
+    none = "none"
+    loose = "loose"
+    tight = "tight"
+
+
+@generate_app.command("small")
+def generate_small(
+    output: Needed,
+    vertices: Annotated[int, typer.Option(min=1)] = 20,
+    devices: Annotated[int, typer.Option(min=2)] = 3,
+    ccr: Annotated[float, typer.Option(help="Communication to computation.")] = 1.0,
+    types: Annotated[bool, typer.Option(help="Some vertices need a CPU or a GPU.")] = False,
+    groups: Annotated[bool, typer.Option(help="Some vertices are colocated.")] = False,
+    memory: Annotated[Tightness, typer.Option()] = Tightness.none,
+    seed: Seed = 0,
+) -> None:
+    """Draw a small instance with whole-number times."""
+    from optpart.generate.small import small
+
+    instance = small(
+        vertices, devices, seed=seed, ccr=ccr, types=types, groups=groups, memory=memory.value
+    )
+    _write_generated(instance, output)
+
+
+@generate_app.command("layered")
+def generate_layered(
+    output: Needed,
+    levels: Annotated[int, typer.Option(min=1)] = 20,
+    min_width: Annotated[int, typer.Option(help="Least vertices a level.", min=1)] = 5,
+    max_width: Annotated[int, typer.Option(help="Most vertices a level.", min=1)] = 15,
+    edge_probability: Annotated[
+        float, typer.Option(help="Of an edge between vertices of two levels.")
+    ] = 0.05,
+    level_limit: Annotated[
+        int | None, typer.Option(help="No edge over more levels than this.", min=1)
+    ] = None,
+    decay: Annotated[
+        float | None, typer.Option(help="Factor of the probability per further level.")
+    ] = None,
+    random_edges: Annotated[int, typer.Option(help="Long-range edges.", min=0)] = 0,
+    cpu_probability: Annotated[float, typer.Option(help="Of a vertex to need a CPU.")] = 0.0,
+    gpu_probability: Annotated[float, typer.Option(help="Of a vertex to need a GPU.")] = 0.0,
+    colocated: Annotated[int, typer.Option(help="Vertices in colocation groups.", min=0)] = 0,
+    devices: Annotated[int, typer.Option(min=1)] = 10,
+    seed: Seed = 0,
+) -> None:
+    """Draw a layered graph and a cluster, as in [L] §6.2."""
+    from optpart.generate.cluster import drawn_cluster
+    from optpart.generate.layered import layered
+    from optpart.instance import Instance
+
+    graph = layered(
+        seed,
+        levels=levels,
+        width=(min_width, max_width),
+        edge_probability=edge_probability,
+        level_limit=level_limit,
+        decay=decay,
+        random_edges=random_edges,
+        cpu_probability=cpu_probability,
+        gpu_probability=gpu_probability,
+        colocated=colocated,
+    )
+    cluster = drawn_cluster(seed, devices)
+    source = f"layered graph and cluster drawn as in [L] §6.2, seed {seed}"
+    _write_generated(Instance(graph, cluster, name=output.stem, source=source), output)
+
+
+@generate_app.command("cluster")
+def generate_cluster(
+    output: Needed,
+    devices: Annotated[int, typer.Option(min=1)] = 10,
+    seed: Seed = 0,
+) -> None:
+    """Draw a cluster, as in [L] §6.2, into a TOML file."""
+    from optpart.formats import cluster_toml
+    from optpart.generate.cluster import drawn_cluster
+
+    cluster_toml.write(drawn_cluster(seed, devices), output)
+
+
+def _write_generated(instance: Instance, output: Path) -> None:
+    from optpart.formats import native
+
+    native.write(instance, output)
+    print(
+        f"{instance.name}: {instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
+        f"{instance.devices} devices → {output}"
+    )

@@ -1,0 +1,167 @@
+"""The tables of ``optpart gap``: for people, as CSV and as JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from optpart.gap import Comparison, Summary, summarise
+from optpart.report.text import number, percent, seconds
+from optpart.result import Result
+
+FORMAT = "optpart-gap/1"
+
+
+def print_comparison(console: Console, comparison: Comparison) -> None:
+    """Print one instance: the reference, and a row per method, best first."""
+    instance, reference = comparison.instance, comparison.reference
+    size = (
+        f"{instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
+        f"{instance.devices} devices"
+    )
+    console.print(Text.assemble((instance.name, "bold"), f"  {size}"))
+    if reference.infeasible:
+        console.print(f"  infeasible: {reference.infeasible}\n", markup=False)
+        return
+    console.print(Text("  " + _said(comparison)))
+    table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="dim")
+    table.add_column("  method", no_wrap=True)
+    for column in ("makespan", f"over {reference.kind}", "over bound", "traffic", "time"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for result in sorted(comparison.results, key=_by_makespan):
+        table.add_row(
+            "  " + result.method,
+            number(result.makespan, up=True),
+            percent(comparison.over_reference(result)),
+            percent(comparison.over_bound(result)),
+            number(result.traffic, up=True),
+            seconds(result.seconds),
+            Text("optimal" if comparison.is_optimal(result) else result.reason),
+        )
+    console.print(table)
+    console.print()
+
+
+def _by_makespan(result: Result) -> tuple[bool, Any, str]:
+    return result.makespan is None, result.makespan or 0, result.method
+
+
+def _said(comparison: Comparison) -> str:
+    """Say what the reference is and who vouches for it."""
+    reference = comparison.reference
+    bound = f"bound {number(reference.bound, up=False)} by {reference.bound_by}"
+    if reference.makespan is None:
+        return f"no schedule known; {bound}"
+    makespan = f"{number(reference.makespan, up=True)} by {reference.makespan_by}"
+    if reference.kind == "optimum":
+        return f"optimum {makespan}, proven by {reference.bound_by}"
+    gap = percent(comparison_gap(comparison))
+    note = f" ({reference.note})" if reference.note else ""
+    return f"best known {makespan}, {bound}: gap {gap}{note}"
+
+
+def comparison_gap(comparison: Comparison) -> float | None:
+    """Relative distance between the reference and the bound, as in a result file."""
+    from optpart.result import gap
+
+    return gap(comparison.reference.makespan, comparison.reference.bound)
+
+
+def print_summary(console: Console, comparisons: list[Comparison]) -> None:
+    """Print one row per method over all instances."""
+    kinds = [comparison.reference.kind for comparison in comparisons]
+    counts = ", ".join(
+        f"{kinds.count(kind)} {kind}"
+        for kind in ("optimum", "best known", "infeasible", "unknown")
+        if kind in kinds
+    )
+    console.print(Text.assemble((f"{len(comparisons)} instances", "bold"), f": {counts}"))
+    table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="dim")
+    table.add_column("  method", no_wrap=True)
+    for column in ("solved", "mean over reference", "worst", "mean over bound", "optimal", "time"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in sorted(summarise(comparisons), key=_by_mean):
+        table.add_row(
+            "  " + row.method,
+            f"{row.solved}/{row.instances}",
+            percent(row.mean),
+            percent(row.worst),
+            percent(row.mean_over_bound),
+            f"{row.optimal}/{row.references}",
+            seconds(row.seconds),
+        )
+    console.print(table)
+
+
+def _by_mean(row: Summary) -> tuple[bool, float, str]:
+    return row.mean is None, row.mean or 0.0, row.method
+
+
+def to_rows(comparisons: list[Comparison]) -> list[dict[str, Any]]:
+    """Return one flat record per instance and method; exact numbers as strings."""
+    return [_row(comparison, result) for comparison in comparisons for result in comparison.results]
+
+
+def _row(comparison: Comparison, result: Result) -> dict[str, Any]:
+    reference = comparison.reference
+    return {
+        "instance": comparison.instance.name,
+        "vertices": comparison.instance.vertices,
+        "edges": len(comparison.instance.graph.edge_source),
+        "devices": comparison.instance.devices,
+        "reference_kind": reference.kind,
+        "reference": _exact(reference.makespan),
+        "reference_by": reference.makespan_by,
+        "bound": _exact(reference.bound),
+        "bound_by": reference.bound_by,
+        "method": result.method,
+        "status": str(result.status),
+        "makespan": _exact(result.makespan),
+        "over_reference": comparison.over_reference(result),
+        "over_bound": comparison.over_bound(result),
+        "optimal": comparison.is_optimal(result),
+        "traffic": _exact(result.traffic),
+        "seconds": round(result.seconds, 6),
+        "reason": result.reason,
+    }
+
+
+def _exact(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def to_csv(comparisons: list[Comparison]) -> str:
+    """Return the records as CSV."""
+    rows = to_rows(comparisons)
+    stream = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return stream.getvalue()
+
+
+def to_document(comparisons: list[Comparison]) -> dict[str, Any]:
+    """Return everything as one JSON document."""
+    return {
+        "format": FORMAT,
+        "instances": [
+            {
+                "instance": comparison.instance.name,
+                "instance_sha256": comparison.instance.sha256,
+                "reference": _exact(comparison.reference.makespan),
+                "reference_kind": comparison.reference.kind,
+                "bound": _exact(comparison.reference.bound),
+                "infeasible": comparison.reference.infeasible,
+            }
+            for comparison in comparisons
+        ],
+        "results": to_rows(comparisons),
+        "summary": [vars(row) for row in summarise(comparisons)],
+    }

@@ -1,0 +1,46 @@
+"""The progress line on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from optpart.report.text import number, percent
+from optpart.result import Progress, gap
+
+#: Seconds between lines where standard error is no terminal.
+_QUIET = 10.0
+
+
+class ProgressLine:
+    """Rewrites one line on a terminal; elsewhere writes a line now and then."""
+
+    def __init__(self, label: str = "") -> None:
+        self.label = label
+        self._terminal = sys.stderr.isatty()
+        self._width = 0
+        self._last = time.monotonic()
+
+    def __call__(self, name: str, step: Progress | None) -> None:
+        """Show what a method is doing."""
+        text = f"{self.label}{name}"
+        if step is not None:
+            text += (
+                f"  incumbent {number(step.objective, up=True)}"
+                f"  bound {number(step.bound, up=False)}"
+                f"  gap {percent(gap(step.objective, step.bound))}  {step.seconds:.1f} s"
+            )
+        if self._terminal:
+            sys.stderr.write("\r" + text.ljust(self._width))
+            sys.stderr.flush()
+            self._width = len(text)
+        elif time.monotonic() - self._last >= _QUIET:
+            print(text, file=sys.stderr)
+            self._last = time.monotonic()
+
+    def clear(self) -> None:
+        """Remove the line, so that results can be printed."""
+        if self._terminal and self._width:
+            sys.stderr.write("\r" + " " * self._width + "\r")
+            sys.stderr.flush()
+            self._width = 0

@@ -1,0 +1,43 @@
+"""Numbers for people: short, and never better than they are."""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+
+_DIGITS = 6
+
+
+def number(value: Fraction | None, *, up: bool) -> str:
+    """Write a rational with six significant digits.
+
+    Parameters
+    ----------
+    up : bool
+        Direction of rounding: up for what should be small (makespans), down for bounds.
+    """
+    if value is None:
+        return "–"
+    if value.denominator == 1 and abs(value) < 10**9:
+        return str(value.numerator)
+    context = Context(prec=_DIGITS, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    rounded = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    return f"{rounded.normalize():f}" if abs(rounded.adjusted()) < 9 else f"{rounded:.5E}"
+
+
+def percent(value: float | None) -> str:
+    """Write a share as percent; ``0`` only for an exact 0."""
+    if value is None:
+        return "–"
+    if value == 0:
+        return "0"
+    if value < 0.00005:
+        return "<0.01%"
+    return f"{100 * value:.2f}%" if value < 1 else f"{100 * value:.0f}%"
+
+
+def seconds(value: float) -> str:
+    """Write a duration."""
+    if value < 0.001:
+        return "<1 ms"
+    return f"{1000 * value:.0f} ms" if value < 0.9995 else f"{value:.1f} s"
