@@ -1,0 +1,39 @@
+# `make demo` and `make test` do all the set-up: they need Python 3.11 or later and git.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint types wheel clean
+
+demo: $(VENV)/run
+	$(BIN)/optpart gap --time-limit 10
+	$(BIN)/optpart gap convolutional_network-7 --time-limit 10
+	$(BIN)/optpart solve heft-10 -o demo.json
+	$(BIN)/optpart plot demo.json -o demo.png
+	@echo "demo.png shows the optimal schedule of heft-10"
+
+test: $(VENV)/develop
+	$(BIN)/pytest -n 2
+
+lint: $(VENV)/develop
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/develop
+	$(BIN)/mypy
+
+wheel: $(VENV)/develop
+	rm -rf dist
+	$(BIN)/python -m build --wheel --outdir dist .
+
+$(VENV)/run: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/develop: $(VENV)/run
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) dist build demo.json demo.png
