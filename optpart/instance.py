@@ -132,7 +132,7 @@ class Instance:
         if self.durations is not None and not isinstance(self.durations, Durations):
             object.__setattr__(self, "durations", Durations.of(self.durations, n, k))
         self._check_delays(k)
-        self._check_groups()
+        self._check_groups()  # reads, and thereby checks, types and allowed devices as well
 
     def _check_delays(self, k: int) -> None:
         for tensor, matrix in self.graph.tensor_delay.items():
@@ -143,8 +143,9 @@ class Instance:
                 )
 
     def _check_groups(self) -> None:
+        allowed = self.allowed
         for u, members in enumerate(self.units):
-            if len(members) > 1 and not self.allowed[u].any():
+            if len(members) > 1 and not allowed[u].any():
                 alone = [self.graph.names[v] for v in members if not self.vertex_allowed[v].any()]
                 names = _listed([self.graph.names[v] for v in members])
                 raise InputError(

@@ -7,8 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from strategies import Step, random_instance, random_order, random_placement, solutions
+from strategies import Step, random_instance, random_order, random_placement
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model, Schedule, retime
 from optpart.formats import native
@@ -171,15 +170,6 @@ class TestSchedule:
     def test_sequence_is_by_start(self) -> None:
         instance = two_tensors(Model())
         assert retime(instance, [0, 1, 1, 0], [0, 2, 1, 3]).sequence == [0, 3, 2, 1]
-
-    @given(solutions(communication="delay"))
-    def test_its_own_sequence_gives_the_schedule_again(
-        self, solution: tuple[Instance, np.ndarray, list[Step]]
-    ) -> None:
-        instance, placement, order = solution
-        schedule = retime(instance, placement, order)
-        again = retime(instance, placement, schedule.sequence)
-        assert again.start.fractions() == schedule.start.fractions()
 
     def test_numbers_of_any_size_stay_exact(self) -> None:
         builder = GraphBuilder().vertex("a", 10**30 + 1, outputs=[1]).vertex("b", "1/3")

@@ -48,9 +48,7 @@ def load_bound(instance: Instance) -> Fraction | None:
     window = windows(instance, grid)
     if window.bound is None:
         return None
-    if not instance.vertices:
-        return Fraction(0)
-    return max(grid.time(window.bound), grid.time(load_ticks(instance, grid, window)))
+    return grid.time(load_ticks(instance, grid, window))
 
 
 def unit_durations(instance: Instance, grid: Grid) -> NDArray[np.int64]:
@@ -61,7 +59,9 @@ def unit_durations(instance: Instance, grid: Grid) -> NDArray[np.int64]:
 
 
 def load_ticks(instance: Instance, grid: Grid, window: Windows) -> int:
-    """Return the load bound in ticks."""
+    """Return the load bound in ticks; at least that of the windows."""
+    if not instance.vertices:
+        return 0
     a = arrays(instance)
     least = window.bound or 0
     # Shorter run times only weaken the bound, and keep the products below within 64 bits.

@@ -155,7 +155,7 @@ class _Solve:
         limits = Limits(left, self.budget.workers, self.seed, self.budget.deterministic)
         status = self._listen(task, limits, grid)
         if status == "INFEASIBLE" and self.makespan is None:
-            return "no placement keeps memory, links and separation at once (proven by search)"
+            return f"{_limits(instance)} leave no placement (proven by search)"
         if not grid.exact and self.reason == "" and self.makespan != self.bound:
             self.reason = "closed but for rounding"
         return ""
@@ -223,6 +223,19 @@ def _serial(grid: Grid) -> int:
     ]
     measured = grid.measured.max(axis=(1, 2), initial=0)
     return int(grid.duration.max(axis=1, initial=0).sum() + transfers.sum() + measured.sum())
+
+
+def _limits(instance: Instance) -> str:
+    """Name the kinds of constraints that can make this instance infeasible."""
+    kinds = {
+        "allowed devices": not instance.allowed.all(),
+        "colocation": len(instance.units) < instance.vertices,
+        "separation": bool(instance.graph.separation),
+        "missing links": arrays(instance).may_block,
+        "memory": instance.model.memory == "estimate",
+    }
+    present = [kind for kind, there in kinds.items() if there]
+    return " and ".join([", ".join(present[:-1]), present[-1]] if present[1:] else present)
 
 
 def _terms(instance: Instance, window: Windows) -> int:

@@ -1,0 +1,494 @@
+"""Write the instance library: its instances, and what is known about each of them.
+
+``python bench/library.py build [--networks FOLDER]`` writes the instance files: ``classic`` from
+the numbers below, ``random`` from seeds and, if FOLDER holds the graphs that
+``bench/extract_tensorflow.py`` writes, ``tensorflow``.
+
+``python bench/library.py index [--time-limit 60] [--workers 2] [NAME...]`` solves instances (all,
+or those of the named groups and names), and enters into ``index.csv`` and ``best/`` what is better
+than what is already there. Rows of other instances stay as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import TypeAlias, get_args
+
+from optpart import methods
+from optpart.bounds.critical_path import critical_path_bound
+from optpart.bounds.load import load_bound
+from optpart.cluster import Cluster, Device
+from optpart.costs.drawn import drawn
+from optpart.errors import InputError
+from optpart.files import write_text
+from optpart.formats import native, tensorflow
+from optpart.formats import result as result_format
+from optpart.generate import thesis
+from optpart.generate.cluster import drawn_cluster
+from optpart.generate.small import Tightness, small
+from optpart.graph import GraphBuilder
+from optpart.instance import Instance, Model
+from optpart.library import folder
+from optpart.rational import rational
+from optpart.result import Budget, Result, Status, conclude, with_bound
+
+# --- classic: numbers from the literature ------------------------------------------------------
+
+#: ``(source, target, size)``, vertices counted from 1 as in the publications.
+WeightedEdges: TypeAlias = Sequence[tuple[int, int, int]]
+
+HEFT_2002 = (
+    "Topcuoglu, Hariri and Wu: Performance-effective and low-complexity task scheduling for "
+    "heterogeneous computing. IEEE Transactions on Parallel and Distributed Systems 13(3), 2002; "
+    "the ten-task graph on three processors"
+)
+HEFT_TIMES = (
+    (14, 16, 9), (13, 19, 18), (11, 13, 19), (13, 8, 17), (12, 13, 10),
+    (13, 16, 9), (7, 15, 11), (5, 11, 14), (18, 12, 20), (21, 7, 16),
+)  # fmt: skip
+HEFT_EDGES = (
+    (1, 2, 18), (1, 3, 12), (1, 4, 9), (1, 5, 11), (1, 6, 14), (2, 8, 19), (2, 9, 16), (3, 7, 23),
+    (4, 8, 27), (4, 9, 23), (5, 9, 13), (6, 8, 15), (7, 10, 17), (8, 10, 11), (9, 10, 13),
+)  # fmt: skip
+
+KWOK_AHMAD_1999 = (
+    "Kwok and Ahmad: Static scheduling algorithms for allocating directed task graphs to "
+    "multiprocessors. ACM Computing Surveys 31(4), 1999; the nine-node graph on {} equal processors"
+)
+KWOK_AHMAD_TIMES = (2, 3, 3, 4, 5, 4, 4, 4, 1)
+KWOK_AHMAD_EDGES = (
+    (1, 2, 4), (1, 3, 1), (1, 4, 1), (1, 5, 1), (1, 7, 10), (2, 6, 1), (2, 7, 1), (3, 8, 1),
+    (4, 8, 1), (6, 9, 5), (7, 9, 6), (8, 9, 5),
+)  # fmt: skip
+
+GRAHAM_1969 = (
+    "Graham: Bounds on multiprocessing timing anomalies. SIAM Journal on Applied Mathematics "
+    "17(2), 1969; "
+)
+GRAHAM_TIMES = (3, 2, 2, 2, 4, 4, 4, 4, 9)
+GRAHAM_EDGES = ((1, 9), (4, 5), (4, 6), (4, 7), (4, 8))
+GRAHAM_SHORTER = (2, 1, 1, 1, 3, 3, 3, 3, 8)
+GRAHAM_RELAXED = ((1, 9), (4, 7), (4, 8))
+
+LPT_TIMES = {
+    2: (3, 3, 2, 2, 2),
+    3: (5, 5, 4, 4, 3, 3, 3),
+    4: (7, 7, 6, 6, 5, 5, 4, 4, 4),
+}
+
+
+def classic() -> Iterator[Instance]:
+    """Yield the instances of the literature."""
+    yield heft_2002()
+    for devices in (2, 3):
+        yield kwok_ahmad_1999(devices)
+    for devices in (3, 4):
+        yield graham_1969(f"{devices}", f"{devices} processors", devices=devices)
+    yield graham_1969("shorter", "every task takes 1 less", GRAHAM_SHORTER)
+    yield graham_1969("relaxed", "without two of the precedences", edges=GRAHAM_RELAXED)
+    for devices in LPT_TIMES:
+        yield longest_first(devices)
+    yield laich_2_5()
+
+
+def numbered(times: Sequence[int], edges: WeightedEdges = ()) -> GraphBuilder:
+    """Add vertices ``n1``, ``n2``, … and, for each edge, a tensor of its own."""
+    builder = GraphBuilder()
+    for number, ops in enumerate(times, 1):
+        builder.vertex(f"n{number}", ops)
+    for source, target, size in edges:
+        builder.edge(f"n{source}", f"n{target}", size=size)
+    return builder
+
+
+def heft_2002() -> Instance:
+    return Instance(
+        numbered([0] * len(HEFT_TIMES), HEFT_EDGES).build(),
+        Cluster.uniform(3, bandwidth=1),
+        durations=HEFT_TIMES,
+        name="heft-10",
+        source=HEFT_2002,
+    )
+
+
+def kwok_ahmad_1999(devices: int) -> Instance:
+    return Instance(
+        numbered(KWOK_AHMAD_TIMES, KWOK_AHMAD_EDGES).build(),
+        Cluster.uniform(devices, bandwidth=1),
+        name=f"kwok-ahmad-9-{devices}",
+        source=KWOK_AHMAD_1999.format(devices),
+    )
+
+
+def graham_1969(
+    variant: str,
+    change: str,
+    times: Sequence[int] = GRAHAM_TIMES,
+    edges: Sequence[tuple[int, int]] = GRAHAM_EDGES,
+    devices: int = 3,
+) -> Instance:
+    builder = numbered(times)
+    for source, target in edges:
+        builder.edge(f"n{source}", f"n{target}", None)
+    return Instance(
+        builder.build(),
+        Cluster.uniform(devices),
+        name=f"graham-1969-{variant}",
+        source=f"{GRAHAM_1969}the nine-task example, {change}",
+    )
+
+
+def longest_first(devices: int) -> Instance:
+    return Instance(
+        numbered(LPT_TIMES[devices]).build(),
+        Cluster.uniform(devices),
+        name=f"lpt-{devices}",
+        source=f"{GRAHAM_1969}where longest processing time first is worst on {devices} processors",
+    )
+
+
+def laich_2_5() -> Instance:
+    """[L] §2.5: vertices in pairs on devices 0 to 2; the sends are the model's."""
+    builder = GraphBuilder()
+    for v, ops in enumerate((30, 50, 60, 30, 40, 80)):
+        outputs = [] if v in (3, 5) else [50]
+        builder.vertex(f"{v}", ops, outputs=outputs, devices=[f"d{v // 2}"])
+    for source, target in ((0, 1), (1, 2), (2, 3), (1, 4), (4, 5)):
+        builder.edge(f"{source}", f"{target}")
+    return Instance(
+        builder.build(),
+        Cluster.of(
+            [Device(f"d{d}", speed) for d, speed in enumerate((10, 30, 40))],
+            [[0, 25, 50], [25, 0, 50], [50, 50, 0]],
+        ),
+        Model(communication="sendrecv", send_ops=Fraction(10)),
+        name="laich-2.5",
+        source="Laich: Graph partitioning and scheduling for distributed dataflow computation. "
+        "Bachelor's thesis, 2017; section 2.5, every vertex on its device. The rate between devices "
+        "1 and 2, which nothing crosses, is not given there and is 50 here",
+    )
+
+
+# --- random and tensorflow: numbers from seeds --------------------------------------------------
+
+VERTICES = (10, 20, 30, 40, 60)
+DEVICES = (2, 4, 8)
+RATIOS = (0.1, 1, 10)
+
+NETWORKS = ("convolutional_network", "recurrent_network", "dynamic_rnn")
+NETWORK_DEVICES = (7, 50)
+COSTS_SEED = 1
+CLUSTER_SEED = 2
+
+THESIS_SEED = 1
+
+
+def random() -> Iterator[Instance]:
+    """Yield a grid of sizes and ratios; the further properties take turns through it.
+
+    Every instance has a graph and a cluster of its own. Memory changes slowest, since a property
+    that came round every three instances would go with one ratio.
+    """
+    turns = list(product(get_args(Tightness), (False, True), (False, True)))
+    for seed, (vertices, devices, ccr) in enumerate(product(VERTICES, DEVICES, RATIOS), 1):
+        memory, types, groups = turns[seed % len(turns)]
+        yield small(
+            vertices, devices, seed=seed, ccr=ccr, types=types, groups=groups, memory=memory
+        )
+
+
+def networks(files: Path) -> Iterator[Instance]:
+    """Yield the neural networks, with costs and clusters as in [M] §5.1."""
+    for network, devices in product(NETWORKS, NETWORK_DEVICES):
+        graph, _ = tensorflow.read_graph(files / f"{network}.pb")
+        yield Instance(
+            drawn(graph, COSTS_SEED),
+            drawn_cluster(CLUSTER_SEED, devices),
+            name=f"{network}-{devices}",
+            source=f"{network} as TensorFlow 2.21 builds it in graph mode; costs (seed "
+            f"{COSTS_SEED}) and cluster (seed {CLUSTER_SEED}) drawn as in Mayer, Mayer and Laich: "
+            "The TensorFlow partitioning and scheduling problem: it's the critical path!, 2017, "
+            "section 5.1",
+        )
+
+
+def build(files: Path | None) -> None:
+    """Write the instance files."""
+    groups = {"classic": classic(), "random": random()}
+    if files is not None:
+        groups["tensorflow"] = networks(files)
+    for group, instances in groups.items():
+        place = folder() / group
+        place.mkdir(parents=True, exist_ok=True)
+        for instance in instances:
+            native.write(instance, place / f"{instance.name}.json")
+        sizes = [path.stat().st_size for path in place.iterdir()]
+        print(f"{group}: {len(sizes)} files, {sum(sizes) / 1e6:.2f} MB", file=sys.stderr)
+
+
+# --- index: what is known -----------------------------------------------------------------------
+
+COLUMNS = (
+    "name", "group", "small", "vertices", "edges", "devices", "communication", "memory",
+    "makespan", "bound", "status", "sha256", "command",
+)  # fmt: skip
+
+GROUPS = ("classic", "random", "tensorflow", "thesis")
+
+#: CP-SAT is tried up to so many (edge, device of source, device of target).
+LARGEST = 4_000_000
+
+#: What a small instance has, and takes, at most.
+SMALL_VERTICES = 30
+SMALL_SECONDS = 3.0
+
+#: Between the command that found the makespan and the one that proved the bound.
+THEN = "; "
+
+Row: TypeAlias = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best of all runs: makespan and bound, each with the command that gives it."""
+
+    makespan: Fraction | None = None
+    bound: Fraction | None = None
+    found_by: str = ""
+    proven_by: str = ""
+
+    @classmethod
+    def of(cls, row: Row) -> Best:
+        """Read a row of the index."""
+        found_by, _, proven_by = row["command"].partition(THEN)
+        return cls(
+            rational(row["makespan"]) if row["makespan"] else None,
+            rational(row["bound"]) if row["bound"] else None,
+            found_by,
+            proven_by or found_by,
+        )
+
+    @property
+    def status(self) -> Status:
+        """What both together prove."""
+        if self.makespan is None:
+            return Status.UNKNOWN
+        return Status.OPTIMAL if self.bound == self.makespan else Status.FEASIBLE
+
+    @property
+    def command(self) -> str:
+        """The command of both, or both commands."""
+        return THEN.join(dict.fromkeys(filter(None, (self.found_by, self.proven_by))))
+
+    def with_makespan(self, makespan: Fraction | None, command: str) -> Best:
+        """Return what is best with a further verified schedule."""
+        if makespan is None or (self.makespan is not None and self.makespan <= makespan):
+            return self
+        return replace(self, makespan=makespan, found_by=command)
+
+    def with_bound(self, bound: Fraction | None, command: str) -> Best:
+        """Return what is best with a further proven bound."""
+        if bound is None or (self.bound is not None and self.bound >= bound):
+            return self
+        return replace(self, bound=bound, proven_by=command)
+
+
+def index(chosen: Sequence[str], budget: Budget) -> None:
+    """Solve the chosen instances and enter what is new, after each of them."""
+    rows = read_rows()
+    places = {name: group for group in GROUPS for name in names(group)}
+    if unknown := [name for name in chosen if name not in places and name not in GROUPS]:
+        raise InputError("", f"no instance or group {unknown[0]!r}", "name one of the library")
+    todo = [
+        name for name, group in places.items() if not chosen or name in chosen or group in chosen
+    ]
+    for number, name in enumerate(todo, 1):
+        begin = time.perf_counter()
+        rows[name] = row = solved(load(name, places[name]), places[name], rows.get(name), budget)
+        write_rows([rows[name] for name in places if name in rows])
+        print(
+            f"[{number}/{len(todo)}] {name}: {row['makespan'] or '?'}, bound "
+            f"{row['bound'] or '?'}, {row['status']}, {time.perf_counter() - begin:.1f} s",
+            file=sys.stderr,
+        )
+
+
+def names(group: str) -> list[str]:
+    """List a group's instances; numbers within names count as numbers."""
+    if group == "thesis":
+        return [f"thesis-{number}" for number in thesis.TABLE]
+    return sorted((path.stem for path in (folder() / group).glob("*.json")), key=by_number)
+
+
+def by_number(name: str) -> list[tuple[bool, float, str]]:
+    return [
+        (False, float(part), "") if part.isdecimal() else (True, 0.0, part)
+        for part in name.split("-")
+    ]
+
+
+def load(name: str, group: str) -> Instance:
+    if group == "thesis":
+        return thesis.instance(int(name.removeprefix("thesis-")), seed=THESIS_SEED)
+    return native.read(folder() / group / f"{name}.json")
+
+
+def read_rows() -> dict[str, Row]:
+    path = folder() / "index.csv"
+    if not path.is_file():
+        return {}
+    with open(path, newline="", encoding="utf-8") as stream:
+        return {row["name"]: row for row in csv.DictReader(stream)}
+
+
+def write_rows(rows: list[Row]) -> None:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(folder() / "index.csv", text.getvalue())
+
+
+def solved(instance: Instance, group: str, row: Row | None, budget: Budget) -> Row:
+    """Return the row of an instance after a further run; its schedule goes to ``best/``."""
+    if row is not None and row["sha256"] != instance.sha256:
+        row = None
+    known = Best() if row is None else Best.of(row)
+    path = None if group == "thesis" else folder() / "best" / f"{instance.name}.json"
+    kept = None if row is None or path is None else stored(instance, path, known)
+    best, found, seconds = improved(instance, known, budget)
+    if best.makespan is not None and best.bound is not None and best.bound > best.makespan:
+        raise AssertionError(
+            f"{instance.name}: bound {best.bound} ({best.proven_by}) above a verified schedule of "
+            f"{best.makespan} ({best.found_by})"
+        )
+    result = found or kept
+    if path is not None and result is not None and best != known:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        bound = best.bound
+        result_format.write(result if bound is None else with_bound(result, bound), path)
+    quick = (
+        instance.vertices <= SMALL_VERTICES
+        and best.status is Status.OPTIMAL
+        and seconds <= SMALL_SECONDS
+    )
+    return {
+        "name": instance.name,
+        "group": group,
+        "small": "yes" if quick else "no",
+        "vertices": f"{instance.vertices}",
+        "edges": f"{len(instance.graph.edge_source)}",
+        "devices": f"{instance.devices}",
+        "communication": instance.model.communication,
+        "memory": instance.model.memory,
+        "makespan": "" if best.makespan is None else str(best.makespan),
+        "bound": "" if best.bound is None else str(best.bound),
+        "status": str(best.status),
+        "sha256": instance.sha256,
+        "command": best.command,
+    }
+
+
+def stored(instance: Instance, path: Path, known: Best) -> Result:
+    """Return the best result so far, verified again."""
+    document = result_format.read_document(path)
+    result = conclude(
+        instance,
+        document["method"],
+        result_format.read_schedule(path, instance),
+        bound=known.bound,
+        seconds=float(document["seconds"]),
+        seed=document["seed"],
+        workers=document["workers"],
+    )
+    if result.makespan != known.makespan:
+        raise AssertionError(
+            f"{path}: the index says {known.makespan}, the schedule {result.makespan}"
+            f"{result.reason and f' ({result.reason})'}"
+        )
+    return result
+
+
+def improved(instance: Instance, best: Best, budget: Budget) -> tuple[Best, Result | None, float]:
+    """Run what is feasible on an instance.
+
+    Returns
+    -------
+    Best
+        The given one, or what is better.
+    Result or None
+        The one with the new best makespan, if there is a new one.
+    float
+        Seconds that it took.
+    """
+    begin = time.perf_counter()
+    found = None
+    for result, command in runs(instance, budget):
+        better = best.with_makespan(result.makespan, command)
+        if better != best:
+            best, found = better, result
+        best = best.with_bound(result.lower_bound, command)
+    if not exact(instance):
+        for bound in (critical_path_bound, load_bound):
+            best = best.with_bound(bound(instance), f"optpart bound {instance.name}")
+    return best, found, time.perf_counter() - begin
+
+
+def exact(instance: Instance) -> bool:
+    """Whether CP-SAT supports the instance, and is worth its time."""
+    model = instance.model
+    terms = len(instance.graph.edge_source) * instance.devices**2
+    return (
+        model.communication == "delay" and model.memory in ("none", "estimate") and terms <= LARGEST
+    )
+
+
+def runs(instance: Instance, budget: Budget) -> Iterator[tuple[Result, str]]:
+    """Yield results, each with the command that repeats it."""
+    command = f"optpart solve {instance.name} --method"
+    if exact(instance):
+        result = methods.get("cpsat")(instance, budget=budget)
+        yield result, f"{command} cpsat --time-limit {budget.seconds:g}"
+        return
+    for name in methods.heuristics():
+        yield methods.get(name)(instance), f"{command} {name}"
+
+
+def main() -> int:
+    """Exit with 0 when done, 2 on bad input."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    builder = commands.add_parser("build", help="write the instance files")
+    builder.add_argument(
+        "--networks",
+        type=Path,
+        metavar="FOLDER",
+        help="folder of the .pb files that bench/extract_tensorflow.py wrote",
+    )
+    indexer = commands.add_parser("index", help="solve instances and enter what is better")
+    indexer.add_argument("name", nargs="*", help="instance or group; all if none is named")
+    indexer.add_argument("--time-limit", type=float, default=60.0, help="seconds an instance")
+    indexer.add_argument("--workers", type=int, default=2)
+    arguments = parser.parse_args()
+    try:
+        if arguments.command == "build":
+            build(arguments.networks)
+        else:
+            index(arguments.name, Budget(arguments.time_limit, arguments.workers))
+    except InputError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,371 @@
+"""The command line: outputs, exit codes, and one line for every fault."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from optpart import Cluster, Device, GraphBuilder, Instance, Model
+from optpart.cli import main
+from optpart.formats import native
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: object) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["optpart", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        captured = capsys.readouterr()
+        code = stop.value.code
+        return Outcome(code if isinstance(code, int) else 0, captured.out, captured.err)
+
+    return call
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    base: dict[str, Any] = {
+        "format": "optpart-instance/1",
+        "name": "mine",
+        "vertices": [
+            {"name": "a", "ops": 4, "memory": 1, "outputs": [6]},
+            {"name": "b", "ops": 2},
+            {"name": "c", "ops": 3},
+        ],
+        "edges": [["a", "b", 0], ["a", "c", 0]],
+        "devices": [{"name": "x", "speed": 1, "type": "CPU"}, {"name": "y", "speed": 2}],
+        "bandwidth": [[None, 3], [3, None]],
+    }
+    return {**base, **changes}
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(document()))
+    return path
+
+
+# --- what works ----------------------------------------------------------------------------
+
+
+def test_solve_proves_and_writes_a_result_that_verify_accepts(
+    run: Run, mine: Path, tmp_path: Path
+) -> None:
+    result = tmp_path / "result.json"
+    solved = run("solve", mine, "-o", result)
+    assert solved.code == 0
+    assert solved.out.startswith("mine: OPTIMAL, makespan 4.5, lower bound 4.5")
+    content = json.loads(result.read_text())
+    assert content["status"] == "OPTIMAL"
+    assert content["makespan"] == content["lower_bound"] == "9/2"
+    assert set(content) >= {
+        "format", "instance", "instance_sha256", "method", "status", "makespan", "lower_bound",
+        "gap", "traffic", "seconds", "seed", "workers", "versions", "schedule", "trace",
+    }  # fmt: skip
+    checked = run("verify", mine, result)
+    assert checked.code == 0
+    assert checked.out.startswith("valid: makespan 4.5")
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"makespan": "4"}, "makespan"),
+        ({"traffic": "1"}, "traffic"),
+        ({"lower_bound": "5"}, "lower_bound"),
+        ({"lower_bound": "4"}, "status"),
+        ({"instance_sha256": "0" * 64}, "instance"),
+        ({"status": "SPLENDID"}, "status"),
+    ],
+)
+def test_verify_refuses_a_claim_that_the_schedule_does_not_bear_out(
+    run: Run, mine: Path, tmp_path: Path, change: dict[str, str], rule: str
+) -> None:
+    result = tmp_path / "result.json"
+    run("solve", mine, "-o", result)
+    result.write_text(json.dumps({**json.loads(result.read_text()), **change}))
+    checked = run("verify", mine, result)
+    assert checked.code == 1
+    assert checked.out.startswith(f"{rule}: ")
+
+
+def test_verify_names_the_violation_of_a_broken_schedule(
+    run: Run, mine: Path, tmp_path: Path
+) -> None:
+    result = tmp_path / "result.json"
+    run("solve", mine, "-o", result)
+    content = json.loads(result.read_text())
+    content["schedule"]["start"]["b"] = "0"
+    result.write_text(json.dumps(content))
+    checked = run("verify", mine, result)
+    assert checked.code == 1
+    assert "precedence: b starts at 0" in checked.out
+
+
+def test_json_is_all_there_is_on_standard_output(run: Run, mine: Path) -> None:
+    assert json.loads(run("solve", mine, "--json").out)["format"] == "optpart-result/1"
+    assert json.loads(run("gap", mine, "-m", "heft", "--json").out)["format"] == "optpart-gap/1"
+    assert len(json.loads(run("bound", mine, "--json").out)["bounds"]) >= 2
+    assert json.loads(run("simulate", mine, "--json").out)["schedule"] is not None
+
+
+def test_gap_measures_against_the_proven_optimum(run: Run, mine: Path, tmp_path: Path) -> None:
+    out = tmp_path / "gap.csv"
+    shown = run("gap", mine, "heft-10", "-m", "heft", "-m", "hash+pct", "-o", out)
+    assert shown.code == 0
+    assert "optimum 73 by cpsat, proven by cpsat" in shown.out
+    rows = list(csv.DictReader(io.StringIO(out.read_text())))
+    assert [(row["instance"], row["method"]) for row in rows] == [
+        ("mine", "heft"), ("mine", "hash+pct"), ("heft-10", "heft"), ("heft-10", "hash+pct"),
+    ]  # fmt: skip
+    heft = rows[2]
+    assert (heft["makespan"], heft["reference"], heft["bound"]) == ("80", "73", "73")
+    assert float(heft["over_reference"]) == pytest.approx(80 / 73 - 1)
+    assert run("gap", mine, "-m", "heft", "--csv").out.startswith("instance,vertices,")
+
+
+def test_simulate_shows_devices_and_the_spread_of_several_seeds(run: Run, mine: Path) -> None:
+    shown = run("simulate", mine, "-m", "hash+fifo", "--runs", 3)
+    assert shown.code == 0
+    assert "mean of 3 runs" in shown.out
+    assert "of makespan" in shown.out
+
+
+def test_simulate_takes_the_placement_of_a_result(run: Run, mine: Path, tmp_path: Path) -> None:
+    result = tmp_path / "result.json"
+    run("solve", mine, "-o", result)
+    shown = run("simulate", mine, "--start", result, "-m", "fifo")
+    assert "given+fifo, makespan 4.5" in shown.out
+
+
+def test_methods_lists_every_part(run: Run) -> None:
+    shown = run("methods").out
+    for name in ("hash+", "heft", "critical-path+", "fastest+", "+pct", "+fifo", "cpsat"):
+        assert name in shown
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_plot_draws_a_library_result_without_naming_its_instance(
+    run: Run, tmp_path: Path, suffix: str
+) -> None:
+    result, picture = tmp_path / "result.json", tmp_path / f"picture{suffix}"
+    run("solve", "heft-10", "--method", "heft", "-o", result)
+    assert run("plot", result, "-o", picture).code == 0
+    assert picture.stat().st_size > 1000
+
+
+@pytest.mark.parametrize("kind", ["small", "layered", "thesis"])
+def test_generate_writes_an_instance_that_can_be_read(run: Run, tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "drawn.json"
+    number = ["3", "--devices", "5"] if kind == "thesis" else []
+    assert run("generate", kind, *number, "-o", path, "--seed", 5).code == 0
+    assert native.read(path).vertices > 0
+
+
+def test_import_reads_a_graphdef_with_a_generated_cluster(run: Run, tmp_path: Path) -> None:
+    graph, cluster, made = tmp_path / "g.pbtxt", tmp_path / "c.toml", tmp_path / "made.json"
+    graph.write_text(
+        'node { name: "a" op: "Const" } node { name: "b" op: "Neg" input: "a" }'
+        'node { name: "c" op: "Neg" input: "a" input: "^b" device: "/device:GPU:0" }'
+    )
+    assert run("generate", "cluster", "--devices", 4, "-o", cluster).code == 0
+    shown = run("import", graph, "--cluster", cluster, "--costs", "unit", "-o", made)
+    assert "3 vertices, 3 inputs" in shown.out
+    instance = native.read(made)
+    assert instance.vertices == 3
+    assert instance.graph.device_types[2] == "GPU"
+
+
+def test_convert_writes_the_same_instance(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "copy.json"
+    assert run("convert", "heft-10", "-o", path).code == 0
+    assert run("solve", path, "-m", "heft").out.startswith("heft-10: FEASIBLE, makespan 80")
+
+
+def test_an_empty_graph_and_a_single_vertex_are_solved(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "tiny.json"
+    for vertices, makespan in (([], "0"), ([{"name": "a", "ops": 3}], "1.5")):
+        path.write_text(json.dumps(document(vertices=vertices, edges=[])))
+        assert run("solve", path).out.startswith(f"mine: OPTIMAL, makespan {makespan}")
+        assert run("gap", path, "-m", "heft").code == 0
+
+
+# --- what is infeasible, or not found -------------------------------------------------------
+
+
+def test_infeasible_instances_exit_3_with_the_reason(run: Run, tmp_path: Path) -> None:
+    graph = GraphBuilder().vertex("a", 1, memory=5).vertex("b", 1, memory=5).build()
+    cluster = Cluster.of([Device("x", memory=4), Device("y", memory=9)], 1)
+    tight = Instance(graph, cluster, Model(memory="estimate"), name="tight")
+    path = tmp_path / "tight.json"
+    native.write(tight, path)
+    for command in ("solve", "gap"):
+        shown = run(command, path)
+        assert shown.code == 3
+        assert "memory leave no placement (proven by search)" in shown.out
+    native.write(replace(tight, cluster=Cluster.uniform(2, memory=4)), path)
+    for command in ("solve", "bound", "gap"):
+        shown = run(command, path)
+        assert shown.code == 3
+        assert "a needs memory 5, and the largest device that it may use has 4" in shown.out
+
+
+def test_a_link_of_bandwidth_0_forbids_the_crossing(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "apart.json"
+    vertices = [{"name": "a", "ops": 1, "outputs": [1], "devices": ["x"]},
+                {"name": "b", "ops": 1, "devices": ["y"]}]  # fmt: skip
+    broken = document(vertices=vertices, edges=[["a", "b", 0]], bandwidth=[[None, 0], [3, None]])
+    path.write_text(json.dumps(broken))
+    shown = run("solve", path)
+    assert shown.code == 3
+    assert "INFEASIBLE" in shown.out
+
+
+def test_nothing_found_exits_4(run: Run, tmp_path: Path) -> None:
+    # The first unit in turn takes the device that the second one needs.
+    graph = GraphBuilder().vertex("a", 1, memory=3).vertex("b", 1, memory=4, devices=["x"]).build()
+    cluster = Cluster.of([Device("x", memory=4), Device("y", memory=4)], 1)
+    path = tmp_path / "greedy.json"
+    native.write(Instance(graph, cluster, Model(memory="estimate"), name="greedy"), path)
+    shown = run("solve", path, "-m", "hash+pct")
+    assert shown.code == 4
+    assert "no device was left for b" in shown.out
+    assert run("solve", path).code == 0
+
+
+# --- bad input ------------------------------------------------------------------------------
+
+BAD: dict[str, tuple[Any, str]] = {
+    "not JSON": ("{", "not JSON"),
+    "version": (document(format="optpart-instance/9"), "format"),
+    "unknown key": (document(colour="red"), "unknown key 'colour'"),
+    "missing name": (document(vertices=[{"ops": 1}], edges=[]), "missing name"),
+    "duplicate name": (
+        document(vertices=[{"name": "a"}, {"name": "a"}], edges=[]),
+        "vertices[1].name: 'a' is already vertices[0]",
+    ),
+    "edge to nowhere": (document(edges=[["a", "z", 0]]), "edges[0]: no vertex 'z'"),
+    "cycle": (
+        document(edges=[["a", "b", 0], ["b", "c", None], ["c", "a", None]]),
+        "cycle a → b → c → a",
+    ),
+    "negative": (document(vertices=[{"name": "a", "ops": -1}], edges=[]), "-1 is negative"),
+    "NaN": ('{"format": "optpart-instance/1", "vertices": [{"name": "a", "ops": NaN}]}', "NaN"),
+    "infinite": (
+        '{"format": "optpart-instance/1", "vertices": [{"name": "a", "ops": Infinity}]}',
+        "Infinity",
+    ),
+    "zero speed": (document(devices=[{"name": "x", "speed": 0}]), "devices[0].speed: 0 is not"),
+    "matrix size": (document(bandwidth=[[None, 3]]), "bandwidth: 1 rows; give 2 rows"),
+    "group without device": (
+        document(
+            vertices=[{"name": "a", "devices": ["x"]}, {"name": "b", "devices": ["y"]}],
+            edges=[],
+            colocation=[["a", "b"]],
+        ),
+        "colocation: group a, b has no device",
+    ),
+    "device type": (
+        document(vertices=[{"name": "a", "device_type": "TPU"}], edges=[]),
+        "vertices[0].device_type: no device is of type 'TPU'",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize("command", ["solve", "gap", "convert"])
+def test_bad_input_is_one_line_and_exit_2_and_writes_nothing(
+    run: Run, tmp_path: Path, kind: str, command: str
+) -> None:
+    content, expected = BAD[kind]
+    path, output = tmp_path / "bad.json", tmp_path / "out.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    shown = run(command, path, "-o", output)
+    assert shown.code == 2
+    assert shown.out == ""
+    assert shown.err.startswith(f"optpart: {path}: ")
+    assert expected in shown.err
+    assert "; " in shown.err
+    assert shown.err.count("\n") == 1
+    assert os.listdir(tmp_path) == ["bad.json"]
+
+
+def test_a_graphdef_cut_short_is_one_line(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "cut.pb"
+    path.write_bytes(b"\x0a\x20\x0a\x01a\x12\x05Const")
+    shown = run("import", path, "--devices", 2, "-o", tmp_path / "out.json")
+    assert (shown.code, shown.err.count("\n")) == (2, 1)
+    assert os.listdir(tmp_path) == ["cut.pb"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("solve", "no-such-instance"),
+        ("solve", "heft-10", "--method", "magic"),
+        ("solve", "laich-2.5", "--method", "cpsat"),
+        ("gap", "heft-10", "-o", "table.xml"),
+        ("gap", "heft-10", "--json", "--csv"),
+        ("simulate", "heft-10", "--start", "no-such-result.json"),
+        ("plot", "no-such-result.json", "-o", "p.png"),
+        ("import", "no-such.pb", "--devices", "3", "-o", "x.json"),
+        ("import", "graph.xyz", "-o", "x.json"),
+        ("convert", "heft-10", "-o", "copy.xml"),
+        ("convert", "heft-10", "-o", "no-such-folder/copy.json"),
+        ("generate", "small", "--vertices", "5", "--ccr", "-1", "-o", "x.json"),
+    ],
+)
+def test_wrong_usage_is_one_line_that_says_what_would_be_right(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = run(*arguments)
+    assert shown.code == 2
+    assert (shown.err.count("\n"), shown.out) == (1, "")
+    assert "; " in shown.err
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_unknown_option_exits_2(run: Run) -> None:
+    assert run("solve", "heft-10", "--colour").code == 2
+
+
+# --- a process of its own -------------------------------------------------------------------
+
+
+def test_interrupting_a_solve_returns_the_best_so_far(tmp_path: Path) -> None:
+    result = tmp_path / "result.json"
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from optpart.cli import main; main()",
+         "solve", "convolutional_network-7", "--time-limit", "100", "-o", str(result)],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    time.sleep(6)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert out.startswith("convolutional_network-7: FEASIBLE (interrupted)")
+    assert json.loads(result.read_text())["status"] == "FEASIBLE"
