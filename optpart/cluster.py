@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import InputError
-from optpart.rational import Number, RationalArray, non_negative, rational
+from optpart.rational import Number, RationalArray, non_negative, rational, shown
 
 #: What a matrix may be given as: one value for all pairs, or k rows of k entries.
 Matrix = Number | None | Sequence[Sequence[Number | None]]
@@ -151,7 +151,7 @@ class Cluster:
 def _positive(value: object, place: str) -> Fraction:
     number = rational(value, place)
     if number <= 0:
-        raise InputError(place, f"{number} is not positive", "give a speed > 0")
+        raise InputError(place, f"{shown(value)} is not positive", "give a speed > 0")
     return number
 
 

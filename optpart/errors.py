@@ -33,6 +33,9 @@ class InputError(OptpartError):
         """Return the same error, naming the file it was found in."""
         return type(self)(self.place, self.problem, self.remedy, self.file or file)
 
+    def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str, str | None]]:
+        return type(self), (self.place, self.problem, self.remedy, self.file)
+
     def __str__(self) -> str:
         where = [part for part in (self.file, self.place) if part]
         # Names come from files: whatever they contain, the message stays on one line.

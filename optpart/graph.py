@@ -345,7 +345,7 @@ class GraphBuilder:
             ops=RationalArray.of(self._ops, "vertices[{}].ops".format),
             memory=RationalArray.of(self._memory, "vertices[{}].memory".format),
             device_types=tuple(self._types),
-            allowed_devices=self._allowed,
+            allowed_devices=dict(self._allowed),
             tensor_vertex=np.array([*producer, *controls], dtype=np.int32),
             tensor_output=np.array([*output, *(CONTROL for _ in controls)], dtype=np.int32),
             tensor_size=RationalArray.of(

@@ -193,7 +193,7 @@ class Instance:
         for v, names in graph.allowed_devices.items():
             row = np.zeros(k, dtype=np.bool_)
             for i, name in enumerate(names):
-                if name not in cluster.index:
+                if not isinstance(name, str) or name not in cluster.index:
                     raise InputError(
                         f"vertices[{v}].devices[{i}]",
                         f"no device {name!r}",

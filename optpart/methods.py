@@ -108,7 +108,8 @@ def get(name: str) -> Method:
         if point.name == name:
             loaded: Method = point.load()
             return loaded
-    known = ", ".join([*heuristics(), *SOLVERS, *_own])
+    plug_ins = [point.name for point in entry_points(group=GROUP)]
+    known = ", ".join([*heuristics(), *SOLVERS, *_own, *plug_ins])
     raise InputError("method", f"no method {name!r}", f"choose of {known}")
 
 

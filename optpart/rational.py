@@ -22,9 +22,11 @@ from optpart.errors import InputError
 
 Number: TypeAlias = int | float | str | Decimal | Fraction
 
-# A decimal such as 1e999999999 is short to write and needs gigabytes as a fraction.
-_MAX_EXPONENT = 300
-_MAX_LENGTH = 400
+# Numerator and denominator stay below the 4,300 digits that Python converts from and to text.
+_MAX_EXPONENT = 4000
+_MAX_BITS = 4000 * 10 // 3
+_MAX_LENGTH = 8700
+_FEWER = "give a number of fewer than 4000 digits"
 _INT64_MAX = 2**63 - 1
 
 
@@ -44,6 +46,13 @@ def rational(value: object, place: str = "") -> Fraction:
     InputError
         If it is no finite number.
     """
+    number = _read(value, place)
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MAX_BITS:
+        raise InputError(place, f"{shown(value)} has too many digits", _FEWER)
+    return number
+
+
+def _read(value: object, place: str) -> Fraction:
     if isinstance(value, Fraction):
         return value
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
@@ -51,40 +60,38 @@ def rational(value: object, place: str = "") -> Fraction:
     if isinstance(value, (float, np.floating)):
         value = Decimal(repr(float(value)))
     if isinstance(value, Decimal):
-        if not value.is_finite():
-            raise InputError(place, f"{value} is not finite", "give a finite number")
-        exponent = value.as_tuple().exponent
-        if isinstance(exponent, int) and abs(exponent) > _MAX_EXPONENT:
-            raise InputError(
-                place, f"the exponent of {value} is too large", f"stay within 1e±{_MAX_EXPONENT}"
-            )
-        return Fraction(value)
-    if isinstance(value, str):
-        return _from_text(value, place)
+        return _from_decimal(value, place)
+    if isinstance(value, str) and len(value) <= _MAX_LENGTH:
+        numerator, slash, denominator = value.partition("/")
+        try:
+            if slash:
+                return Fraction(int(numerator), int(denominator))
+            return _from_decimal(Decimal(value), place)
+        except (ArithmeticError, ValueError):
+            pass
     raise InputError(
         place,
-        f"{_shown(value)} is not a number",
+        f"{shown(value)} is not a number",
         'give an integer, a decimal or a string such as "1/3"',
     )
 
 
-def _from_text(text: str, place: str) -> Fraction:
-    stripped = text.strip()
-    if len(stripped) <= _MAX_LENGTH:
-        numerator, slash, denominator = stripped.partition("/")
-        try:
-            if slash:
-                return Fraction(int(numerator), int(denominator))
-            return rational(Decimal(stripped), place)
-        except (ArithmeticError, ValueError):
-            pass
-    raise InputError(
-        place, f"{_shown(text)} is not a number", 'give an integer, a decimal or "1/3"'
-    )
+def _from_decimal(value: Decimal, place: str) -> Fraction:
+    if not value.is_finite():
+        raise InputError(place, f"{shown(value)} is not finite", "give a finite number")
+    exponent = value.as_tuple().exponent
+    # Written short, but gigabytes as a fraction.
+    if isinstance(exponent, int) and abs(exponent) > _MAX_EXPONENT:
+        raise InputError(place, f"{shown(value)} has too many digits", _FEWER)
+    return Fraction(value)
 
 
-def _shown(value: object) -> str:
-    text = repr(value)
+def shown(value: object) -> str:
+    """Return a value as it stands in an error message: one short piece of text."""
+    try:
+        text = repr(value) if isinstance(value, str) else str(value)
+    except ValueError:  # more digits than Python writes
+        return "a number of very many digits"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -92,7 +99,7 @@ def non_negative(value: object, place: str) -> Fraction:
     """Read a rational ``≥ 0``; raise :class:`InputError` if it is negative."""
     number = rational(value, place)
     if number < 0:
-        raise InputError(place, f"{number} is negative", "give a number ≥ 0")
+        raise InputError(place, f"{shown(number)} is negative", "give a number ≥ 0")
     return number
 
 

@@ -143,7 +143,9 @@ class _Retiming:
         self.send = [self._ticks(f) for f in sends]
         self.start, self.end = [-1] * len(durations), [-1] * len(durations)
         self.begin, self.arrival = [-1] * len(delays), [-1] * len(delays)
-        k, channels = instance.devices, instance.model.channels
+        k = instance.devices
+        # More channels than transfers carry no more than one each.
+        channels = min(instance.model.channels, max(1, len(delays)))
         self.device_free = [0] * k
         self.link_free: dict[tuple[int, int], int] = {}
         self.out_free = [[0] * channels for _ in range(k)]
@@ -178,13 +180,15 @@ class _Retiming:
 
     def run(self, order: Sequence[int | tuple[int, int]]) -> Schedule:
         graph = self.instance.graph
-        named = {item for item in order if isinstance(item, tuple)}
+        transfers = [item for item in order if isinstance(item, tuple)]
+        named = set(transfers)
         vertices = [item for item in order if not isinstance(item, tuple)]
-        if sorted(vertices) != list(range(len(self.duration))) or not named <= self.number.keys():
+        whole = sorted(vertices) == list(range(len(self.duration)))
+        if not whole or len(named) < len(transfers) or not named <= self.number.keys():
             raise InputError(
                 "order",
                 "does not fit the placement",
-                "name every vertex once, and only transfers that cross",
+                "name every vertex once, and only transfers that cross, once each",
             )
         at_once: dict[int, list[int]] = {}
         for c, crossing in enumerate(self.crossings):

@@ -95,11 +95,12 @@ class Grid:
         step = quantum(instance, horizon)
         if step is not None:
             return _tabulate(cls, instance, 1 / step, exact=True)
-        # A power of two: the scale itself then adds no denominators of its own.
-        shift = max(0, ticks.bit_length() - 1 - math.ceil(horizon).bit_length())
-        scale = Fraction(2**shift)
-        if horizon > ticks:
-            scale = Fraction(1, 2 ** (math.ceil(horizon).bit_length() - ticks.bit_length() + 1))
+        ratio = ticks / horizon
+        power = ratio.numerator.bit_length() - ratio.denominator.bit_length()
+        # A power of two, no larger than the ratio: the scale adds no denominators of its own.
+        scale = Fraction(2) ** power
+        if scale > ratio:
+            scale /= 2
         return _tabulate(cls, instance, scale, exact=False)
 
 
@@ -136,17 +137,13 @@ class _Columns:
         common = den * factor.denominator * plus.denominator
         multiply = factor.numerator * plus.denominator
         add = plus.numerator * den * factor.denominator
-        largest = int(np.abs(values).max(initial=0)) * abs(multiply) + abs(add)
-        if largest >= 2**62 or common >= 2**62:
-            values = values.astype(object)
+        values = _room(values, multiply, common, add)
         return cls(values * multiply + add, common)
 
     def floors(self, scale: Fraction) -> NDArray[np.int64]:
         """``⌊scale · values⌋``."""
-        values, top = self.numerators, int(np.abs(self.numerators).max(initial=0))
         bottom = self.denominator * scale.denominator
-        if top * scale.numerator >= 2**62 or bottom >= 2**62:
-            values = values.astype(object)
+        values = _room(self.numerators, scale.numerator, bottom)
         ticks = values * scale.numerator // bottom
         # Longer than any horizon, but safe to add up in 64 bits.
         return np.asarray(np.minimum(ticks, _LONGEST), dtype=np.int64)
@@ -155,10 +152,19 @@ class _Columns:
         """Greatest common numerator and least common denominator in lowest terms."""
         if not self.numerators.any():
             return 0, 1
-        common = np.gcd(self.numerators, self.denominator)
-        top = np.gcd.reduce(self.numerators // common)
+        numerators = _room(self.numerators, 1, self.denominator)
+        common = np.gcd(numerators, self.denominator)
+        top = np.gcd.reduce(numerators // common)
         dens = {self.denominator // int(g) for g in np.unique(common)}
         return int(top), math.lcm(*dens)
+
+
+def _room(values: NDArray[Any], factor: int, *others: int) -> NDArray[Any]:
+    """Return the values as Python integers if arithmetic with these numbers needs the room."""
+    largest = int(np.abs(values).max(initial=0))
+    if max(largest, 1) * abs(factor) + sum(map(abs, others)) >= 2**62:
+        return values.astype(object)
+    return values
 
 
 def _durations(instance: Instance) -> Iterator[tuple[NDArray[np.int32], _Columns]]:
@@ -286,7 +292,10 @@ def _tabulate(cls: type[Grid], instance: Instance, scale: Fraction, exact: bool)
                 if delay is not None:
                     measured[m, d, e] = min(math.floor(delay * scale), _LONGEST)
     send = np.array(
-        [math.floor(instance.send_duration(d) * scale) for d in range(instance.devices)],
+        [
+            min(math.floor(instance.send_duration(d) * scale), _LONGEST)
+            for d in range(instance.devices)
+        ],
         dtype=np.int64,
     )
     return cls(scale, exact, duration, size_class, link_class, delays, measured, send)

@@ -260,6 +260,7 @@ class _Checker:
                 )
 
     def _ports(self) -> Iterator[Violation]:
+        """At most so many transfers at a time; one without length still needs a channel."""
         channels = Fraction(self.instance.model.channels)
         use: dict[tuple[str, int], list[tuple[Fraction, Fraction, Fraction]]] = defaultdict(list)
         for tensor, target, start, end in self.moves:
@@ -268,6 +269,10 @@ class _Checker:
             use["receive", target].append((start, end, Fraction(1)))
         for (port, d), intervals in use.items():
             time, peak = _peak(intervals)
+            for at in (start for start, end, _ in intervals if start == end):
+                around = sum((one for start, end, one in intervals if start < at < end), _ZERO)
+                if around + 1 > peak:
+                    time, peak = at, around + 1
             if peak > channels:
                 yield Violation(
                     "port",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 from typing import TypedDict, Unpack
 
 import numpy as np
@@ -201,7 +201,7 @@ def _draw(pick: Pick, shape: _Shape) -> Instance:
             builder.output(f"v{v}", _number(pick, shape, 0, 6), delay)
     _draw_edges(pick, shape, builder, outputs)
     if len(group) > 2 and pick(0, 1):
-        for a, b in zip(group, group[1:], strict=False):  # closes transitively
+        for a, b in pairwise(group):  # closes transitively
             builder.colocate(f"v{a}", f"v{b}")
     elif group:
         builder.colocate(*(f"v{v}" for v in group))
@@ -247,7 +247,7 @@ def _draw(pick: Pick, shape: _Shape) -> Instance:
         Model(
             shape.communication,
             shape.memory,
-            send_ops=_number(pick, shape, 0, 3) if shape.communication == "sendrecv" else 0,
+            send_ops=_number(pick, shape, 0, 3 if shape.communication == "sendrecv" else 0),
             channels=pick(1, 2) if shape.communication == "port" else 1,
             release=("end", "start")[pick(0, 1)] if shape.memory == "refcount" else "end",
         ),

@@ -1,4 +1,4 @@
-"""The brute force is what other optima are judged by, so it is judged by hand and by plainer force."""
+"""The brute force judges other optima, so it is judged by hand and by plainer force."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import pytest
 from brute_force import optimum
 from strategies import allowed_placements, random_instance
 
-from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model, retime, verify
+from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model, retime
 from optpart.cluster import Matrix
 from optpart.instance import Memory
+from optpart.verify import verify
 
 
 def fork() -> GraphBuilder:
@@ -116,7 +117,8 @@ def test_agrees_with_every_placement_and_every_permutation(memory: Memory) -> No
     infeasible = 0
     for _ in range(60):
         instance = random_instance(rng, 4, 2, memory=memory)
-        assert makespan(instance) == (plain := plain_optimum(instance))
+        plain = plain_optimum(instance)
+        assert makespan(instance) == plain
         infeasible += plain is None
     assert infeasible < 20
 

@@ -20,7 +20,7 @@ class TestBuilding:
         assert cluster.index == {"d0": 0, "d1": 1}
         assert cluster.types == ("CPU", None)
         assert cluster.speed.fractions() == [10, Fraction(1, 3)]
-        assert cluster.memory == (900, None)
+        assert cluster.memory == (Fraction(900), None)
 
     def test_links_are_infinite_and_without_latency_unless_told(self) -> None:
         cluster = Cluster.of(TWO)
@@ -49,7 +49,7 @@ class TestBuilding:
         cluster = Cluster.uniform(3, speed=2, bandwidth=5, latency="1/2", memory=7)
         assert cluster.names == ("d0", "d1", "d2")
         assert cluster.speed.fractions() == [2, 2, 2]
-        assert cluster.memory == (7, 7, 7)
+        assert cluster.memory == (Fraction(7),) * 3
         assert cluster.bandwidth[2, 0] == 5
         assert cluster.latency[1, 2] == Fraction(1, 2)
 

@@ -274,7 +274,7 @@ class TestIdentity:
         assert other().sha256 != build().sha256
 
     def test_durations_may_be_built_before(self) -> None:
-        times = [[1, None, 1], [1, 1, None], [1, 1, 1], [1, 1, 1]]
+        times: list[list[int | None]] = [[1, None, 1], [1, 1, None], [1, 1, 1], [1, 1, 1]]
         given = Durations.of(times, 4, 3)
         assert given.possible.tolist() == [[t is not None for t in row] for row in times]
         assert build(durations=given).sha256 == build(durations=times).sha256

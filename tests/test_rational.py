@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 
@@ -81,10 +82,8 @@ class TestReading:
 
     @given(st.text() | st.binary() | st.floats() | st.decimals())
     def test_nothing_but_an_input_error(self, written: object) -> None:
-        try:
-            rational(written)
-        except InputError as error:
-            assert "\n" not in str(error)
+        with suppress(InputError):
+            assert isinstance(rational(written), Fraction)
 
 
 class TestArray:

@@ -24,10 +24,10 @@ from optpart import (
     Schedule,
     Transfers,
     retime,
-    verify,
 )
 from optpart.instance import Communication, Release
 from optpart.schedule import crossings
+from optpart.verify import verify
 
 Row = tuple[int, int, Fraction, Fraction]
 Solution = tuple[Instance, NDArray[np.int32], list[Step]]
@@ -288,7 +288,8 @@ def length(it: Scene, move: tuple[int, int]) -> Fraction:
 def cut(schedule: Schedule, field: str) -> Schedule:
     column = getattr(schedule.transfers, field)
     shorter = column[:-1] if isinstance(column, np.ndarray) else column.take(np.arange(3))
-    return replace(schedule, transfers=replace(schedule.transfers, **{field: shorter}))
+    entry: dict[str, Any] = {field: shorter}
+    return replace(schedule, transfers=replace(schedule.transfers, **entry))
 
 
 @every_model
@@ -342,7 +343,9 @@ class TestQueues:
         it = scene(replace(COMMUNICATION[2], **memory))
         early = it.row(BIG_TO_1)[3] - LITTLE
         transfers = it.with_row(SMALL_TO_1, early, early + length(it, SMALL_TO_1))
-        assert rules(it.instance, altered(it.schedule, transfers=transfers)) == {"link"}
+        assert list(map(str, verify(it.instance, altered(it.schedule, transfers=transfers)))) == [
+            "link: a:0 and a:1 overlap from d0 to d1"
+        ]
 
     @pytest.mark.parametrize("model", COMMUNICATION[3:], ids=["1 channel", "2 channels"])
     def test_a_sending_port_must_not_carry_too_many(
@@ -462,6 +465,20 @@ class TestMeasuredDelays:
     def test_null_is_no_link(self) -> None:
         moves = [(0, 0, Fraction(1), Fraction(8))]
         assert rules(self.instance(), scheduled([1, 0], [0, 8], moves)) == {"link"}
+
+
+def test_a_group_has_any_size() -> None:
+    graph = GraphBuilder().vertex("a").vertex("b").vertex("c").colocate("a", "b", "c").build()
+    instance = Instance(graph, Cluster.uniform(2))
+    assert rules(instance, scheduled([0, 0, 1], [0, 0, 0])) == {"colocation"}
+
+
+@pytest.mark.parametrize("communication", ["link", "port"])
+def test_a_transfer_waits_until_its_tensor_is_made(communication: Communication) -> None:
+    graph = GraphBuilder().vertex("a", 3, outputs=[2]).vertex("b").edge("a", "b").build()
+    instance = Instance(graph, Cluster.uniform(2, bandwidth=1), Model(communication))
+    moves = [(0, 1, Fraction(2), Fraction(4))]
+    assert rules(instance, scheduled([0, 1], [0, 5], moves)) == {"transfers"}
 
 
 def test_groups_that_share_a_vertex_are_one() -> None:

@@ -135,8 +135,10 @@ def schedule_from_dict(document: Any, instance: Instance) -> Schedule:
         if len(name) != 2:
             raise InputError(f"{place}.tensor", "no pair", "give [vertex, output index or null]")
         vertex = _known(name[0], graph.index, f"{place}.tensor", "vertex")
-        key = vertex, CONTROL if name[1] is None else name[1]
-        if not isinstance(key[1], int) or key not in tensor_number:
+        output = name[1]
+        known = output is None or (type(output) is int and output >= 0)
+        key = vertex, CONTROL if output is None else output
+        if not known or key not in tensor_number:
             raise InputError(f"{place}.tensor", "no such output", "name an output of the vertex")
         rows.append(
             (

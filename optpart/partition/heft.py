@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optpart.compiled import Arrays, arrays, assign, crossing_time, fits, kernel, run_time
 from optpart.instance import Instance
@@ -20,13 +21,22 @@ def heft(instance: Instance, rng: np.random.Generator) -> Partition:
     its own turn comes. Finish times are those of the ``delay`` model, whatever model the instance
     has.
     """
-    a = arrays(instance)
-    n = instance.vertices
-    position = np.empty(n, dtype=np.int64)
-    position[a.order] = np.arange(n)
+    return insertion(instance, upward_rank(instance))
+
+
+def insertion(instance: Instance, rank: NDArray[np.float64]) -> Partition:
+    """Place and schedule as :func:`heft` does, by a rank of one's own.
+
+    Parameters
+    ----------
+    rank : ndarray of float64, length n
+        Must not rise along an edge; of equal ranks the topologically first goes first.
+    """
+    position = np.empty(instance.vertices, dtype=np.int64)
+    position[instance.graph.topological_order] = np.arange(instance.vertices)
     # Ranks never rise along an edge, so with ties broken topologically this order is topological.
-    turn = np.lexsort((position, -upward_rank(instance))).astype(np.int32)
-    device, start, end = _insert(a, turn)
+    turn = np.lexsort((position, -rank)).astype(np.int32)
+    device, start, end = _insert(arrays(instance), turn)
     placement = placement_of(instance, device)
     return Partition(placement, np.lexsort((position, end, start)).tolist())
 

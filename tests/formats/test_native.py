@@ -77,13 +77,13 @@ class TestReading:
         assert graph.device_types == (None, "GPU", None, None)
         assert dict(graph.allowed_devices) == {1: ("d1",)}
         assert graph.tensor_size.fractions() == [50, Fraction(1, 3), 5, 7, 0]
-        assert dict(graph.tensor_delay) == {2: ((0, 3), (None, 0))}
+        assert graph.tensor_delay[2] == ((Fraction(0), Fraction(3)), (None, Fraction(0)))
         assert graph.edge_tensor.tolist() == [0, 1, 4, 2]
         assert graph.colocation == ((0, 2),)
         assert graph.separation == ((0, 1),)
         assert cluster.types == ("CPU", "GPU")
         assert cluster.speed[1] == Fraction(3, 7)
-        assert cluster.memory == (None, 900)
+        assert cluster.memory == (None, Fraction(900))
         assert cluster.bandwidth[0, 1] == 25
         assert not cluster.linked[1, 0]
         assert cluster.latency[1, 0] == Fraction(1, 2)
@@ -576,7 +576,10 @@ def survives(text: str) -> None:
     try:
         instance = native.from_dict(native.parse_json(text))
     except InputError as error:
-        assert "\n" not in str(error)
+        refusal = str(error)
+        instance = None
+    if instance is None:
+        assert "\n" not in refusal
         return
     assert instance.allowed.shape == (len(instance.units), instance.devices)
     assert native.from_dict(native.parse_json(native.dumps(instance))).sha256 == instance.sha256

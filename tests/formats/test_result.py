@@ -1,4 +1,4 @@
-"""The native result format: a schedule is read again as it was written, and every fault is named."""
+"""The native result format: schedules are read again as written, and every fault is named."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from hypothesis import given
 from numpy.typing import NDArray
 from strategies import Step, solutions
 
-from optpart import Cluster, GraphBuilder, InputError, Instance, Model, Schedule, retime, verify
+from optpart import Cluster, GraphBuilder, InputError, Instance, Model, Schedule, retime
 from optpart.formats import native
 from optpart.formats import result as results
 from optpart.result import Progress, Result, Status, conclude
+from optpart.verify import verify
 
 
 def instance() -> Instance:
@@ -247,7 +248,10 @@ class TestBadInput:
             ("", "line 1, column 1: not JSON"),
             ("[]", 'a list; give an object with "format": "optpart-result/1"'),
             ("{}", 'format: missing; this version reads "optpart-result/1"'),
-            ('{"format": "optpart-instance/1"}', "format: 'optpart-instance/1'; this version reads"),
+            (
+                '{"format": "optpart-instance/1"}',
+                "format: 'optpart-instance/1'; this version reads",
+            ),
             ('{"format": "optpart-result/1"}', "schedule: missing; give a result that holds"),
             ('{"format": "optpart-result/1", "schedule": []}', "schedule: a list; give an object"),
         ],

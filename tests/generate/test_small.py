@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optpart import InputError, Instance, retime, verify
+from optpart import InputError, Instance, retime
 from optpart.generate.small import Tightness, small
+from optpart.verify import verify
 
 GRID = list(product((8, 20, 50), (2, 4), (0.1, 1, 10)))
 
