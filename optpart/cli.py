@@ -61,9 +61,9 @@ def _open(file: str) -> Instance:
     from optpart import library
     from optpart.formats.detect import read_instance
 
-    if not Path(file).exists() and not Path(file).suffix and file in library.index():
-        return library.load(file)
     if not Path(file).exists():
+        if file in library.index():
+            return library.load(file)
         raise InputError(
             "", "no such file", "name a file, or an instance of 'optpart gap --list'", file
         )

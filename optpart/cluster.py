@@ -151,7 +151,7 @@ class Cluster:
 def _positive(value: object, place: str) -> Fraction:
     number = rational(value, place)
     if number <= 0:
-        raise InputError(place, f"{shown(value)} is not positive", "give a speed > 0")
+        raise InputError(place, f"{shown(number)} is not positive", "give a speed > 0")
     return number
 
 

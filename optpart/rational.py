@@ -23,7 +23,7 @@ from optpart.errors import InputError
 Number: TypeAlias = int | float | str | Decimal | Fraction
 
 # Numerator and denominator stay below the 4,300 digits that Python converts from and to text.
-_MAX_EXPONENT = 4000
+_MAX_EXPONENT = 300
 _MAX_BITS = 4000 * 10 // 3
 _MAX_LENGTH = 8700
 _FEWER = "give a number of fewer than 4000 digits"

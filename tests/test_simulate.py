@@ -34,7 +34,7 @@ def starts(instance: Instance, placement: Sequence[int], scheduler: Scheduler = 
 def path_times(instance: Instance, placement: Sequence[int]) -> list[float]:
     """Path computation times in time units."""
     times = path_computation_time(tasks(instance, placed(*placement)))
-    return (times / arrays(instance).scale).tolist()
+    return [float(time) / arrays(instance).scale for time in times]
 
 
 def thesis_3_2() -> Instance:
@@ -269,7 +269,7 @@ class TestProperties:
             schedule = simulate(instance, placement, scheduler)
             moves = schedule.transfers
             producer = instance.graph.tensor_vertex[moves.tensor].tolist()
-            link = [(int(placement[u]), int(d)) for u, d in zip(producer, moves.target)]
+            link = list(zip(placement[producer], moves.target, strict=True))
             for c, begin in enumerate(moves.start.fractions()):
                 carried = [
                     (moves.start[o], moves.end[o]) for o in range(len(moves)) if link[o] == link[c]
