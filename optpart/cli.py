@@ -28,6 +28,9 @@ app = typer.Typer(
 generate_app = typer.Typer(help="Draw random instances.", no_args_is_help=True)
 app.add_typer(generate_app, name="generate")
 
+#: Up to so many instances get a table each; more get a line each.
+_TABLES = 3
+
 File = Annotated[str, typer.Argument(help="An instance file, or the name of a library instance.")]
 MethodName = Annotated[str, typer.Option("--method", "-m", help="See 'optpart methods'.")]
 TimeLimit = Annotated[float, typer.Option(help="Seconds.", min=0.0)]
@@ -217,6 +220,9 @@ def gap(
     ] = None,
     json: Json = False,
     csv: Annotated[bool, typer.Option("--csv", help="CSV to standard output.")] = False,
+    details: Annotated[
+        bool, typer.Option("--details", help="A table per instance, however many they are.")
+    ] = False,
     list_: Annotated[bool, typer.Option("--list", help="List the instance library.")] = False,
 ) -> None:
     """Measure how far methods are from the optimum, or from what is known and proven."""
@@ -252,7 +258,9 @@ def gap(
         line.clear()
         comparisons.append(comparison)
         if not (json or csv):
-            gap_table.print_comparison(console, comparison)
+            short = len(instances) > _TABLES and not details
+            show = gap_table.print_line if short else gap_table.print_comparison
+            show(console, comparison)
         if any(result.reason == "interrupted" for result in comparison.results):
             print("interrupted: what follows is what was done so far", file=sys.stderr)
             break

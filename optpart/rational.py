@@ -8,6 +8,7 @@ number and exact sums are integer sums.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -26,6 +27,7 @@ Number: TypeAlias = int | float | str | Decimal | Fraction
 _MAX_EXPONENT = 300
 _MAX_BITS = 4000 * 10 // 3
 _MAX_LENGTH = 8700
+_NUMBER = re.compile(r"[+-]?(\d+/\d+|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)", re.ASCII)
 _FEWER = "give a number of fewer than 4000 digits"
 _INT64_MAX = 2**63 - 1
 
@@ -61,13 +63,14 @@ def _read(value: object, place: str) -> Fraction:
         value = Decimal(repr(float(value)))
     if isinstance(value, Decimal):
         return _from_decimal(value, place)
-    if isinstance(value, str) and len(value) <= _MAX_LENGTH:
-        numerator, slash, denominator = value.partition("/")
+    text = value.strip() if isinstance(value, str) else ""
+    if len(text) <= _MAX_LENGTH and _NUMBER.fullmatch(text):
+        numerator, slash, denominator = text.partition("/")
         try:
             if slash:
                 return Fraction(int(numerator), int(denominator))
-            return _from_decimal(Decimal(value), place)
-        except (ArithmeticError, ValueError):
+            return _from_decimal(Decimal(text), place)
+        except (ArithmeticError, ValueError):  # zero below the line, or too many digits
             pass
     raise InputError(
         place,

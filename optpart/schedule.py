@@ -75,9 +75,9 @@ class Schedule:
 
     @cached_property
     def sequence(self) -> list[int]:
-        """Vertices by start time."""
-        starts = self.start.numerators.tolist()
-        return sorted(range(len(starts)), key=starts.__getitem__)
+        """Vertices by start; of those that start together the lower number first."""
+        order: list[int] = np.argsort(self.start.numerators, kind="stable").tolist()
+        return order
 
 
 def crossings(instance: Instance, placement: NDArray[np.int32]) -> list[tuple[int, int]]:
@@ -108,8 +108,9 @@ def retime(
     -------
     Schedule
         Start times are the earliest of all schedules that keep the order on every device and, for
-        queueing transfers, on the sender (``sendrecv``), link or ports. It does not look at memory
-        limits, allowed devices or colocation: that is the verifier's part.
+        queueing transfers, on the sender (``sendrecv``), link or ports; with several channels a
+        transfer starts as soon as those before it in the order leave a channel. Memory limits,
+        allowed devices and colocation are the verifier's part.
 
     Raises
     ------
@@ -249,8 +250,10 @@ class _Retiming:
                 outgoing, incoming = self.out_free[sender], self.in_free[target]
                 begin = max(made, min(outgoing), min(incoming))
                 arrival = begin + delay
-                outgoing[outgoing.index(min(outgoing))] = arrival
-                incoming[incoming.index(min(incoming))] = arrival
+                for port in (outgoing, incoming):
+                    # Best fit: the channels that have been free longer stay so for what is earlier.
+                    last = max(free for free in port if free <= begin)
+                    port[port.index(last)] = arrival
         self.begin[c], self.arrival[c] = begin, arrival
 
     def _contradiction(self, what: str, tensor: int) -> InputError:

@@ -105,8 +105,13 @@ class Grid:
 
 
 def _serial(instance: Instance) -> Fraction:
-    """Everything one after the other, each vertex at its slowest, every tensor over every link."""
+    """Everything one after the other, each vertex and each transfer at its slowest.
+
+    Where transfers take turns a tensor counts once per destination, otherwise once: no path crosses
+    with it twice.
+    """
     graph, cluster = instance.graph, instance.cluster
+    turns = len(cluster) if instance.model.communication in ("link", "port") else 1
     if instance.given_durations is not None:
         times = instance.given_durations.times
         worst = times.numerators.max(axis=1, initial=0).astype(object).sum()
@@ -116,10 +121,11 @@ def _serial(instance: Instance) -> Fraction:
     slowest = [
         1 / cluster.bandwidth[d, e] for d, e in np.argwhere(cluster.bandwidth.numerators != 0)
     ]
-    total += graph.tensor_size.sum() * max(slowest, default=Fraction(0))
-    total += graph.tensors * max(cluster.latency.fractions(), default=Fraction(0))
+    total += turns * graph.tensor_size.sum() * max(slowest, default=Fraction(0))
+    total += turns * graph.tensors * max(cluster.latency.fractions(), default=Fraction(0))
     for matrix in graph.tensor_delay.values():
-        total += max((entry for row in matrix for entry in row if entry is not None), default=0)
+        longest = max((entry for row in matrix for entry in row if entry is not None), default=0)
+        total += turns * longest
     senders = len(cluster) * graph.tensors
     return total + senders * instance.model.send_ops / min(cluster.speed.fractions())
 

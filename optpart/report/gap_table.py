@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from optpart.gap import Comparison, Summary, summarise
+from optpart.gap import EXACT, Comparison, Summary, summarise
 from optpart.report.text import number, percent, seconds
 from optpart.result import Result
 
@@ -48,6 +48,25 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     console.print()
 
 
+def print_line(console: Console, comparison: Comparison) -> None:
+    """Print one instance on one line: the reference, and the best that is not the reference."""
+    reference = comparison.reference
+    name = f"{comparison.instance.name:34}"
+    if reference.infeasible:
+        console.print(f"{name} infeasible: {reference.infeasible}", markup=False)
+        return
+    found = [r for r in comparison.results if r.makespan is not None and r.method != EXACT]
+    best = min(found, key=_by_makespan, default=None)
+    heuristic = "no heuristic found a schedule"
+    if best is not None:
+        over = percent(comparison.over_reference(best))
+        heuristic = f"best heuristic {best.method} +{over}"
+    figure = f"{reference.kind} {number(reference.makespan, up=True)}"
+    if reference.kind != "optimum":
+        figure += f", bound {number(reference.bound, up=False)}"
+    console.print(f"{name} {figure:28} {heuristic}", markup=False)
+
+
 def _by_makespan(result: Result) -> tuple[bool, Any, str]:
     return result.makespan is None, result.makespan or 0, result.method
 
@@ -81,6 +100,7 @@ def print_summary(console: Console, comparisons: list[Comparison]) -> None:
         for kind in ("optimum", "best known", "infeasible", "unknown")
         if kind in kinds
     )
+    console.print()
     console.print(Text.assemble((f"{len(comparisons)} instances", "bold"), f": {counts}"))
     table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="dim")
     table.add_column("  method", no_wrap=True)

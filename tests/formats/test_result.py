@@ -205,7 +205,7 @@ BAD: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (put("start", "c", "soon"), "schedule.start.c: 'soon' is not a number;"),
     (put("start", "c", None), f"schedule.start.c: None {NUMBER}"),
     (put("start", "c", True), f"schedule.start.c: True {NUMBER}"),
-    (put("start", "c", "inf"), "schedule.start.c: Infinity is not finite;"),
+    (put("start", "c", "inf"), "schedule.start.c: 'inf' is not a number;"),
     (put("transfers", None), "schedule.transfers: a null; give a list"),
     (put("transfers", {}), "schedule.transfers: a object; give a list"),
     (put("transfers", 0, "a"), "schedule.transfers[0]: a string; give an object"),

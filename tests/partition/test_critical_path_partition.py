@@ -98,7 +98,7 @@ class TestRest:
         assert placement(Instance(builder.build(), cluster())) == [1, 1, 2, 0, 2, 2]
 
     def test_goes_in_topological_order(self) -> None:
-        """z comes before y, which it precedes: it takes d2 and y d0."""
+        """With z first, y ends on d2 at 2/2 + 3/2; with y first, z ends on d0 at 2."""
         builder = GraphBuilder().vertex("heavy", 40).vertex("y", 3).vertex("z", 2)
         assert placement(Instance(builder.edge("z", "y", None).build(), cluster())) == [1, 2, 2]
         builder = GraphBuilder().vertex("heavy", 40).vertex("y", 3).vertex("z", 2)
