@@ -59,8 +59,9 @@ def print_line(console: Console, comparison: Comparison) -> None:
     best = min(found, key=_by_makespan, default=None)
     heuristic = "no heuristic found a schedule"
     if best is not None:
-        over = percent(comparison.over_reference(best))
-        heuristic = f"best heuristic {best.method} +{over}"
+        over = "optimal" if comparison.is_optimal(best) else ""
+        over = over or f"+{percent(comparison.over_reference(best))}"
+        heuristic = f"best heuristic {over:8} {best.method}"
     figure = f"{reference.kind} {number(reference.makespan, up=True)}"
     if reference.kind != "optimum":
         figure += f", bound {number(reference.bound, up=False)}"

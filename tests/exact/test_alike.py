@@ -1,0 +1,96 @@
+"""Interchangeable devices: found where they are, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from optpart import Cluster, Device, GraphBuilder, Instance
+from optpart.cluster import Matrix
+from optpart.exact.alike import alike_devices, canonical
+
+
+def instance(
+    devices: Sequence[Device], bandwidth: Matrix = 1, latency: Matrix = 0, **vertex: object
+) -> Instance:
+    builder = GraphBuilder().vertex("a", 1, outputs=[1]).vertex("b", 1, **vertex).edge("a", "b")  # type: ignore[arg-type]
+    return Instance(builder.build(), Cluster.of(devices, bandwidth, latency))
+
+
+def three(**differing: object) -> list[Device]:
+    """Devices x, y and z, of which z differs."""
+    return [Device("x", 2, "CPU", 9), Device("y", 2, "CPU", 9), Device("z", **differing)]  # type: ignore[arg-type]
+
+
+def test_equal_devices_with_equal_links() -> None:
+    assert alike_devices(instance([Device(name) for name in "xyz"])) == [[0, 1, 2]]
+
+
+@pytest.mark.parametrize(
+    "other", [{"speed": 3, "memory": 9}, {"speed": 2, "memory": 8}, {"speed": 2, "memory": None}]
+)
+def test_speed_and_memory_tell_apart(other: dict[str, object]) -> None:
+    assert alike_devices(instance(three(**other))) == [[0, 1]]
+
+
+def test_a_type_tells_apart_only_where_a_vertex_asks_for_it() -> None:
+    other_type = three(speed=2, type="GPU", memory=9)
+    assert alike_devices(instance(other_type)) == [[0, 1, 2]]
+    assert alike_devices(instance(other_type, device_type="CPU")) == [[0, 1]]
+
+
+def test_a_vertex_that_names_devices_tells_apart() -> None:
+    assert alike_devices(instance([Device(name) for name in "xyz"], devices=["y"])) == [[0, 2]]
+
+
+def test_links_to_a_third_tell_apart() -> None:
+    devices = [Device(name) for name in "xyz"]
+    assert alike_devices(instance(devices, [[0, 1, 1], [1, 0, 2], [1, 2, 0]])) == [[1, 2]]
+    assert alike_devices(instance(devices, [[0, 1, 1], [1, 0, 2], [1, 3, 0]])) == []
+    assert alike_devices(instance(devices, 1, [[0, 1, 1], [1, 0, 2], [1, 2, 0]])) == [[1, 2]]
+
+
+def test_the_diagonal_does_not_count() -> None:
+    devices = [Device(name) for name in "xyz"]
+    assert alike_devices(instance(devices, [[0, 1, 1], [1, None, 1], [1, 1, 7]])) == [[0, 1, 2]]
+
+
+def test_infinite_is_not_missing() -> None:
+    devices = [Device(name) for name in "xyz"]
+    rows: Matrix = [[0, 1, None], [1, 0, 0], [None, 0, 0]]
+    assert alike_devices(instance(devices, rows)) == []
+
+
+def test_several_classes() -> None:
+    devices = [Device("w", 1), Device("x", 2), Device("y", 1), Device("z", 2)]
+    assert alike_devices(instance(devices)) == [[0, 2], [1, 3]]
+
+
+def test_given_run_times_count_in_place_of_speeds() -> None:
+    graph = GraphBuilder().vertex("a").vertex("b").build()
+    devices = Cluster.of([Device("x", 1), Device("y", 2), Device("z", 3)])
+    assert alike_devices(Instance(graph, devices, durations=[[1, 1, 2], [4, 4, 4]])) == [[0, 1]]
+    # Not to be able to run is not the same as to run in no time.
+    assert alike_devices(Instance(graph, devices, durations=[[0, None, 0], [4, 4, 4]])) == [[0, 2]]
+
+
+def test_measured_transfers_tell_all_apart() -> None:
+    builder = GraphBuilder().vertex("a", 1)
+    builder.output("a", 1, [[0, 1], [1, 0]])
+    assert alike_devices(Instance(builder.build(), Cluster.uniform(2))) == []
+
+
+def test_canonical_placements_use_earlier_devices_first() -> None:
+    builder = GraphBuilder()
+    for v in range(5):
+        builder.vertex(f"v{v}", 1)
+    graph = builder.colocate("v0", "v4").build()
+    devices = [Device("w", 5), Device("x"), Device("y"), Device("z")]
+    problem = Instance(graph, Cluster.of(devices))
+    alike = alike_devices(problem)
+    assert alike == [[1, 2, 3]]
+    placement = np.array([3, 0, 1, 3, 3], dtype=np.int32)
+    assert canonical(problem, placement, alike).tolist() == [1, 0, 2, 1, 1]
+    assert canonical(problem, placement, []).tolist() == placement.tolist()

@@ -1,0 +1,561 @@
+"""CP-SAT proves what brute force finds, says only what it can prove, and outlives its solver."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from brute_force import optimum
+from relabelling import relabelled, stretched
+from strategies import random_instance
+
+from optpart import Cluster, Device, GraphBuilder, Instance, Model, UnsupportedError, retime
+from optpart.bounds.best import best_bound
+from optpart.exact import cpsat as module
+from optpart.exact import process
+from optpart.exact.alike import alike_devices
+from optpart.exact.cpsat import cpsat
+from optpart.instance import Communication, Memory
+from optpart.result import Budget, Progress, Result, Status
+from optpart.verify import verify
+
+#: One worker: for tiny models starting threads takes longer than solving.
+ONE = Budget(seconds=30, workers=1)
+
+
+def solve(instance: Instance) -> Result:
+    """Solve, and check what holds for every result."""
+    result = cpsat(instance, budget=ONE)
+    if result.schedule is not None:
+        assert verify(instance, result.schedule) == []
+        assert result.makespan == result.schedule.makespan(instance)
+    if result.status is Status.OPTIMAL:
+        assert result.lower_bound == result.makespan
+        assert result.gap == 0
+    return result
+
+
+def check(instance: Instance) -> bool:
+    """Assert that the solver agrees with brute force; say whether there is a schedule."""
+    best, result = optimum(instance), solve(instance)
+    if best is None:
+        assert result.status is Status.INFEASIBLE
+        assert result.schedule is None
+        assert result.reason
+    else:
+        assert result.status is Status.OPTIMAL
+        assert result.makespan == best.makespan
+        assert result.reason == ""
+    return best is not None
+
+
+def random_dag(n: int, k: int, seed: int, density: float = 0.2) -> Instance:
+    """Whole numbers, unlike devices; with 40 vertices nothing that closes within seconds."""
+    rng = np.random.default_rng(seed)
+    builder = GraphBuilder()
+    for v in range(n):
+        builder.vertex(f"v{v}", int(rng.integers(1, 100)), outputs=[int(rng.integers(1, 200))])
+    for u in range(n):
+        for v in range(u + 1, n):
+            if rng.random() < density:
+                builder.edge(f"v{u}", f"v{v}")
+    devices = [Device(f"d{d}", int(rng.integers(2, 6))) for d in range(k)]
+    return Instance(builder.build(), Cluster.of(devices, bandwidth=3), name=f"dag-{n}-{k}-{seed}")
+
+
+HARD = random_dag(50, 4, 1)
+EASY = random_dag(6, 3, 2)
+EASY_OPTIMUM = 59
+
+
+class TestAgainstBruteForce:
+    @pytest.mark.parametrize("memory", ["none", "estimate"])
+    @pytest.mark.parametrize("rational", [False, True])
+    def test_everything_at_once(self, memory: Memory, rational: bool) -> None:
+        rng = np.random.default_rng(1)
+        draws = [random_instance(rng, 6, 3, memory=memory, rational=rational) for _ in range(75)]
+        feasible = sum(map(check, draws))
+        assert 50 <= feasible < 75
+
+    def test_what_is_hard_to_place(self) -> None:
+        """Separation, missing links and little memory: heuristics often find nothing."""
+        rng = np.random.default_rng(2)
+        feasible = 0
+        for _ in range(100):
+            instance = random_instance(rng, 6, 3, memory="estimate", durations=False)
+            scarce = Cluster.of(
+                [
+                    Device(f"d{d}", instance.cluster.speed[d], instance.cluster.types[d], memory)
+                    for d, memory in enumerate(fractions(rng, instance))
+                ],
+                [[int(x) or None for x in row] for row in rng.integers(0, 3, size=(9, 9))]
+                if False
+                else rng.integers(0, 3, size=(instance.devices, instance.devices)).tolist(),
+            )
+            feasible += check(Instance(instance.graph, scarce, instance.model))
+        assert 15 < feasible < 85
+
+    def test_alike_devices(self) -> None:
+        """Three of a kind: of schedules that differ in names of devices only one is looked at."""
+        rng = np.random.default_rng(3)
+        for _ in range(60):
+            instance = random_instance(
+                rng, 6, 3, types=False, allowed=False, durations=False, measured=False
+            )
+            latency = int(rng.integers(0, 3))
+            cluster = Cluster.uniform(3, bandwidth=int(rng.integers(1, 5)), latency=latency)
+            alike = Instance(instance.graph, cluster)
+            assert alike_devices(alike) == [[0, 1, 2]]
+            check(alike)
+
+    def test_alike_devices_with_little_memory(self) -> None:
+        rng = np.random.default_rng(4)
+        feasible = 0
+        for _ in range(60):
+            graph = random_instance(
+                rng, 6, 3, memory="estimate", types=False, allowed=False, measured=False
+            ).graph
+            need = graph.memory.sum() + 2 * graph.tensor_size.sum()
+            cluster = Cluster.uniform(3, bandwidth=2, memory=need * int(rng.integers(3, 8)) / 12)
+            feasible += check(Instance(graph, cluster, Model(memory="estimate")))
+        assert 20 < feasible < 60
+
+    def test_two_alike_beside_one_that_is_not(self) -> None:
+        rng = np.random.default_rng(5)
+        for _ in range(40):
+            instance = random_instance(
+                rng, 6, 3, types=False, allowed=False, durations=False, measured=False
+            )
+            speeds = rng.permutation([1, 1, 3]).tolist()
+            devices = [Device(f"d{d}", speed) for d, speed in enumerate(speeds)]
+            alike = Instance(instance.graph, Cluster.of(devices, bandwidth=2))
+            assert [len(members) for members in alike_devices(alike)] == [2]
+            check(alike)
+
+
+def fractions(rng: np.random.Generator, instance: Instance) -> list[Fraction]:
+    """Capacities around what a fair share of everything needs."""
+    need = instance.static_memory.sum() / instance.devices
+    return [need * int(rng.integers(2, 9)) / 4 for _ in range(instance.devices)]
+
+
+class TestInvariance:
+    def test_numbering_changes_no_optimum(self) -> None:
+        rng = np.random.default_rng(1)
+        for draw in range(30):
+            instance = random_instance(rng, 9, 4, memory="estimate" if draw % 2 else "none")
+            first, second = solve(instance), solve(relabelled(instance, rng))
+            assert first.status is second.status
+            assert first.makespan == second.makespan
+
+    def test_the_unit_of_time_changes_no_optimum(self) -> None:
+        rng = np.random.default_rng(2)
+        for draw in range(30):
+            instance = random_instance(rng, 7, 3, memory="estimate" if draw % 2 else "none")
+            factor = Fraction(int(rng.integers(1, 1000)), int(rng.integers(1, 1000)))
+            first, second = solve(instance), solve(stretched(instance, factor))
+            assert first.status is second.status
+            assert second.makespan == (first.makespan and first.makespan * factor)
+
+
+class TestSmallest:
+    def test_an_empty_graph_is_optimal(self) -> None:
+        result = solve(Instance(GraphBuilder().build(), Cluster.uniform(2)))
+        assert result.status is Status.OPTIMAL
+        assert result.makespan == 0
+
+    def test_a_single_vertex_is_optimal(self) -> None:
+        cluster = Cluster.of([Device("d0", 3), Device("d1", 7)])
+        result = solve(Instance(GraphBuilder().vertex("a", 5).build(), cluster))
+        assert result.status is Status.OPTIMAL
+        assert result.makespan == Fraction(5, 7)
+
+    def test_vertices_without_length_take_no_time(self) -> None:
+        builder = GraphBuilder().vertex("a").vertex("b").edge("a", "b", None)
+        result = solve(Instance(builder.build(), Cluster.uniform(2)))
+        assert result.status is Status.OPTIMAL
+        assert result.makespan == 0
+
+
+class TestInfeasible:
+    def reason(self, instance: Instance) -> str:
+        result = solve(instance)
+        assert result.status is Status.INFEASIBLE
+        assert result.lower_bound is None
+        return result.reason
+
+    def test_a_unit_without_device(self) -> None:
+        graph = GraphBuilder().vertex("a").vertex("b").build()
+        instance = Instance(graph, Cluster.uniform(2), durations=[[1, 1], [None, None]])
+        assert self.reason(instance) == "b has no device that it may run on"
+
+    def test_a_group_that_is_separated(self) -> None:
+        graph = GraphBuilder().vertex("a").vertex("b").vertex("c")
+        graph.colocate("a", "b").colocate("b", "c").separate("a", "c")
+        reason = self.reason(Instance(graph.build(), Cluster.uniform(2)))
+        assert reason == "a and c are colocated and separated at once"
+
+    def test_a_vertex_too_large_for_every_device(self) -> None:
+        graph = GraphBuilder().vertex("a", memory=7).build()
+        cluster = Cluster.of([Device("d0", memory=5), Device("d1", memory=6)])
+        reason = self.reason(Instance(graph, cluster, Model(memory="estimate")))
+        assert "a needs memory 7" in reason
+        assert "has 6" in reason
+
+    def test_too_little_memory_in_all(self) -> None:
+        builder = GraphBuilder()
+        for v in range(3):
+            builder.vertex(f"v{v}", memory=4)
+        instance = Instance(builder.build(), Cluster.uniform(2, memory=5), Model(memory="estimate"))
+        assert "12" in self.reason(instance)
+        assert "10" in self.reason(instance)
+
+    def test_a_missing_link(self) -> None:
+        graph = GraphBuilder().vertex("a", devices=["d0"]).vertex("b", devices=["d1"])
+        instance = Instance(graph.edge("a", "b", None).build(), Cluster.uniform(2, bandwidth=0))
+        assert "missing links" in self.reason(instance)
+
+    def test_more_separated_vertices_than_devices(self) -> None:
+        builder = GraphBuilder().vertex("a").vertex("b").vertex("c")
+        builder.separate("a", "b").separate("b", "c").separate("c", "a")
+        reason = self.reason(Instance(builder.build(), Cluster.uniform(2)))
+        assert "separation" in reason
+
+    def test_memory_that_no_packing_keeps(self) -> None:
+        """Three of 4 in two of 6: enough in all, and yet too little."""
+        builder = GraphBuilder()
+        for v in range(3):
+            builder.vertex(f"v{v}", memory=4)
+        instance = Instance(builder.build(), Cluster.uniform(2, memory=6), Model(memory="estimate"))
+        assert "memory" in self.reason(instance)
+
+
+class TestMemoryOfManyDigits:
+    """Sizes whose common unit is beyond 64 bits are no reason for a wrong claim."""
+
+    PRIMES = (97, 89, 83, 79, 73, 71, 67, 61, 59, 53, 47, 43)
+
+    def instance(self, devices: list[Device]) -> Instance:
+        """Twelve vertices of 1 operation and 1/p of memory."""
+        builder = GraphBuilder()
+        for p in self.PRIMES:
+            builder.vertex(f"v{p}", 1, memory=Fraction(1, p))
+        return Instance(builder.build(), Cluster.of(devices), Model(memory="estimate"))
+
+    def room(self, primes: tuple[int, ...]) -> Fraction:
+        return sum((Fraction(1, p) for p in primes), Fraction(0))
+
+    def test_what_fits_to_the_last_bit_is_not_infeasible(self) -> None:
+        devices = [
+            Device("d0", memory=self.room(self.PRIMES[:6])),
+            Device("d1", memory=self.room(self.PRIMES[6:])),
+        ]
+        instance = self.instance(devices)
+        schedule = retime(instance, [0] * 6 + [1] * 6, range(12))
+        assert verify(instance, schedule) == []
+        result = solve(instance)
+        assert result.status is not Status.INFEASIBLE
+        assert result.lower_bound is None or result.lower_bound <= 6
+
+    def test_what_fits_to_the_last_bit_is_not_cut_off(self) -> None:
+        devices = [Device("fast", 1000, memory=self.room(self.PRIMES)), Device("slow", 1)]
+        instance = self.instance(devices)
+        schedule = retime(instance, [0] * 12, range(12))
+        assert verify(instance, schedule) == []
+        result = solve(instance)
+        assert result.lower_bound is not None
+        assert result.lower_bound <= Fraction(12, 1000)
+
+    def test_what_is_too_large_by_the_last_bit_does_not_fit(self) -> None:
+        tiny = Fraction(1, 10**30)
+        devices = [Device("fast", 1000, memory=self.room(self.PRIMES) - tiny), Device("slow", 1)]
+        instance = self.instance(devices)
+        result = solve(instance)
+        assert result.makespan is not None
+        assert result.makespan >= 1
+
+
+class TestRounding:
+    """Times without a common unit that a solver could count in (design §3)."""
+
+    SPEEDS = (97, 89, 83, 79, 73, 71, 67)
+
+    def test_closes_but_for_rounding_and_does_not_say_optimal(self) -> None:
+        rng = np.random.default_rng(1)
+        rounded = 0
+        for _ in range(20):
+            instance = self.instance(rng)
+            best, result = optimum(instance), solve(instance)
+            assert best is not None
+            assert result.makespan is not None
+            assert result.lower_bound is not None
+            assert result.gap is not None
+            assert result.lower_bound <= best.makespan <= result.makespan
+            assert result.gap < 1e-5
+            assert result.makespan - best.makespan < best.makespan / 10**5
+            if result.status is Status.OPTIMAL:
+                assert result.makespan == best.makespan
+            else:
+                rounded += 1
+                assert result.status is Status.FEASIBLE
+                assert result.gap > 0
+                assert result.reason == "closed but for rounding"
+        assert rounded >= 15
+
+    def instance(self, rng: np.random.Generator) -> Instance:
+        """Four or five vertices of a prime of operations on seven devices."""
+        builder = GraphBuilder()
+        n = int(rng.integers(4, 6))
+        for v, ops in enumerate(rng.choice([101, 103, 107, 109, 113, 127], size=n)):
+            builder.vertex(f"v{v}", int(ops), outputs=[1])
+        for v in range(1, n):
+            builder.edge(f"v{int(rng.integers(v))}", f"v{v}")
+        devices = [Device(f"d{s}", int(s)) for s in rng.permutation(self.SPEEDS)]
+        return Instance(builder.build(), Cluster.of(devices, bandwidth=Fraction(131, 10)))
+
+    def test_run_times_of_any_denominator(self) -> None:
+        rng = np.random.default_rng(2)
+        for _ in range(20):
+            rows = [
+                [Fraction(int(rng.integers(1, 10**9)), int(rng.integers(1, 10**9))) for _ in "123"]
+                for _ in range(5)
+            ]
+            builder = GraphBuilder()
+            for v in range(5):
+                builder.vertex(f"v{v}")
+            instance = Instance(builder.build(), Cluster.uniform(3), durations=rows)
+            best, result = optimum(instance), solve(instance)
+            assert best is not None
+            assert result.makespan is not None
+            assert result.lower_bound is not None
+            assert result.lower_bound <= best.makespan <= result.makespan
+            assert result.makespan - result.lower_bound < best.makespan / 10**5
+
+    def test_infeasible_is_infeasible_on_any_grid(self) -> None:
+        builder = GraphBuilder()
+        for v in range(3):
+            builder.vertex(f"v{v}", 101, memory=4)
+        devices = [Device(f"d{s}", s, memory=6 if s > 80 else 1) for s in self.SPEEDS[:3]]
+        two = Cluster.of([Device(d.name, d.speed, memory=6) for d in devices[:2]])
+        rows = [[Fraction(1, 10**9 + 7), Fraction(1, 10**9 + 9)]] * 3
+        instance = Instance(builder.build(), two, Model(memory="estimate"), rows)
+        assert solve(instance).status is Status.INFEASIBLE
+
+
+class TestScope:
+    @pytest.mark.parametrize("communication", ["sendrecv", "link", "port"])
+    def test_other_communication_is_unsupported(self, communication: Communication) -> None:
+        self.refused(Model(communication))
+
+    @pytest.mark.parametrize("memory", ["edges", "refcount"])
+    def test_other_memory_is_unsupported(self, memory: Memory) -> None:
+        self.refused(Model(memory=memory))
+
+    def refused(self, model: Model) -> None:
+        graph = GraphBuilder().vertex("a", 1).build()
+        with pytest.raises(UnsupportedError, match="use delay with none or estimate"):
+            cpsat(Instance(graph, Cluster.uniform(2), model))
+
+
+class TestStart:
+    def instance(self) -> Instance:
+        """Best with the long vertex alone: no heuristic finds that, because greed balances."""
+        rng = np.random.default_rng(8)
+        while True:
+            instance = random_instance(rng, 6, 3)
+            best = optimum(instance)
+            nothing = cpsat(instance, budget=Budget(0, 1))
+            if best and nothing.makespan and best.makespan < nothing.makespan:
+                return instance
+
+    def test_a_given_start_is_used(self) -> None:
+        instance = self.instance()
+        best = optimum(instance)
+        assert best is not None
+        start = retime(instance, best.placement, best.order)
+        result = cpsat(instance, budget=Budget(0, 1), start=start)
+        assert result.makespan == best.makespan
+        assert result.trace[0].objective == best.makespan
+
+    def test_a_start_that_breaks_a_rule_is_not(self) -> None:
+        instance = self.instance()
+        graph = GraphBuilder().vertex("a", 6, devices=["d1"]).build()
+        instance = Instance(graph, Cluster.of([Device("d0", 9), Device("d1", 1)]))
+        start = retime(instance, [0], [0])
+        assert verify(instance, start)
+        result = cpsat(instance, budget=ONE, start=start)
+        assert result.status is Status.OPTIMAL
+        assert result.makespan == 6
+
+    def test_without_time_the_best_heuristic_counts(self) -> None:
+        result = cpsat(HARD, budget=Budget(0, 1))
+        assert result.status is Status.FEASIBLE
+        assert result.reason == "time limit"
+        assert result.lower_bound is not None
+        bound = best_bound(HARD).value
+        assert bound is not None
+        assert result.lower_bound >= bound
+
+
+class TestLimits:
+    def test_time(self) -> None:
+        cpsat(EASY, budget=ONE)  # starts the solver's process
+        begin = time.perf_counter()
+        result = cpsat(HARD, budget=Budget(1.5, 1))
+        assert time.perf_counter() - begin < 5
+        assert result.status is Status.FEASIBLE
+        assert result.reason == "time limit"
+        assert result.seconds >= 1
+
+    def test_deterministic_time_gives_the_same_result(self) -> None:
+        budget = Budget(seconds=60, workers=1, deterministic=0.2)
+        first, second = (cpsat(HARD, budget=budget, seed=3) for _ in range(2))
+        assert first.schedule is not None
+        assert second.schedule is not None
+        assert first.status is Status.FEASIBLE
+        assert first.makespan == second.makespan
+        assert first.lower_bound == second.lower_bound
+        assert first.schedule.placement.tolist() == second.schedule.placement.tolist()
+        assert first.schedule.start.fractions() == second.schedule.start.fractions()
+        steps = [[(s.objective, s.bound) for s in result.trace] for result in (first, second)]
+        assert steps[0] == steps[1]
+
+
+class TestTrace:
+    def test_improves_from_step_to_step(self) -> None:
+        seen: list[Progress] = []
+        result = cpsat(HARD, budget=Budget(1.5, 2), watch=seen.append)
+        assert tuple(seen) == result.trace
+        assert len(seen) > 2
+        for before, after in pairwise(seen):
+            assert before.seconds <= after.seconds
+            assert after.bound is not None
+            assert before.bound is not None
+            assert after.objective is not None
+            assert before.objective is not None
+            assert after.bound >= before.bound
+            assert after.objective <= before.objective
+            assert (after.bound, after.objective) != (before.bound, before.objective)
+            assert after.bound <= after.objective
+        assert seen[-1].objective == result.makespan
+        assert seen[-1].bound == result.lower_bound
+
+
+class TestSolverProcess:
+    @pytest.fixture(autouse=True)
+    def _fresh(self) -> Iterator[None]:
+        module._solver.stop()
+        yield
+        module._solver.stop()
+
+    def still_works(self) -> None:
+        result = solve(EASY)
+        assert result.status is Status.OPTIMAL
+        assert result.makespan == EASY_OPTIMUM
+
+    def signal_in_mid_solve(self, number: signal.Signals) -> threading.Thread:
+        """Send a signal to the solver half a second after it has started."""
+
+        def send() -> None:
+            while (running := module._solver._process) is None:
+                time.sleep(0.01)
+            time.sleep(0.7)
+            os.kill(running.pid, number)
+
+        thread = threading.Thread(target=send, daemon=True)
+        thread.start()
+        return thread
+
+    def test_a_death_in_mid_solve_costs_that_solve(self) -> None:
+        killer = self.signal_in_mid_solve(signal.SIGKILL)
+        result = cpsat(HARD, budget=Budget(30, 1))
+        killer.join()
+        assert result.status is Status.FEASIBLE
+        assert result.schedule is not None
+        assert result.seconds < 15
+        assert "died" in result.reason
+        self.still_works()
+
+    def test_a_death_at_the_first_incumbent_keeps_what_came_before(self) -> None:
+        self.still_works()
+        killed: list[int] = []
+
+        def kill(step: Progress) -> None:
+            running = module._solver._process
+            if step.bound and running and not killed:
+                killed.append(running.pid)
+                os.kill(running.pid, signal.SIGKILL)
+
+        result = cpsat(HARD, budget=Budget(30, 1), watch=kill)
+        assert killed
+        assert result.status is Status.FEASIBLE
+        assert "died" in result.reason
+        assert result.lower_bound is not None
+        assert result.lower_bound > 0
+        self.still_works()
+
+    def test_a_death_between_solves_costs_nothing(self) -> None:
+        self.still_works()
+        running = module._solver._process
+        assert running is not None
+        os.kill(running.pid, signal.SIGKILL)
+        running.wait()
+        self.still_works()
+
+    def test_a_solver_that_hangs_is_ended(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(process, "GRACE", 0.5)
+        stopper = self.signal_in_mid_solve(signal.SIGSTOP)
+        result = cpsat(HARD, budget=Budget(2, 1))
+        stopper.join()
+        assert result.status is Status.FEASIBLE
+        assert result.reason == "the solver did not stop at its limit"
+        self.still_works()
+
+    def test_an_interrupt_returns_the_best_so_far(self) -> None:
+        def interrupt(step: Progress) -> None:
+            if step.bound:
+                raise KeyboardInterrupt
+
+        result = cpsat(HARD, budget=ONE, watch=interrupt)
+        assert result.status is Status.FEASIBLE
+        assert result.reason == "interrupted"
+        self.still_works()
+
+    def test_an_error_of_the_watch_is_the_callers_and_leaves_nothing_behind(self) -> None:
+        def fail(step: Progress) -> None:
+            if step.seconds > 0.5:
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            cpsat(HARD, budget=Budget(5, 1), watch=fail)
+        self.still_works()
+
+    def test_two_threads_do_not_mix_up_their_solves(self) -> None:
+        instances = [random_dag(9, 3, seed, 0.25) for seed in range(12)]
+        alone = [solve(instance).makespan for instance in instances]
+        together: dict[int, Result | Exception] = {}
+
+        def work(first: int) -> None:
+            for i in range(first, len(instances), 2):
+                try:
+                    together[i] = cpsat(instances[i], budget=Budget(10, 1))
+                except Exception as error:
+                    together[i] = error
+
+        threads = [threading.Thread(target=work, args=(first,), daemon=True) for first in (0, 1)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        for i, makespan in enumerate(alone):
+            result = together[i]
+            assert isinstance(result, Result)
+            assert result.status is Status.OPTIMAL
+            assert result.makespan == makespan
