@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import TypeAlias, get_args
 
 from optpart import methods
-from optpart.bounds.critical_path import critical_path_bound
-from optpart.bounds.load import load_bound
+from optpart.bounds.best import best_bound
 from optpart.cluster import Cluster, Device
 from optpart.costs.drawn import drawn
 from optpart.errors import InputError
@@ -173,8 +172,8 @@ def laich_2_5() -> Instance:
         Model(communication="sendrecv", send_ops=Fraction(10)),
         name="laich-2.5",
         source="Laich: Graph partitioning and scheduling for distributed dataflow computation. "
-        "Bachelor's thesis, 2017; section 2.5, every vertex on its device. The rate between devices "
-        "1 and 2, which nothing crosses, is not given there and is 50 here",
+        "Bachelor's thesis, 2017; section 2.5, every vertex on its device. The rate between "
+        "devices 1 and 2, which nothing crosses, is not given there and is 50 here",
     )
 
 
@@ -246,6 +245,9 @@ GROUPS = ("classic", "random", "tensorflow", "thesis")
 
 #: CP-SAT is tried up to so many (edge, device of source, device of target).
 LARGEST = 4_000_000
+
+#: Beyond so many pairs of unit and device the linear program with memory takes many minutes.
+LARGEST_WITH_MEMORY = 200_000
 
 #: What a small instance has, and takes, at most.
 SMALL_VERTICES = 30
@@ -360,22 +362,24 @@ def write_rows(rows: list[Row]) -> None:
 
 def solved(instance: Instance, group: str, row: Row | None, budget: Budget) -> Row:
     """Return the row of an instance after a further run; its schedule goes to ``best/``."""
-    if row is not None and row["sha256"] != instance.sha256:
-        row = None
-    known = Best() if row is None else Best.of(row)
     path = None if group == "thesis" else folder() / "best" / f"{instance.name}.json"
-    kept = None if row is None or path is None else stored(instance, path, known)
-    best, found, seconds = improved(instance, known, budget)
+    lost = path is not None and not path.is_file()
+    known = Best() if row is None or row["sha256"] != instance.sha256 or lost else Best.of(row)
+    kept = None if path is None or known.makespan is None else stored(instance, path, known)
+    begin = time.perf_counter()
+    result, found_by, proven_by = run(instance, budget)
+    seconds = time.perf_counter() - begin
+    best = known.with_makespan(result.makespan, found_by).with_bound(result.lower_bound, proven_by)
     if best.makespan is not None and best.bound is not None and best.bound > best.makespan:
         raise AssertionError(
             f"{instance.name}: bound {best.bound} ({best.proven_by}) above a verified schedule of "
             f"{best.makespan} ({best.found_by})"
         )
-    result = found or kept
-    if path is not None and result is not None and best != known:
+    if best.makespan == known.makespan and kept is not None:
+        result = kept
+    if path is not None and best != known:
         path.parent.mkdir(parents=True, exist_ok=True)
-        bound = best.bound
-        result_format.write(result if bound is None else with_bound(result, bound), path)
+        result_format.write(result if best.bound is None else with_bound(result, best.bound), path)
     quick = (
         instance.vertices <= SMALL_VERTICES
         and best.status is Status.OPTIMAL
@@ -418,31 +422,6 @@ def stored(instance: Instance, path: Path, known: Best) -> Result:
     return result
 
 
-def improved(instance: Instance, best: Best, budget: Budget) -> tuple[Best, Result | None, float]:
-    """Run what is feasible on an instance.
-
-    Returns
-    -------
-    Best
-        The given one, or what is better.
-    Result or None
-        The one with the new best makespan, if there is a new one.
-    float
-        Seconds that it took.
-    """
-    begin = time.perf_counter()
-    found = None
-    for result, command in runs(instance, budget):
-        better = best.with_makespan(result.makespan, command)
-        if better != best:
-            best, found = better, result
-        best = best.with_bound(result.lower_bound, command)
-    if not exact(instance):
-        for bound in (critical_path_bound, load_bound):
-            best = best.with_bound(bound(instance), f"optpart bound {instance.name}")
-    return best, found, time.perf_counter() - begin
-
-
 def exact(instance: Instance) -> bool:
     """Whether CP-SAT supports the instance, and is worth its time."""
     model = instance.model
@@ -452,15 +431,28 @@ def exact(instance: Instance) -> bool:
     )
 
 
-def runs(instance: Instance, budget: Budget) -> Iterator[tuple[Result, str]]:
-    """Yield results, each with the command that repeats it."""
-    command = f"optpart solve {instance.name} --method"
+def run(instance: Instance, budget: Budget) -> tuple[Result, str, str]:
+    """Solve an instance; return the commands that find the schedule and prove the bound as well."""
+    solve = f"optpart solve {instance.name} --method"
     if exact(instance):
-        result = methods.get("cpsat")(instance, budget=budget)
-        yield result, f"{command} cpsat --time-limit {budget.seconds:g}"
-        return
-    for name in methods.heuristics():
-        yield methods.get(name)(instance), f"{command} {name}"
+        command = f"{solve} cpsat --time-limit {budget.seconds:g}"
+        return methods.get("cpsat")(instance, budget=budget), command, command
+    results = [methods.get(name)(instance) for name in methods.heuristics()]
+    result = min(results, key=lambda r: (r.makespan is None, r.makespan or Fraction(0)))
+    found_by = proven_by = f"{solve} {result.method}"
+    relaxed = instance
+    pairs = len(instance.units) * instance.devices
+    if instance.model.memory != "none" and pairs > LARGEST_WITH_MEMORY:
+        relaxed = without_memory(instance)
+        proven_by = f"python bench/library.py index {instance.name}"
+    bound = best_bound(relaxed).value
+    return result if bound is None else with_bound(result, bound), found_by, proven_by
+
+
+def without_memory(instance: Instance) -> Instance:
+    """Return a relaxation, whose bounds hold for the instance too."""
+    cluster = replace(instance.cluster, memory=(None,) * instance.devices)
+    return replace(instance, cluster=cluster, model=replace(instance.model, memory="none"))
 
 
 def main() -> int:

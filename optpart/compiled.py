@@ -126,8 +126,10 @@ def _build(instance: Instance) -> Arrays:
                 entry = matrix[d][e]
                 if entry is not None:
                     measured[row, d, e] = float(entry * scale)
-    in_start, in_edges = graph.in_edges
-    out_start, out_edges = graph.out_edges
+    in_start, out_start = graph.in_edges[0], graph.out_edges[0]
+    # Edges between the same two vertices stand side by side, so that neighbours count once.
+    in_edges = np.lexsort((graph.edge_source, graph.edge_target))
+    out_edges = np.lexsort((graph.edge_target, graph.edge_source))
     unit_start, unit_vertex = grouped(instance.unit_of, units)
     need, capacity = _memory(instance)
     pairs = np.array(instance.separated_units, dtype=np.int32).reshape(-1, 2)
@@ -199,9 +201,38 @@ def crossing_time(a: Arrays, tensor: int, d: int, e: int) -> Any:
     return a.latency[d, e] + a.size[tensor] / rate
 
 
+class State(NamedTuple):
+    """Units placed so far.
+
+    Attributes
+    ----------
+    device : ndarray of int32, one per unit
+        −1 where not placed.
+    used : ndarray of int64, one per device
+        Static memory taken.
+    placed : ndarray of int64, one per unit and one
+        How many units were placed before it; the last entry counts all.
+    """
+
+    device: NDArray[np.int32]
+    used: NDArray[np.int64]
+    placed: NDArray[np.int64]
+
+
 @kernel
-def fits(a: Arrays, unit: int, d: int, device: Any, used: Any) -> Any:
-    """Whether a unit may go to ``d``, given the devices of the other units (−1: not placed)."""
+def nothing_placed(a: Arrays) -> Any:
+    """Return the state at the start."""
+    units = a.need.shape[0]
+    return State(
+        np.full(units, -1, np.int32), np.zeros(a.speed.shape[0], np.int64),
+        np.zeros(units + 1, np.int64),
+    )  # fmt: skip
+
+
+@kernel
+def fits(a: Arrays, unit: int, d: int, state: State) -> Any:
+    """Whether a unit may go to ``d``, given where the others are."""
+    device, used = state.device, state.used
     if not a.allowed[unit, d] or used[d] + a.need[unit] > a.capacity[d]:
         return False
     for i in range(a.apart_start[unit], a.apart_start[unit + 1]):
@@ -223,7 +254,9 @@ def fits(a: Arrays, unit: int, d: int, device: Any, used: Any) -> Any:
 
 
 @kernel
-def assign(a: Arrays, unit: int, d: int, device: Any, used: Any) -> None:
+def assign(a: Arrays, unit: int, d: int, state: State) -> None:
     """Place a unit."""
-    device[unit] = d
-    used[d] += a.need[unit]
+    state.device[unit] = d
+    state.used[d] += a.need[unit]
+    state.placed[unit] = state.placed[-1]
+    state.placed[-1] += 1

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,22 +21,42 @@ from optpart.schedule import Schedule
 if TYPE_CHECKING:
     from optpart.simulate import Scheduler
 
-#: Where a strategy lives, and what it does in one line. Modules are imported when first used.
+
+class Strategy(NamedTuple):
+    """Where a strategy lives, imported when first used, and what it does in one line."""
+
+    path: str
+    summary: str
+    options: Mapping[str, object] = MappingProxyType({})
+
+    def load(self) -> Callable[..., Any]:
+        """Return the function, its options bound."""
+        module, _, attribute = self.path.partition(":")
+        found: Callable[..., Any] = getattr(import_module(module), attribute)
+        return partial(found, **self.options) if self.options else found
+
+
 PARTITIONERS = {
-    "hash": ("optpart.partition.hashing:hashing", "units to devices in turn [L] §4.2"),
-    "fastest": ("optpart.partition.fastest:fastest", "all on the fastest feasible device"),
-    "critical-path": (
+    "hash": Strategy("optpart.partition.hashing:hashing", "units to devices in turn [L] §4.2"),
+    "fastest": Strategy("optpart.partition.fastest:fastest", "all on the fastest feasible device"),
+    "critical-path": Strategy(
         "optpart.partition.critical_path:critical_path",
         "heaviest path on the fastest device, the rest by load [L] §4.6",
     ),
-    "heft": ("optpart.partition.heft:heft", "earliest finish time with insertion [L] §4.3"),
+    "heft": Strategy("optpart.partition.heft:heft", "earliest finish time with insertion [L] §4.3"),
 }
 SCHEDULERS = {
-    "fifo": ("optpart.scheduling.fifo:fifo", "first executable, first run [L] §5.2"),
-    "pct": ("optpart.scheduling.pct:pct", "longest remaining path first [L] §5.3"),
+    "fifo": Strategy("optpart.scheduling.fifo:fifo", "first executable, first run [L] §5.2"),
+    "pct": Strategy("optpart.scheduling.pct:pct", "longest remaining path first [L] §5.3"),
+    "msr": Strategy("optpart.scheduling.msr:msr", "what enables most elsewhere first [L] §5.4"),
+    "as-placed": Strategy(
+        "optpart.scheduling.as_placed:as_placed", "in the order in which vertices were placed"
+    ),
 }
+#: Strategies that also give an order, which their name alone stands for.
+ORDERED = ("heft",)
 SOLVERS = {
-    "cpsat": ("optpart.exact.cpsat:cpsat", "CP-SAT, proves optimality"),
+    "cpsat": Strategy("optpart.exact.cpsat:cpsat", "CP-SAT, proves optimality"),
 }
 
 #: Entry-point group through which other packages add methods.
@@ -75,20 +96,19 @@ def register(name: str, summary: str = "") -> Callable[[Method], Method]:
 
 def heuristics() -> list[str]:
     """Names of the built-in strategy pairs, and of strategies with an order of their own."""
-    pairs = [f"{p}+{s}" for p in PARTITIONERS for s in SCHEDULERS]
-    return ["heft", *pairs]
+    return [*ORDERED, *(f"{p}+{s}" for p in PARTITIONERS for s in SCHEDULERS)]
 
 
 def entries() -> list[Entry]:
     """List everything that can stand after ``--method``."""
     rows = [
-        Entry(f"{name}+SCHEDULER", "partitioning", text) for name, (_, text) in PARTITIONERS.items()
+        Entry(f"{name}+SCHEDULER", "partitioning", s.summary) for name, s in PARTITIONERS.items()
     ]
     rows += [
-        Entry(f"PARTITIONING+{name}", "scheduling", text) for name, (_, text) in SCHEDULERS.items()
+        Entry(f"PARTITIONING+{name}", "scheduling", s.summary) for name, s in SCHEDULERS.items()
     ]
-    rows.append(Entry("heft", "heuristic", "HEFT with the order of its insertion"))
-    rows += [Entry(name, "solver", text) for name, (_, text) in SOLVERS.items()]
+    rows += [Entry(name, "heuristic", "with the order that it finds itself") for name in ORDERED]
+    rows += [Entry(name, "solver", s.summary) for name, s in SOLVERS.items()]
     rows += [Entry(name, "own", text) for name, (_, text) in _own.items()]
     rows += [Entry(point.name, "plug-in", point.value) for point in entry_points(group=GROUP)]
     return rows
@@ -99,10 +119,10 @@ def get(name: str) -> Method:
     if name in _own:
         return _own[name][0]
     if name in SOLVERS:
-        method: Method = _load(SOLVERS[name][0])
+        method: Method = SOLVERS[name].load()
         return method
     partition, plus, scheduler = name.partition("+")
-    if partition in PARTITIONERS and (scheduler in SCHEDULERS if plus else partition == "heft"):
+    if partition in PARTITIONERS and (scheduler in SCHEDULERS if plus else partition in ORDERED):
         return _pair(name, partition, scheduler)
     for point in entry_points(group=GROUP):
         if point.name == name:
@@ -145,14 +165,8 @@ def scheduler(name: str) -> Scheduler:
     """Return the scheduling strategy of a name."""
     if name not in SCHEDULERS:
         raise InputError("method", f"no scheduler {name!r}", f"choose of {', '.join(SCHEDULERS)}")
-    found: Scheduler = _load(SCHEDULERS[name][0])
+    found: Scheduler = SCHEDULERS[name].load()
     return found
-
-
-@cache
-def _load(path: str) -> Any:
-    module, _, attribute = path.partition(":")
-    return getattr(import_module(module), attribute)
 
 
 @cache
@@ -174,10 +188,9 @@ def _pair(name: str, partition: str, scheduler: str) -> Method:
         begin = time.perf_counter()
         schedule, reason = None, ""
         try:
-            found = _load(PARTITIONERS[partition][0])(instance, np.random.default_rng(seed))
+            found = PARTITIONERS[partition].load()(instance, np.random.default_rng(seed))
             if scheduler:
-                rule = _load(SCHEDULERS[scheduler][0])
-                schedule = simulate(instance, found.placement, rule, seed)
+                schedule = simulate(instance, found, SCHEDULERS[scheduler].load(), seed)
             else:
                 schedule = retime(instance, found.placement, found.order)
         except NoPlacementError as error:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from optpart.compiled import kernel
 from optpart.instance import Instance
+from optpart.partition.base import Partition
 from optpart.schedule import Schedule, crossings, retime
 from optpart.tasks import Tasks, tasks
 
@@ -24,24 +25,42 @@ class Priority(NamedTuple):
         executable longest.
     tie : ndarray of int64, one per task
         Among equals the task of smallest tie goes first; all different.
+    weights : ndarray of float64, 4, or None
+        If given, tasks are compared by their successor rank with these weights first
+        ([L] eq. 5.2), by ``value`` only where that is equal.
     """
 
     value: NDArray[np.float64] | None
     tie: NDArray[np.int64]
+    weights: NDArray[np.float64] | None = None
 
 
-#: A scheduling strategy: the priorities of the tasks of one placement, drawn with a generator.
-Scheduler: TypeAlias = Callable[[Tasks, np.random.Generator], Priority]
+#: A scheduling strategy: the priorities of the tasks of a partition, drawn with a generator.
+Scheduler: TypeAlias = Callable[[Tasks, Partition, np.random.Generator], Priority]
+
+
+class Execution(NamedTuple):
+    """What happened.
+
+    Attributes
+    ----------
+    start : ndarray of float64, one per task
+    choices : ndarray of int32, one per task
+        Executable tasks that its device chose among, itself included ([L] figure 7.10).
+    """
+
+    start: NDArray[np.float64]
+    choices: NDArray[np.int32]
 
 
 def simulate(
-    instance: Instance, placement: NDArray[np.int32], scheduler: Scheduler, seed: int = 0
+    instance: Instance, partition: Partition, scheduler: Scheduler, seed: int = 0
 ) -> Schedule:
     """Execute a placement and return the schedule, timed exactly.
 
     Parameters
     ----------
-    placement : ndarray of int32, length n
+    partition : Partition
     scheduler : Scheduler
         Chooses among the executable tasks of a device whenever that is free.
 
@@ -52,9 +71,9 @@ def simulate(
     executed by their links under the same strategy; under ``port`` they then take the ports in the
     order of their start.
     """
-    placement = np.ascontiguousarray(placement, dtype=np.int32)
+    placement = partition.placement
     work = tasks(instance, placement)
-    start = execute(work, scheduler(work, np.random.default_rng(seed)))
+    start = execute(work, scheduler(work, partition, np.random.default_rng(seed))).start
     n = instance.vertices
     moves = crossings(instance, placement) if len(start) > n else []
     order = execution_order(start, work)
@@ -73,23 +92,27 @@ def execution_order(start: NDArray[np.float64], work: Tasks) -> list[int]:
     return order
 
 
-def execute(work: Tasks, priority: Priority) -> NDArray[np.float64]:
-    """Run the event loop; return the start of every task."""
-    value = priority.value
-    by_arrival = value is None
-    start: NDArray[np.float64] = _execute(
-        work.resource,
-        work.duration,
-        work.out_start,
-        work.out_target,
-        work.out_delay,
-        work.missing,
-        work.resources,
-        np.zeros(1) if value is None else value,
-        by_arrival,
-        priority.tie,
+def execute(work: Tasks, priority: Priority) -> Execution:
+    """Run the event loop."""
+    value, weights = priority.value, priority.weights
+    return Execution(
+        *_execute(
+            work.resource,
+            work.duration,
+            work.out_start,
+            work.out_target,
+            work.out_delay,
+            work.missing,
+            work.resources,
+            _NONE if value is None else value,
+            value is None,
+            priority.tie,
+            _NONE if weights is None else weights,
+        )
     )
-    return start
+
+
+_NONE = np.zeros(0)
 
 
 @kernel
@@ -104,9 +127,11 @@ def _execute(
     value: Any,
     by_arrival: bool,
     tie: Any,
+    weights: Any,
 ) -> Any:
     n = resource.shape[0]
     start = np.full(n, -1.0)
+    choices = np.zeros(n, np.int32)
     ready = np.zeros(n)
     waiting = missing.copy()
     # Executable tasks: one binary heap a resource, side by side in one array.
@@ -118,10 +143,12 @@ def _execute(
         base[d + 1] += base[d]
     filled = np.zeros(resources, np.int32)
     key = -ready if by_arrival else value
-    # Events: arrival of task v (code v), or resource d looks for work (code n + d). At one time
-    # arrivals come first, because they have the smaller codes.
-    time = np.empty(n + 2 * resources + 1)
-    code = np.empty(n + 2 * resources + 1, np.int64)
+    by_successors = weights.shape[0] > 0
+    unfinished = _predecessors(out_start, out_target) if by_successors else waiting
+    # Events: task v has ended (code −1 − v, only where somebody asks), has become executable (v),
+    # or resource d looks for work (n + d). At one time the smaller codes come first.
+    time = np.empty(2 * (n + resources) + 1)
+    code = np.empty(2 * (n + resources) + 1, np.int64)
     events = 0
     idle = np.ones(resources, np.bool_)
     for v in range(n):
@@ -130,12 +157,21 @@ def _execute(
     while events:
         now, what = time[0], code[0]
         events = _pop_event(time, code, events)
+        if what < 0:
+            v = -1 - what
+            for e in range(out_start[v], out_start[v + 1]):
+                if e == out_start[v] or out_target[e] != out_target[e - 1]:
+                    unfinished[out_target[e]] -= 1
+            continue
         if what < n:
             v = what
             d = resource[v]
             if by_arrival:
                 key[v] = -now
-            _push_task(heap, base[d], filled[d], v, key, tie)
+            if by_successors:
+                heap[base[d] + filled[d]] = v
+            else:
+                _push_task(heap, base[d], filled[d], v, key, tie)
             filled[d] += 1
             if idle[d]:
                 idle[d] = False
@@ -145,11 +181,22 @@ def _execute(
         if filled[d] == 0:
             idle[d] = True
             continue
-        v = heap[base[d]]
+        if by_successors:
+            best = _best_by_successors(
+                heap, base[d], filled[d], key, tie, weights,
+                resource, out_start, out_target, unfinished, idle,
+            )  # fmt: skip
+            v = heap[best]
+            heap[best] = heap[base[d] + filled[d] - 1]
+        else:
+            v = heap[base[d]]
+            _drop_first(heap, base[d], filled[d] - 1, key, tie)
+        choices[v] = filled[d]
         filled[d] -= 1
-        _drop_first(heap, base[d], filled[d], key, tie)
         start[v] = now
         end = now + duration[v]
+        if by_successors:
+            events = _push_event(time, code, events, end, -1 - v)
         events = _push_event(time, code, events, end, n + d)
         for e in range(out_start[v], out_start[v + 1]):
             w = out_target[e]
@@ -159,7 +206,45 @@ def _execute(
             waiting[w] -= 1
             if waiting[w] == 0:
                 events = _push_event(time, code, events, ready[w], w)
-    return start
+    return start, choices
+
+
+@kernel
+def _predecessors(out_start: Any, out_target: Any) -> Any:
+    """Number of distinct predecessors of every task."""
+    n = out_start.shape[0] - 1
+    count = np.zeros(n, np.int32)
+    for v in range(n):
+        for e in range(out_start[v], out_start[v + 1]):
+            if e == out_start[v] or out_target[e] != out_target[e - 1]:
+                count[out_target[e]] += 1
+    return count
+
+
+@kernel
+def _best_by_successors(
+    heap: Any, base: int, size: int, key: Any, tie: Any, weights: Any,
+    resource: Any, out_start: Any, out_target: Any, unfinished: Any, idle: Any,
+) -> Any:  # fmt: skip
+    """Position of the executable task of largest successor rank ([L] eq. 5.2, [M] eq. 13)."""
+    best, best_rank = -1, -1.0
+    for i in range(base, base + size):
+        v = heap[i]
+        rank = 0.0
+        for e in range(out_start[v], out_start[v + 1]):
+            w = out_target[e]
+            if e > out_start[v] and w == out_target[e - 1]:
+                continue
+            rank += weights[0]
+            if resource[w] != resource[v]:
+                rank += weights[1]
+            if unfinished[w] == 1:
+                rank += weights[2]
+                if idle[resource[w]]:
+                    rank += weights[3]
+        if rank > best_rank or (rank == best_rank and _before(v, heap[best], key, tie)):
+            best, best_rank = i, rank
+    return best
 
 
 @kernel

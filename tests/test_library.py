@@ -20,7 +20,7 @@ from optpart.bounds.load import load_bound
 from optpart.formats import native
 from optpart.formats.result import read_document
 from optpart.rational import RationalArray
-from optpart.result import Budget, Result, conclude
+from optpart.result import Budget, Result, conclude, with_bound
 from optpart.schedule import retime
 from optpart.verify import verify
 
@@ -126,7 +126,9 @@ def test_a_status_is_optimal_only_where_bound_and_makespan_meet(name: str) -> No
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_names_the_instance(name: str) -> None:
     for command in library.index()[name].command.split("; "):
-        assert command.startswith((f"optpart solve {name} --method ", f"optpart bound {name}"))
+        assert command.startswith(f"optpart solve {name} --method ") or command == (
+            f"python bench/library.py index {name}"
+        )
 
 
 @pytest.mark.parametrize("name", [row.name for row in ROWS if row.vertices <= 100])
@@ -228,7 +230,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return script
 
 
-def late(instance: Instance, method: str, bound: int | None = None) -> Result:
+def late(instance: Instance, bound: int) -> Result:
     """A valid schedule whose last vertices wait for 1000 time units."""
     graph = instance.graph
     placement = instance.vertex_allowed.argmax(axis=1).astype(np.int32)
@@ -236,12 +238,8 @@ def late(instance: Instance, method: str, bound: int | None = None) -> Result:
     start = schedule.start.fractions()
     for v in set(range(len(graph))) - set(graph.edge_source.tolist()):
         start[v] += 1000
-    return conclude(
-        instance,
-        method,
-        replace(schedule, start=RationalArray.from_fractions(start)),
-        bound=None if bound is None else Fraction(bound),
-    )
+    waiting = replace(schedule, start=RationalArray.from_fractions(start))
+    return conclude(instance, "late", waiting, bound=Fraction(bound))
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -266,32 +264,24 @@ def test_only_what_is_better_is_entered(
     result_file = tmp_path / "best" / "laich-2.5.json"
     (tmp_path / "classic").mkdir()
     native.write(instance, tmp_path / "classic" / "laich-2.5.json")
-    monkeypatch.setattr(bench, "critical_path_bound", lambda _: Fraction(3))
-    monkeypatch.setattr(bench, "load_bound", lambda _: Fraction(2))
 
-    monkeypatch.setattr(bench, "runs", lambda *_: [(late(instance, "late"), "late")])
-    bench.index(["classic"], Budget(1, 1))
-    assert entry(bench, "laich-2.5") == ("1014", "3", "FEASIBLE", "late; optpart bound laich-2.5")
-    first = contents(tmp_path)
+    def run_again(name: str, result: Result) -> tuple[str, str, str, str]:
+        monkeypatch.setattr(bench, "run", lambda *_: (result, name, name))
+        bench.index(["classic"], Budget(1, 1))
+        return entry(bench, "laich-2.5")
 
-    again = late(instance, "again", bound=1)
-    monkeypatch.setattr(bench, "runs", lambda *_: [(again, "again")])
-    bench.index(["laich-2.5"], Budget(1, 1))
-    assert contents(tmp_path) == first
+    assert run_again("first", late(instance, bound=3)) == ("1014", "3", "FEASIBLE", "first")
+    before = contents(tmp_path)
 
-    monkeypatch.setattr(bench, "load_bound", lambda _: Fraction(14))
-    bench.index(["classic"], Budget(1, 1))
-    assert entry(bench, "laich-2.5")[:3] == ("1014", "14", "FEASIBLE")
-    document = read_document(result_file)
-    assert (document["method"], document["makespan"]) == ("late", "1014")
-    assert document["lower_bound"] == "14"
+    assert run_again("worse", late(instance, bound=1)) == ("1014", "3", "FEASIBLE", "first")
+    assert contents(tmp_path) == before
 
-    best = methods.get("heft")(instance)
-    monkeypatch.setattr(bench, "runs", lambda *_: [(best, "heft")])
-    bench.index(["laich-2.5"], Budget(1, 1))
-    assert entry(bench, "laich-2.5") == (
-        "14", "14", "OPTIMAL", "heft; optpart bound laich-2.5",
-    )  # fmt: skip
+    proven = run_again("proof", late(instance, bound=14))
+    assert proven == ("1014", "14", "FEASIBLE", "first; proof")
+    assert read_document(result_file)["lower_bound"] == "14"
+
+    found = run_again("heft", methods.get("heft")(instance))
+    assert found == ("14", "14", "OPTIMAL", "heft; proof")
     assert read_document(result_file)["status"] == "OPTIMAL"
 
 
@@ -312,8 +302,9 @@ def test_a_bound_above_a_schedule_stops_everything(
 ) -> None:
     (tmp_path / "classic").mkdir()
     native.write(load("laich-2.5"), tmp_path / "classic" / "laich-2.5.json")
-    monkeypatch.setattr(bench, "load_bound", lambda _: Fraction(29, 2))
-    with pytest.raises(AssertionError, match=r"bound 29/2 .* above a verified schedule of 14"):
+    wrong = with_bound(methods.get("heft")(load("laich-2.5")), Fraction(29, 2))
+    monkeypatch.setattr(bench, "run", lambda *_: (wrong, "heft", "wrong"))
+    with pytest.raises(AssertionError, match=r"bound 29/2 \(wrong\) above .* schedule of 14"):
         bench.index(["laich-2.5"], Budget(1, 1))
     assert not (tmp_path / "best").exists()
 

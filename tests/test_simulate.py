@@ -234,7 +234,7 @@ class TestProperties:
         self, scheduler: Scheduler, communication: Communication
     ) -> None:
         rng = np.random.default_rng(1)
-        for _ in range(100):
+        for _ in range(60):
             instance = random_instance(rng, 6, 3, communication=communication)
             placement = random_placement(rng, instance)
             if placement is not None:
@@ -246,7 +246,7 @@ class TestProperties:
     ) -> None:
         rng = np.random.default_rng(2)
         waited = 0
-        for _ in range(150):
+        for _ in range(75):
             instance = random_instance(rng, 6, 3, communication=communication)
             placement = random_placement(rng, instance)
             if placement is None:
@@ -256,12 +256,12 @@ class TestProperties:
             for v, start in enumerate(schedule.start.fractions()):
                 assert covers(busy[int(placement[v])], ready[v], start)
                 waited += start > ready[v]
-        assert waited > 50
+        assert waited > 25
 
     def test_no_link_idles_while_a_tensor_waits(self, scheduler: Scheduler) -> None:
         rng = np.random.default_rng(3)
         waited = 0
-        for _ in range(150):
+        for _ in range(75):
             instance = random_instance(rng, 6, 3, communication="link")
             placement = random_placement(rng, instance)
             if placement is None:
@@ -277,11 +277,11 @@ class TestProperties:
                 made = schedule.end(instance, producer[c])
                 assert covers(sorted(carried), made, begin)
                 waited += begin > made
-        assert waited > 20
+        assert waited > 10
 
     def test_numbers_do_not_matter_where_nothing_ties(self, scheduler: Scheduler) -> None:
         rng = np.random.default_rng(4)
-        for _ in range(60):
+        for _ in range(40):
             instance, placement = out_tree(rng, 15, 3)
             other = relabelled(instance, rng)
             device = {
@@ -296,7 +296,7 @@ class TestProperties:
 
 def test_fifo_runs_in_order_of_arrival() -> None:
     rng = np.random.default_rng(5)
-    for _ in range(150):
+    for _ in range(75):
         instance = random_instance(rng, 6, 3, zero_length=False)
         placement = random_placement(rng, instance)
         if placement is not None:
@@ -309,7 +309,7 @@ def test_fifo_runs_in_order_of_arrival() -> None:
 
 def test_pct_never_prefers_the_shorter_path() -> None:
     rng = np.random.default_rng(6)
-    for _ in range(150):
+    for _ in range(75):
         # Without latency all times are whole ticks, so that doubles compare exactly; without
         # vertices of length 0 nothing becomes executable by a decision of the same moment.
         instance = random_instance(rng, 6, 3, latency=False, zero_length=False)

@@ -8,26 +8,32 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.compiled import State
 from optpart.errors import OptpartError
 from optpart.instance import Instance
 
 
 class Partition(NamedTuple):
-    """A placement, and the order that the strategy had in mind, if it has one.
+    """A placement, and what its strategy knows besides.
 
     Attributes
     ----------
     placement : ndarray of int32, length n
+    placed : ndarray of int64, length n, or None
+        When each vertex was placed: smaller numbers earlier, members of a unit alike unless the
+        strategy took them one by one.
     order : list of int, or None
-        All vertices, topologically sorted.
+        The execution order of a strategy that also schedules: all vertices, topologically sorted.
     """
 
     placement: NDArray[np.int32]
+    placed: NDArray[np.int64] | None = None
     order: list[int] | None = None
 
 
-#: A partitioning strategy; it raises :class:`NoPlacementError` where it finds no placement.
-Partitioner: TypeAlias = Callable[[Instance, np.random.Generator], Partition]
+#: A partitioning strategy; it raises :class:`NoPlacementError` where it finds no placement. Options
+#: of its own are keyword arguments with defaults.
+Partitioner: TypeAlias = Callable[..., Partition]
 
 
 class NoPlacementError(OptpartError):
@@ -37,17 +43,18 @@ class NoPlacementError(OptpartError):
     """
 
 
-def placement_of(instance: Instance, device: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Turn devices per unit into devices per vertex.
+def partition_of(instance: Instance, state: State, order: list[int] | None = None) -> Partition:
+    """Turn placed units into a partition.
 
     Raises
     ------
     NoPlacementError
-        If a unit has no device (−1).
+        If a unit was not placed.
     """
-    missing = np.flatnonzero(device < 0)
+    missing = np.flatnonzero(state.device < 0)
     if len(missing):
         raise NoPlacementError(
             f"found no feasible placement: no device was left for {instance.unit_name(missing[0])}"
         )
-    return device[instance.unit_of]
+    unit = instance.unit_of
+    return Partition(state.device[unit], state.placed[:-1][unit], order)

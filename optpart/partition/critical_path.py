@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.compiled import Arrays, arrays, assign, fits, kernel, run_time
+from optpart.compiled import Arrays, State, arrays, assign, fits, kernel, nothing_placed, run_time
 from optpart.instance import Instance
-from optpart.partition.base import Partition, placement_of
+from optpart.partition.base import Partition, partition_of
 from optpart.partition.ranks import devices_by_speed, operations_rank, work
 
 
@@ -21,8 +21,7 @@ def critical_path(instance: Instance, rng: np.random.Generator) -> Partition:
     its first vertex.
     """
     path = heaviest_path(instance)
-    device = _assign(arrays(instance), path, devices_by_speed(instance))
-    return Partition(placement_of(instance, device))
+    return partition_of(instance, _assign(arrays(instance), path, devices_by_speed(instance)))
 
 
 def heaviest_path(instance: Instance) -> NDArray[np.int32]:
@@ -44,33 +43,32 @@ def heaviest_path(instance: Instance) -> NDArray[np.int32]:
 @kernel
 def _assign(a: Arrays, path: Any, by_speed: Any) -> Any:
     k = a.speed.shape[0]
-    device = np.full(a.need.shape[0], -1, np.int32)
-    used = np.zeros(k, np.int64)
+    state = nothing_placed(a)
     load = np.zeros(k)
     for v in path:
         unit = a.unit[v]
-        if device[unit] >= 0:
+        if state.device[unit] >= 0:
             continue
         for d in by_speed:
-            if fits(a, unit, d, device, used):
-                _add(a, unit, d, device, used, load)
+            if fits(a, unit, d, state):
+                _add(a, unit, d, state, load)
                 break
         else:
-            return device
+            return state
     for v in a.order:
         unit = a.unit[v]
-        if device[unit] >= 0:
+        if state.device[unit] >= 0:
             continue
         best, chosen = np.inf, -1
         for d in range(k):
-            if load[d] < best and fits(a, unit, d, device, used):
+            if load[d] < best and fits(a, unit, d, state):
                 total = load[d] + _time(a, unit, d)
                 if total < best:
                     best, chosen = total, d
         if chosen < 0:
-            return device
-        _add(a, unit, chosen, device, used, load)
-    return device
+            return state
+        _add(a, unit, chosen, state, load)
+    return state
 
 
 @kernel
@@ -82,6 +80,6 @@ def _time(a: Arrays, unit: int, d: int) -> Any:
 
 
 @kernel
-def _add(a: Arrays, unit: int, d: int, device: Any, used: Any, load: Any) -> None:
+def _add(a: Arrays, unit: int, d: int, state: State, load: Any) -> None:
     load[d] += _time(a, unit, d)
-    assign(a, unit, d, device, used)
+    assign(a, unit, d, state)

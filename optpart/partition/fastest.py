@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from optpart.compiled import Arrays, arrays, assign, fits, kernel
+from optpart.compiled import Arrays, arrays, assign, fits, kernel, nothing_placed
 from optpart.instance import Instance
-from optpart.partition.base import Partition, placement_of
+from optpart.partition.base import Partition, partition_of
 from optpart.partition.ranks import devices_by_speed
 
 
@@ -21,18 +21,17 @@ def fastest(instance: Instance, rng: np.random.Generator) -> Partition:
     size = np.bincount(instance.unit_of, minlength=len(instance.units))
     units = np.argsort(-size, kind="stable").astype(np.int32)
     a = arrays(instance)
-    return Partition(placement_of(instance, _first_fit(a, units, devices_by_speed(instance))))
+    return partition_of(instance, _first_fit(a, units, devices_by_speed(instance)))
 
 
 @kernel
 def _first_fit(a: Arrays, units: Any, devices: Any) -> Any:
-    device = np.full(a.need.shape[0], -1, np.int32)
-    used = np.zeros(a.speed.shape[0], np.int64)
+    state = nothing_placed(a)
     for unit in units:
         for d in devices:
-            if fits(a, unit, d, device, used):
-                assign(a, unit, d, device, used)
+            if fits(a, unit, d, state):
+                assign(a, unit, d, state)
                 break
         else:
-            return device
-    return device
+            return state
+    return state

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from optpart.compiled import Arrays, arrays, assign, fits, kernel
+from optpart.compiled import Arrays, arrays, assign, fits, kernel, nothing_placed
 from optpart.instance import Instance
-from optpart.partition.base import Partition, placement_of
+from optpart.partition.base import Partition, partition_of
 
 
 def hashing(instance: Instance, rng: np.random.Generator) -> Partition:
@@ -19,21 +19,20 @@ def hashing(instance: Instance, rng: np.random.Generator) -> Partition:
     size = np.bincount(instance.unit_of, minlength=len(instance.units))
     groups = np.flatnonzero(size > 1).astype(np.int32)
     singles = np.flatnonzero(size == 1).astype(np.int32)
-    return Partition(placement_of(instance, _in_turn(arrays(instance), groups, singles)))
+    return partition_of(instance, _in_turn(arrays(instance), groups, singles))
 
 
 @kernel
 def _in_turn(a: Arrays, groups: Any, singles: Any) -> Any:
     k = a.speed.shape[0]
-    device = np.full(a.need.shape[0], -1, np.int32)
-    used = np.zeros(k, np.int64)
+    state = nothing_placed(a)
     for units in (groups, singles):
         for i in range(units.shape[0]):
             for step in range(k):
                 d = (i + step) % k
-                if fits(a, units[i], d, device, used):
-                    assign(a, units[i], d, device, used)
+                if fits(a, units[i], d, state):
+                    assign(a, units[i], d, state)
                     break
             else:
-                return device
-    return device
+                return state
+    return state

@@ -7,9 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.compiled import Arrays, arrays, assign, crossing_time, fits, kernel, run_time
+from optpart.compiled import (
+    Arrays,
+    arrays,
+    assign,
+    crossing_time,
+    fits,
+    kernel,
+    nothing_placed,
+    run_time,
+)
 from optpart.instance import Instance
-from optpart.partition.base import Partition, placement_of
+from optpart.partition.base import Partition, partition_of
 from optpart.partition.ranks import upward_rank
 
 
@@ -36,16 +45,14 @@ def insertion(instance: Instance, rank: NDArray[np.float64]) -> Partition:
     position[instance.graph.topological_order] = np.arange(instance.vertices)
     # Ranks never rise along an edge, so with ties broken topologically this order is topological.
     turn = np.lexsort((position, -rank)).astype(np.int32)
-    device, start, end = _insert(arrays(instance), turn)
-    placement = placement_of(instance, device)
-    return Partition(placement, np.lexsort((position, end, start)).tolist())
+    state, start, end = _insert(arrays(instance), turn)
+    return partition_of(instance, state, np.lexsort((position, end, start)).tolist())
 
 
 @kernel
 def _insert(a: Arrays, turn: Any) -> Any:
     n, k = turn.shape[0], a.speed.shape[0]
-    device = np.full(a.need.shape[0], -1, np.int32)
-    used = np.zeros(k, np.int64)
+    state = nothing_placed(a)
     start, end = np.zeros(n), np.zeros(n)
     # Idle gaps of each device, ascending, side by side in one pool; a device whose room is full
     # moves to twice the room at the pool's end.
@@ -58,8 +65,8 @@ def _insert(a: Arrays, turn: Any) -> Any:
     for i in range(n):
         v = turn[i]
         unit = a.unit[v]
-        chosen = device[unit]
-        _arrivals(a, v, device, end, ready, chosen)
+        chosen = state.device[unit]
+        _arrivals(a, v, state.device, end, ready, chosen)
         best, best_gap, best_start = np.inf, -1, 0.0
         free = chosen < 0
         target = -1
@@ -67,7 +74,7 @@ def _insert(a: Arrays, turn: Any) -> Any:
             if (not free and d != chosen) or (free and not a.allowed[unit, d]):
                 continue
             p = run_time(a, v, d)
-            if ready[d] + p >= best or (free and not fits(a, unit, d, device, used)):
+            if ready[d] + p >= best or (free and not fits(a, unit, d, state)):
                 continue
             low, high = base[d], base[d] + count[d] - 1
             while low < high:
@@ -84,9 +91,9 @@ def _insert(a: Arrays, turn: Any) -> Any:
                 best, best_gap, best_start, target = at + p, low, at, d
         d = target
         if d < 0:
-            return device, start, end
+            return state, start, end
         if free:
-            assign(a, unit, d, device, used)
+            assign(a, unit, d, state)
         start[v], end[v] = best_start, best
         if count[d] == room[d]:
             for j in range(count[d]):
@@ -97,7 +104,7 @@ def _insert(a: Arrays, turn: Any) -> Any:
             room[d] *= 2
             pool += room[d]
         count[d] += _fill(gap_from, gap_to, best_gap, base[d] + count[d], best_start, best)
-    return device, start, end
+    return state, start, end
 
 
 @kernel

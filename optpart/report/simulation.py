@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from optpart import methods
 from optpart.instance import Instance
 from optpart.metrics import busy, utilisation
+from optpart.partition.base import Partition
 from optpart.report.text import number, percent
 from optpart.result import Result, conclude
 from optpart.simulate import simulate
@@ -25,7 +26,12 @@ def run(
     name = method.rpartition("+")[2]
     rule = methods.scheduler(name)
     return [
-        conclude(instance, f"given+{name}", simulate(instance, placement, rule, seed), seed=seed)
+        conclude(
+            instance,
+            f"given+{name}",
+            simulate(instance, Partition(placement), rule, seed),
+            seed=seed,
+        )
         for seed in seeds
     ]
 

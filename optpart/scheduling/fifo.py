@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from optpart.partition.base import Partition
 from optpart.simulate import Priority
 from optpart.tasks import Tasks
 
 
-def fifo(work: Tasks, rng: np.random.Generator) -> Priority:
+def fifo(work: Tasks, partition: Partition, rng: np.random.Generator) -> Priority:
     """Prefer what became executable first; ties are drawn ([M] §5.1)."""
     return Priority(None, rng.permutation(len(work.duration)))

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.compiled import kernel
+from optpart.partition.base import Partition
 from optpart.simulate import Priority
 from optpart.tasks import Tasks
 
 
-def pct(work: Tasks, rng: np.random.Generator) -> Priority:
+def pct(work: Tasks, partition: Partition, rng: np.random.Generator) -> Priority:
     """Prefer the task with the longest remaining path; ties go to the lower number."""
     return Priority(path_computation_time(work), np.arange(len(work.duration)))
 

@@ -112,7 +112,7 @@ class TestByHand:
 class TestExactness:
     def test_the_bound_is_a_fraction_and_free_of_numbering_and_scale(self) -> None:
         rng = np.random.default_rng(1)
-        for draw in range(100):
+        for draw in range(60):
             instance = random_instance(rng, 8, 4, memory="estimate" if draw % 2 else "none")
             bound = load_bound(instance)
             assert bound is None or type(bound) is Fraction
@@ -123,7 +123,7 @@ class TestExactness:
 
     def test_never_below_the_critical_path(self) -> None:
         rng = np.random.default_rng(2)
-        for _ in range(100):
+        for _ in range(60):
             instance = random_instance(rng, 8, 4, memory="estimate")
             load, path = load_bound(instance), critical_path_bound(instance)
             assert (load is None) == (path is None)
@@ -133,7 +133,7 @@ class TestExactness:
     def test_tight_memory_and_long_times_overstate_nothing(self, longest: int) -> None:
         """Multipliers of memory grow with run times and as memory runs out."""
         rng = np.random.default_rng(3)
-        for _ in range(100):
+        for _ in range(60):
             instance = tight(rng, longest)
             bound, best = load_bound(instance), optimum(instance)
             assert bound is not None

@@ -191,7 +191,7 @@ class TestNothingIsLost:
     @pytest.mark.parametrize("slack", [0, 1])
     def test_an_optimal_schedule_keeps_every_window(self, slack: int) -> None:
         rng = np.random.default_rng(1)
-        for draw in range(150):
+        for draw in range(100):
             instance = random_instance(rng, 6, 3, memory="estimate" if draw % 2 else "none")
             check_optimal_schedule(instance, slack)
 
@@ -199,14 +199,14 @@ class TestNothingIsLost:
         monkeypatch.setattr(ticks, "MAX_HORIZON", 16)
         rng = np.random.default_rng(2)
         rounded = 0
-        for _ in range(150):
+        for _ in range(100):
             instance = random_instance(rng, 6, 3)
             rounded += check_optimal_schedule(instance, 0, most=int(rng.integers(8, 2000)))
-        assert rounded > 80
+        assert rounded > 50
 
     def test_relabelling_changes_nothing(self) -> None:
         rng = np.random.default_rng(3)
-        for _ in range(100):
+        for _ in range(50):
             instance = random_instance(rng, 8, 4)
             other = relabelled(instance, rng)
             limit = int(rng.integers(5, 30))

@@ -13,54 +13,55 @@ from optpart.exact.alike import alike_devices, canonical
 
 
 def instance(
-    devices: Sequence[Device], bandwidth: Matrix = 1, latency: Matrix = 0, **vertex: object
+    devices: Sequence[Device],
+    bandwidth: Matrix = 1,
+    latency: Matrix = 0,
+    *,
+    needs: str | None = None,
+    may_use: Sequence[str] | None = None,
 ) -> Instance:
-    builder = GraphBuilder().vertex("a", 1, outputs=[1]).vertex("b", 1, **vertex).edge("a", "b")  # type: ignore[arg-type]
+    """a → b, of which b has the needs."""
+    builder = GraphBuilder().vertex("a", 1, outputs=[1])
+    builder.vertex("b", 1, device_type=needs, devices=may_use).edge("a", "b")
     return Instance(builder.build(), Cluster.of(devices, bandwidth, latency))
 
 
-def three(**differing: object) -> list[Device]:
-    """Devices x, y and z, of which z differs."""
-    return [Device("x", 2, "CPU", 9), Device("y", 2, "CPU", 9), Device("z", **differing)]  # type: ignore[arg-type]
+XYZ = [Device(name) for name in "xyz"]
 
 
 def test_equal_devices_with_equal_links() -> None:
-    assert alike_devices(instance([Device(name) for name in "xyz"])) == [[0, 1, 2]]
+    assert alike_devices(instance(XYZ)) == [[0, 1, 2]]
 
 
-@pytest.mark.parametrize(
-    "other", [{"speed": 3, "memory": 9}, {"speed": 2, "memory": 8}, {"speed": 2, "memory": None}]
-)
-def test_speed_and_memory_tell_apart(other: dict[str, object]) -> None:
-    assert alike_devices(instance(three(**other))) == [[0, 1]]
+@pytest.mark.parametrize("z", [Device("z", 3, memory=9), Device("z", 2, memory=8), Device("z", 2)])
+def test_speed_and_memory_tell_apart(z: Device) -> None:
+    devices = [Device("x", 2, memory=9), Device("y", 2, memory=9), z]
+    assert alike_devices(instance(devices)) == [[0, 1]]
 
 
 def test_a_type_tells_apart_only_where_a_vertex_asks_for_it() -> None:
-    other_type = three(speed=2, type="GPU", memory=9)
-    assert alike_devices(instance(other_type)) == [[0, 1, 2]]
-    assert alike_devices(instance(other_type, device_type="CPU")) == [[0, 1]]
+    devices = [Device("x", type="CPU"), Device("y", type="CPU"), Device("z", type="GPU")]
+    assert alike_devices(instance(devices)) == [[0, 1, 2]]
+    assert alike_devices(instance(devices, needs="CPU")) == [[0, 1]]
 
 
 def test_a_vertex_that_names_devices_tells_apart() -> None:
-    assert alike_devices(instance([Device(name) for name in "xyz"], devices=["y"])) == [[0, 2]]
+    assert alike_devices(instance(XYZ, may_use=["y"])) == [[0, 2]]
 
 
 def test_links_to_a_third_tell_apart() -> None:
-    devices = [Device(name) for name in "xyz"]
-    assert alike_devices(instance(devices, [[0, 1, 1], [1, 0, 2], [1, 2, 0]])) == [[1, 2]]
-    assert alike_devices(instance(devices, [[0, 1, 1], [1, 0, 2], [1, 3, 0]])) == []
-    assert alike_devices(instance(devices, 1, [[0, 1, 1], [1, 0, 2], [1, 2, 0]])) == [[1, 2]]
+    assert alike_devices(instance(XYZ, [[0, 1, 1], [1, 0, 2], [1, 2, 0]])) == [[1, 2]]
+    assert alike_devices(instance(XYZ, [[0, 1, 1], [1, 0, 2], [1, 3, 0]])) == []
+    assert alike_devices(instance(XYZ, 1, [[0, 1, 1], [1, 0, 2], [1, 2, 0]])) == [[1, 2]]
 
 
 def test_the_diagonal_does_not_count() -> None:
-    devices = [Device(name) for name in "xyz"]
-    assert alike_devices(instance(devices, [[0, 1, 1], [1, None, 1], [1, 1, 7]])) == [[0, 1, 2]]
+    assert alike_devices(instance(XYZ, [[0, 1, 1], [1, None, 1], [1, 1, 7]])) == [[0, 1, 2]]
 
 
 def test_infinite_is_not_missing() -> None:
-    devices = [Device(name) for name in "xyz"]
     rows: Matrix = [[0, 1, None], [1, 0, 0], [None, 0, 0]]
-    assert alike_devices(instance(devices, rows)) == []
+    assert alike_devices(instance(XYZ, rows)) == []
 
 
 def test_several_classes() -> None:
