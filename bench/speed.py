@@ -81,27 +81,27 @@ def seconds(call: Callable[[], object], clock: Callable[[], float] = time.perf_c
 def simulation(instance: Instance, limit: float) -> Row:
     """Tasks, priorities and event loop, for placements like those that a local search visits."""
     rng = np.random.default_rng(0)
-    placements = moved(instance, heft(instance, rng).placement, 100, rng)
+    partitions = moved(instance, heft(instance, rng), 100, rng)
 
-    def run(placement: NDArray[np.int32]) -> None:
-        work = tasks(instance, placement)
-        execute(work, pct(work, rng))
+    def run(partition: Partition) -> None:
+        work = tasks(instance, partition.placement)
+        execute(work, pct(work, partition, rng))
 
-    run(placements[0])
-    times = [seconds(partial(run, placement)) for _ in range(10) for placement in placements]
+    run(partitions[0])
+    times = [seconds(partial(run, partition)) for _ in range(10) for partition in partitions]
     return Row(f"PCT simulation, {shown(instance)}", times, limit)
 
 
 def moved(
-    instance: Instance, placement: NDArray[np.int32], count: int, rng: np.random.Generator
-) -> list[NDArray[np.int32]]:
-    """Return copies of a placement, with one assignment unit on a random device in each."""
+    instance: Instance, partition: Partition, count: int, rng: np.random.Generator
+) -> list[Partition]:
+    """Return copies of a partition, with one assignment unit on a random device in each."""
     copies = []
     for _ in range(count):
         unit = int(rng.integers(len(instance.units)))
-        copy = placement.copy()
-        copy[instance.units[unit]] = rng.choice(np.flatnonzero(instance.allowed[unit]))
-        copies.append(copy)
+        placement = partition.placement.copy()
+        placement[instance.units[unit]] = rng.choice(np.flatnonzero(instance.allowed[unit]))
+        copies.append(Partition(placement))
     return copies
 
 
@@ -236,7 +236,7 @@ def peer(instance: Instance) -> Iterator[str]:
     devices = [instance.cluster.index[node.name] for node in network.nodes]
     rank = saga_rank(instance, strategy.heft_rank_sort(network, graph))
     replayed = insertion(reordered(instance, devices), rank)
-    replayed = Partition(np.array(devices, dtype=np.int32)[replayed.placement], replayed.order)
+    replayed = replayed._replace(placement=np.array(devices, np.int32)[replayed.placement])
     alike = int((replayed.placement == placement).sum())
     yield f"HEFT of SAGA {found} and of optpart, {shown(instance)}"
     yield f"  CPU seconds:                {theirs:.4f} and {ours:.4f}, {theirs / ours:.0f} times"
@@ -244,7 +244,7 @@ def peer(instance: Instance) -> Iterator[str]:
     yield f"  optpart in SAGA's order:    {pair(of_saga, makespan(instance, replayed))}"
     yield f"                              {alike} of {instance.vertices} vertices placed alike"
     yield "  The orders differ: SAGA ranks by mean times over devices and links (those within a"
-    yield "  device included), optpart by mean speed and bandwidth ([L] eq. 4.1, 4.2). Among devices"
+    yield "  device included), optpart by mean speed and bandwidth ([L] eq. 4.1, 4.2). Of devices"
     yield "  that finish equally early SAGA takes the first in a hash order that changes by run."
 
 

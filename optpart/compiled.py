@@ -131,7 +131,7 @@ def _build(instance: Instance) -> Arrays:
     in_edges = np.lexsort((graph.edge_source, graph.edge_target))
     out_edges = np.lexsort((graph.edge_target, graph.edge_source))
     unit_start, unit_vertex = grouped(instance.unit_of, units)
-    need, capacity = _memory(instance)
+    need, capacity = whole_memory(instance, relax=False)
     pairs = np.array(instance.separated_units, dtype=np.int32).reshape(-1, 2)
     both = np.concatenate((pairs, pairs[:, ::-1]))
     apart_start, apart_order = grouped(both[:, 0].copy(), units)
@@ -165,18 +165,26 @@ def _build(instance: Instance) -> Arrays:
     )
 
 
-def _memory(instance: Instance) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Static need per unit and capacity per device as whole numbers, never too optimistic."""
+def whole_memory(instance: Instance, *, relax: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return static need per unit and capacity per device as whole numbers.
+
+    Parameters
+    ----------
+    relax : bool
+        What to do where sums of the exact numbers would not stay below 2^62: with ``False`` needs
+        are rounded up, so that what fits here fits; with ``True`` they are rounded down, so that
+        what fits, fits here, as a proof demands.
+    """
     static = instance.static_memory
     limits = [m for m in instance.cluster.memory if m is not None]
     common = math.lcm(static.denominator, *(m.denominator for m in limits))
     needs = [int(value) * (common // static.denominator) for value in static.numerators.tolist()]
     caps = [None if m is None else int(m * common) for m in instance.cluster.memory]
-    # Sums stay below 2^62; where they would not, needs round up and capacities down.
     divide = max(1, -(-(sum(needs) + 1) // 2**61))
-    need = np.array([-(-value // divide) for value in needs], dtype=np.int64)
+    # Whole numbers add up to at most ⌊capacity⌋ if and only if they do to at most the capacity.
+    need = [value // divide if relax else -(-value // divide) for value in needs]
     capacity = [UNLIMITED if c is None else min(UNLIMITED, c // divide) for c in caps]
-    return need, np.array(capacity, dtype=np.int64)
+    return np.array(need, dtype=np.int64), np.array(capacity, dtype=np.int64)
 
 
 @kernel

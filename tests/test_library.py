@@ -294,7 +294,7 @@ def test_what_was_known_about_a_changed_instance_is_forgotten(
     bench.index(["laich-2.5"], Budget(1, 1))
     path.write_text(path.read_text().replace('"send_ops": 10', '"send_ops": 20'))
     bench.index(["laich-2.5"], Budget(1, 1))
-    assert entry(bench, "laich-2.5")[:3] == ("16", "15", "FEASIBLE")
+    assert entry(bench, "laich-2.5")[0] == "16"
 
 
 def test_a_bound_above_a_schedule_stops_everything(

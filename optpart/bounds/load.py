@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, vstack
 
 from optpart.bounds.windows import Windows, windows
-from optpart.compiled import UNLIMITED, arrays
+from optpart.compiled import whole_memory
 from optpart.instance import Instance
 from optpart.ticks import Grid
 
@@ -20,7 +20,7 @@ _PARTS = 2**20
 
 _LONGEST = 2**41
 
-#: Beyond so many columns equal units are merged.
+#: Beyond so many columns units with the same devices are merged, and memory does not count.
 _MAX_COLUMNS = 100_000
 
 
@@ -62,20 +62,19 @@ def load_ticks(instance: Instance, grid: Grid, window: Windows) -> int:
     """Return the load bound in ticks; at least that of the windows."""
     if not instance.vertices:
         return 0
-    a = arrays(instance)
+    need, capacity = whole_memory(instance, relax=True)
     least = window.bound or 0
     # Shorter run times only weaken the bound, and keep the products below within 64 bits.
     work = np.minimum(unit_durations(instance, grid), _LONGEST)
     rim = np.minimum(window.head.min(axis=0) + window.tail.min(axis=0), least)
-    # Without limits all units with the same devices and speeds are one; with many units that is
-    # what keeps the program small.
-    limited = a.capacity < UNLIMITED
-    y, mu = _multipliers(work, window.possible, rim, a.need, np.where(limited, a.capacity, -1))
+    # A limit that all units together keep, or one in a program too large to solve, is left out.
+    limited = (capacity < need.sum()) & bool(window.possible.sum() <= _MAX_COLUMNS)
+    y, mu = _multipliers(work, window.possible, rim, need, np.where(limited, capacity, -1))
     cost = np.where(window.possible, work * y, np.iinfo(np.int64).max // 4)
     if limited.any() and mu.any():
-        exact = cost.astype(object) + a.need.astype(object)[:, None] * mu.astype(object)
+        exact = cost.astype(object) + need.astype(object)[:, None] * mu.astype(object)
         total = int(np.where(window.possible, exact, 2**200).min(axis=1).sum())
-        total -= int((a.capacity.astype(object) * mu)[limited].sum())
+        total -= int((capacity.astype(object) * mu)[limited].sum())
     else:
         total = int(cost.min(axis=1).astype(object).sum())
     total += int((rim.astype(object) * y).sum())
@@ -93,7 +92,7 @@ def _multipliers(
     """Propose whole multipliers of load (their sum is positive) and memory rows."""
     units, k = work.shape
     limited = np.flatnonzero(capacity >= 0)
-    if possible.sum() > _MAX_COLUMNS and not len(limited):
+    if possible.sum() > _MAX_COLUMNS:
         work, possible = _merged(work, possible)
         units = len(work)
     u, d = np.nonzero(possible)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from fractions import Fraction
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from optpart.bounds.load import load_ticks
 from optpart.bounds.windows import Windows, windows
-from optpart.compiled import UNLIMITED, arrays
+from optpart.compiled import UNLIMITED, arrays, whole_memory
 from optpart.errors import UnsupportedError
 from optpart.exact.alike import alike_devices, canonical
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
@@ -19,6 +20,7 @@ from optpart.exact.process import SolverDiedError, SolverProcess
 from optpart.feasibility import contradiction
 from optpart.instance import Instance
 from optpart.result import Budget, Progress, Result, Watch, conclude
+from optpart.result import gap as relative_gap
 from optpart.schedule import Schedule, retime
 from optpart.ticks import Grid
 from optpart.verify import verify
@@ -30,7 +32,15 @@ _TICKS = 2**26
 #: Larger models take longer to build and load than anybody waits for a better bound.
 _MAX_TERMS = 4_000_000
 
+#: A rounded grid is refined while the gap is larger than this and a finer one is at hand.
+_CLOSED = 1e-6
+_FINER = 4
+
+# One process serves one solve after the other; a solve beside it in another thread gets its own.
+_ROUNDED = "closed but for rounding"
+
 _solver = SolverProcess()
+_solver_is_free = threading.Lock()
 
 
 def cpsat(
@@ -132,8 +142,21 @@ class _Solve:
 
     def _search(self) -> str:
         """Return why the instance is infeasible, if the solver proves that."""
+        scale = None
+        while True:
+            grid = Grid.of(self.instance, self.makespan, _TICKS)
+            if scale is not None and grid.scale < _FINER * scale:
+                return ""
+            infeasible = self._solve_on(grid)
+            gap = relative_gap(self.makespan, self.bound)
+            if infeasible or grid.exact or self.reason != _ROUNDED or (gap or 0.0) <= _CLOSED:
+                return infeasible
+            # A poor start makes a coarse grid; from a better incumbent a finer one may close more.
+            scale = grid.scale
+
+    def _solve_on(self, grid: Grid) -> str:
         instance = self.instance
-        grid = Grid.of(instance, self.makespan, _TICKS)
+        self.reason = ""
         upper = None if self.makespan is None else grid.floor(self.makespan)
         window = windows(instance, grid, upper)
         if window.bound is None:
@@ -157,11 +180,11 @@ class _Solve:
         if status == "INFEASIBLE" and self.makespan is None:
             return f"{_limits(instance)} leave no placement (proven by search)"
         if not grid.exact and self.reason == "" and self.makespan != self.bound:
-            self.reason = "closed but for rounding"
+            self.reason = _ROUNDED
         return ""
 
     def _task(self, grid: Grid, window: Windows, lower: int, upper: int | None) -> Task:
-        a = arrays(self.instance)
+        need, capacity = whole_memory(self.instance, relax=True)
         alike = alike_devices(self.instance)
         placement: NDArray[np.int32] | None = None
         start = None
@@ -180,8 +203,8 @@ class _Solve:
             window.possible,
             lower,
             upper,
-            a.need,
-            np.where(a.capacity < UNLIMITED, a.capacity, -1),
+            need,
+            np.where(capacity < UNLIMITED, capacity, -1),
             placement,
             start,
             alike,
@@ -189,21 +212,33 @@ class _Solve:
 
     def _listen(self, task: Task, limits: Limits, grid: Grid) -> str:
         status = ""
+        shared = _solver_is_free.acquire(blocking=False)
+        solver = _solver if shared else SolverProcess()
         try:
-            for message in _solver.solve(task, limits):
+            for message in solver.solve(task, limits):
                 match message:
                     case Incumbent():
-                        self._offer(self._timed(message, grid))
+                        schedule = self._timed(message, grid)
+                        # Where memory had to be rounded, what the solver found may not fit.
+                        if not verify(self.instance, schedule, most=1):
+                            self._offer(schedule)
                     case LowerBound():
                         self._raise(grid.time(message.ticks))
                     case Done():
                         status = message.status
                         if message.ticks is not None:
                             self._raise(grid.time(message.ticks))
-                        if status not in ("OPTIMAL", "INFEASIBLE"):
+                        if status in ("FEASIBLE", "UNKNOWN"):
                             self.reason = "time limit"
+                        elif status not in ("OPTIMAL", "INFEASIBLE"):
+                            self.reason = f"the solver answered {status}"
         except SolverDiedError as error:
             self.reason = str(error)
+        finally:
+            if shared:
+                _solver_is_free.release()
+            else:
+                solver.stop()
         return status
 
     def _timed(self, found: Incumbent, grid: Grid) -> Schedule:

@@ -33,7 +33,7 @@ def test_no_bound_exceeds_the_optimum(memory: Memory, rational: bool) -> None:
 @pytest.mark.parametrize("memory", ["none", "estimate", "refcount"])
 def test_no_bound_exceeds_a_verified_schedule(communication: Communication, memory: Memory) -> None:
     rng = np.random.default_rng(2)
-    for _ in range(20):
+    for _ in range(12):
         instance = random_instance(rng, 9, 4, communication=communication, memory=memory)
         spans = [methods.get(name)(instance).makespan for name in methods.heuristics()]
         found = [span for span in spans if span is not None]
