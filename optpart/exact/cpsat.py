@@ -36,9 +36,9 @@ _MAX_TERMS = 4_000_000
 _CLOSED = 1e-6
 _FINER = 4
 
-# One process serves one solve after the other; a solve beside it in another thread gets its own.
 _ROUNDED = "closed but for rounding"
 
+# One process serves one solve after the other; a solve beside it in another thread gets its own.
 _solver = SolverProcess()
 _solver_is_free = threading.Lock()
 
@@ -90,6 +90,7 @@ class _Solve:
         self.bound = Fraction(0)
         self.trace: list[Progress] = []
         self.reason = ""
+        self.refused = ""
 
     def run(self, start: Schedule | None) -> Result:
         """Start from heuristics and combinatorial bounds, then let the solver close the gap."""
@@ -179,8 +180,8 @@ class _Solve:
         status = self._listen(task, limits, grid)
         if status == "INFEASIBLE" and self.makespan is None:
             return f"{_limits(instance)} leave no placement (proven by search)"
-        if not grid.exact and self.reason == "" and self.makespan != self.bound:
-            self.reason = _ROUNDED
+        if self.reason == "" and self.makespan != self.bound:
+            self.reason = self.refused or _ROUNDED
         return ""
 
     def _task(self, grid: Grid, window: Windows, lower: int, upper: int | None) -> Task:
@@ -219,8 +220,10 @@ class _Solve:
                 match message:
                     case Incumbent():
                         schedule = self._timed(message, grid)
-                        # Where memory had to be rounded, what the solver found may not fit.
-                        if not verify(self.instance, schedule, most=1):
+                        refused = verify(self.instance, schedule, most=1)
+                        if refused:  # where memory had to be rounded to fit the solver's integers
+                            self.refused = f"rounding lets through what does not hold: {refused[0]}"
+                        else:
                             self._offer(schedule)
                     case LowerBound():
                         self._raise(grid.time(message.ticks))

@@ -291,6 +291,17 @@ class TestMemoryOfManyDigits:
         assert result.makespan is not None
         assert result.makespan >= 1
 
+    def test_what_only_rounding_lets_fit_is_left_open_for_a_reason(self) -> None:
+        """Three of just more than 1/2 in two of 1: no solver of whole numbers sees that."""
+        builder = GraphBuilder()
+        for v in range(3):
+            builder.vertex(f"v{v}", 1, memory=Fraction(1, 2) + Fraction(1, 10**30))
+        instance = Instance(builder.build(), Cluster.uniform(2, memory=1), Model(memory="estimate"))
+        result = solve(instance)
+        assert result.schedule is None
+        assert result.status in (Status.UNKNOWN, Status.INFEASIBLE)
+        assert "memory" in result.reason
+
 
 class TestRounding:
     """Times without a common unit that a solver could count in (design §3)."""

@@ -1,0 +1,26 @@
+"""Up-rank: the operations farthest from the end first, to devices in turn ([B] §4.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optpart.instance import Instance
+from optpart.partition.base import Partition, partition_of
+from optpart.partition.unit_graph import place_preferred, unit_graph
+
+
+def up_rank(instance: Instance, rng: np.random.Generator) -> Partition:
+    """Assign units by falling up-rank to devices in turn, each to the next that is feasible.
+
+    The up-rank is [B] Alg. 4.1 on assignment units (see
+    :class:`~optpart.partition.unit_graph.UnitGraph`); of equal ranks the lower number goes first.
+    [B] uses it inside other strategies only. This is the plainest strategy that it defines: unit
+    number ``i`` of that order goes to device ``i mod k``, so that units equally far from the end
+    come to different devices.
+    """
+    k = instance.devices
+    order = np.argsort(-unit_graph(instance).rank, kind="stable").astype(np.int32)
+    preferred = np.empty(len(order), dtype=np.int32)
+    preferred[order] = np.arange(len(order)) % k
+    devices = np.arange(k, dtype=np.int32)
+    return partition_of(instance, place_preferred(instance, order, preferred, devices))
