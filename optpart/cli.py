@@ -208,7 +208,7 @@ def gap(
     ] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option("--method", "-m", help="A method to measure; repeat it. Default: all."),
+        typer.Option("--method", "-m", help="A method to measure; repeat it. 'all' is every pair."),
     ] = None,
     time_limit: Annotated[
         float, typer.Option(help="Seconds per instance and method.", min=0.0)
@@ -243,6 +243,9 @@ def gap(
     if json and csv:
         raise InputError("--json", "used together with --csv", "choose one of them")
     names = method or default_methods()
+    if "all" in names:
+        names = [*methods.pairs(), *default_methods(), *names]
+        names = [name for name in names if name != "all"]
     for name in names:
         methods.get(name)
     chosen = files or [row.name for row in library.index().values() if row.small]

@@ -13,7 +13,16 @@ from strategies import random_instance
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model, methods
 from optpart.instance import Communication, Memory
-from optpart.methods import SOLVERS, entries, get, heuristics, register
+from optpart.methods import (
+    PARTITIONERS,
+    SCHEDULERS,
+    SOLVERS,
+    entries,
+    get,
+    heuristics,
+    pairs,
+    register,
+)
 from optpart.partition.base import NoPlacementError
 from optpart.result import Budget, Result, Status, Watch, conclude
 from optpart.schedule import Schedule, retime
@@ -86,7 +95,7 @@ class TestRegistry:
         register("mine")(all_on_first)
         with pytest.raises(InputError) as caught:
             get("nonsense")
-        for name in [*heuristics(), *SOLVERS, "mine"]:
+        for name in [*PARTITIONERS, *SCHEDULERS, *SOLVERS, "mine"]:
             assert name in caught.value.remedy
         assert str(caught.value).startswith("method: no method 'nonsense'; choose of ")
 
@@ -103,11 +112,15 @@ class TestRegistry:
         with pytest.raises(InputError, match="no method"):
             get(name)
 
-    def test_heuristics_are_all_pairs_and_what_finds_an_order_itself(self) -> None:
-        assert "heft" in heuristics()
-        for partitioning in ("hash", "fastest", "critical-path", "heft"):
-            for scheduling in ("fifo", "pct", "msr"):
-                assert f"{partitioning}+{scheduling}" in heuristics()
+    def test_pairs_are_all_pairs_and_what_finds_an_order_itself(self) -> None:
+        assert "heft" in pairs()
+        for partitioning in PARTITIONERS:
+            for scheduling in SCHEDULERS:
+                assert f"{partitioning}+{scheduling}" in pairs()
+
+    def test_heuristics_are_a_few_of_the_pairs(self) -> None:
+        assert set(heuristics()) < set(pairs())
+        assert {"heft", "hash+fifo", "critical-path+pct"} <= set(heuristics())
 
     def test_a_method_of_your_own_joins_by_a_decorator(self) -> None:
         assert register("mine", "everything on device 0")(all_on_first) is all_on_first
@@ -161,7 +174,7 @@ class TestHeft:
 COMMUNICATIONS: list[Communication] = ["delay", "sendrecv", "link", "port"]
 
 
-@pytest.mark.parametrize("name", heuristics())
+@pytest.mark.parametrize("name", pairs())
 class TestEveryHeuristic:
     @pytest.mark.parametrize("communication", COMMUNICATIONS)
     @pytest.mark.parametrize("memory", ["none", "estimate"])
