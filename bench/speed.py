@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart import library, methods
-from optpart.bounds.critical_path import critical_path_bound
-from optpart.bounds.load import load_bound
+from optpart.bounds.best import all_bounds
 from optpart.cluster import Cluster, Device
 from optpart.errors import InputError
 from optpart.files import write_text
@@ -163,8 +162,7 @@ def run_everything() -> None:
     def run() -> None:
         for name in methods.heuristics():
             methods.get(name)(instance)
-        critical_path_bound(instance)
-        load_bound(instance)
+        all_bounds(instance)
 
     print(seconds(run))
 

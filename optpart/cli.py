@@ -474,6 +474,13 @@ def import_(
     costs: Annotated[
         str, typer.Option(help="drawn, unit, or a CSV of name, ops, memory, sizes.")
     ] = "drawn",
+    break_cycles: Annotated[
+        bool, typer.Option("--break-cycles", help="Remove edges of while loops, and list them.")
+    ] = False,
+    colocate: Annotated[
+        str | None,
+        typer.Option(help="Regular expression: vertices whose names begin alike share a device."),
+    ] = None,
     seed: Seed = 0,
     name: Annotated[str | None, typer.Option(help="Name of the instance.")] = None,
 ) -> None:
@@ -488,7 +495,9 @@ def import_(
             raise InputError("--cluster", "missing", "name the CSV of the devices")
         instance = thesis_csv.read(file, cluster)
     elif suffix in (".pb", ".pbtxt"):
-        instance = _import_tensorflow(file, _cluster(cluster, devices, seed), costs, seed)
+        instance = _import_tensorflow(
+            file, _cluster(cluster, devices, seed), costs, seed, break_cycles, colocate
+        )
     else:
         raise InputError(
             "", f"unknown suffix {suffix!r}", "give .pb, .pbtxt, .gxl or .csv", str(file)
@@ -516,11 +525,24 @@ def _cluster(path: Path | None, devices: int | None, seed: int) -> Cluster:
     return drawn_cluster(seed, devices)
 
 
-def _import_tensorflow(file: Path, cluster: Cluster, costs: str, seed: int) -> Instance:
+def _import_tensorflow(
+    file: Path,
+    cluster: Cluster,
+    costs: str,
+    seed: int,
+    break_cycles: bool,
+    colocate: str | None,
+) -> Instance:
     from optpart.formats import tensorflow
+    from optpart.formats.graph_edits import colocate_cells
     from optpart.instance import Instance
 
-    graph, counts = tensorflow.read_graph(file, cluster.names)
+    graph, counts = tensorflow.read_graph(file, cluster.names, break_cycles=break_cycles)
+    for source, output, target in counts.removed:
+        which = "control" if output is None else output
+        print(f"removed to break a cycle: {source} ({which}) → {target}")
+    if colocate is not None:
+        graph = colocate_cells(graph, colocate)
     print(
         f"{file.name}: {counts.vertices} vertices, {counts.inputs} inputs, {counts.edges} distinct "
         f"edges between {counts.pairs} pairs, {counts.groups} colocation groups of two and more, "

@@ -25,6 +25,8 @@ from optpart.ticks import quantum
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+_LARGE = 10**300
+
 #: Capacity of a device without a memory limit.
 UNLIMITED = 2**62
 
@@ -100,11 +102,15 @@ def _floats(values: RationalArray, factor: Fraction = Fraction(1)) -> NDArray[np
     """``values · factor`` as the nearest doubles, exact where they are whole and below 2^53."""
     scale = factor / values.denominator
     numerators = values.numerators
-    if scale.denominator == 1 and numerators.dtype != object:
+    if scale.denominator == 1 and scale <= _LARGE and numerators.dtype != object:
         return np.asarray(numerators * float(scale.numerator), dtype=np.float64)
+    if numerators.dtype == object or max(scale.numerator, scale.denominator) > _LARGE:
+        # Beyond doubles all is equally large: heuristics choose blindly, and proofs do not ask.
+        exact = (Fraction(int(n)) * scale for n in numerators.ravel())
+        flat = [float(min(value, Fraction(_LARGE))) for value in exact]
+        return np.array(flat, dtype=np.float64).reshape(numerators.shape)
     return np.asarray(
-        numerators.astype(np.float64) * float(scale.numerator) / float(scale.denominator),
-        dtype=np.float64,
+        numerators * float(scale.numerator) / float(scale.denominator), dtype=np.float64
     )
 
 
@@ -137,11 +143,12 @@ def _build(instance: Instance) -> Arrays:
     apart_start, apart_order = grouped(both[:, 0].copy(), units)
     return Arrays(
         scale=float(scale),
-        order=graph.topological_order,
+        # Copies, because compiled code tells read-only arrays from others and compiles for both.
+        order=graph.topological_order.copy(),
         ops=_floats(graph.ops, scale * cluster.speed.denominator),
         speed=cluster.speed.numerators.astype(np.float64),
         durations=durations,
-        tensor_vertex=graph.tensor_vertex,
+        tensor_vertex=graph.tensor_vertex.copy(),
         size=_floats(graph.tensor_size, scale * cluster.bandwidth.denominator),
         bandwidth=bandwidth,
         latency=_floats(cluster.latency, scale),

@@ -36,14 +36,80 @@ class Strategy(NamedTuple):
         return partial(found, **self.options) if self.options else found
 
 
+_PAPER = MappingProxyType({"variant": "paper"})
+
 PARTITIONERS = {
     "hash": Strategy("optpart.partition.hashing:hashing", "units to devices in turn [L] §4.2"),
+    "hash-random": Strategy(
+        "optpart.partition.random_hashing:random_hashing", "at random by capacity [M] §3.1"
+    ),
     "fastest": Strategy("optpart.partition.fastest:fastest", "all on the fastest feasible device"),
+    "single": Strategy(
+        "optpart.partition.single_device:single_device", "everything on one device [B]"
+    ),
+    "batch-split": Strategy(
+        "optpart.partition.batch_split:batch_split", "ranges of equal rank [L] §4.4"
+    ),
+    "batch-split-paper": Strategy(
+        "optpart.partition.batch_split:batch_split",
+        "by rank to the fastest feasible device [M] §3.2.1",
+        _PAPER,
+    ),
     "critical-path": Strategy(
         "optpart.partition.critical_path:critical_path",
         "heaviest path on the fastest device, the rest by load [L] §4.6",
     ),
+    "critical-path-paper": Strategy(
+        "optpart.partition.critical_path:critical_path", "the same as in [M] §3.2.2", _PAPER
+    ),
+    "iterated-critical-path": Strategy(
+        "optpart.partition.iterated_critical_path:iterated_critical_path",
+        "path after path to the least loaded device [L] §4.5",
+    ),
+    "mite": Strategy(
+        "optpart.partition.mite:mite", "memory, importance, traffic, execution time [L] §4.7"
+    ),
+    "mite-paper": Strategy("optpart.partition.mite:mite", "the same as in [M] §3.3.1", _PAPER),
+    "dfs": Strategy(
+        "optpart.partition.dfs:depth_first", "depth first, by traffic and execution time [L] §4.8"
+    ),
+    "dfs-paper": Strategy("optpart.partition.dfs:depth_first", "as in [M] §3.3.2", _PAPER),
     "heft": Strategy("optpart.partition.heft:heft", "earliest finish time with insertion [L] §4.3"),
+    "cpop": Strategy("optpart.partition.cpop:cpop", "critical path on a processor (2002)"),
+    "peft": Strategy("optpart.partition.peft:peft", "optimistic cost table (2014)"),
+    "etf": Strategy("optpart.partition.etf:etf", "earliest task first (1989)"),
+    "white-paper": Strategy(
+        "optpart.partition.white_paper:white_paper",
+        "greedy earliest finish of the TensorFlow white paper [L] ch. 8",
+    ),
+    "up-rank": Strategy("optpart.partition.up_rank:up_rank", "by up-rank in turn [B] §4.1"),
+    "task-parallel": Strategy(
+        "optpart.partition.task_parallel:task_parallel", "fringes onto all devices [B] §4.2"
+    ),
+    "scoring": Strategy("optpart.partition.scoring:scoring", "load against communication [B] §4.3"),
+    "scoring-tuned": Strategy(
+        "optpart.partition.scoring_tuned:scoring_tuned", "its weights searched for [B] §5.4"
+    ),
+    "cluster-load": Strategy(
+        "optpart.partition.cluster:cluster",
+        "randomised contraction, even clusters [B] §4.4",
+        MappingProxyType({"version": "load"}),
+    ),
+    "cluster-comm": Strategy(
+        "optpart.partition.cluster:cluster",
+        "randomised contraction, few edges cut [B] §4.4",
+        MappingProxyType({"version": "comm"}),
+    ),
+    "cluster-cap": Strategy(
+        "optpart.partition.cluster:cluster",
+        "few edges cut, sizes capped [B] §4.4, §5.6",
+        MappingProxyType({"version": "cap"}),
+    ),
+    "expert": Strategy("optpart.partition.expert:expert", "one layer a device, by name [B]"),
+    "linear-greedy": Strategy(
+        "optpart.partition.linear_greedy:linear_greedy",
+        "streaming: neighbours against load [B] §6.3.1",
+    ),
 }
 SCHEDULERS = {
     "fifo": Strategy("optpart.scheduling.fifo:fifo", "first executable, first run [L] §5.2"),
@@ -54,7 +120,7 @@ SCHEDULERS = {
     ),
 }
 #: Strategies that also give an order, which their name alone stands for.
-ORDERED = ("heft",)
+ORDERED = ("heft", "cpop", "peft", "etf", "white-paper")
 CORE = ("hash", "fastest", "critical-path", "heft")
 CORE_ORDERED = ("heft",)
 SOLVERS = {

@@ -196,7 +196,8 @@ class TestEveryHeuristic:
                 assert result.makespan == result.schedule.makespan(instance)
                 assert result.status is Status.FEASIBLE  # it proves nothing
                 assert result.lower_bound is None
-        assert found >= 6
+        # One device often cannot hold, or may not run, everything.
+        assert found >= (1 if name.startswith("single") else 6)
 
     @pytest.mark.parametrize("memory", ["edges", "refcount"])
     def test_a_schedule_that_overflows_a_device_is_dropped_with_the_reason(

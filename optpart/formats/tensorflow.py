@@ -21,6 +21,7 @@ from google.protobuf.message import DecodeError
 
 from optpart.errors import InputError
 from optpart.files import read_bytes, read_text
+from optpart.formats.graph_edits import NamedEdge, break_cycles
 from optpart.graph import Graph, GraphBuilder
 
 _SCHEMA = """
@@ -72,13 +73,15 @@ class Counts:
     ----------
     vertices : int
     inputs : int
-        Edges as written, repeated ones included.
+        Edges as written, repeated and removed ones included.
     edges : int
         Distinct triples (source, output, target): the edges of the graph.
     pairs : int
         Distinct pairs (source, target), as [L] table 7.2 and [M] table 1 count edges.
     groups, largest_group : int
         Colocation groups of two vertices and more, and the size of the largest.
+    removed : tuple of NamedEdge
+        Distinct edges removed to break cycles, in the order of the file.
     """
 
     vertices: int
@@ -87,9 +90,12 @@ class Counts:
     pairs: int
     groups: int
     largest_group: int
+    removed: tuple[NamedEdge, ...] = ()
 
 
-def read_graph(path: str | Path, devices: Sequence[str] = ()) -> tuple[Graph, Counts]:
+def read_graph(
+    path: str | Path, devices: Sequence[str] = (), *, break_cycles: bool = False
+) -> tuple[Graph, Counts]:
     """Read a graph, with all costs zero.
 
     Parameters
@@ -99,6 +105,11 @@ def read_graph(path: str | Path, devices: Sequence[str] = ()) -> tuple[Graph, Co
         one of them, or which gives (part of) a TensorFlow device name that fits some of them, may
         run on these only. Of any other device specification, such as ``/device:GPU:0``, the type
         (``GPU``) becomes the required device type.
+    break_cycles : bool
+        Whether to remove edges from cycles, as while loops have: those that leave a
+        ``NextIteration``, then those that
+        :func:`~optpart.formats.graph_edits.break_cycles` finds. What remains is one iteration of
+        each loop.
 
     Returns
     -------
@@ -112,10 +123,10 @@ def read_graph(path: str | Path, devices: Sequence[str] = ()) -> tuple[Graph, Co
     ------
     InputError
         If the file is no GraphDef or cut short, names an input that does not exist or a vertex
-        twice, or has a cycle.
+        twice, or has a cycle that is not to be broken.
     """
     try:
-        return _graph(_nodes(path), devices)
+        return _graph(_nodes(path), devices, break_cycles)
     except InputError as error:
         raise error.within(str(path)) from None
 
@@ -148,9 +159,13 @@ def _nodes(path: str | Path) -> list[Any]:
     return list(graph.node)
 
 
-def _graph(nodes: list[Any], devices: Sequence[str]) -> tuple[Graph, Counts]:
-    _check_nodes(nodes)
-    inputs = [_input(node, text) for node in nodes for text in node.input]
+def _graph(nodes: list[Any], devices: Sequence[str], may_break: bool) -> tuple[Graph, Counts]:
+    _check_nodes(nodes, may_break)
+    inputs = kept = [_input(node, text) for node in nodes for text in node.input]
+    removed: list[NamedEdge] = []
+    if may_break:
+        closing = {node.name for node in nodes if node.op in _LOOP_OPS}
+        kept, removed = break_cycles([node.name for node in nodes], inputs, closing)
     outputs: Counter[str] = Counter()
     for source, output, _ in inputs:
         outputs[source] = max(outputs[source], 0 if output is None else output + 1)
@@ -168,7 +183,7 @@ def _graph(nodes: list[Any], devices: Sequence[str]) -> tuple[Graph, Counts]:
             device_type=device_type,
             devices=allowed,
         )
-    for source, output, target in inputs:
+    for source, output, target in kept:
         builder.edge(source, target, output, place=f"input of node {target!r}")
     groups = list(_groups(nodes))
     for group in groups:
@@ -178,29 +193,31 @@ def _graph(nodes: list[Any], devices: Sequence[str]) -> tuple[Graph, Counts]:
         vertices=len(graph),
         inputs=len(inputs),
         edges=len(graph.edge_source),
-        pairs=len({(source, target) for source, _, target in inputs}),
+        pairs=len({(source, target) for source, _, target in kept}),
         groups=len(groups),
         largest_group=max(map(len, groups), default=0),
+        removed=tuple(dict.fromkeys(removed)),
     )
 
 
-def _check_nodes(nodes: list[Any]) -> None:
+def _check_nodes(nodes: list[Any], may_break: bool) -> None:
     seen: set[str] = set()
     for i, node in enumerate(nodes):
         if not node.name or not node.name.isprintable():
             raise InputError(f"node[{i}]", f"the name is {node.name!r}", _REMEDY)
         if node.name in seen:
             raise InputError(f"node[{i}]", f"a second node {node.name!r}", "make names unique")
-        if node.op in _LOOP_OPS:
+        if node.op in _LOOP_OPS and not may_break:
             raise InputError(
                 f"node {node.name!r}",
                 f"{node.op} closes a loop, and the graph must be acyclic",
-                "unroll the loop, or export it with tf.compat.v1.enable_control_flow_v2()",
+                "unroll the loop, export it with tf.compat.v1.enable_control_flow_v2(), or let the "
+                "import break cycles",
             )
         seen.add(node.name)
 
 
-def _input(node: Any, text: str) -> tuple[str, int | None, str]:
+def _input(node: Any, text: str) -> NamedEdge:
     """Split ``name``, ``name:2`` or ``^name`` into source and output (``None`` for control)."""
     if text.startswith("^"):
         return text[1:], None, node.name

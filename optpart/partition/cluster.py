@@ -47,7 +47,8 @@ def cluster(
         end, and drops edges whose contraction would make a cluster larger than 1.5 times an even
         share (Alg. 4.5).
     tries : int
-        1000, as in [B], takes a few seconds with 36,319 vertices and 100 devices.
+        1000, as in [B]: a few seconds for 36,319 vertices and 100 devices. Time grows with tries
+        times vertices and edges.
 
     Raises
     ------
@@ -70,55 +71,52 @@ def cluster(
         raise InputError("version", f"unknown {version!r}", "choose of load, comm, cap")
     if tries < 1:
         raise InputError("tries", f"{tries} is too few", "give a whole number ≥ 1")
-    label = best_clusters(unit_graph(instance), instance.devices, rng, version, tries)
+    graph = unit_graph(instance)
+    label = best_clusters(graph, instance.devices, rng, version, tries)
     devices = devices_by_speed(instance)
     preferred = _devices_of(instance, label, devices)[label]
-    units = by_first_vertex(instance)
-    return partition_of(instance, place_preferred(instance, units, preferred, devices))
+    state = place_preferred(instance, graph, by_first_vertex(instance), preferred, devices)
+    return partition_of(instance, state)
 
 
 def best_clusters(
     graph: UnitGraph, clusters: int, rng: np.random.Generator, version: Version, tries: int
-) -> NDArray[np.int32]:
+) -> NDArray[np.int64]:
     """Return the cluster of each unit, numbered from 0, in the best of several tries.
 
     There are ``clusters`` of them, or as many as units if these are fewer.
     """
     units, edges = len(graph.rank), len(graph.source)
+    source, target = graph.source.astype(np.int64), graph.target.astype(np.int64)
     stop = max(clusters, min(_CLUSTERS, units // 2)) if version == "comm" else clusters
-    largest = int(_CAP * units / clusters) if version == "cap" else units
-    label = np.zeros(units, dtype=np.int32)
+    most = int(_CAP * units / clusters) if version == "cap" else units
+    label = np.zeros(units, dtype=np.int64)
     score = -np.inf
     at_once = max(1, _BATCH // max(1, edges))
     for first in range(0, tries, at_once):
         count = min(at_once, tries - first)
         orders = rng.permuted(np.tile(np.arange(edges, dtype=np.int32), (count, 1)), axis=1)
         score = _best_try(
-            graph, orders, clusters, stop, largest, version == "load", score, label
-        )  # fmt: skip
-    return np.unique(label, return_inverse=True)[1].astype(np.int32)
+            source, target, orders, clusters, stop, most, version == "load", score, label
+        )
+    return np.unique(label, return_inverse=True)[1]
 
 
 @kernel
 def _best_try(
-    graph: UnitGraph, orders: Any, clusters: int, stop: int, largest: int, by_load: bool,
+    source: Any, target: Any, orders: Any, clusters: int, stop: int, most: int, by_load: bool,
     best: float, label: Any,
 ) -> Any:  # fmt: skip
-    """Make a try with each order of the edges; return the best score, its clusters in ``label``."""
-    units = graph.rank.shape[0]
-    parent = np.empty(units, np.int32)
-    size = np.empty(units, np.int32)
-    # Roots that may still be merged: first by size as contraction leaves them, then as merged.
-    queue = np.empty(2 * units, np.int32)
-    for order in orders:
-        _contract(graph, order, stop, largest, parent, size)
-        begin, end = _merge_smallest(parent, size, clusters, queue)
-        if by_load:
-            score = size[queue[begin]] / size[queue[end - 1]] if begin < end else 1.0
-        else:
-            score = 0.0
-            for e in range(order.shape[0]):
-                if _root(parent, graph.source[e]) != _root(parent, graph.target[e]):
+    """Try every order of the edges; return the best score, and its clusters in ``label``."""
+    units = label.shape[0]
+    parent, size = np.empty(units, np.int64), np.empty(units, np.int64)
+    for i in range(orders.shape[0]):
+        _contract(source, target, orders[i], stop, most, parent, size)
+        smallest, largest = _merge_smallest(parent, size, clusters)
+        score = smallest / largest if by_load else 0.0
+        if not by_load:
+            for e in range(source.shape[0]):
+                if _root(parent, source[e]) != _root(parent, target[e]):
                     score -= 1.0
         if score > best:
             best = score
@@ -129,8 +127,9 @@ def _best_try(
 
 @kernel
 def _contract(
-    graph: UnitGraph, order: Any, stop: int, largest: int, parent: Any, size: Any
+    source: Any, target: Any, order: Any, stop: int, most: int, parent: Any, size: Any
 ) -> None:
+    """Contract edges in order until ``stop`` clusters are left, none with more than ``most``."""
     left = parent.shape[0]
     for u in range(left):
         parent[u] = u
@@ -138,12 +137,84 @@ def _contract(
     for e in order:
         if left <= stop:
             break
-        u, v = _root(parent, graph.source[e]), _root(parent, graph.target[e])
-        if u != v and size[u] + size[v] <= largest:
+        u, v = _root(parent, source[e]), _root(parent, target[e])
+        if u != v and size[u] + size[v] <= most:
             _join(parent, size, u, v)
             left -= 1
 
 
 @kernel
-def _merge_smallest(parent: Any, size: Any, clusters: int, queue: Any) -> Any:
-    ...
+def _merge_smallest(parent: Any, size: Any, clusters: int) -> Any:
+    """Merge the two smallest clusters until few enough; return the least and greatest size."""
+    units = parent.shape[0]
+    place = np.zeros(units + 2, np.int64)
+    for u in range(units):
+        if parent[u] == u:
+            place[size[u] + 1] += 1
+    for s in range(units + 1):
+        place[s + 1] += place[s]
+    roots = place[units + 1]
+    queue = np.empty(2 * roots, np.int64)
+    for u in range(units):
+        if parent[u] == u:
+            queue[place[size[u]]] = u
+            place[size[u]] += 1
+    # Two queues, both by size: contracted clusters, and merged ones, whose sizes never fall.
+    contracted, merged, end = 0, roots, roots
+    pair = np.empty(2, np.int64)
+    for _ in range(roots - clusters):
+        for i in range(2):
+            if merged == end or (
+                contracted < roots and size[queue[contracted]] <= size[queue[merged]]
+            ):
+                pair[i] = queue[contracted]
+                contracted += 1
+            else:
+                pair[i] = queue[merged]
+                merged += 1
+        queue[end] = _join(parent, size, pair[0], pair[1])
+        end += 1
+    least, greatest = units, 1
+    if contracted < roots:
+        least, greatest = size[queue[contracted]], size[queue[roots - 1]]
+    if merged < end:
+        least, greatest = min(least, size[queue[merged]]), max(greatest, size[queue[end - 1]])
+    return least, greatest
+
+
+@kernel
+def _root(parent: Any, u: int) -> Any:
+    while parent[u] != u:
+        parent[u] = parent[parent[u]]
+        u = parent[u]
+    return u
+
+
+@kernel
+def _join(parent: Any, size: Any, u: int, v: int) -> Any:
+    """Make one cluster of the clusters of two roots; return its root."""
+    if size[u] < size[v]:
+        u, v = v, u
+    parent[v] = u
+    size[u] += size[v]
+    return u
+
+
+def _devices_of(
+    instance: Instance, label: NDArray[np.int64], by_speed: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Position in ``by_speed`` of the device of each cluster."""
+    a = arrays(instance)
+    size = np.bincount(label)
+    need = np.zeros(len(size), dtype=np.int64)
+    np.add.at(need, label, a.need)
+    allowed = np.ones((len(size), instance.devices), dtype=np.bool_)
+    np.logical_and.at(allowed, label, a.allowed)
+    takes_all = (allowed & (need[:, None] <= a.capacity))[:, by_speed]
+    free = np.ones(instance.devices, dtype=np.bool_)
+    chosen = np.empty(len(size), dtype=np.int64)
+    for one in np.argsort(-size, kind="stable").tolist():
+        able = takes_all[one] & free
+        chosen[one] = np.argmax(able if able.any() else free)
+        free[chosen[one]] = False
+    return chosen

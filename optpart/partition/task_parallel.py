@@ -11,7 +11,6 @@ from optpart.instance import Instance
 from optpart.partition.base import Partition, partition_of
 from optpart.partition.unit_graph import (
     UnitGraph,
-    add_ready,
     first_ready,
     pop,
     push,
@@ -43,44 +42,45 @@ def _place(a: Arrays, graph: UnitGraph) -> Any:
     fringe = np.empty(k, np.int32)
     inputs = np.zeros((k, k), np.int64)
     pairs = np.empty(k * k, np.int64)
+    free, left = np.empty(k, np.bool_), np.empty(k, np.bool_)
     while size:
         width = take_ready(graph, queue, size, fringe)
         size -= width
-        free = np.ones(k, np.bool_)
-        chosen = np.full(width, -1, np.int32)
-        found = _pairs(graph, state.device, fringe[:width], inputs, pairs)
-        while found:
-            i, d = divmod(pop(pairs, found) % (k * k), k)
-            found -= 1
-            if chosen[i] < 0 and free[d] and fits(a, fringe[i], d, state):
+        for i in range(k):
+            free[i] = left[i] = True
+        placed = 0
+        found = _pairs(graph, state.device, fringe, width, inputs, pairs)
+        # Pairs with inputs on the device come first, then all others, in order of their numbers.
+        for step in range(found + width * k):
+            pair = pop(pairs, found - step) % (k * k) if step < found else step - found
+            i, d = pair // k, pair % k
+            if left[i] and free[d] and fits(a, fringe[i], d, state):
                 assign(a, fringe[i], d, state)
-                chosen[i], free[d] = d, False
-        # What is left has no inputs on any device that is left: all pairs are equal.
-        for i in range(width):
-            d = 0
-            while chosen[i] < 0 and d < k:
-                if free[d] and fits(a, fringe[i], d, state):
-                    assign(a, fringe[i], d, state)
-                    chosen[i], free[d] = d, False
-                d += 1
-        if free.all():
+                free[d] = left[i] = False
+                placed += 1
+        if placed == 0:
             return state
         for i in range(width):
-            if chosen[i] < 0:
-                size = add_ready(graph, fringe[i], queue, size)
+            if left[i]:
+                push(queue, size, graph.turn[fringe[i]])
+                size += 1
             else:
                 size = release(graph, fringe[i], queue, size, waiting)
     return state
 
 
 @kernel
-def _pairs(graph: UnitGraph, device: Any, fringe: Any, inputs: Any, pairs: Any) -> Any:
-    """Fill a heap with the pairs that have inputs, those with most first; return its length."""
+def _pairs(graph: UnitGraph, device: Any, fringe: Any, width: int, inputs: Any, pairs: Any) -> Any:
+    """Fill a heap with the pairs that have inputs, those with most first; return its length.
+
+    The pair of the ``i``-th unit of the fringe and device ``d`` is ``i · k + d``, modulo ``k²``.
+    """
     k = inputs.shape[0]
-    most = np.int64(graph.rank.shape[0])
-    found = 0
-    for i in range(fringe.shape[0]):
-        inputs[i] = 0
+    most = graph.rank.shape[0]
+    found: Any = np.int64(0)
+    for i in range(width):
+        for d in range(k):
+            inputs[i, d] = 0
         for e in range(graph.in_start[fringe[i]], graph.in_start[fringe[i] + 1]):
             inputs[i, device[graph.in_source[e]]] += 1
         for d in range(k):

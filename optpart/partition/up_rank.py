@@ -19,8 +19,7 @@ def up_rank(instance: Instance, rng: np.random.Generator) -> Partition:
     come to different devices.
     """
     k = instance.devices
-    order = np.argsort(-unit_graph(instance).rank, kind="stable").astype(np.int32)
-    preferred = np.empty(len(order), dtype=np.int32)
-    preferred[order] = np.arange(len(order)) % k
+    graph = unit_graph(instance)
     devices = np.arange(k, dtype=np.int32)
-    return partition_of(instance, place_preferred(instance, order, preferred, devices))
+    state = place_preferred(instance, graph, graph.by_rank, graph.turn % k, devices)
+    return partition_of(instance, state)

@@ -189,6 +189,49 @@ def test_a_fault_is_one_line_that_names_the_file(tmp_path, nodes, part):
     assert "\n" not in message
 
 
+LOOP = (
+    node("start"),
+    node("enter", "start", op="Enter"),
+    node("limit", op="Const"),
+    node("merge", "enter", "next", op="Merge"),
+    node("switch", "merge", "limit", op="Switch"),
+    node("body", "switch:1", "limit"),
+    node("next", "body", op="NextIteration"),
+    node("exit", "switch", op="Exit"),
+)
+
+
+def test_a_loop_is_refused_unless_it_may_be_broken(tmp_path):
+    path = write(tmp_path, *LOOP)
+    with pytest.raises(InputError, match="NextIteration closes a loop"):
+        read_graph(path)
+    graph, counts = read_graph(path, break_cycles=True)
+    assert counts == Counts(8, 9, 8, 8, 0, 0, removed=(("next", 0, "merge"),))
+    assert ("switch", "body", 1) in edges(graph)
+    assert ("next", "merge", 0) not in edges(graph)
+
+
+def test_any_other_cycle_is_broken_as_well_and_doubled_edges_listed_once(tmp_path):
+    path = write(tmp_path, node("a", "^b", "b:1", "b:1"), node("b", "a"), node("c", "b"))
+    with pytest.raises(InputError, match="cycle a → b → a"):
+        read_graph(path)
+    graph, counts = read_graph(path, break_cycles=True)
+    assert counts.removed == (("b", None, "a"), ("b", 1, "a"))
+    assert (counts.inputs, counts.edges, counts.pairs) == (5, 2, 2)
+    assert edges(graph) == {("a", "b", 0), ("b", "c", 0)}
+
+
+def test_a_graph_without_cycles_loses_nothing(tmp_path):
+    path = write(tmp_path, *SMALL)
+    assert read_graph(path, break_cycles=True)[1] == read_graph(path)[1]
+
+
+def test_breaking_cycles_hides_no_fault(tmp_path):
+    path = write(tmp_path, node("a", "gone"), node("b", "b"))
+    with pytest.raises(InputError, match="input of node 'a': no vertex 'gone'"):
+        read_graph(path, break_cycles=True)
+
+
 @pytest.mark.parametrize("text", ["node {", 'node { name: "a" ', "{" * 5000, "a{" * 50000, "\x00"])
 def test_a_faulty_text_graph_is_an_error(tmp_path, text):
     path = tmp_path / "graph.pbtxt"
@@ -216,6 +259,8 @@ def test_any_mutation_is_read_or_refused(tmp_path_factory, data, name):
     path = write(tmp_path_factory.getbasetemp(), bytes(raw[:cut]), name=f"mutated-{name}")
     with suppress(InputError):
         read_graph(path)
+    with suppress(InputError):
+        read_graph(path, break_cycles=True)
 
 
 def test_what_is_cut_off_the_end_is_noticed_unless_the_rest_is_a_graph_itself(tmp_path):
