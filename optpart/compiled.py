@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import numba
 import numpy as np
 from numba.core import event
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from optpart.graph import grouped
@@ -34,6 +35,12 @@ UNLIMITED = 2**62
 def kernel(function: Function) -> Function:
     """Compile a function at its first call and keep the machine code on disk."""
     return cast(Function, numba.njit(cache=True, error_model="numpy")(function))
+
+
+def inner(function: Function) -> Function:
+    """Let kernels call a function, without the entry from Python that takes long to compile."""
+    compiled: Function = register_jitable(error_model="numpy")(function)
+    return compiled
 
 
 def announce_compilation() -> None:
@@ -194,7 +201,7 @@ def whole_memory(instance: Instance, *, relax: bool) -> tuple[NDArray[np.int64],
     return np.array(need, dtype=np.int64), np.array(capacity, dtype=np.int64)
 
 
-@kernel
+@inner
 def run_time(a: Arrays, v: int, d: int) -> Any:
     """``p[v,d]``."""
     if a.durations.shape[0]:
@@ -202,7 +209,7 @@ def run_time(a: Arrays, v: int, d: int) -> Any:
     return a.ops[v] / a.speed[d]
 
 
-@kernel
+@inner
 def crossing_time(a: Arrays, tensor: int, d: int, e: int) -> Any:
     """``δ(τ,d,e)``; −1 where the tensor cannot cross."""
     if d == e:
@@ -234,7 +241,7 @@ class State(NamedTuple):
     placed: NDArray[np.int64]
 
 
-@kernel
+@inner
 def nothing_placed(a: Arrays) -> Any:
     """Return the state at the start."""
     units = a.need.shape[0]
@@ -244,7 +251,7 @@ def nothing_placed(a: Arrays) -> Any:
     )  # fmt: skip
 
 
-@kernel
+@inner
 def fits(a: Arrays, unit: int, d: int, state: State) -> Any:
     """Whether a unit may go to ``d``, given where the others are."""
     device, used = state.device, state.used
@@ -268,7 +275,7 @@ def fits(a: Arrays, unit: int, d: int, state: State) -> Any:
     return True
 
 
-@kernel
+@inner
 def assign(a: Arrays, unit: int, d: int, state: State) -> None:
     """Place a unit."""
     state.device[unit] = d
