@@ -149,6 +149,11 @@ class Data:
                     found += one.makespan.values()
         return min(found)
 
+    def cost(self) -> float:
+        """Return the processor time of all measurements."""
+        bounds = sum(bound.seconds for bound in self._bounds.values())
+        return bounds + sum(run.cost for run in self.every())
+
     def verified(self) -> tuple[int, float]:
         """Return how many schedules were verified, and the largest relative error of doubles."""
         runs = self.every()

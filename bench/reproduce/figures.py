@@ -52,6 +52,8 @@ _SHORT = {"critical-path": "CP", "iterated-critical-path": "ICP", "batch-split":
 _UPPER = ("heft", "mite", "dfs")
 
 _BINS = 700
+#: Labels of logarithmic axes.
+_TICKS = tuple(tick * 10**power for power in range(-2, 4) for tick in (1, 1.5, 2, 3, 4, 5, 7))
 
 
 def short(name: str) -> str:
@@ -199,6 +201,9 @@ def time_bars(cases: Sequence[Case], data: Data, path: Path) -> None:
             ax.annotate(text, (x, middle), (6, 0), textcoords="offset points", fontsize=7)
         ax.set_yscale("log")
         ax.margins(x=0.12, y=0.1)
+        low, high = ax.get_ylim()
+        every = (1, 2, 5) if high / low > 30 else (1, 1.5, 2, 3, 5, 7)
+        plain(ax.yaxis, (tick * 10**power for power in range(-2, 5) for tick in every), (low, high))
 
     panels(cases, data, path, "partitioning (ms, log)", fill)
 
@@ -419,7 +424,7 @@ def over_devices(data: Data, path: Path, what: str) -> None:
         ax.set_xticks([case.devices for case in cases])
         if what == "makespan":
             ax.set_yscale("log")
-            plain(ax.yaxis, (10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500), ax.get_ylim())
+            plain(ax.yaxis, _TICKS, ax.get_ylim())
         else:
             ax.set_yscale("symlog", linthresh=0.01)
             ax.set_ylim(bottom=0)

@@ -200,6 +200,7 @@ def measured(
         makespan=makespan,
         choices=choices,
         exact=exact,
+        cost=time.process_time() - begin,
     )
 
 

@@ -50,6 +50,8 @@ class Run:
         Executable vertices at each decision: mean, and quantiles 0.05, 0.25, 0.5, 0.75, 0.95.
     exact : dict of str to float
         Makespans of those schedules that were timed exactly and accepted by the verifier.
+    cost : float
+        Processor time of all that.
     """
 
     case: str
@@ -64,6 +66,7 @@ class Run:
     makespan: dict[str, float] = field(default_factory=dict)
     choices: dict[str, list[float]] = field(default_factory=dict)
     exact: dict[str, float] = field(default_factory=dict)
+    cost: float = 0.0
 
 
 @dataclass(frozen=True)
