@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +29,12 @@ class Strategy(NamedTuple):
     path: str
     summary: str
     options: Mapping[str, object] = MappingProxyType({})
+    needs: str = ""
+
+    @property
+    def available(self) -> bool:
+        """Whether the optional package that it needs is installed."""
+        return not self.needs or find_spec(self.needs) is not None
 
     def load(self) -> Callable[..., Any]:
         """Return the function, its options bound."""
@@ -110,6 +117,11 @@ PARTITIONERS = {
         "optpart.partition.linear_greedy:linear_greedy",
         "streaming: neighbours against load [B] §6.3.1",
     ),
+    "min-cut": Strategy(
+        "optpart.partition.min_cut:min_cut",
+        "multilevel graph partitioning by METIS; needs optpart[metis] [B] §6.3.2",
+        needs="pymetis",
+    ),
 }
 SCHEDULERS = {
     "fifo": Strategy("optpart.scheduling.fifo:fifo", "first executable, first run [L] §5.2"),
@@ -171,8 +183,9 @@ def heuristics() -> list[str]:
 
 
 def pairs() -> list[str]:
-    """Names of everything: all pairs, and the strategies with an order of their own."""
-    return [*ORDERED, *(f"{p}+{s}" for p in PARTITIONERS for s in SCHEDULERS)]
+    """Names of all pairs that are installed, and of the strategies with an order of their own."""
+    installed = [name for name, strategy in PARTITIONERS.items() if strategy.available]
+    return [*ORDERED, *(f"{p}+{s}" for p in installed for s in SCHEDULERS)]
 
 
 def entries() -> list[Entry]:
