@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.compiled import kernel
+from optpart.compiled import inner, kernel
+from optpart.heap import heap_pop, heap_push
 from optpart.instance import Instance
 from optpart.partition.base import Partition
 from optpart.schedule import Schedule, crossings, retime
@@ -153,10 +154,10 @@ def _execute(
     idle = np.ones(resources, np.bool_)
     for v in range(n):
         if waiting[v] == 0:
-            events = _push_event(time, code, events, 0.0, v)
+            events = heap_push(time, code, events, 0.0, v)
     while events:
         now, what = time[0], code[0]
-        events = _pop_event(time, code, events)
+        events = heap_pop(time, code, events)
         if what < 0:
             v = -1 - what
             for e in range(out_start[v], out_start[v + 1]):
@@ -175,7 +176,7 @@ def _execute(
             filled[d] += 1
             if idle[d]:
                 idle[d] = False
-                events = _push_event(time, code, events, now, n + d)
+                events = heap_push(time, code, events, now, n + d)
             continue
         d = what - n
         if filled[d] == 0:
@@ -196,8 +197,8 @@ def _execute(
         start[v] = now
         end = now + duration[v]
         if by_successors:
-            events = _push_event(time, code, events, end, -1 - v)
-        events = _push_event(time, code, events, end, n + d)
+            events = heap_push(time, code, events, end, -1 - v)
+        events = heap_push(time, code, events, end, n + d)
         for e in range(out_start[v], out_start[v + 1]):
             w = out_target[e]
             at = end + out_delay[e]
@@ -205,11 +206,11 @@ def _execute(
                 ready[w] = at
             waiting[w] -= 1
             if waiting[w] == 0:
-                events = _push_event(time, code, events, ready[w], w)
+                events = heap_push(time, code, events, ready[w], w)
     return start, choices
 
 
-@kernel
+@inner
 def _predecessors(out_start: Any, out_target: Any) -> Any:
     """Number of distinct predecessors of every task."""
     n = out_start.shape[0] - 1
@@ -221,7 +222,7 @@ def _predecessors(out_start: Any, out_target: Any) -> Any:
     return count
 
 
-@kernel
+@inner
 def _best_by_successors(
     heap: Any, base: int, size: int, key: Any, tie: Any, weights: Any,
     resource: Any, out_start: Any, out_target: Any, unfinished: Any, idle: Any,
@@ -247,51 +248,12 @@ def _best_by_successors(
     return best
 
 
-@kernel
-def _push_event(time: Any, code: Any, size: int, at: float, what: int) -> Any:
-    i = size
-    while i > 0:
-        parent = (i - 1) >> 1
-        if time[parent] < at or (time[parent] == at and code[parent] < what):
-            break
-        time[i] = time[parent]
-        code[i] = code[parent]
-        i = parent
-    time[i] = at
-    code[i] = what
-    return size + 1
-
-
-@kernel
-def _pop_event(time: Any, code: Any, size: int) -> Any:
-    size -= 1
-    at, what = time[size], code[size]
-    i = 0
-    while True:
-        child = 2 * i + 1
-        if child >= size:
-            break
-        right = child + 1
-        if right < size and (
-            time[right] < time[child] or (time[right] == time[child] and code[right] < code[child])
-        ):
-            child = right
-        if at < time[child] or (at == time[child] and what < code[child]):
-            break
-        time[i] = time[child]
-        code[i] = code[child]
-        i = child
-    time[i] = at
-    code[i] = what
-    return size
-
-
-@kernel
+@inner
 def _before(v: int, w: int, key: Any, tie: Any) -> Any:
     return key[v] > key[w] or (key[v] == key[w] and tie[v] < tie[w])
 
 
-@kernel
+@inner
 def _push_task(heap: Any, base: int, size: int, v: int, key: Any, tie: Any) -> None:
     i = size
     while i > 0:
@@ -303,7 +265,7 @@ def _push_task(heap: Any, base: int, size: int, v: int, key: Any, tie: Any) -> N
     heap[base + i] = v
 
 
-@kernel
+@inner
 def _drop_first(heap: Any, base: int, size: int, key: Any, tie: Any) -> None:
     if size == 0:
         return

@@ -17,12 +17,12 @@ from optpart.compiled import (
     nothing_placed,
     run_time,
 )
+from optpart.heap import heap_pop, heap_push
 from optpart.instance import Instance
 from optpart.partition.base import Partition, partition_of
 from optpart.partition.insertion import arrivals, topological_position
 from optpart.partition.ranks import operations_rank
 from optpart.partition.unit_graph import pop, push
-from optpart.simulate import _pop_event, _push_event
 
 
 def etf(instance: Instance, rng: np.random.Generator) -> Partition:
@@ -122,7 +122,7 @@ def _offer(
             push(queue.now[d], queue.now_size[d], place)
             queue.now_size[d] += 1
         else:
-            queue.later_size[d] = _push_event(
+            queue.later_size[d] = heap_push(
                 queue.time[d], queue.later[d], queue.later_size[d], arrival[d], place
             )
 
@@ -135,7 +135,7 @@ def _next(
     while queue.later_size[d] and queue.time[d, 0] <= idle:
         push(queue.now[d], queue.now_size[d], queue.later[d, 0])
         queue.now_size[d] += 1
-        queue.later_size[d] = _pop_event(queue.time[d], queue.later[d], queue.later_size[d])
+        queue.later_size[d] = heap_pop(queue.time[d], queue.later[d], queue.later_size[d])
     while queue.now_size[d] or queue.later_size[d]:
         place = queue.now[d, 0] if queue.now_size[d] else queue.later[d, 0]
         unit = a.unit[by_level[place]]
@@ -147,5 +147,5 @@ def _next(
             pop(queue.now[d], queue.now_size[d])
             queue.now_size[d] -= 1
         else:
-            queue.later_size[d] = _pop_event(queue.time[d], queue.later[d], queue.later_size[d])
+            queue.later_size[d] = heap_pop(queue.time[d], queue.later[d], queue.later_size[d])
     return -1

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.compiled import Arrays, State, arrays, kernel, nothing_placed
+from optpart.heap import heap_pop, heap_push
 from optpart.instance import Instance
 from optpart.partition.base import Partition, partition_of
 from optpart.partition.common import NOWHERE, fit_together, take
 from optpart.partition.ranks import operations_rank, work
-from optpart.simulate import _pop_event, _push_event
 
 
 def iterated_critical_path(instance: Instance, rng: np.random.Generator) -> Partition:
@@ -76,13 +76,13 @@ def _assign(a: Arrays, ops: Any, rank: Any) -> Any:
         left.leaving[v] = a.out_start[v + 1] - a.out_start[v]
         _follow(a, ops, left, v)
         if left.leaving[v] == 0:
-            sinks = _push_event(key, sink, sinks, -rank[v], i)
+            sinks = heap_push(key, sink, sinks, -rank[v], i)
     path = np.empty(n, np.int32)
     while sinks and state.placed[-1] < a.need.shape[0]:
         former, v = -key[0], a.order[sink[0]]
-        sinks = _pop_event(key, sink, sinks)
+        sinks = heap_pop(key, sink, sinks)
         if rank[v] < former:
-            sinks = _push_event(key, sink, sinks, -rank[v], position[v])
+            sinks = heap_push(key, sink, sinks, -rank[v], position[v])
             continue
         count = 0
         while v >= 0:
@@ -99,20 +99,20 @@ def _assign(a: Arrays, ops: Any, rank: Any) -> Any:
                     left.gone[e] = True
                     left.leaving[u] -= 1
             queued[v] = True
-            waiting = _push_event(same, queue, waiting, 0.0, position[v])
+            waiting = heap_push(same, queue, waiting, 0.0, position[v])
         while waiting:
             v = a.order[queue[0]]
-            waiting = _pop_event(same, queue, waiting)
+            waiting = heap_pop(same, queue, waiting)
             queued[v] = False
             if _follow(a, ops, left, v):
                 for e in range(a.out_start[v], a.out_start[v + 1]):
                     w = a.out_target[e]
                     if left.before[w] == v and not queued[w]:
                         queued[w] = True
-                        waiting = _push_event(same, queue, waiting, 0.0, position[w])
+                        waiting = heap_push(same, queue, waiting, 0.0, position[w])
         for v in path[:count]:
             if left.leaving[v] == 0 and left.before[v] >= 0:
-                sinks = _push_event(key, sink, sinks, -rank[v], position[v])
+                sinks = heap_push(key, sink, sinks, -rank[v], position[v])
     return state
 
 

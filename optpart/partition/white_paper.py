@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from optpart.compiled import Arrays, arrays, assign, fits, kernel, nothing_placed, run_time
+from optpart.heap import heap_pop, heap_push
 from optpart.instance import Instance
 from optpart.partition.base import Partition, partition_of
 from optpart.partition.insertion import arrivals, topological_position
-from optpart.simulate import _pop_event, _push_event
 
 
 def white_paper(instance: Instance, rng: np.random.Generator) -> Partition:
@@ -48,10 +48,10 @@ def _execute(a: Arrays, position: Any) -> Any:
     size: Any = np.int64(0)
     for v in range(n):
         if waiting[v] == 0:
-            size = _push_event(time, place, size, 0.0, position[v])
+            size = heap_push(time, place, size, 0.0, position[v])
     for i in range(n):
         v = a.order[place[0]]
-        size = _pop_event(time, place, size)
+        size = heap_pop(time, place, size)
         unit = a.unit[v]
         chosen: Any = np.int64(state.device[unit])
         arrivals(a, v, state.device, end, ready, chosen)
@@ -72,5 +72,5 @@ def _execute(a: Arrays, position: Any) -> Any:
             waiting[w] -= 1
             since[w] = max(since[w], end[v])
             if waiting[w] == 0:
-                size = _push_event(time, place, size, since[w], position[w])
+                size = heap_push(time, place, size, since[w], position[w])
     return state, order
