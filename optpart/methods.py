@@ -24,12 +24,17 @@ if TYPE_CHECKING:
 
 
 class Strategy(NamedTuple):
-    """Where a strategy lives, imported when first used, and what it does in one line."""
+    """Where a strategy lives, imported when first used, and what it does in one line.
+
+    ``needs`` names an optional package, ``argument`` the parameter that takes what stands after a
+    colon in the name of a method.
+    """
 
     path: str
     summary: str
     options: Mapping[str, object] = MappingProxyType({})
     needs: str = ""
+    argument: str = ""
 
     @property
     def available(self) -> bool:
@@ -112,7 +117,11 @@ PARTITIONERS = {
         "few edges cut, sizes capped [B] §4.4, §5.6",
         MappingProxyType({"version": "cap"}),
     ),
-    "expert": Strategy("optpart.partition.expert:expert", "one layer a device, by name [B]"),
+    "expert": Strategy(
+        "optpart.partition.expert:expert",
+        "one layer a device, by name; expert:FILE by the rules of a file [B]",
+        argument="rules",
+    ),
     "linear-greedy": Strategy(
         "optpart.partition.linear_greedy:linear_greedy",
         "streaming: neighbours against load [B] §6.3.1",
@@ -210,9 +219,8 @@ def get(name: str) -> Method:
     if name in SOLVERS:
         method: Method = SOLVERS[name].load()
         return method
-    partition, plus, scheduler = name.partition("+")
-    if partition in PARTITIONERS and (scheduler in SCHEDULERS if plus else partition in ORDERED):
-        return _pair(name, partition, scheduler)
+    if (parts := split(name)) is not None:
+        return _pair(name, *parts)
     for point in entry_points(group=GROUP):
         if point.name == name:
             loaded: Method = point.load()
@@ -251,6 +259,27 @@ def warm_up() -> None:
     all_bounds(tiny)
 
 
+def split(name: str) -> tuple[str, str] | None:
+    """Return the partitioning and the scheduling part of a pair; ``None`` for any other method.
+
+    The scheduling part is empty where the strategy's own order is meant.
+    """
+    partition, plus, scheduler = name.rpartition("+")
+    if not plus:
+        return (name, "") if name in ORDERED else None
+    strategy = PARTITIONERS.get(partition.partition(":")[0])
+    if strategy is None or (":" in partition and not strategy.argument):
+        return None
+    return (partition, scheduler) if scheduler in SCHEDULERS else None
+
+
+def partitioner(name: str) -> Callable[..., Any]:
+    """Return the partitioning strategy of a name, with what stands after a colon there."""
+    strategy, colon, argument = name.partition(":")
+    found = PARTITIONERS[strategy]
+    return partial(found.load(), **{found.argument: argument}) if colon else found.load()
+
+
 def scheduler(name: str) -> Scheduler:
     """Return the scheduling strategy of a name."""
     if name not in SCHEDULERS:
@@ -278,7 +307,7 @@ def _pair(name: str, partition: str, scheduler: str) -> Method:
         begin = time.perf_counter()
         schedule, reason = None, ""
         try:
-            found = PARTITIONERS[partition].load()(instance, np.random.default_rng(seed))
+            found = partitioner(partition)(instance, np.random.default_rng(seed))
             if scheduler:
                 schedule = simulate(instance, found, SCHEDULERS[scheduler].load(), seed)
             else:

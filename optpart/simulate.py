@@ -54,10 +54,31 @@ class Execution(NamedTuple):
     choices: NDArray[np.int32]
 
 
+class Simulation(NamedTuple):
+    """A schedule, and what its devices chose among.
+
+    Attributes
+    ----------
+    schedule : Schedule
+    choices : ndarray of int32, one per vertex
+        Executable tasks when its device chose it, itself included ([L] figure 7.10).
+    """
+
+    schedule: Schedule
+    choices: NDArray[np.int32]
+
+
 def simulate(
     instance: Instance, partition: Partition, scheduler: Scheduler, seed: int = 0
 ) -> Schedule:
-    """Execute a placement and return the schedule, timed exactly.
+    """Return the schedule of :func:`simulation`."""
+    return simulation(instance, partition, scheduler, seed).schedule
+
+
+def simulation(
+    instance: Instance, partition: Partition, scheduler: Scheduler, seed: int = 0
+) -> Simulation:
+    """Execute a placement and time the schedule exactly.
 
     Parameters
     ----------
@@ -74,11 +95,12 @@ def simulate(
     """
     placement = partition.placement
     work = tasks(instance, placement)
-    start = execute(work, scheduler(work, partition, np.random.default_rng(seed))).start
+    start, choices = execute(work, scheduler(work, partition, np.random.default_rng(seed)))
     n = instance.vertices
     moves = crossings(instance, placement) if len(start) > n else []
     order = execution_order(start, work)
-    return retime(instance, placement, [t if t < n else moves[t - n] for t in order])
+    schedule = retime(instance, placement, [t if t < n else moves[t - n] for t in order])
+    return Simulation(schedule, choices[:n])
 
 
 def execution_order(start: NDArray[np.float64], work: Tasks) -> list[int]:

@@ -20,6 +20,7 @@ import pytest
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.cli import main
 from optpart.formats import native
+from optpart.formats.detect import read_instance
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,76 @@ def test_simulate_shows_devices_and_the_spread_of_several_seeds(run: Run, mine: 
     shown = run("simulate", mine, "-m", "hash+fifo", "--runs", 3)
     assert shown.code == 0
     assert "mean of 3 runs" in shown.out
-    assert "of makespan" in shown.out
+    assert "executable vertices at a decision: mean" in shown.out
+    assert "peak memory by" in shown.out
+
+
+def test_simulate_of_an_order_of_its_own_has_no_decisions(run: Run, mine: Path) -> None:
+    shown = run("simulate", mine, "-m", "heft")
+    assert shown.code == 0
+    assert "executable" not in shown.out
+
+
+def test_simulate_reports_what_every_device_did(run: Run, tmp_path: Path) -> None:
+    """a runs 2, then b and c wait for the tensor of 5; d1 has nothing to do."""
+    builder = GraphBuilder().vertex("a", 2, memory=3, outputs=[5]).vertex("b", 1).vertex("c", 1)
+    graph = builder.edge("a", "b").edge("a", "c").build()
+    path = tmp_path / "chain.json"
+    native.write(Instance(graph, Cluster.uniform(2, bandwidth="1/100"), name="chain"), path)
+    document = json.loads(run("simulate", path, "-m", "fastest+pct", "--json").out)
+    assert document["makespan"] == "4"
+    assert document["simulation"] == {
+        "executable": [1, 2, 1],
+        "devices": [
+            {"device": "d0", "vertices": 3, "busy": "4", "idle": "0",
+             "peak_memory": {"edges": "5", "refcount": "8"}},
+            {"device": "d1", "vertices": 0, "busy": "0", "idle": "4",
+             "peak_memory": {"edges": "0", "refcount": "0"}},
+        ],
+    }  # fmt: skip
+
+
+def test_simulate_says_infeasible_where_the_schedule_breaks_the_memory_model(
+    run: Run, tmp_path: Path
+) -> None:
+    builder = GraphBuilder().vertex("a", 1, outputs=[9]).vertex("b", 1).vertex("c", 1)
+    graph = builder.edge("a", "b", None).edge("b", "c", None).edge("a", "c").build()
+    path = tmp_path / "full.json"
+    model = Model(memory="edges")
+    native.write(Instance(graph, Cluster.uniform(1, memory=8), model, name="full"), path)
+    shown = run("simulate", path, "-m", "hash+pct")
+    assert shown.code == 4
+    assert "full: hash+pct, INFEASIBLE schedule of makespan 3" in shown.out
+    assert "memory" in shown.out
+    assert " 9 " in shown.out
+
+
+def test_simulate_needs_a_pair(run: Run, mine: Path) -> None:
+    shown = run("simulate", mine, "-m", "cpsat")
+    assert (shown.code, shown.out) == (2, "")
+    assert "'cpsat' is no pair of strategies; give PARTITIONING+SCHEDULER" in shown.err
+
+
+def test_expert_rules_come_from_a_file_named_after_a_colon(run: Run, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.csv"
+    rules.write_text("pattern,device\n*,d2\n")
+    result = tmp_path / "result.json"
+    shown = run("solve", "heft-10", "-m", f"expert:{rules}+pct", "-o", result)
+    assert shown.code == 0
+    assert set(json.loads(result.read_text())["schedule"]["placement"].values()) == {"d2"}
+    missing = run("solve", "heft-10", "-m", "expert:nowhere.csv+pct")
+    assert (missing.code, missing.out) == (2, "")
+    assert "nowhere.csv: cannot be read" in missing.err
+    assert run("solve", "heft-10", "-m", "hash:rules.csv+pct").code == 2
+
+
+def test_generate_lstm_builds_an_unrolled_network(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "rnn.json"
+    assert run("generate", "lstm", "rnn", "-o", path, "--costs", "unit", "--no-training").code == 0
+    assert read_instance(path).devices == 2
+    wrong = run("generate", "lstm", "gru", "-o", path)
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "no network 'gru'; choose of rnn, nmt" in wrong.err
 
 
 def test_simulate_takes_the_placement_of_a_result(run: Run, mine: Path, tmp_path: Path) -> None:

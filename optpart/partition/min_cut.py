@@ -53,7 +53,8 @@ def min_cut(instance: Instance, rng: np.random.Generator) -> Partition:
     the side where most of them are.
     """
     graph, share = Tensors.of(instance), speed_share(instance)
-    _, kind = np.unique(instance.allowed, axis=1, return_inverse=True)
+    columns = [column.tobytes() for column in np.packbits(instance.allowed.T, axis=1)]
+    kind = np.array([columns.index(column) for column in columns], dtype=np.int64)
     task = _Task(instance.allowed, share, kind, _metis(), int(rng.integers(2**31)))
     units = np.arange(len(graph.weight))
     where = _divide(task, graph, units, np.argsort(kind, kind="stable"))

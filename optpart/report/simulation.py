@@ -3,69 +3,186 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optpart import methods
+from optpart.errors import InputError
+from optpart.formats import result as result_format
 from optpart.instance import Instance
-from optpart.metrics import busy, utilisation
-from optpart.partition.base import Partition
+from optpart.metrics import busy, peak_memory
+from optpart.partition.base import NoPlacementError, Partition
 from optpart.report.text import number, percent
 from optpart.result import Result, conclude
-from optpart.simulate import simulate
+from optpart.schedule import Schedule, retime
+from optpart.simulate import simulation
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """One execution.
+
+    Attributes
+    ----------
+    result : Result
+        Without a schedule where the verifier refuses it.
+    schedule : Schedule or None
+        What was executed, whether it is valid or not; ``None`` without a placement.
+    choices : ndarray of int32 or None
+        Executable vertices at each decision ([L] figure 7.10); ``None`` where a strategy's own
+        order leaves nothing to decide.
+    """
+
+    result: Result
+    schedule: Schedule | None = None
+    choices: NDArray[np.int32] | None = None
 
 
 def run(
     instance: Instance, method: str, placement: NDArray[np.int32] | None, seeds: Iterable[int]
-) -> list[Result]:
+) -> list[Simulated]:
     """Execute once per seed; with a placement, only the scheduling part of ``method`` counts."""
-    if placement is None:
-        return [methods.get(method)(instance, seed=seed) for seed in seeds]
-    name = method.rpartition("+")[2]
-    rule = methods.scheduler(name)
-    return [
-        conclude(
-            instance,
-            f"given+{name}",
-            simulate(instance, Partition(placement), rule, seed),
-            seed=seed,
+    if placement is not None:
+        scheduler = method.rpartition("+")[2]
+        methods.scheduler(scheduler)
+        given = Partition(placement)
+        return [_executed(instance, f"given+{scheduler}", given, scheduler, s) for s in seeds]
+    parts = methods.split(method)
+    if parts is None:
+        methods.get(method)
+        raise InputError(
+            "--method", f"{method!r} is no pair of strategies", "give PARTITIONING+SCHEDULER"
         )
-        for seed in seeds
+    return [_placed(instance, method, *parts, seed) for seed in seeds]
+
+
+def _placed(
+    instance: Instance, method: str, partitioner: str, scheduler: str, seed: int
+) -> Simulated:
+    try:
+        found = methods.partitioner(partitioner)(instance, np.random.default_rng(seed))
+    except NoPlacementError as error:
+        return Simulated(conclude(instance, method, None, reason=str(error), seed=seed))
+    return _executed(instance, method, found, scheduler, seed)
+
+
+def _executed(
+    instance: Instance, method: str, partition: Partition, scheduler: str, seed: int
+) -> Simulated:
+    begin = time.perf_counter()
+    choices = None
+    if scheduler:
+        schedule, choices = simulation(instance, partition, methods.scheduler(scheduler), seed)
+    else:
+        assert partition.order is not None
+        schedule = retime(instance, partition.placement, partition.order)
+    seconds = time.perf_counter() - begin
+    result = conclude(instance, method, schedule, seconds=seconds, seed=seed)
+    return Simulated(result, schedule, choices)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one device did; memory as peaks under two models."""
+
+    device: str
+    vertices: int
+    busy: Fraction
+    idle: Fraction
+    edges: Fraction
+    refcount: Fraction
+
+
+def rows(instance: Instance, schedule: Schedule) -> list[Row]:
+    """Return what every device did until the makespan."""
+    times, makespan = busy(instance, schedule), schedule.makespan(instance)
+    count = np.bincount(schedule.placement, minlength=instance.devices).tolist()
+    edges = peak_memory(instance, schedule, "edges")
+    refcount = peak_memory(instance, schedule, "refcount", instance.model.release)
+    return [
+        Row(name, count[d], times[d], makespan - times[d], edges[d], refcount[d])
+        for d, name in enumerate(instance.cluster.names)
     ]
 
 
-def print_results(results: list[Result]) -> None:
+def to_document(simulated: Simulated) -> dict[str, Any]:
+    """Return the result, and under ``simulation`` what its devices did."""
+    document = result_format.to_dict(simulated.result)
+    schedule, choices = simulated.schedule, simulated.choices
+    if schedule is not None:
+        document["simulation"] = {
+            "executable": None if choices is None else choices.tolist(),
+            "devices": [
+                {
+                    "device": row.device,
+                    "vertices": row.vertices,
+                    "busy": str(row.busy),
+                    "idle": str(row.idle),
+                    "peak_memory": {"edges": str(row.edges), "refcount": str(row.refcount)},
+                }
+                for row in rows(simulated.result.instance, schedule)
+            ],
+        }
+    return document
+
+
+def print_runs(runs: list[Simulated]) -> None:
     """Print the makespan over all runs, and the devices of the first."""
-    first = results[0]
-    makespans = [result.makespan for result in results if result.makespan is not None]
-    if not makespans or first.schedule is None:
-        print(f"{first.instance.name}: {first.method}: {first.reason}")
+    first = runs[0]
+    result, instance = first.result, first.result.instance
+    if first.schedule is None:
+        print(f"{instance.name}: {result.method}: {result.reason}")
         return
-    spread = ""
-    if len(results) > 1:
-        values = [float(value) for value in makespans]
-        deviation = statistics.stdev(values) if len(values) > 1 else 0.0
-        spread = (
-            f" (mean of {len(values)} runs {statistics.fmean(values):.6g}, "
-            f"standard deviation {deviation:.3g})"
+    makespan = number(first.schedule.makespan(instance), up=True)
+    if result.schedule is None:
+        print(f"{instance.name}: {result.method}, INFEASIBLE schedule of makespan {makespan}:")
+        print(f"  {result.reason}")
+    else:
+        traffic = number(result.traffic, up=True)
+        print(
+            f"{instance.name}: {result.method}, makespan {makespan}{_spread(runs)}, "
+            f"traffic {traffic}"
         )
-    print(
-        f"{first.instance.name}: {first.method}, makespan {number(first.makespan, up=True)}"
-        f"{spread}, traffic {number(first.traffic, up=True)}"
+    if first.choices is not None and len(first.choices):
+        quarter, half, most = np.quantile(first.choices, (0.25, 0.5, 1.0))
+        print(
+            f"executable vertices at a decision: mean {first.choices.mean():.4g}, "
+            f"quartiles {quarter:.4g}, {half:.4g}, {np.quantile(first.choices, 0.75):.4g}, "
+            f"most {most:.4g}"
+        )
+    _print_devices(instance, first.schedule)
+
+
+def _spread(runs: list[Simulated]) -> str:
+    if len(runs) == 1:
+        return ""
+    values = [float(run.result.makespan) for run in runs if run.result.makespan is not None]
+    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+    refused = len(runs) - len(values)
+    return (
+        f" (mean of {len(values)} runs {statistics.fmean(values):.6g}, "
+        f"standard deviation {deviation:.3g}{f', {refused} infeasible' if refused else ''})"
     )
-    _print_devices(first)
 
 
-def _print_devices(result: Result) -> None:
-    assert result.schedule is not None
-    instance, schedule = result.instance, result.schedule
-    times, shares = busy(instance, schedule), utilisation(instance, schedule)
-    print(f"{'device':>12}  {'vertices':>8}  {'busy':>10}  {'of makespan':>11}")
-    for d, name in enumerate(instance.cluster.names):
-        count = int((schedule.placement == d).sum())
-        if count:
+def _print_devices(instance: Instance, schedule: Schedule) -> None:
+    makespan = schedule.makespan(instance)
+    print(f"{'':56}peak memory by")
+    print(
+        f"{'device':>12}  {'vertices':>8}  {'busy':>10}  {'idle':>10}  {'busy':>6}"
+        f"  {'edges':>10}  {'refcount':>10}"
+    )
+    for row in rows(instance, schedule):
+        if row.vertices or row.refcount:
+            share = float(row.busy / makespan) if makespan else 0.0
             print(
-                f"{name:>12}  {count:>8}  {number(times[d], up=True):>10}  {percent(shares[d]):>11}"
+                f"{row.device:>12}  {row.vertices:>8}  {number(row.busy, up=True):>10}  "
+                f"{number(row.idle, up=True):>10}  {percent(share):>6}  "
+                f"{number(row.edges, up=True):>10}  {number(row.refcount, up=True):>10}"
             )
