@@ -379,7 +379,7 @@ def simulate(
     file: File,
     method: Annotated[
         str, typer.Option("--method", "-m", help="PARTITIONING+SCHEDULER, see 'optpart methods'.")
-    ] = "critical-path+pct",
+    ] = "heft+pct",
     start: Annotated[
         Path | None, typer.Option(help="Take the placement from this result file.")
     ] = None,
@@ -390,21 +390,22 @@ def simulate(
 ) -> None:
     """Execute the graph under a placement and a scheduling strategy."""
     from optpart.formats import result as result_format
+    from optpart.formats.native import pretty
     from optpart.report import simulation
 
     instance = _open(file)
     placed = None if start is None else result_format.read_schedule(start, instance).placement
     _compiling()
-    results = simulation.run(instance, method, placed, range(seed, seed + runs))
-    found = [result for result in results if result.schedule is not None]
-    best = min(found, key=lambda r: r.makespan or 0) if found else results[0]
+    runs_ = simulation.run(instance, method, placed, range(seed, seed + runs))
+    found = [run for run in runs_ if run.result.schedule is not None]
+    best = min(found, key=lambda run: run.result.makespan or 0) if found else runs_[0]
     if output is not None:
-        result_format.write(best, output)
+        result_format.write(best.result, output)
     if json:
-        print(result_format.dumps(best), end="")
+        print(pretty(simulation.to_document(best)), end="")
     else:
-        simulation.print_results(results)
-    _leave(best)
+        simulation.print_runs(runs_)
+    _leave(best.result)
 
 
 @app.command()
@@ -463,13 +464,27 @@ class Costs(StrEnum):
 
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(help=".pb, .pbtxt, .gxl, or a thesis graph .csv.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help=".pb, .pbtxt, a thesis graph .csv, or a file of another FORMAT."),
+    ],
     output: Needed,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="gxl, stg, jsplib, fjs, santiago, moirai, dnn-partitioning or native; needed only "
+            "where neither suffix nor content tells.",
+        ),
+    ] = None,
     cluster: Annotated[
         Path | None, typer.Option(help="Devices: a .toml, or a thesis device .csv.")
     ] = None,
     devices: Annotated[
-        int | None, typer.Option(help="Draw a cluster of so many devices instead.", min=1)
+        int | None,
+        typer.Option(
+            help="Draw a cluster of so many devices instead; for stg, so many equal ones.", min=1
+        ),
     ] = None,
     costs: Annotated[
         str, typer.Option(help="drawn, unit, or a CSV of name, ops, memory, sizes.")
@@ -485,12 +500,11 @@ def import_(
     name: Annotated[str | None, typer.Option(help="Name of the instance.")] = None,
 ) -> None:
     """Make an instance of a graph from elsewhere."""
-    from optpart.formats import gxl, native, thesis_csv
+    from optpart.formats import native, thesis_csv
+    from optpart.formats.detect import read_instance
 
-    suffix = file.suffix.lower()
-    if suffix == ".gxl":
-        instance = gxl.read(file)
-    elif suffix == ".csv":
+    suffix = file.suffix.lower() if format_ is None else ""
+    if suffix == ".csv":
         if cluster is None:
             raise InputError("--cluster", "missing", "name the CSV of the devices")
         instance = thesis_csv.read(file, cluster)
@@ -498,10 +512,12 @@ def import_(
         instance = _import_tensorflow(
             file, _cluster(cluster, devices, seed), costs, seed, break_cycles, colocate
         )
-    else:
+    elif cluster is not None:
         raise InputError(
-            "", f"unknown suffix {suffix!r}", "give .pb, .pbtxt, .gxl or .csv", str(file)
+            "--cluster", "only for TensorFlow graphs and thesis tables", "leave it out", str(file)
         )
+    else:
+        instance = read_instance(file, format_, devices)
     if name is not None:
         from dataclasses import replace
 
@@ -627,6 +643,32 @@ def generate_small(
 
     instance = small(
         vertices, devices, seed=seed, ccr=ccr, types=types, groups=groups, memory=memory.value
+    )
+    _write_generated(instance, output)
+
+
+@generate_app.command("lstm")
+def generate_lstm(
+    network: Annotated[str, typer.Argument(help="rnn, or nmt for an encoder and a decoder.")],
+    output: Needed,
+    devices: Annotated[int, typer.Option(min=1)] = 2,
+    costs: Annotated[str, typer.Option(help="size, unit or drawn.")] = "size",
+    cells: Annotated[bool, typer.Option(help="Colocate the operations of an LSTM cell.")] = True,
+    training: Annotated[bool, typer.Option(help="With gradients and updates.")] = True,
+    seed: Seed = 0,
+) -> None:
+    """Build an unrolled LSTM network of [B] §5.1 on equal devices."""
+    from typing import cast
+
+    from optpart.generate import lstm
+
+    instance = lstm.instance(
+        cast(lstm.Model, network),  # names that it does not know it refuses itself
+        devices,
+        seed,
+        costs=cast(lstm.Costs, costs),
+        cells=cells,
+        training=training,
     )
     _write_generated(instance, output)
 

@@ -1,0 +1,175 @@
+"""Why no placement exists: a smallest set of units, and what stands between them (design §3)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from optpart.compiled import UNLIMITED, whole_memory
+from optpart.feasibility import devices_named, units_named
+from optpart.instance import Instance
+
+#: One proof takes as much deterministic time at most; what is not proven by then counts as placed.
+_EFFORT = 2.0
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A part of what an instance asks for: units to place, and limits to keep.
+
+    Attributes
+    ----------
+    units : frozenset of int
+    memory : frozenset of int
+        Devices whose capacity counts.
+    apart : frozenset of pairs of units
+    links : frozenset of pairs of devices
+        Missing links that count.
+    """
+
+    units: frozenset[int]
+    memory: frozenset[int]
+    apart: frozenset[tuple[int, int]]
+    links: frozenset[tuple[int, int]]
+
+
+def conflict(instance: Instance, seconds: float = 10.0) -> str:
+    """Say which units cannot all be placed, and why; empty if that is not what is wrong.
+
+    What can be left out without making a placement possible is left out: first limits, then units,
+    one after the other. So the set is minimal: without any of it there is a placement, if every
+    solve in between ended within ``seconds``.
+
+    Notes
+    -----
+    Deletion filter for an irreducible infeasible set: Chinneck and Dravnieks 1991.
+    """
+    deadline = time.perf_counter() + seconds
+    problem = _Placements(instance)
+    kept = problem.everything
+    if not problem.impossible(kept):
+        return ""
+    for name in ("links", "apart", "memory"):
+        whole = getattr(kept, name)
+        for part in [whole, *({item} for item in sorted(whole))]:
+            smaller = _without(kept, name, part)
+            if time.perf_counter() < deadline and problem.impossible(smaller):
+                kept = smaller
+    step = max(1, len(kept.units) // 2)
+    while step:
+        for block in _blocks(sorted(kept.units), step):
+            smaller = _without(kept, "units", block)
+            if time.perf_counter() < deadline and problem.impossible(smaller):
+                kept = smaller
+        step //= 2
+    return _words(instance, kept)
+
+
+def _blocks(items: list[int], size: int) -> Iterable[list[int]]:
+    return (items[i : i + size] for i in range(0, len(items), size))
+
+
+def _without(kept: _Kept, name: str, part: Iterable[object]) -> _Kept:
+    fields = {**vars(kept), name: frozenset(getattr(kept, name)) - set(part)}
+    if name == "units":
+        fields["apart"] = frozenset(pair for pair in kept.apart if set(pair) <= fields["units"])
+    return _Kept(**fields)
+
+
+class _Placements:
+    """Who may be where, without any time."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.need, self.capacity = whole_memory(instance, relax=True)
+        self.blocked = _blocked(instance)
+        self.everything = _Kept(
+            frozenset(range(len(instance.units))),
+            frozenset(d for d, limit in enumerate(self.capacity.tolist()) if limit < UNLIMITED),
+            frozenset(instance.separated_units),
+            frozenset(chain.from_iterable(self.blocked.values())),
+        )
+
+    def impossible(self, kept: _Kept) -> bool:
+        """Whether it is proven that the units have no placement within the limits."""
+        model = cp_model.CpModel()
+        on = {
+            (u, d): model.new_bool_var("")
+            for u in kept.units
+            for d in self.instance.allowed[u].nonzero()[0].tolist()
+        }
+        for u in kept.units:
+            model.add_exactly_one(on[u, d] for w, d in on if w == u)
+        for d in kept.memory:
+            used = sum(int(self.need[u]) * x for (u, e), x in on.items() if e == d)
+            model.add(used <= int(self.capacity[d]))
+        for a, b in kept.apart:
+            for d in range(self.instance.devices):
+                if (a, d) in on and (b, d) in on:
+                    model.add_bool_or(~on[a, d], ~on[b, d])
+        for (a, b), links in self.blocked.items():
+            for d, e in links & kept.links:
+                if (a, d) in on and (b, e) in on:
+                    model.add_bool_or(~on[a, d], ~on[b, e])
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        solver.parameters.max_deterministic_time = _EFFORT
+        return solver.solve(model) == cp_model.INFEASIBLE
+
+
+def _blocked(instance: Instance) -> dict[tuple[int, int], set[tuple[int, int]]]:
+    """Return, for pairs of units that talk, from which device to which they cannot."""
+    graph, unit = instance.graph, instance.unit_of.tolist()
+    apart = ~instance.cluster.linked
+    np.fill_diagonal(apart, False)
+    everywhere = set(zip(*(side.tolist() for side in apart.nonzero()), strict=True))
+    blocked: dict[tuple[int, int], set[tuple[int, int]]] = {}
+    for u, v, tensor in zip(
+        graph.edge_source.tolist(), graph.edge_target.tolist(), graph.edge_tensor.tolist(),
+        strict=True,
+    ):  # fmt: skip
+        if unit[u] == unit[v]:
+            continue
+        links = everywhere
+        if tensor in graph.tensor_delay:
+            links = links | {
+                (d, e)
+                for d, row in enumerate(graph.tensor_delay[tensor])
+                for e, delay in enumerate(row)
+                if d != e and delay is None
+            }
+        if links:
+            blocked.setdefault((unit[u], unit[v]), set()).update(links)
+    return blocked
+
+
+def _words(instance: Instance, kept: _Kept) -> str:
+    units = sorted(kept.units)
+    reasons = []
+    if kept.memory:
+        devices = sorted(kept.memory)
+        need = ", ".join(str(instance.static_memory[unit]) for unit in units)
+        limits = ", ".join(str(instance.cluster.memory[d]) for d in devices)
+        reasons.append(f"{devices_named(instance, devices)} memory (they need {need} of {limits})")
+    if kept.apart:
+        pairs = ", ".join(
+            f"{instance.unit_name(a)} apart from {instance.unit_name(b)}"
+            for a, b in sorted(kept.apart)
+        )
+        reasons.append(f"separation ({pairs})")
+    if kept.links:
+        names = instance.cluster.names
+        missing = ", ".join(f"{names[d]} → {names[e]}" for d, e in sorted(kept.links))
+        reasons.append(f"missing links ({missing})")
+    where = " or ".join(
+        sorted({devices_named(instance, instance.allowed[u].nonzero()[0].tolist()) for u in units})
+    )
+    return (
+        f"units {units_named(instance, units)} may go to {where} only, and cannot all be placed: "
+        + "; ".join(reasons)
+    )

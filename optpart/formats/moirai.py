@@ -1,0 +1,83 @@
+"""Model graphs with measured times per device and per pair of devices, in Moirai's JSON.
+
+::
+
+    {"name": "two", "devices": 2, "capacity": [14.0, 16.0],
+     "nodes": [{"id": 0, "p": [8.0, 9.0], "mem": 5.0}, {"id": 1, "p": [7.0, 6.0], "mem": 2.0}],
+     "edges": [{"src": 0, "dst": 1, "comm": [[0.0, 3.0], [4.0, 0.0]]}]}
+
+``p`` is a node's run time per device, ``mem`` the memory that it takes wherever it is placed,
+``capacity`` the memory of each device, and ``comm`` the transfer time of an edge from a device
+(row) to another (column). As a TF instance: devices ``d0``, ``d1``, …; run times given per device;
+an output tensor for every edge with its transfer times; and the ``estimate`` of memory, which is
+the sum of ``mem`` here, as the file knows no tensor sizes and they are 0. All numbers are in the
+units of the file. Other keys are not read.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from optpart.cluster import Cluster, Device
+from optpart.errors import InputError
+from optpart.files import read_text
+from optpart.formats.native import parse_json, sequence
+from optpart.formats.parsing import MOST_DEVICES, identifier, known, member, whole_member
+from optpart.graph import GraphBuilder
+from optpart.instance import Instance, Model
+from optpart.rational import non_negative
+
+
+def read(path: str | Path) -> Instance:
+    """Read a model graph; every fault is an :class:`InputError` that names file and place."""
+    try:
+        return from_dict(parse_json(read_text(path)), Path(path).stem)
+    except InputError as error:
+        raise error.within(str(path)) from None
+
+
+def from_dict(document: Any, name: str) -> Instance:
+    """Build an instance from the parsed document; ``name`` is for one that has none."""
+    devices = whole_member(document, "devices", 1, MOST_DEVICES)
+    capacity = _numbers(member(document, "capacity"), devices, "capacity")
+    nodes = sequence(member(document, "nodes"), "nodes")
+    edges = sequence(member(document, "edges"), "edges")
+    builder = GraphBuilder()
+    names = set()
+    durations = []
+    for v, node in enumerate(nodes):
+        place = f"nodes[{v}]"
+        vertex = identifier(member(node, "id", place), f"{place}.id")
+        memory = non_negative(member(node, "mem", place), f"{place}.mem")
+        builder.vertex(vertex, memory=memory, place=place)
+        names.add(vertex)
+        durations.append(_numbers(member(node, "p", place), devices, f"{place}.p"))
+    for e, edge in enumerate(edges):
+        place = f"edges[{e}]"
+        source, target = (known(edge, key, names, place) for key in ("src", "dst"))
+        delay = _matrix(member(edge, "comm", place), devices, f"{place}.comm")
+        builder.edge(source, target, builder.output(source, 0, delay), place=place)
+    given = document.get("name")
+    return Instance(
+        builder.build(),
+        Cluster.of([Device(f"d{d}", memory=capacity[d]) for d in range(devices)]),
+        Model(memory="estimate"),
+        durations=durations,
+        name=given if isinstance(given, str) and given else name,
+    )
+
+
+def _matrix(value: Any, size: int, place: str) -> list[list[Fraction]]:
+    rows = sequence(value, place)
+    if len(rows) != size:
+        raise InputError(place, f"{len(rows)} rows", f"give {size}, one a device")
+    return [_numbers(row, size, f"{place}[{d}]") for d, row in enumerate(rows)]
+
+
+def _numbers(value: Any, count: int, place: str) -> list[Fraction]:
+    numbers = sequence(value, place)
+    if len(numbers) != count:
+        raise InputError(place, f"{len(numbers)} entries", f"give {count}, one a device")
+    return [non_negative(number, f"{place}[{i}]") for i, number in enumerate(numbers)]

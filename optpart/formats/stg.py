@@ -1,0 +1,58 @@
+"""Task graphs of the Standard Task Graph Set (Tobita & Kasahara 2002), without communication.
+
+The first line counts the tasks, less the two dummies: task 0, before all others, and the last one,
+after all others. Then every task has a line: its number, its processing time, how many
+predecessors it has, and which::
+
+    2
+    0  0  0
+    1  9  1  0
+    2  4  1  0
+    3  0  2  1  2
+    # what follows a hash sign is information
+
+As a TF instance: identical devices of speed 1, as many as the caller says, since the file knows
+none; times are operations, in the units of the file; a precedence is a control dependency, so that
+nothing has to be transferred (P|prec|Cmax). The dummies are kept: they take no time.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from optpart.cluster import Cluster
+from optpart.errors import InputError
+from optpart.files import read_text
+from optpart.formats.parsing import MOST_DEVICES, check_count, checked_range, header_and_rows
+from optpart.graph import Graph, GraphBuilder
+from optpart.instance import Instance
+
+_DUMMIES = 2
+
+
+def read(path: str | Path, devices: int) -> Instance:
+    """Read a task graph for so many devices; every fault is an :class:`InputError`."""
+    checked_range(devices, 1, MOST_DEVICES, "devices", "number of devices")
+    try:
+        return Instance(_graph(read_text(path)), Cluster.uniform(devices), name=Path(path).stem)
+    except InputError as error:
+        raise error.within(str(path)) from None
+
+
+def _graph(text: str) -> Graph:
+    header, tasks = header_and_rows(text)
+    count = header.whole("number of tasks") + _DUMMIES
+    header.end()
+    check_count(tasks, count, "lines of tasks, the two dummies included")
+    builder = GraphBuilder()
+    predecessors = []
+    for v, line in enumerate(tasks):
+        line.whole("task number", v, v)
+        builder.vertex(str(v), line.number("processing time"), place=line.place)
+        for _ in range(line.whole("number of predecessors")):
+            u = line.whole("predecessor", 0, count - 1)
+            predecessors.append((str(u), str(v), line.place))
+        line.end()
+    for source, target, place in predecessors:
+        builder.edge(source, target, None, place=place)
+    return builder.build()
