@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from fractions import Fraction
 from importlib.metadata import EntryPoint
 from itertools import pairwise
@@ -311,3 +314,23 @@ def test_no_placement_is_an_error_of_its_own() -> None:
 
     with pytest.raises(NoPlacementError, match="no device was left for a"):
         fastest(pair(Model(memory="estimate"), memory=5), np.random.default_rng(0))
+
+
+def test_same_result_whatever_the_hash_seed() -> None:
+    """Sets and dictionaries of strings are ordered anew in every process."""
+    program = (
+        "from optpart import load, methods\n"
+        "instance = load('small-30-4-ccr1-t-g-tight-s23')\n"
+        "for name in methods.pairs():\n"
+        "    print(name, methods.get(name)(instance, seed=1).makespan)\n"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True, capture_output=True, text=True,
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert len(outputs) == 1
+    assert len(outputs.pop().splitlines()) == len(pairs())

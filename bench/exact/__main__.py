@@ -1,0 +1,215 @@
+"""How far exact methods get: what they prove within a minute, and against simpler models.
+
+    python bench/exact --data ../shared [--only SET] [--every N] [-o bench/results/exact]
+
+One row a set: cases proven (where an optimum is listed, at that value), mean gap of the rest, and
+time to proof as a shifted geometric mean (shift 1 s; what is not proven counts with the limit).
+On some sets the textbook CP-SAT model and the MILP are run beside it on the same cases. Each solve
+is kept in ``runs.jsonl``: a command that was stopped goes on where it was. ``--every N`` takes each
+N-th case of the sets that have more than a hundred; the table says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import ortools
+from plain import plain
+from sets import SETS, Case
+
+from optpart import methods
+from optpart.errors import OptpartError
+from optpart.files import write_text
+from optpart.instance import Instance
+from optpart.result import Budget, Result, Status
+
+FOLDER = Path(__file__).parent.parent / "results" / "exact"
+MANY = 100
+SHIFT = 1.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """One solve; exact numbers as text."""
+
+    set: str
+    case: str
+    method: str
+    limit: float
+    status: str
+    makespan: str | None
+    bound: str | None
+    seconds: float
+    listed: str | None
+
+    @property
+    def proven(self) -> bool:
+        """Whether it is solved, and at the value that is listed."""
+        if self.status == Status.INFEASIBLE:
+            return self.listed is None
+        right = self.listed is None or self.makespan == self.listed
+        return self.status == Status.OPTIMAL and right
+
+    @property
+    def wrong(self) -> bool:
+        """Whether it claims what cannot be, if the listed optimum is right."""
+        if self.listed is None:
+            return False
+        low = self.makespan is not None and Fraction(self.makespan) < Fraction(self.listed)
+        high = self.bound is not None and Fraction(self.bound) > Fraction(self.listed)
+        return low or high or self.status == Status.INFEASIBLE
+
+    @property
+    def gap(self) -> float | None:
+        """Relative, to its own bound."""
+        if self.makespan is None or self.bound is None:
+            return None
+        return float(1 - Fraction(self.bound) / Fraction(self.makespan))
+
+
+def cpsat(instance: Instance, budget: Budget) -> Result:
+    return methods.get("cpsat")(instance, budget=budget)
+
+
+def milp(instance: Instance, budget: Budget) -> Result:
+    return methods.get("milp")(instance, budget=budget)
+
+
+SOLVERS: dict[str, Callable[[Instance, Budget], Result]] = {
+    "cpsat": cpsat,
+    "plain": plain,
+    "milp": milp,
+}
+
+
+def solve(set_: str, case: Case, method: str, limit: float) -> Run:
+    instance = case.read()
+    try:
+        result = SOLVERS[method](instance, Budget(limit, 2))
+    except OptpartError as error:
+        print(f"{set_}, {case.name}, {method}: {error}", file=sys.stderr)
+        return Run(set_, case.name, method, limit, "REFUSED", None, None, 0.0, None)
+    text = [None if x is None else str(x) for x in (result.makespan, result.lower_bound)]
+    listed = None if case.optimum is None else str(case.optimum)
+    return Run(set_, case.name, method, limit, str(result.status), *text, result.seconds, listed)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        "exact", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder with instances/ and data/")
+    parser.add_argument("--only", choices=SETS, action="append", help="no more than that set")
+    parser.add_argument("--methods", nargs="+", choices=SOLVERS, default=list(SOLVERS))
+    parser.add_argument("--every", type=int, default=1, help="of large sets, each N-th case")
+    parser.add_argument("--time-limit", type=float, default=60.0)
+    parser.add_argument("-o", "--output", type=Path, default=FOLDER)
+    options = parser.parse_args()
+    methods.warm_up()
+    options.output.mkdir(parents=True, exist_ok=True)
+    store = options.output / "runs.jsonl"
+    done = list(stored(store))
+    keys = {(run.set, run.case, run.method, run.limit) for run in done}
+    sizes: dict[str, int] = {}
+    for name, cases in SETS.items():
+        every = list(cases(options.data))
+        sizes[name] = len(every)
+        if name not in (options.only or SETS):
+            continue
+        for case in every[:: options.every if len(every) > MANY else 1]:
+            for method in options.methods if case.rivals else options.methods[:1]:
+                if (name, case.name, method, options.time_limit) in keys:
+                    continue
+                run = solve(name, case, method, options.time_limit)
+                with store.open("a") as stream:
+                    stream.write(json.dumps(asdict(run)) + "\n")
+                done.append(run)
+                print(f"{name}, {case.name}, {method}: {run.status}, {run.seconds:.2f} s",
+                      file=sys.stderr, flush=True)  # fmt: skip
+    text = "\n".join(report([run for run in done if run.limit == options.time_limit], sizes))
+    write_text(options.output / "table.txt", text + "\n")
+    print(text)
+
+
+def stored(path: Path) -> Iterator[Run]:
+    if path.exists():
+        for line in path.read_text().splitlines():
+            yield Run(**json.loads(line))
+
+
+def report(runs: list[Run], sizes: dict[str, int]) -> Iterator[str]:
+    limits = {run.limit for run in runs}
+    yield (
+        f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, "
+        f"ortools {ortools.__version__}; two workers, {max(limits, default=0):g} s a case"
+    )
+    yield (
+        "proven: solved, at the listed optimum where one is listed; time: shifted geometric mean "
+        "(1 s), the limit where not proven"
+    )
+    yield ""
+    yield f"{'set':12}{'method':8}{'proven':>12}{'of':>6}{'gap of rest':>13}{'time':>9}{'wrong':>7}"
+    for name in SETS:
+        for method in SOLVERS:
+            chosen = [run for run in runs if (run.set, run.method) == (name, method)]
+            if chosen:
+                yield row(name, method, chosen, sizes[name])
+    for name in SETS:
+        yield from against(name, [run for run in runs if run.set == name])
+    open_ = [run for run in runs if run.method == "cpsat" and not run.proven]
+    if open_:
+        yield ""
+        yield "not proven by cpsat:"
+    for run in open_:
+        listed = "" if run.listed is None else f", listed {run.listed}"
+        yield f"  {run.set}, {run.case}: {shown(run.makespan)}, bound {shown(run.bound)}{listed}"
+
+
+def shown(value: str | None) -> str:
+    return "none" if value is None else f"{float(Fraction(value)):.6g}"
+
+
+def row(name: str, method: str, runs: list[Run], size: int) -> str:
+    rest = [run.gap for run in runs if not run.proven and run.gap is not None]
+    gap = f"{100 * sum(rest) / len(rest):.2f}%" if rest else "–"
+    proven = sum(run.proven for run in runs)
+    wrong = sum(run.wrong for run in runs)
+    return (
+        f"{name:12}{method:8}{f'{proven}/{len(runs)}':>12}{size:>6}{gap:>13}"
+        f"{mean(runs):>8.2f}s{wrong:>7}"
+    )
+
+
+def mean(runs: list[Run]) -> float:
+    times = [run.seconds if run.proven else max(run.seconds, run.limit) for run in runs]
+    return math.exp(sum(math.log(t + SHIFT) for t in times) / len(times)) - SHIFT
+
+
+def against(name: str, runs: list[Run]) -> Iterator[str]:
+    """Compare with each rival on the cases that both were run on, and that both proved."""
+    for rival in list(SOLVERS)[1:]:
+        theirs = {run.case: run for run in runs if run.method == rival}
+        pairs = [(r, theirs[r.case]) for r in runs if r.method == "cpsat" and r.case in theirs]
+        if not pairs:
+            continue
+        both = [(ours, other) for ours, other in pairs if ours.proven and other.proven]
+        first, second = (sum(pair[i].proven for pair in pairs) for i in (0, 1))
+        text = f"{name}: cpsat against {rival}: {first} and {second} of {len(pairs)} proven"
+        if both:
+            times = mean([pair[0] for pair in both]), mean([pair[1] for pair in both])
+            text += f"; on the {len(both)} of both {times[0]:.2f} s and {times[1]:.2f} s"
+            text += f", {times[1] / times[0]:.1f} times"
+        yield text
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""The benchmark sets: each case an instance and, where one is listed, its optimum."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+
+from optpart.formats.detect import read_instance
+from optpart.generate.small import small
+from optpart.instance import Instance
+
+
+@dataclass(frozen=True)
+class Case:
+    """One instance of a set.
+
+    Attributes
+    ----------
+    name : str
+    read : callable
+        Makes the instance.
+    optimum : Fraction or None
+        As listed by others; ``None`` where nobody lists one.
+    rivals : bool
+        Whether the plain model and the MILP are run on it as well.
+    """
+
+    name: str
+    read: Callable[[], Instance]
+    optimum: Fraction | None = None
+    rivals: bool = False
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def auckland(shared: Path) -> Iterator[Case]:
+    """359 task graphs of 10 and 21 vertices on 2 to 16 equal processors."""
+    folder = shared / "data" / "auckland_gxl"
+    for row in _rows(folder / "optimum.csv"):
+        path = folder / row["file"]
+        yield Case(row["file"], lambda path=path: read_instance(path), Fraction(row["optimum"]))
+
+
+def stg(shared: Path) -> Iterator[Case]:
+    """Standard Task Graph Set, 50 and 100 tasks, at every listed number of processors."""
+    folder = shared / "data" / "stg"
+    for row in _rows(folder / "optimum.csv"):
+        path, devices = folder / row["file"], int(row["procs"])
+        yield Case(
+            f"{row['file']} on {devices}",
+            lambda path=path, devices=devices: read_instance(path, devices=devices),
+            Fraction(row["optimum"]),
+        )
+
+
+def jsplib(shared: Path) -> Iterator[Case]:
+    """ft06, ft10, la01 to la20 and orb01 to orb10."""
+    folder = shared / "data" / "jsplib"
+    wanted = {"ft06", "ft10", *(f"la{i:02}" for i in range(1, 21))}
+    wanted |= {f"orb{i:02}" for i in range(1, 11)}
+    for row in _rows(folder / "optimum.csv"):
+        if row["instance"] in wanted:
+            path = folder / row["instance"]
+            yield Case(
+                row["instance"], lambda path=path: read_instance(path), _closed(row), rivals=True
+            )
+
+
+def _closed(row: dict[str, str]) -> Fraction | None:
+    upper = row["upper_bound"]
+    return Fraction(upper) if row["lower_bound"] == upper else None
+
+
+def hurink(shared: Path) -> Iterator[Case]:
+    """Hurink's flexible job shops, edata."""
+    folder = shared / "data" / "fjsp"
+    yield from _flexible(folder / "hurink_edata", folder / "hurink_edata.csv")
+
+
+def birgin(shared: Path) -> Iterator[Case]:
+    """Birgin's YFJS01 to YFJS05: operations ordered by a graph."""
+    folder = shared / "data" / "fjsp"
+    yield from _flexible(folder / "birgin", folder / "birgin.csv")
+
+
+def _flexible(folder: Path, table: Path) -> Iterator[Case]:
+    files = {path.stem: path for path in folder.iterdir()}
+    for row in _rows(table):
+        stem = Path(row["instance"]).stem
+        path = files.get(stem) or files[stem.removesuffix("_edata")]
+        yield Case(stem, lambda path=path: read_instance(path, "fjs"), _closed(row))
+
+
+def santiago(shared: Path) -> Iterator[Case]:
+    """14 small heterogeneous cases with communication."""
+    folder = shared / "data" / "hetero_santiago"
+    for row in _rows(folder / "optimum.csv"):
+        path = folder / row["file"]
+        optimum = Fraction(row["optimum"])
+        yield Case(row["file"], lambda path=path: read_instance(path), optimum, rivals=True)
+
+
+def moirai(shared: Path) -> Iterator[Case]:
+    """Moirai's example, with free links and with one port a device."""
+    path = shared / "data" / "moirai" / "example-1.json"
+    yield Case("example-1", lambda: read_instance(path), Fraction(30))
+    yield Case("example-1, port", lambda: _with_ports(read_instance(path)), Fraction(30))
+
+
+def _with_ports(instance: Instance) -> Instance:
+    return replace(instance, model=replace(instance.model, communication="port"))
+
+
+def drawn(shared: Path) -> Iterator[Case]:
+    """Random instances of 8 to 60 vertices whose optimum an independent model gave."""
+    folder = shared / "instances"
+    for row in _rows(folder / "optimum.csv"):
+        path = folder / f"{row['instance']}.json"
+        optimum = Fraction(row["optimum"])
+        yield Case(row["instance"], lambda path=path: read_instance(path), optimum, rivals=True)
+
+
+def networks(shared: Path) -> Iterator[Case]:
+    """The convolutional network on 7 and on 50 devices."""
+    for name in ("convolutional_network-7-1", "convolutional_network-50-1"):
+        path = shared / "instances" / f"{name}.json"
+        yield Case(name, lambda path=path: read_instance(path))
+
+
+def grid(_: Path) -> Iterator[Case]:
+    """Our own: vertices × devices × communication to computation × memory × types and groups."""
+    sizes = product((10, 20, 30, 40, 50, 60), (2, 4, 8), (0.1, 1.0, 10.0))
+    for number, ((n, k, ccr), memory, mixed) in enumerate(
+        product(sizes, ("tight", "loose"), (False, True)), 1
+    ):
+        make = _Small(n, k, number, ccr, memory, mixed)
+        marks = f"{memory}{', types and groups' if mixed else ''}"
+        yield Case(f"{n} on {k}, ccr {ccr:g}, {marks}", make, rivals=True)
+
+
+@dataclass(frozen=True)
+class _Small:
+    vertices: int
+    devices: int
+    seed: int
+    ccr: float
+    memory: str
+    mixed: bool
+
+    def __call__(self) -> Instance:
+        return small(
+            self.vertices,
+            self.devices,
+            seed=self.seed,
+            ccr=self.ccr,
+            types=self.mixed,
+            groups=self.mixed,
+            memory="tight" if self.memory == "tight" else "loose",
+        )
+
+
+SETS: dict[str, Callable[[Path], Iterator[Case]]] = {
+    "santiago": santiago,
+    "moirai": moirai,
+    "random": drawn,
+    "jsplib": jsplib,
+    "grid": grid,
+    "auckland": auckland,
+    "stg": stg,
+    "hurink": hurink,
+    "birgin": birgin,
+    "networks": networks,
+}
