@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -14,9 +14,10 @@ from optpart.errors import InputError, OptpartError
 if TYPE_CHECKING:
     from optpart.cluster import Cluster
     from optpart.gap import Comparison
+    from optpart.goal import Goal
     from optpart.graph import Graph
     from optpart.instance import Instance
-    from optpart.result import Result
+    from optpart.result import Budget, Method, Result
     from optpart.schedule import Schedule
 
 app = typer.Typer(
@@ -101,10 +102,13 @@ def _say_result(result: Result) -> None:
         return
     gap = "" if result.status is Status.OPTIMAL else f", gap {percent(result.gap)}"
     note = f" ({result.reason})" if result.reason else ""
+    least = ""
+    if result.objective != "makespan":
+        least = f" (lower bound {number(result.traffic_bound, up=False)})"
     print(
         f"{result.instance.name}: {result.status}{note}, makespan "
         f"{number(result.makespan, up=True)}, lower bound {bound}{gap}, traffic "
-        f"{number(result.traffic, up=True)}, {seconds(result.seconds)} with {result.method}"
+        f"{number(result.traffic, up=True)}{least}, {seconds(result.seconds)} with {result.method}"
     )
 
 
@@ -125,6 +129,95 @@ def _say_schedule(result: Result) -> None:
             print(f"  {device}: {' '.join(names)}")
 
 
+class Objectives(StrEnum):
+    """What ``solve`` minimises."""
+
+    makespan = "makespan"
+    traffic = "traffic"
+    lexicographic = "lexicographic"
+
+
+class Fixed(StrEnum):
+    """What of a schedule ``solve`` keeps."""
+
+    placement = "placement"
+    order = "order"
+    both = "both"
+
+
+def _goal(
+    instance: Instance,
+    start: Schedule | None,
+    objective: Literal["makespan", "traffic", "lexicographic"],
+    within: str | None,
+    traffic_limit: str | None,
+    fix: Fixed | None,
+) -> Goal | None:
+    """Return what is asked for beyond a least makespan; ``None`` if nothing is."""
+    from dataclasses import replace
+
+    from optpart.exact.given import given_by
+    from optpart.goal import Goal
+    from optpart.rational import rational
+
+    goal = Goal()
+    if fix is not None:
+        if start is None:
+            raise InputError("--fix", "nothing to take it from", "give a result with --start")
+        goal = given_by(instance, start, fix.value)
+    goal = replace(
+        goal,
+        objective=objective,
+        makespan=None if within is None else rational(within, "--within"),
+        traffic=None if traffic_limit is None else rational(traffic_limit, "--traffic-limit"),
+    )
+    return None if goal == Goal() else goal
+
+
+def _with_goal(run: Method, method: str, goal: Goal | None) -> Method:
+    """Return a method that pursues a goal; one that cannot is a fault of the user's."""
+    from functools import partial
+    from inspect import signature
+
+    if "goal" not in signature(run).parameters:
+        raise InputError(
+            "--method",
+            f"{method} takes no goal but a least makespan",
+            "use cpsat, milp, minizinc or enumerate",
+        )
+    with_goal: Any = run
+    return run if goal is None else partial(with_goal, goal=goal)
+
+
+def _solve_front(
+    instance: Instance, budget: Budget, seed: int, goal: Goal | None, json: bool
+) -> None:
+    """Print the Pareto front of makespan and traffic."""
+    from optpart.exact.pareto import pareto
+    from optpart.formats import result as result_format
+    from optpart.formats.native import pretty
+    from optpart.goal import Goal
+    from optpart.report.text import number
+    from optpart.result import Status
+
+    front = pareto(instance, budget, seed=seed, goal=goal or Goal())
+    if json:
+        points = [result_format.to_dict(result) for result in front]
+        print(pretty({"instance": instance.name, "front": points}), end="")
+    elif front[0].status is Status.INFEASIBLE:
+        _say_result(front[0])
+    else:
+        complete = all(result.status is Status.OPTIMAL for result in front)
+        print(f"{instance.name}: {'the whole front' if complete else 'a part of the front'}")
+        for result in front:
+            makespan, traffic = (
+                number(value, up=True) for value in (result.makespan, result.traffic)
+            )
+            note = f" ({result.reason})" if result.reason else ""
+            print(f"  {result.status}{note}, makespan {makespan}, traffic {traffic}")
+    _leave(front[0])
+
+
 @app.command()
 def solve(
     file: File,
@@ -133,6 +226,20 @@ def solve(
     workers: Workers = 2,
     seed: Seed = 0,
     start: Start = None,
+    objective: Annotated[
+        Objectives,
+        typer.Option(help="What to minimise; lexicographic is makespan, then traffic."),
+    ] = Objectives.makespan,
+    within: Annotated[
+        str | None, typer.Option(help="Decide whether there is a makespan of at most this.")
+    ] = None,
+    traffic_limit: Annotated[str | None, typer.Option(help="Traffic of at most this.")] = None,
+    fix: Annotated[
+        Fixed | None, typer.Option(help="What of --start is given and must be kept.")
+    ] = None,
+    pareto: Annotated[
+        bool, typer.Option("--pareto", help="The whole front of makespan and traffic, by cpsat.")
+    ] = False,
     output: Output = None,
     json: Json = False,
 ) -> None:
@@ -145,17 +252,23 @@ def solve(
     run = methods.get(method)
     instance = _open(file)
     first = None if start is None else _started(start, instance)
+    goal = _goal(instance, first, objective.value, within, traffic_limit, fix)
+    if goal is not None or pareto:
+        run = _with_goal(run, method, goal)
     _compiling()
     line = ProgressLine()
+    budget = Budget(time_limit, workers)
+    if pareto:
+        if method != "cpsat" or output is not None:
+            raise InputError("--pareto", "with another method, or --output", "leave those out")
+        _solve_front(instance, budget, seed, goal, json)
+        return
     result = run(
-        instance,
-        budget=Budget(time_limit, workers),
-        seed=seed,
-        start=first,
-        watch=lambda step: line(method, step),
+        instance, budget=budget, seed=seed, start=first, watch=lambda step: line(method, step)
     )
     line.clear()
-    result = _bounded(result)
+    if goal is None:
+        result = _bounded(result)
     if output is not None:
         result_format.write(result, output)
     if json:
@@ -313,7 +426,13 @@ def _list_library(console: Any) -> None:
 
 
 @app.command()
-def bound(file: File, json: Json = False) -> None:
+def bound(
+    file: File,
+    time_limit: Annotated[
+        float, typer.Option(help="Seconds for all bounds together.", min=0.0)
+    ] = 30.0,
+    json: Json = False,
+) -> None:
     """Prove lower bounds of the makespan."""
     from optpart.bounds.best import all_bounds
     from optpart.feasibility import contradiction
@@ -326,7 +445,7 @@ def bound(file: File, json: Json = False) -> None:
         print(f"{instance.name}: INFEASIBLE: {reason}", file=sys.stderr if json else sys.stdout)
         raise typer.Exit(3)
     _compiling()
-    found = all_bounds(instance)
+    found = all_bounds(instance, time_limit, solver=True)
     if json:
         rows = [
             {

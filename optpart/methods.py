@@ -146,6 +146,20 @@ CORE = ("hash", "fastest", "critical-path", "heft")
 CORE_ORDERED = ("heft",)
 SOLVERS = {
     "cpsat": Strategy("optpart.exact.cpsat:cpsat", "CP-SAT, proves optimality"),
+    "milp": Strategy(
+        "optpart.exact.milp:milp", "mixed-integer program by HiGHS; delay, memory none or estimate"
+    ),
+    "milp-cbc": Strategy(
+        "optpart.exact.milp:milp", "the same by CBC", MappingProxyType({"solver": "CBC"})
+    ),
+    "minizinc": Strategy(
+        "optpart.exact.minizinc:minizinc",
+        "the MiniZinc models with Gecode; needs the command minizinc; small, every model",
+    ),
+    "enumerate": Strategy(
+        "optpart.exact.enumeration:enumerate_all",
+        "branch and bound without a solver; up to 12 vertices, every model",
+    ),
 }
 
 #: Entry-point group through which other packages add methods.

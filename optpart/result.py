@@ -10,6 +10,7 @@ from fractions import Fraction
 from importlib import metadata
 from typing import Protocol
 
+from optpart.goal import Objective
 from optpart.instance import Instance
 from optpart.metrics import traffic
 from optpart.schedule import Schedule
@@ -27,7 +28,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Progress:
-    """One step of a run: seconds since its start, incumbent makespan, proven lower bound."""
+    """One step of a run: seconds since its start, value of the incumbent, proven lower bound.
+
+    Values are makespans, or traffic where that alone is the objective.
+    """
 
     seconds: float
     objective: Fraction | None
@@ -66,6 +70,11 @@ class Result:
     status : Status
     makespan, lower_bound, traffic : Fraction or None
         Exact; the bound is proven.
+    objective : {"makespan", "traffic", "lexicographic"}
+        What was minimised.
+    traffic_bound : Fraction or None
+        Proven lower bound of the traffic where that is minimised; under ``lexicographic`` among
+        the schedules of least makespan.
     schedule : Schedule or None
         Accepted by the verifier.
     reason : str
@@ -87,20 +96,29 @@ class Result:
     workers: int = 1
     trace: tuple[Progress, ...] = ()
     versions: dict[str, str] = field(default_factory=lambda: versions())
+    objective: Objective = "makespan"
+    traffic_bound: Fraction | None = None
 
     @property
     def gap(self) -> float | None:
-        """``(makespan − bound) / makespan``; 0.0 if and only if they are equal."""
-        return gap(self.makespan, self.lower_bound)
+        """``(value − bound) / value`` of the objective; 0.0 if and only if they are equal.
+
+        Under ``lexicographic`` of the makespan, and of the traffic once that gap is closed.
+        """
+        if self.objective == "makespan":
+            return gap(self.makespan, self.lower_bound)
+        if self.objective == "lexicographic" and self.makespan != self.lower_bound:
+            return gap(self.makespan, self.lower_bound)
+        return gap(self.traffic, self.traffic_bound)
 
 
-def gap(makespan: Fraction | None, bound: Fraction | None) -> float | None:
-    """Return the relative distance of a makespan from a bound; ``None`` if either is unknown."""
-    if makespan is None or bound is None:
+def gap(value: Fraction | None, bound: Fraction | None) -> float | None:
+    """Return the relative distance of a value from a bound; ``None`` if either is unknown."""
+    if value is None or bound is None:
         return None
-    if makespan == bound:
+    if value == bound:
         return 0.0
-    return float((makespan - bound) / makespan) or 5e-324
+    return float((value - bound) / value) or 5e-324
 
 
 class Method(Protocol):
@@ -131,6 +149,8 @@ def conclude(
     seed: int = 0,
     workers: int = 1,
     trace: tuple[Progress, ...] = (),
+    objective: Objective = "makespan",
+    traffic_bound: Fraction | None = None,
 ) -> Result:
     """Verify a schedule and state what follows from it.
 
@@ -138,14 +158,18 @@ def conclude(
     ----------
     bound : Fraction, optional
         A proven lower bound of the makespan.
+    traffic_bound : Fraction, optional
+        A proven lower bound of the traffic; under ``lexicographic`` among the schedules of least
+        makespan.
     infeasible : str
         Why no schedule exists, if that is proven.
 
     Returns
     -------
     Result
-        ``OPTIMAL`` only if the verifier accepts the schedule and the bound equals its makespan. A
-        schedule that the verifier refuses is dropped and its first violation becomes the reason.
+        ``OPTIMAL`` only if the verifier accepts the schedule and the bound equals its value in the
+        objective. A schedule that the verifier refuses is dropped and its first violation becomes
+        the reason.
     """
     base = Result(
         instance,
@@ -157,6 +181,8 @@ def conclude(
         seed=seed,
         workers=workers,
         trace=trace,
+        objective=objective,
+        traffic_bound=traffic_bound,
     )
     if infeasible:
         return replace(base, status=Status.INFEASIBLE, reason=infeasible)
@@ -165,34 +191,44 @@ def conclude(
     violations = verify(instance, schedule, most=1)
     if violations:
         return replace(base, reason=f"its schedule is not valid: {violations[0]}")
-    makespan = schedule.makespan(instance)
-    if bound is not None and bound > makespan:
-        raise AssertionError(
-            f"{method}: lower bound {bound} above a verified schedule of {makespan} on "
-            f"{instance.name}; please report this as a bug"
-        )
-    return replace(
+    known = replace(
         base,
-        status=Status.OPTIMAL if bound == makespan else Status.FEASIBLE,
-        makespan=makespan,
+        makespan=schedule.makespan(instance),
         schedule=schedule,
         traffic=traffic(instance, schedule.placement),
     )
+    for value, least, name in (
+        (known.makespan, bound, "lower bound"),
+        (known.traffic, traffic_bound, "traffic bound"),
+    ):
+        if value is not None and least is not None and least > value:
+            raise AssertionError(
+                f"{method}: {name} {least} above a verified schedule of {value} on "
+                f"{instance.name}; please report this as a bug"
+            )
+    return replace(known, status=_status(known))
+
+
+def _status(result: Result) -> Status:
+    """What the bounds say of a schedule that is valid."""
+    least = result.makespan == result.lower_bound, result.traffic == result.traffic_bound
+    proven = {"makespan": least[0], "traffic": least[1], "lexicographic": all(least)}
+    return Status.OPTIMAL if proven[result.objective] else Status.FEASIBLE
 
 
 def with_bound(result: Result, bound: Fraction) -> Result:
-    """Return the result with a further proven bound taken into account."""
+    """Return the result with a further proven bound of the makespan taken into account."""
     best = bound if result.lower_bound is None else max(bound, result.lower_bound)
+    result = replace(result, lower_bound=best)
     if result.status is Status.INFEASIBLE or result.makespan is None:
-        return replace(result, lower_bound=best)
-    status = Status.OPTIMAL if best == result.makespan else Status.FEASIBLE
-    return replace(result, lower_bound=best, status=status)
+        return result
+    return replace(result, status=_status(result))
 
 
 def versions() -> dict[str, str]:
     """Return the versions that a result depends on."""
     found = {"python": platform.python_version()}
-    for package in ("optpart", "ortools"):
+    for package in ("optpart", "ortools", "pulp", "highspy"):
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

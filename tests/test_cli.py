@@ -148,6 +148,56 @@ def test_gap_measures_against_the_proven_optimum(run: Run, mine: Path, tmp_path:
     assert run("gap", mine, "-m", "heft", "--csv").out.startswith("instance,vertices,")
 
 
+class TestGoals:
+    """What ``solve`` can be asked besides a least makespan."""
+
+    def test_the_decision_problem(self, run: Run) -> None:
+        assert run("solve", "heft-10", "--within", 73).code == 0
+        shown = run("solve", "heft-10", "--within", "145/2")
+        assert shown.code == 3
+        assert "INFEASIBLE: makespan at most 145/2" in shown.out
+
+    def test_least_traffic_after_least_makespan(self, run: Run) -> None:
+        shown = run("solve", "heft-10", "--objective", "lexicographic")
+        assert "OPTIMAL, makespan 73, lower bound 73, traffic 99 (lower bound 99)" in shown.out
+
+    def test_least_traffic(self, run: Run) -> None:
+        shown = run("solve", "kwok-ahmad-9-2", "--objective", "traffic", "-m", "enumerate")
+        assert "traffic 0 (lower bound 0)" in shown.out
+
+    def test_the_front(self, run: Run) -> None:
+        shown = run("solve", "kwok-ahmad-9-2", "--pareto")
+        assert shown.out.startswith("kwok-ahmad-9-2: the whole front\n")
+        points = [line.partition("makespan ")[2] for line in shown.out.splitlines()[1:]]
+        assert points[0].startswith("17, traffic ")
+        assert points[-1].endswith("traffic 0")
+        document = json.loads(run("solve", "kwok-ahmad-9-2", "--pareto", "--json").out)
+        assert len(document["front"]) == len(points)
+
+    def test_a_given_placement_and_order(self, run: Run, tmp_path: Path) -> None:
+        start = tmp_path / "heft.json"
+        run("solve", "heft-10", "-m", "heft", "-o", start)
+        placed = run("solve", "heft-10", "--fix", "placement", "--start", start)
+        assert "OPTIMAL (given the placement of 10 vertices), makespan" in placed.out
+        both = run("solve", "heft-10", "--fix", "both", "--start", start)
+        assert "makespan 80, lower bound 80" in both.out
+        assert run("solve", "heft-10", "--fix", "order", "--start", start).code == 0
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ("--within soon", "--within: 'soon'"),
+            ("--fix placement", "--fix: nothing to take it from; give a result with --start"),
+            ("--within 80 -m heft", "--method: heft takes no goal but a least makespan"),
+            ("--pareto -m enumerate", "--pareto: with another method"),
+        ],
+    )
+    def test_what_cannot_be_asked(self, run: Run, arguments: str, message: str) -> None:
+        shown = run("solve", "heft-10", *arguments.split())
+        assert (shown.code, shown.out) == (2, "")
+        assert message in shown.err
+
+
 def test_simulate_shows_devices_and_the_spread_of_several_seeds(run: Run, mine: Path) -> None:
     shown = run("simulate", mine, "-m", "hash+fifo", "--runs", 3)
     assert shown.code == 0
@@ -396,7 +446,7 @@ def test_a_graphdef_cut_short_is_one_line(run: Run, tmp_path: Path) -> None:
     [
         ("solve no-such-instance", "no-such-instance: no such file"),
         ("solve heft-10 --method magic", "no method 'magic'; choose of heft"),
-        ("solve laich-2.5 --method cpsat", "cpsat does not solve sendrecv"),
+        ("solve laich-2.5 --method milp", "milp does not solve sendrecv"),
         ("gap heft-10 -o table.xml", "table.xml: unknown suffix '.xml'"),
         ("gap heft-10 --json --csv", "--json: used together with --csv"),
         ("simulate heft-10 --start no-such.json", "no-such.json: cannot be read"),

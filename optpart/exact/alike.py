@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.goal import Task
 from optpart.instance import Instance
 
 
@@ -47,6 +48,13 @@ def _alike(instance: Instance, d: int, e: int) -> bool:
         if not np.array_equal(matrix[off], matrix[np.ix_(swap, swap)][off]):
             return False
     return True
+
+
+def unnamed(alike: list[list[int]], order: tuple[tuple[Task, Task], ...]) -> list[list[int]]:
+    """Leave out devices that a given order of transfers names: they no longer are like others."""
+    named = {task[1] for pair in order for task in pair if not isinstance(task, int)}
+    left = [[d for d in members if d not in named] for members in alike]
+    return [members for members in left if len(members) > 1]
 
 
 def canonical(

@@ -1,10 +1,13 @@
-"""CP-SAT: proven optima of the ``delay`` problem."""
+"""CP-SAT: proven optima of the whole problem."""
 
 from __future__ import annotations
 
+import math
 import threading
 import time
+from collections.abc import Iterator
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +15,20 @@ from numpy.typing import NDArray
 from optpart.bounds.load import load_ticks
 from optpart.bounds.windows import Windows, windows
 from optpart.compiled import UNLIMITED, arrays, whole_memory
-from optpart.errors import UnsupportedError
-from optpart.exact.alike import alike_devices, canonical
+from optpart.exact.alike import alike_devices, canonical, unnamed
+from optpart.exact.identical import identical
+from optpart.exact.memory_model import Amounts, amounts
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
-from optpart.exact.model import Task
+from optpart.exact.model import Asked, Known, Task
 from optpart.exact.process import SolverDiedError, SolverProcess
+from optpart.exact.timing import schedules
 from optpart.feasibility import contradiction
+from optpart.goal import Goal
 from optpart.instance import Instance
+from optpart.metrics import traffic
 from optpart.result import Budget, Progress, Result, Watch, conclude
 from optpart.result import gap as relative_gap
-from optpart.schedule import Schedule, retime
+from optpart.schedule import Schedule
 from optpart.ticks import Grid
 from optpart.verify import verify
 
@@ -35,6 +42,9 @@ _MAX_TERMS = 4_000_000
 #: A rounded grid is refined while the gap is larger than this and a finer one is at hand.
 _CLOSED = 1e-6
 _FINER = 4
+
+#: Traffic in whole units stays below this, so that the solver's doubles hold it exactly.
+_MOST_TRAFFIC = 2**50
 
 _ROUNDED = "closed but for rounding"
 
@@ -50,168 +60,299 @@ def cpsat(
     seed: int = 0,
     start: Schedule | None = None,
     watch: Watch | None = None,
+    goal: Goal | None = None,
 ) -> Result:
     """Solve an instance with CP-SAT.
 
-    Supports ``delay`` with memory ``none`` and ``estimate``, colocation, allowed devices, given
-    run times and transfer times, missing links and separation.
+    Supports every communication and memory model, and every goal.
 
     Parameters
     ----------
     start : Schedule, optional
-        Where to start from; otherwise the best of the heuristics.
+        Where to start from besides the heuristics.
+    goal : Goal, optional
+        What is asked for; by default a least makespan.
 
     Raises
     ------
-    UnsupportedError
-        If the instance has another communication or memory model.
+    InputError
+        If the goal names what the instance does not have.
     """
-    model = instance.model
-    if model.communication != "delay" or model.memory not in ("none", "estimate"):
-        raise UnsupportedError(
-            "model",
-            f"cpsat does not solve {model.communication} with memory {model.memory}",
-            "use delay with none or estimate",
-        )
-    return _Solve(instance, budget or Budget(), seed, watch).run(start)
+    goal = goal or Goal()
+    goal.check(instance)
+    return _Solve(instance, budget or Budget(), seed, watch, goal).run(start)
+
+
+class _Units(NamedTuple):
+    """Sizes of tensors as whole numbers of units, rounded down where they are too fine."""
+
+    weight: NDArray[np.int64]
+    unit: Fraction
 
 
 class _Solve:
-    """One run: the incumbent and the bound in exact time, and the trace of both."""
+    """One run: the incumbent and the bounds in exact numbers, and the trace of both."""
 
-    def __init__(self, instance: Instance, budget: Budget, seed: int, watch: Watch | None) -> None:
+    def __init__(
+        self, instance: Instance, budget: Budget, seed: int, watch: Watch | None, goal: Goal
+    ) -> None:
+        self.given = instance
         self.instance = instance
         self.budget = budget
         self.seed = seed
         self.watch = watch
+        self.goal = goal
         self.begin = time.perf_counter()
         self.incumbent: Schedule | None = None
         self.makespan: Fraction | None = None
+        self.traffic: Fraction | None = None
         self.bound = Fraction(0)
+        self.traffic_bound: Fraction | None = None
         self.trace: list[Progress] = []
         self.reason = ""
         self.refused = ""
+        self.remarks = [f"given {goal.given}"] if goal.given else []
 
     def run(self, start: Schedule | None) -> Result:
         """Start from heuristics and combinatorial bounds, then let the solver close the gap."""
-        infeasible = contradiction(self.instance)
+        infeasible = self.goal.contradiction(self.given)
         try:
+            if not infeasible:
+                self.instance = self.goal.narrowed(self.given)
+                infeasible = contradiction(self.instance)
             if not infeasible:
                 self._start(start)
                 infeasible = self._search()
         except KeyboardInterrupt:
             self.reason = "interrupted"
         return conclude(
-            self.instance,
+            self.given,
             "cpsat",
             self.incumbent,
             bound=None if infeasible else self.bound,
             infeasible=infeasible,
-            reason=self.reason,
+            reason="; ".join(part for part in (self.reason, *self.remarks) if part),
             seconds=time.perf_counter() - self.begin,
             seed=self.seed,
             workers=self.budget.workers,
             trace=tuple(self.trace),
+            objective=self.goal.objective,
+            traffic_bound=None if infeasible else self.traffic_bound,
         )
+
+    # --- incumbent and bounds --------------------------------------------------------------
 
     def _start(self, start: Schedule | None) -> None:
         from optpart import methods
 
-        if start is not None and not verify(self.instance, start, most=1):
-            self._offer(start)
+        if self.goal.objective == "traffic":
+            self.traffic_bound = Fraction(0)
+        if start is not None:
+            broken = self._broken(start)
+            if broken:
+                self.remarks.append(f"the start given was not used: {broken}")
+            else:
+                self._offer(start)
         for name in methods.heuristics():
             schedule = methods.get(name)(self.instance, seed=self.seed).schedule
-            if schedule is not None:
+            if schedule is not None and not self.goal.broken(self.instance, schedule):
                 self._offer(schedule)
+
+    def _broken(self, schedule: Schedule) -> str:
+        """Return the first rule of instance or goal that a schedule breaks."""
+        violations = verify(self.instance, schedule, most=1)
+        return str(violations[0]) if violations else self.goal.broken(self.instance, schedule)
 
     def _offer(self, schedule: Schedule) -> None:
         makespan = schedule.makespan(self.instance)
-        if self.makespan is None or makespan < self.makespan:
-            self.incumbent, self.makespan = schedule, makespan
-            self._report()
+        crossing = traffic(self.instance, schedule.placement)
+        if self.makespan is not None and self.traffic is not None:
+            now, then = (makespan, crossing), (self.makespan, self.traffic)
+            match self.goal.objective:
+                case "makespan":
+                    better = now[0] < then[0]
+                case "traffic":
+                    better = now[::-1] < then[::-1]
+                case "lexicographic":
+                    better = now < then
+            if not better:
+                return
+        self.incumbent, self.makespan, self.traffic = schedule, makespan, crossing
+        self._report()
 
     def _raise(self, bound: Fraction) -> None:
         if bound > self.bound:
             self.bound = bound
             self._report()
 
+    def _raise_traffic(self, bound: Fraction) -> None:
+        if self.traffic_bound is None or bound > self.traffic_bound:
+            self.traffic_bound = bound
+            self._report()
+
     def _report(self) -> None:
-        step = Progress(time.perf_counter() - self.begin, self.makespan, self.bound)
+        values = (self.makespan, self.bound)
+        if self.goal.objective == "traffic":
+            values = (self.traffic, self.traffic_bound or Fraction(0))
+        last = self.trace[-1] if self.trace else None
+        if last is not None and (last.objective, last.bound) == values:
+            return
+        step = Progress(time.perf_counter() - self.begin, *values)
         self.trace.append(step)
         if self.watch is not None:
             self.watch(step)
 
+    # --- search ----------------------------------------------------------------------------
+
     def _search(self) -> str:
         """Return why the instance is infeasible, if the solver proves that."""
+        if self.goal.objective == "traffic":
+            return self._least_traffic(self.goal.makespan)
+        infeasible = self._least_makespan()
+        if self.goal.objective == "lexicographic" and self.makespan == self.bound:
+            self._least_traffic(self.makespan)
+        return infeasible
+
+    def _least_makespan(self) -> str:
         scale = None
         while True:
-            grid = Grid.of(self.instance, self.makespan, _TICKS)
+            if self.goal.decides and self.incumbent is not None:
+                return ""
+            grid = Grid.of(self.instance, self._limit(), _TICKS)
             if scale is not None and grid.scale < _FINER * scale:
                 return ""
-            infeasible = self._solve_on(grid)
+            infeasible = self._least_makespan_on(grid)
             gap = relative_gap(self.makespan, self.bound)
             if infeasible or grid.exact or self.reason != _ROUNDED or (gap or 0.0) <= _CLOSED:
                 return infeasible
             # A poor start makes a coarse grid; from a better incumbent a finer one may close more.
             scale = grid.scale
 
-    def _solve_on(self, grid: Grid) -> str:
-        instance = self.instance
+    def _limit(self) -> Fraction | None:
+        """The makespan that counts as too long, as far as it is known."""
+        known = [limit for limit in (self.makespan, self.goal.makespan) if limit is not None]
+        return min(known, default=None)
+
+    def _least_makespan_on(self, grid: Grid) -> str:
         self.reason = ""
-        upper = None if self.makespan is None else grid.floor(self.makespan)
-        window = windows(instance, grid, upper)
+        limit = self._limit()
+        upper = None if limit is None else grid.floor(limit)
+        window = windows(self.instance, grid, upper)
         if window.bound is None:
-            if upper is not None:
-                raise AssertionError("windows exclude a verified schedule; please report this")
-            return "no device is left for some unit once missing links are taken into account"
-        lower = load_ticks(instance, grid, window)
+            return self._no_device(upper)
+        lower = load_ticks(self.instance, grid, window)
+        if upper is not None and lower > upper:
+            return self._nothing_within(upper)
         self._raise(grid.time(lower))
         if self.bound == self.makespan:
             return ""
-        if (terms := _terms(instance, window)) > _MAX_TERMS:
+        upper = _serial(self.instance, grid) if upper is None else upper
+        asked: Asked = "decision" if self.goal.decides else "makespan"
+        return self._solve_on(grid, window, max(lower, grid.floor(self.bound)), upper, asked)
+
+    def _least_traffic(self, limit: Fraction | None) -> str:
+        """Minimise the traffic of schedules within a limit of makespan."""
+        self.reason = ""
+        self._raise_traffic(Fraction(0))
+        if self.traffic == self.traffic_bound:
+            return ""
+        grid = Grid.of(self.instance, limit, _TICKS)
+        upper = None if limit is None else grid.floor(limit)
+        window = windows(self.instance, grid, upper)
+        if window.bound is None:
+            return self._no_device(upper)
+        lower = load_ticks(self.instance, grid, window)
+        if upper is not None and lower > upper:
+            return self._nothing_within(upper)
+        if self.goal.objective == "traffic":
+            self.bound = max(self.bound, grid.time(lower))
+        if upper is None:
+            upper = max(_serial(self.instance, grid), grid.floor(self.makespan or Fraction(0)))
+        return self._solve_on(grid, window, lower, upper, "traffic")
+
+    def _no_device(self, upper: int | None) -> str:
+        if upper is None:
+            return "no device is left for some unit once missing links are taken into account"
+        return self._nothing_within(upper)
+
+    def _nothing_within(self, upper: int) -> str:
+        if self.incumbent is not None:
+            raise AssertionError(
+                f"bounds exclude a verified schedule within {upper} ticks; please report this"
+            )
+        return f"no schedule has a makespan of at most {self.goal.makespan} (proven by bounds)"
+
+    def _solve_on(self, grid: Grid, window: Windows, lower: int, upper: int, asked: Asked) -> str:
+        if (terms := _terms(self.instance, window)) > _MAX_TERMS:
             self.reason = f"too large for CP-SAT ({terms:,} terms of {_MAX_TERMS:,} at most)"
             return ""
         left = self.budget.seconds - (time.perf_counter() - self.begin)
         if left <= 0:
             self.reason = "time limit"
             return ""
-        task = self._task(grid, window, lower, upper)
+        units = _traffic_units(self.instance)
+        task = self._task(grid, window, lower, upper, asked, units)
         limits = Limits(left, self.budget.workers, self.seed, self.budget.deterministic)
-        status = self._listen(task, limits, grid)
-        if status == "INFEASIBLE" and self.makespan is None:
-            return f"{_limits(instance)} leave no placement (proven by search)"
-        if self.reason == "" and self.makespan != self.bound:
+        status = self._listen(task, limits, units)
+        if status == "INFEASIBLE":
+            if self.incumbent is not None:
+                raise AssertionError("the solver excludes a verified schedule; please report this")
+            return f"{self._limits()} leave no schedule (proven by search)"
+        if self.reason == "" and not self._closed(asked):
             self.reason = self.refused or _ROUNDED
         return ""
 
-    def _task(self, grid: Grid, window: Windows, lower: int, upper: int | None) -> Task:
-        need, capacity = whole_memory(self.instance, relax=True)
-        alike = alike_devices(self.instance)
-        placement: NDArray[np.int32] | None = None
-        start = None
-        if self.incumbent is not None:
-            placement = canonical(self.instance, self.incumbent.placement, alike)
-            start = np.array(
-                [grid.floor(time) for time in self.incumbent.start.fractions()], dtype=np.int64
-            )
-        if upper is None:
-            upper = _serial(grid)
+    def _closed(self, asked: Asked) -> bool:
+        match asked:
+            case "makespan":
+                return self.makespan == self.bound
+            case "traffic":
+                return self.traffic == self.traffic_bound
+            case "decision":
+                return self.incumbent is not None
+
+    def _task(
+        self, grid: Grid, window: Windows, lower: int, upper: int, asked: Asked, units: _Units
+    ) -> Task:
+        instance, goal = self.instance, self.goal
+        alike = unnamed(alike_devices(instance), goal.order)
+        memory = self._memory(upper)
+        timed = (
+            asked != "traffic"
+            or goal.objective != "traffic"
+            or goal.makespan is not None
+            or bool(goal.order)
+            or instance.model.memory in ("edges", "refcount")
+        )
         return Task(
-            self.instance,
+            instance,
             grid,
             window.head,
             window.tail,
             window.possible,
             lower,
             upper,
-            need,
-            np.where(capacity < UNLIMITED, capacity, -1),
-            placement,
-            start,
+            memory.need,
+            memory.capacity,
+            memory.size,
+            None if self.incumbent is None else _known(instance, grid, self.incumbent, alike),
             alike,
+            identical(instance, goal),
+            asked,
+            timed,
+            goal.order,
+            units.weight,
+            -1 if goal.traffic is None else math.floor(goal.traffic / units.unit),
         )
 
-    def _listen(self, task: Task, limits: Limits, grid: Grid) -> str:
+    def _memory(self, upper: int) -> Amounts:
+        if self.instance.model.memory in ("edges", "refcount"):
+            return amounts(self.instance, upper)
+        need, capacity = whole_memory(self.instance, relax=True)
+        nothing = np.zeros(self.instance.graph.tensors, dtype=np.int64)
+        return Amounts(nothing, need, np.where(capacity < UNLIMITED, capacity, -1))
+
+    def _listen(self, task: Task, limits: Limits, units: _Units) -> str:
         status = ""
         shared = _solver_is_free.acquire(blocking=False)
         solver = _solver if shared else SolverProcess()
@@ -219,18 +360,13 @@ class _Solve:
             for message in solver.solve(task, limits):
                 match message:
                     case Incumbent():
-                        schedule = self._timed(message, grid)
-                        refused = verify(self.instance, schedule, most=1)
-                        if refused:  # where memory had to be rounded to fit the solver's integers
-                            self.refused = f"rounding lets through what does not hold: {refused[0]}"
-                        else:
-                            self._offer(schedule)
+                        self._take(message, task.grid)
                     case LowerBound():
-                        self._raise(grid.time(message.ticks))
+                        self._raise_to(message.value, task, units)
                     case Done():
                         status = message.status
-                        if message.ticks is not None:
-                            self._raise(grid.time(message.ticks))
+                        if message.value is not None:
+                            self._raise_to(message.value, task, units)
                         if status in ("FEASIBLE", "UNKNOWN"):
                             self.reason = "time limit"
                         elif status not in ("OPTIMAL", "INFEASIBLE"):
@@ -244,36 +380,93 @@ class _Solve:
                 solver.stop()
         return status
 
-    def _timed(self, found: Incumbent, grid: Grid) -> Schedule:
-        """The solver's placement and order, timed exactly."""
-        vertices = np.arange(self.instance.vertices)
-        end = found.start + grid.duration[vertices, found.placement]
-        position = np.empty(len(end), dtype=np.int64)
-        position[self.instance.graph.topological_order] = np.arange(len(end))
-        order = np.lexsort((position, end, found.start)).tolist()
-        return retime(self.instance, found.placement, order)
+    def _take(self, found: Incumbent, grid: Grid) -> None:
+        """Offer what the verifier accepts of a solution."""
+        refused = ""
+        for schedule in schedules(self.instance, found, grid):
+            broken = self._broken(schedule)
+            if not broken:
+                self._offer(schedule)
+                return
+            refused = refused or broken
+        # Rounding: of amounts to the solver's integers, or of times.
+        self.refused = f"rounding lets through what does not hold: {refused}"
+
+    def _raise_to(self, value: int, task: Task, units: _Units) -> None:
+        match task.asked:
+            case "makespan":
+                self._raise(task.grid.time(value))
+            case "traffic":
+                self._raise_traffic(value * units.unit)
+            case "decision":
+                pass
+
+    def _limits(self) -> str:
+        """Name the kinds of constraints that can make this instance infeasible."""
+        instance = self.instance
+        kinds = {
+            "allowed devices": not self.given.allowed.all(),
+            "colocation": len(instance.units) < instance.vertices,
+            "separation": bool(instance.graph.separation),
+            "missing links": arrays(instance).may_block,
+            "memory": instance.model.memory != "none",
+            self.goal.given: bool(self.goal.given),
+        }
+        present = [kind for kind, there in kinds.items() if there]
+        return " and ".join([", ".join(present[:-1]), present[-1]] if present[1:] else present)
 
 
-def _serial(grid: Grid) -> int:
-    """Everything one after the other: no earliest-start schedule takes longer."""
-    transfers = grid.delays.max(axis=1, initial=0)[
-        np.minimum(grid.size_class, len(grid.delays) - 1)
-    ]
-    measured = grid.measured.max(axis=(1, 2), initial=0)
-    return int(grid.duration.max(axis=1, initial=0).sum() + transfers.sum() + measured.sum())
+def _known(instance: Instance, grid: Grid, schedule: Schedule, alike: list[list[int]]) -> Known:
+    """A schedule in ticks, its interchangeable devices renamed as the model wants them."""
+    placement = canonical(instance, schedule.placement, alike)
+    new_name = dict(zip(schedule.placement.tolist(), placement.tolist(), strict=True))
+    moves = schedule.transfers
+    return Known(
+        placement,
+        np.array([grid.floor(time) for time in schedule.start.fractions()], dtype=np.int64),
+        {
+            (tensor, new_name[target]): grid.floor(time)
+            for tensor, target, time in zip(
+                moves.tensor.tolist(), moves.target.tolist(), moves.start.fractions(), strict=True
+            )
+        },
+    )
 
 
-def _limits(instance: Instance) -> str:
-    """Name the kinds of constraints that can make this instance infeasible."""
-    kinds = {
-        "allowed devices": not instance.allowed.all(),
-        "colocation": len(instance.units) < instance.vertices,
-        "separation": bool(instance.graph.separation),
-        "missing links": arrays(instance).may_block,
-        "memory": instance.model.memory == "estimate",
-    }
-    present = [kind for kind, there in kinds.items() if there]
-    return " and ".join([", ".join(present[:-1]), present[-1]] if present[1:] else present)
+def _serial(instance: Instance, grid: Grid) -> int:
+    """Everything one after the other, each at its slowest: no shortest schedule takes longer.
+
+    Where something is running at every moment up to the makespan that is plain. A time at which
+    nothing runs and nothing crosses can be cut out of any schedule: what ran one after the other
+    still does, and what was held in memory at one time was so before, so memory of every model
+    holds. Under ``delay`` all transfers of a tensor run together. On a rounded grid each time is
+    less than a tick above its whole number.
+    """
+    return sum(_longest(instance, grid))
+
+
+def _longest(instance: Instance, grid: Grid) -> Iterator[int]:
+    """The longest time that each vertex and each transfer can run, in ticks rounded up."""
+    up = 0 if grid.exact else 1
+    yield from (int(p) + up for p in grid.duration.max(axis=1, initial=0))
+    delays = grid.delays.max(axis=1, initial=0).tolist()
+    measured = grid.measured.max(axis=(1, 2), initial=0).tolist()
+    send = int(grid.send.max(initial=0)) if instance.model.communication == "sendrecv" else 0
+    consumers = np.bincount(instance.graph.edge_tensor, minlength=instance.graph.tensors)
+    for row, count in zip(grid.size_class.tolist(), consumers.tolist(), strict=True):
+        copies = min(count, 1 if instance.model.communication == "delay" else instance.devices - 1)
+        longest = delays[row] if row < len(delays) else measured[row - len(delays)]
+        yield copies * (longest + send + 2 * up)
+
+
+def _traffic_units(instance: Instance) -> _Units:
+    sizes = instance.graph.tensor_size
+    numerators = [int(x) for x in sizes.numerators.tolist()]
+    coarse = max(1, math.gcd(*numerators))
+    total = sum(numerators) // coarse * instance.devices
+    divide = coarse * max(1, -(-total // _MOST_TRAFFIC))
+    weight = np.array([x // divide for x in numerators], dtype=np.int64)
+    return _Units(weight, Fraction(divide, sizes.denominator))
 
 
 def _terms(instance: Instance, window: Windows) -> int:

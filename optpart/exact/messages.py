@@ -23,28 +23,33 @@ class Limits:
 
 @dataclass(frozen=True)
 class Incumbent:
-    """A solution: seconds since the job was read, placement and starts in ticks."""
+    """A solution: seconds since the job was read, placement and starts in ticks.
+
+    There are no starts where only the placement was asked for; ``begin`` has those of transfers,
+    by (tensor, destination), where they queue.
+    """
 
     seconds: float
     placement: NDArray[np.int32]
-    start: NDArray[np.int64]
+    start: NDArray[np.int64] | None
+    begin: dict[tuple[int, int], int]
 
 
 @dataclass(frozen=True)
 class LowerBound:
-    """A better bound, in ticks."""
+    """A better bound of what is minimised, in its whole units."""
 
     seconds: float
-    ticks: int
+    value: int
 
 
 @dataclass(frozen=True)
 class Done:
-    """The end of a job: the solver's status, and its last bound in ticks."""
+    """The end of a job: the solver's status, and its last bound."""
 
     seconds: float
     status: str
-    ticks: int | None
+    value: int | None
 
 
 def send(stream: IO[bytes], message: object) -> None:

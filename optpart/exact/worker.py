@@ -11,11 +11,15 @@ import threading
 import time
 from typing import IO, Any
 
-import numpy as np
 from ortools.sat.python import cp_model
 
+from optpart.exact.identical import IdenticalModel
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, receive, send
-from optpart.exact.model import DelayModel, Task
+from optpart.exact.model import ScheduleModel, Task
+
+#: What proves a job shop: all of two workers on search by conflicts and restarts. Without
+#: placements to choose linear programs say little, and large neighbourhoods prove nothing.
+_SEQUENCING = ("quick_restart_no_lp", "no_lp")
 
 
 def main() -> None:
@@ -52,24 +56,22 @@ def _solve(task: Task, limits: Limits, channel: IO[bytes]) -> None:
         with lock:
             send(channel, message)
 
-    built = DelayModel(task)
-    instance = task.instance
+    built = IdenticalModel(task) if task.identical else ScheduleModel(task)
     solver = cp_model.CpSolver()
     parameters = solver.parameters
     parameters.num_workers = limits.workers
     parameters.random_seed = limits.seed
     parameters.max_time_in_seconds = max(0.01, limits.seconds - (time.perf_counter() - begin))
+    if limits.workers > 1 and task.sequences_only:
+        parameters.subsolvers.extend(_SEQUENCING)
+        parameters.num_full_subsolvers = len(_SEQUENCING)
     if limits.deterministic is not None:
         parameters.max_deterministic_time = limits.deterministic
 
     class Report(cp_model.CpSolverSolutionCallback):
         def on_solution_callback(self) -> None:
-            device = np.full(len(instance.units), -1, dtype=np.int32)
-            for (u, d), literal in built.on.items():
-                if self.boolean_value(literal):
-                    device[u] = d
-            start = np.array([self.value(s) for s in built.start], dtype=np.int64)
-            tell(Incumbent(time.perf_counter() - begin, device[instance.unit_of], start))
+            found = built.found(self.value)
+            tell(Incumbent(time.perf_counter() - begin, found.placement, found.start, found.begin))
 
     def bound(value: float) -> None:
         # The solver passes whole bounds as doubles; they are exact below 2^53.
@@ -77,7 +79,11 @@ def _solve(task: Task, limits: Limits, channel: IO[bytes]) -> None:
 
     solver.best_bound_callback = bound
     status = solver.solve(built.model, Report())
-    ticks = None
-    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
-        ticks = round(solver.best_objective_bound)
-    tell(Done(time.perf_counter() - begin, solver.status_name(status), ticks))
+    least = None
+    if task.asked != "decision" and status in (
+        cp_model.OPTIMAL,
+        cp_model.FEASIBLE,
+        cp_model.UNKNOWN,
+    ):
+        least = round(solver.best_objective_bound)
+    tell(Done(time.perf_counter() - begin, solver.status_name(status), least))

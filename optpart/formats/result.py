@@ -41,7 +41,7 @@ def _text(value: Fraction | None) -> str | None:
 def to_dict(result: Result) -> dict[str, Any]:
     """Return the document of a result."""
     schedule = result.schedule
-    return {
+    document = {
         "format": FORMAT,
         "instance": result.instance.name,
         "instance_sha256": result.instance.sha256,
@@ -62,6 +62,10 @@ def to_dict(result: Result) -> dict[str, Any]:
             for step in result.trace
         ],
     }
+    if result.objective != "makespan":
+        document["objective"] = result.objective
+        document["traffic_bound"] = _text(result.traffic_bound)
+    return document
 
 
 def schedule_to_dict(instance: Instance, schedule: Schedule) -> dict[str, Any]:

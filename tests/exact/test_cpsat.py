@@ -24,7 +24,6 @@ from optpart import (
     Model,
     RationalArray,
     Schedule,
-    UnsupportedError,
     retime,
     ticks,
 )
@@ -33,7 +32,7 @@ from optpart.exact import cpsat as module
 from optpart.exact import process
 from optpart.exact.alike import alike_devices
 from optpart.exact.cpsat import cpsat
-from optpart.instance import Communication, Memory
+from optpart.instance import Memory
 from optpart.rational import Number
 from optpart.result import Budget, Progress, Result, Status
 from optpart.verify import verify
@@ -410,21 +409,6 @@ class TestRounding:
         assert "memory" in result.reason
 
 
-class TestScope:
-    @pytest.mark.parametrize("communication", ["sendrecv", "link", "port"])
-    def test_other_communication_is_unsupported(self, communication: Communication) -> None:
-        self.refused(Model(communication))
-
-    @pytest.mark.parametrize("memory", ["edges", "refcount"])
-    def test_other_memory_is_unsupported(self, memory: Memory) -> None:
-        self.refused(Model(memory=memory))
-
-    def refused(self, model: Model) -> None:
-        graph = GraphBuilder().vertex("a", 1).build()
-        with pytest.raises(UnsupportedError, match="use delay with none or estimate"):
-            cpsat(Instance(graph, Cluster.uniform(2), model))
-
-
 class TestStart:
     def test_a_given_start_is_used(self) -> None:
         best = optimum(EASY)
@@ -446,6 +430,7 @@ class TestStart:
         result = cpsat(instance, budget=ONE, start=start)
         assert result.status is Status.OPTIMAL
         assert result.makespan == 6
+        assert "the start given was not used: allowed devices: a must not be on d0" in result.reason
 
     def test_a_start_need_not_be_earliest(self) -> None:
         """One that idles is improved upon."""

@@ -1,0 +1,139 @@
+"""Destructive improvement: assume a length, and let everything that follows refute it.
+
+Klein & Scholl (1999) name the scheme: a length that a relaxation proves impossible raises the bound
+to the next. An assumed length is a deadline for everything, so heads and tails exclude devices;
+fewer devices make heads and tails larger; what can no longer be apart becomes one unit; what has no
+device left but one takes turns there. When that settles, energy is asked. Then comes *probing*
+(shaving; Carlier & Pinson 1994, Martin & Shmoys 1996): a unit is put on a device for trial, and if
+that is refuted, the device is struck off. Last, the largest unit that has a choice is put on each
+of its devices in turn, and all that is done again: if every one is refuted, so is the length.
+"""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+
+import numpy as np
+
+from optpart.bounds.energy import overloaded
+from optpart.bounds.load import load_ticks
+from optpart.bounds.one_machine import Sharpening, must_run_on, sharpened
+from optpart.bounds.search import least_not_refuted
+from optpart.bounds.windows import NEVER, windows
+from optpart.instance import Instance
+from optpart.ticks import Grid
+
+#: Passes of sharpening for one trial: the first finds almost everything.
+_TRIAL_ROUNDS = 2
+
+#: So many units are put on each of their devices in turn, one within the other.
+_DEPTH = 3
+
+#: Probing settles after so many devices struck off, and ends after so many trials in vain: the most
+#: doubtful devices come first.
+_STRUCK = 32
+_IN_VAIN = 64
+
+
+def destructive_bound(
+    instance: Instance, seconds: float = np.inf, makespan: Fraction | None = None
+) -> Fraction | None:
+    """Bound the makespan by the least length that is not refuted.
+
+    Parameters
+    ----------
+    seconds : float
+        Trials take as long as they are given.
+    makespan : Fraction, optional
+        Of a schedule; the search goes no higher.
+
+    Returns
+    -------
+    Fraction or None
+        ``None`` if there is no schedule of any length.
+    """
+    deadline = time.perf_counter() + seconds
+    grid = Grid.of(instance)
+    refutation = Refutation(instance, grid, deadline)
+    window = sharpened(instance, grid, windows(instance, grid), seconds=seconds)
+    if window.bound is None:
+        return None
+    least: int | None = load_ticks(instance, grid, window)
+    for refuted in (refutation.follows, refutation.by_trial):
+        if least is not None:
+            least = least_not_refuted(refuted, grid, least, deadline=deadline, makespan=makespan)
+    return None if least is None else grid.time(least)
+
+
+class Refutation:
+    """What refutes lengths of one instance, until a deadline."""
+
+    def __init__(self, instance: Instance, grid: Grid, deadline: float) -> None:
+        self.instance = instance
+        self.grid = grid
+        self.deadline = deadline
+
+    def follows(self, limit: int) -> bool:
+        """Whether a length is refuted by what follows from it directly."""
+        return self._left(limit) is None
+
+    def by_trial(self, limit: int) -> bool:
+        """Whether it is refuted by that or by trials of units on devices."""
+        work = self._left(limit)
+        return work is None or self._refuted(work, limit, _DEPTH)
+
+    def _refuted(self, work: Sharpening, limit: int, depth: int) -> bool:
+        while self._strike_off(work, limit):
+            if not work.run(self.deadline) or self._overfull(work, limit):
+                return True
+        choices = work.possible[work.unit].sum(axis=1)
+        if depth == 0 or time.perf_counter() > self.deadline or not (choices > 1).any():
+            return False
+        size = np.zeros(work.possible.shape, dtype=np.int64)
+        np.add.at(size, work.unit, self.grid.duration)
+        least = np.where(work.possible, size, NEVER).min(axis=1)[work.unit]
+        unit = int(work.unit[np.where(choices > 1, least, -1).argmax()])
+        devices = np.flatnonzero(work.possible[unit])
+        # Where it fits best first: one device that stands ends it.
+        for d in devices[work.windows().through[unit, devices].argsort(kind="stable")].tolist():
+            trial = work.only(unit, d)
+            if trial.run(self.deadline) and not self._refuted(trial, limit, depth - 1):
+                return False
+        return True
+
+    def _left(self, limit: int) -> Sharpening | None:
+        """Return heads, tails and devices for a length, ``None`` if it is refuted."""
+        instance, grid = self.instance, self.grid
+        window = windows(instance, grid, limit)
+        if window.bound is None:
+            return None
+        work = Sharpening(instance, grid, window, limit)
+        if not work.run(self.deadline) or self._overfull(work, limit):
+            return None
+        return work
+
+    def _overfull(self, work: Sharpening, limit: int) -> bool:
+        if (must_run_on(work) > limit).any():
+            return True
+        return overloaded(self.instance, self.grid, work.windows(), limit)
+
+    def _strike_off(self, work: Sharpening, limit: int) -> bool:
+        """Try every unit on every device that it has left; return whether one was struck off."""
+        units = np.unique(work.unit)
+        through = work.windows().through
+        trials = [(int(u), int(d)) for u in units for d in np.flatnonzero(work.possible[u])]
+        struck, in_vain = 0, 0
+        for u, d in sorted(trials, key=lambda trial: -int(through[trial])):
+            trial = work.only(u, d)
+            if not trial.run(self.deadline, _TRIAL_ROUNDS) or (must_run_on(trial) > limit).any():
+                work.possible[u, d] = False
+                struck, in_vain = struck + 1, 0
+            else:
+                in_vain += 1
+            if struck == _STRUCK or in_vain == _IN_VAIN or not work.feasible:
+                break
+            if time.perf_counter() > self.deadline:
+                break
+        work.settle()
+        return struck > 0

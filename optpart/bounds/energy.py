@@ -1,0 +1,200 @@
+"""Energy: what must be worked within an interval of time, against what the devices can do in it.
+
+Fernández & Bussell (1973) count, for every interval, the work that no schedule of a given length
+can keep out of it, whatever the order: what remains if every vertex runs as early, or late, as its
+head and tail let it. More work than the devices can do in the interval refutes the length. Devices
+are equal there. Here they are not, so a unit works in an interval an amount that depends on its
+device, and a linear program spreads the units: for all devices and intervals together, so that it
+must find one placement, if of fractions, for all of them.
+"""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from scipy.sparse import coo_array, csr_array, hstack, vstack
+
+from optpart.bounds.load import load_ticks
+from optpart.bounds.search import least_not_refuted
+from optpart.bounds.windows import Windows, windows
+from optpart.compiled import whole_memory
+from optpart.instance import Instance
+from optpart.ticks import Grid
+
+#: Multipliers are rounded to so many parts; any rounding leaves the proof valid.
+_PARTS = 2**20
+
+#: Entries of the linear program; beyond, fewer intervals count.
+_MAX_ENTRIES = 400_000
+
+#: Beyond so many columns it takes too long.
+_MAX_COLUMNS = 100_000
+
+#: Heads and tails per device that begin and end intervals.
+_THRESHOLDS = 12
+
+#: Longer work only counts as so long, to keep products within 64 bits.
+_LONGEST = 2**41
+
+
+def energy_bound(
+    instance: Instance, seconds: float = np.inf, makespan: Fraction | None = None
+) -> Fraction | None:
+    """Bound the makespan by the least length that energy does not refute.
+
+    Parameters
+    ----------
+    makespan : Fraction, optional
+        Of a schedule; the search goes no higher.
+
+    Returns
+    -------
+    Fraction or None
+        ``None`` if some unit has no device at all.
+    """
+    grid = Grid.of(instance)
+    window = windows(instance, grid)
+    if window.bound is None:
+        return None
+
+    def refuted(limit: int) -> bool:
+        left = windows(instance, grid, limit)
+        return left.bound is None or overloaded(instance, grid, left, limit)
+
+    least = least_not_refuted(
+        refuted,
+        grid,
+        load_ticks(instance, grid, window),
+        deadline=time.perf_counter() + seconds,
+        makespan=makespan,
+    )
+    return None if least is None else grid.time(least)
+
+
+class _Rows(NamedTuple):
+    """Intervals of devices: least work of every unit in each, and its length."""
+
+    device: NDArray[np.int64]
+    work: NDArray[np.int64]  # rows × units
+    room: NDArray[np.int64]
+
+
+def overloaded(instance: Instance, grid: Grid, window: Windows, limit: int) -> bool:
+    """Whether energy proves that no schedule takes at most ``limit`` ticks.
+
+    Parameters
+    ----------
+    window : Windows
+        Heads, tails and devices for that limit.
+
+    Notes
+    -----
+    With ``e[u,r]`` the least work of unit ``u`` on the device of row ``r`` within its interval of
+    length ``b_r``, every schedule keeps ``Σ_u e[u,r]·x[u,d(r)] ≤ b_r``, and the same of static
+    memory. The solver proposes multipliers ``y_r, μ_d ≥ 0``; what they prove is computed in exact
+    integers. There is no schedule if
+    ``Σ_u min_d (Σ_{r of d} y_r e[u,r] + μ_d need_u) > Σ_r y_r b_r + Σ_d μ_d M_d``.
+    """
+    if window.possible.sum() > _MAX_COLUMNS:
+        return False
+    rows = _rows(instance, grid, window, limit)
+    need, capacity = whole_memory(instance, relax=True)
+    limited = np.flatnonzero(capacity < need.sum())
+    if not len(rows.room) and not len(limited):
+        return False
+    y, mu = _multipliers(rows, window.possible, need, capacity, limited, limit)
+    cost = np.zeros(window.possible.shape, dtype=object)
+    for r in np.flatnonzero(y):
+        cost[:, rows.device[r]] += rows.work[r] * y[r]
+    cost[:, limited] += need.astype(object)[:, None] * mu
+    least = np.where(window.possible, cost, cost.max(initial=0)).min(axis=1).sum()
+    room = (y.astype(object) * rows.room).sum() + (mu * capacity[limited].astype(object)).sum()
+    return bool(least > room)
+
+
+def _rows(instance: Instance, grid: Grid, window: Windows, limit: int) -> _Rows:
+    """List the intervals that all units together would overfill."""
+    units, k = window.possible.shape
+    count = min(_THRESHOLDS, max(1, int((_MAX_ENTRIES / max(1, units * k)) ** 0.5)))
+    device, work, room = [], [], []
+    for d in range(k):
+        here = np.flatnonzero(window.possible[instance.unit_of, d])
+        unit = instance.unit_of[here]
+        run = np.minimum(grid.duration[here, d], _LONGEST)
+        first, last = window.head[here, d], limit - window.tail[here, d]
+        ends = [limit - tail for tail in _thinned(window.tail[here, d], count)]
+        for begin in _thinned(first, count):
+            for end in ends:
+                # As early and as late as can be; whichever leaves less in the interval.
+                inside = np.minimum(first + run - begin, end - last + run)
+                inside = np.clip(inside, 0, np.minimum(run, max(0, end - begin)))
+                if inside.sum() > end - begin > 0:
+                    total = np.zeros(units, dtype=np.int64)
+                    np.add.at(total, unit, inside)
+                    device.append(d)
+                    work.append(np.minimum(total, _LONGEST))
+                    room.append(end - begin)
+    return _Rows(
+        np.array(device, dtype=np.int64),
+        np.array(work, dtype=np.int64).reshape(len(room), units),
+        np.array(room, dtype=np.int64),
+    )
+
+
+def _thinned(values: NDArray[np.int64], count: int) -> list[int]:
+    """Pick at most so many of the distinct values, the least first."""
+    distinct = np.unique(values)
+    if len(distinct) > count:
+        distinct = distinct[np.linspace(0, len(distinct) - 1, count).round().astype(np.int64)]
+    return [int(value) for value in distinct]
+
+
+def _multipliers(
+    rows: _Rows,
+    possible: NDArray[np.bool_],
+    need: NDArray[np.int64],
+    capacity: NDArray[np.int64],
+    limited: NDArray[np.int64],
+    limit: int,
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Propose whole multipliers: those of the least common excess of intervals and memory."""
+    u, d = np.nonzero(possible)
+    column = np.full(possible.shape, -1, dtype=np.int64)
+    column[u, d] = np.arange(len(u))
+    r, w = np.nonzero((rows.work > 0) & possible[:, rows.device].T)
+    unit, scale = max(1.0, float(limit)), max(1.0, float(need.max(initial=1)))
+    intervals = coo_array(
+        (rows.work[r, w] / unit, (r, column[w, rows.device[r]])), shape=(len(rows.room), len(u))
+    )
+    inside = np.isin(d, limited)
+    memory = coo_array(
+        (need[u[inside]] / scale, (np.searchsorted(limited, d[inside]), np.flatnonzero(inside))),
+        shape=(len(limited), len(u)),
+    )
+    above = vstack([intervals, memory]).tocsr()
+    excess = csr_array(-np.ones((above.shape[0], 1)))
+    once = coo_array((np.ones(len(u)), (u, np.arange(len(u)))), shape=(len(possible), len(u) + 1))
+    objective = np.zeros(len(u) + 1)
+    objective[-1] = 1.0
+    # The type stubs of linprog do not know sparse matrices.
+    left: Any = hstack([above, excess]).tocsr()
+    equal: Any = once.tocsr()
+    solved = linprog(
+        objective,
+        A_ub=left,
+        b_ub=np.concatenate((rows.room / unit, capacity[limited] / scale)),
+        A_eq=equal,
+        b_eq=np.ones(len(possible)),
+        method="highs",
+    )
+    if solved.status != 0:
+        return np.zeros(len(rows.room), dtype=np.int64), np.zeros(len(limited), dtype=object)
+    dual = np.maximum(0.0, -np.asarray(solved.ineqlin.marginals))
+    y = np.round(dual[: len(rows.room)] * _PARTS).astype(np.int64)
+    mu = [round(value * _PARTS * unit / scale) for value in dual[len(rows.room) :].tolist()]
+    return y, np.array(mu, dtype=object)

@@ -1,0 +1,584 @@
+"""Heads and tails sharpened by what must share a device and take turns there.
+
+To decide whether ``v`` may start on ``d`` at a time ``t``, ask of every ancestor ``w`` when ``v``
+could start if ``w`` were *remote*, on any device but ``d``. If that is after ``t``, then ``w`` must
+run on ``d``; and all that must run on ``d`` before ``v`` takes turns there. Jackson's preemptive
+schedule of those (heads, run times, and least times from their ends to the start of ``v``) bounds
+the start of ``v`` from below. The least ``t`` that passes is a valid head (design §7; Papadimitriou
+& Yannakakis 1990; Jung, Kirousis & Spirakis 1993, who ask it of graphs with one delay and as many
+equal processors as one wants). Tails are the same backwards.
+
+Proof. Let ``v`` start on ``d`` at ``s`` in a schedule, and let ``R_1 ≥ R_2 ≥ …`` be valid lower
+bounds of its start for the case that ancestor ``w_i`` is remote. With ``i`` the number of bounds
+above ``s``, ``w_1 … w_i`` are on ``d``, so ``s`` is at least their one-machine bound ``J_i``, and
+at least ``R_{i+1}`` by the choice of ``i``. So ``s ≥ min_i max(J_i, R_{i+1})``, where ``J_i`` grows
+and ``R_{i+1}`` falls with ``i``. This holds whatever queues besides: all models of communication
+keep ``start(v) ≥ end(u) + send + δ``, and all keep one vertex at a time.
+
+How ``R`` is found: for each ``(v, d)`` one pass over the ancestors, backwards, with two states per
+ancestor, *on d* and *remote*. The least time from the end of ``w`` to the start of ``v`` is, in
+either state, the largest over the edges ``w → x`` of the lesser of the two states of ``x``; and if
+``w`` is remote, ``v`` starts no earlier than the lesser of (a) ``x`` on ``d``, no earlier than its
+tensor arrives from elsewhere, and the least time from there, (b) the bound for remote ``x``.
+Colocated vertices have the same state.
+"""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from optpart.bounds.windows import NEVER, Windows, _delay, windows
+from optpart.compiled import arrays, inner, kernel
+from optpart.graph import grouped
+from optpart.instance import Instance
+from optpart.ticks import Grid
+
+#: Passes forwards and backwards; more move heads by ever fewer ticks.
+_ROUNDS = 10
+
+#: Vertices between two looks at the clock.
+_CHUNK = 64
+
+#: Edges times devices; beyond, the tables of delays take too much memory, and windows stay.
+_MAX_CELLS = 20_000_000
+
+
+def one_machine_bound(instance: Instance, seconds: float = np.inf) -> Fraction | None:
+    """Bound the makespan by sharpened heads and tails.
+
+    Returns
+    -------
+    Fraction or None
+        ``None`` if some unit has no device at all, which proves the instance infeasible.
+    """
+    grid = Grid.of(instance)
+    window = sharpened(instance, grid, windows(instance, grid), seconds=seconds)
+    return None if window.bound is None else grid.time(window.bound)
+
+
+def sharpened(
+    instance: Instance,
+    grid: Grid,
+    window: Windows,
+    limit: int | None = None,
+    *,
+    seconds: float = np.inf,
+) -> Windows:
+    """Sharpen heads and tails, and drop the devices that these rule out.
+
+    Parameters
+    ----------
+    window : Windows
+        As :func:`~optpart.bounds.windows.windows` computes it for the same limit.
+    limit : int, optional
+        Only schedules of at most so many ticks count.
+    seconds : float
+        Time after which what is sharp already is returned; it is valid at every moment.
+    """
+    work = Sharpening(instance, grid, window, limit)
+    work.run(time.perf_counter() + seconds)
+    return work.windows()
+
+
+class Sharpening:
+    """Heads, tails and devices of vertices while they are sharpened.
+
+    Attributes
+    ----------
+    head, tail : ndarray of int64, n × k
+    possible : ndarray of bool, units × k
+    unit : ndarray of int32, length n
+        As in the instance, but units that must share a device in every schedule of at most
+        ``limit`` ticks have the number of the first of them.
+    """
+
+    def __init__(
+        self, instance: Instance, grid: Grid, window: Windows, limit: int | None = None
+    ) -> None:
+        self.instance = instance
+        self.grid = grid
+        self.limit = NEVER - 1 if limit is None else limit
+        self.head, self.tail = window.head.copy(), window.tail.copy()
+        self.possible = window.possible.copy()
+        self.unit = instance.unit_of.copy()
+        sends = instance.model.communication == "sendrecv"
+        self._delays = *grid.arrays, grid.send if sends else np.zeros_like(grid.send)
+        a = arrays(instance)
+        n = instance.vertices
+        self._sides = (
+            _Side(False, a.order, a.in_start, a.in_source, a.in_tensor, *grouped(a.in_source, n)),
+            _Side(
+                True,
+                a.order[::-1].copy(),
+                a.out_start,
+                a.out_target,
+                a.out_tensor,
+                *grouped(a.out_target, n),
+            ),
+        )
+
+    @property
+    def feasible(self) -> bool:
+        """Whether every unit has a device left."""
+        return bool(self.possible.any(axis=1).all())
+
+    def only(self, unit: int, device: int) -> Sharpening:
+        """Return a copy in which a unit is on a device."""
+        copy = object.__new__(Sharpening)
+        copy.__dict__.update(self.__dict__)
+        copy.head, copy.tail = self.head.copy(), self.tail.copy()
+        copy.possible, copy.unit = self.possible.copy(), self.unit.copy()
+        copy.possible[unit] = False
+        copy.possible[unit, device] = self.possible[unit, device]
+        copy.settle()
+        return copy
+
+    def run(self, deadline: float = np.inf, rounds: int = _ROUNDS) -> bool:
+        """Sharpen until nothing changes; return whether every unit has a device left."""
+        if len(self.instance.graph.edge_source) * self.instance.devices > _MAX_CELLS:
+            return self.feasible
+        for _ in range(rounds):
+            changed = 0
+            for side in self._sides:
+                if not self.feasible or time.perf_counter() > deadline:
+                    return self.feasible
+                changed += self._sweep(side, deadline)
+            changed += self._one_after_the_other()
+            if not changed:
+                break
+        return self.feasible
+
+    def windows(self) -> Windows:
+        """Return the result per unit of the instance."""
+        label = self._label()
+        through = self._through()
+        return Windows(self.head, self.tail, through[label], self.possible[label])
+
+    def settle(self) -> None:
+        """Let heads and tails say where a vertex can be no longer."""
+        gone = ~self.possible[self.unit]
+        self.head[gone] = NEVER
+        self.tail[gone] = NEVER
+
+    def _label(self) -> NDArray[np.int32]:
+        """What each unit of the instance is called in ``unit``."""
+        label = np.arange(len(self.possible), dtype=np.int32)
+        label[self.instance.unit_of] = self.unit
+        return label
+
+    def _sweep(self, side: _Side, deadline: float) -> int:
+        """Raise the heads, or backwards the tails, of all vertices; count what changed."""
+        head, tail = (self.tail, self.head) if side.backwards else (self.head, self.tail)
+        n = len(head)
+        before = int(self.possible.sum())
+        together = np.empty((4 * n, 2), dtype=np.int32)
+        near, far, fastest = _reach(
+            side.backwards, side.start, side.before, side.tensor, *self._delays, self.unit,
+            self.grid.duration, self.possible,
+        )  # fmt: skip
+        remote, away = np.full_like(near, NEVER), np.full_like(fastest, NEVER)
+        changed, pairs = 0, 0
+        for first in range(0, n, _CHUNK):
+            if time.perf_counter() > deadline:
+                break
+            raised, pairs = _raise_heads(
+                *side, *self._delays, self.unit, self.grid.duration, self.possible, head, tail,
+                self.limit, near, far, fastest, remote, away, first, min(n, first + _CHUNK),
+                together, pairs,
+            )  # fmt: skip
+            changed += raised
+        changed += self._merge(together[:pairs])
+        self.settle()
+        return changed + before - int(self.possible.sum())
+
+    def _merge(self, pairs: NDArray[np.int32]) -> int:
+        """Make one unit of units that must share a device; return how many units vanish."""
+        if not len(pairs):
+            return 0
+        units = len(self.possible)
+        links = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(units, units))
+        parts, part = connected_components(links, directed=False)
+        first = np.full(parts, units, dtype=np.int32)
+        np.minimum.at(first, part, np.arange(units, dtype=np.int32))
+        common = np.ones((parts, self.possible.shape[1]), dtype=np.bool_)
+        np.logical_and.at(common, part, self.possible)
+        self.possible = common[part]
+        before = len(np.unique(self.unit))
+        self.unit = first[part][self.unit]
+        return before - len(np.unique(self.unit))
+
+    def _one_after_the_other(self) -> int:
+        """Drop the devices on which the members of a unit do not fit within the limit."""
+        gone = self.possible & (self._through() > self.limit)
+        if gone.any():
+            self.possible &= ~gone
+            self.settle()
+        return int(gone.sum())
+
+    def _through(self) -> NDArray[np.int64]:
+        members = grouped(self.unit, len(self.possible))
+        return np.asarray(one_after_the_other(*members, self.grid.duration, self.head, self.tail))
+
+
+def must_run_on(work: Sharpening) -> NDArray[np.int64]:
+    """Return, per device, the one-machine bound of what has no other device left."""
+    k = work.possible.shape[1]
+    alone = (work.possible.sum(axis=1) == 1)[work.unit]
+    device = np.where(alone, work.possible[work.unit].argmax(axis=1), k).astype(np.int32)
+    start, member = grouped(device, k + 1)
+    bound = one_after_the_other(start[: k + 1], member, work.grid.duration, work.head, work.tail)
+    return np.asarray(bound.diagonal())
+
+
+class _Side(NamedTuple):
+    """The edges as one direction of time sees them; for tails everything is mirrored."""
+
+    backwards: bool
+    order: NDArray[np.int32]  # earlier vertices first
+    start: NDArray[np.int32]
+    before: NDArray[np.int32]  # per edge into a vertex, the earlier vertex
+    tensor: NDArray[np.int32]
+    after_start: NDArray[np.int32]
+    after: NDArray[np.int32]  # per vertex, the edges of which it is the earlier vertex
+
+
+@kernel
+def _reach(
+    backwards: bool, start: Any, before: Any, tensor: Any, size_class: Any, link_class: Any,
+    delays: Any, measured: Any, sending: Any, unit: Any, duration: Any, possible: Any,
+) -> Any:  # fmt: skip
+    """Per edge and device, the least crossing from elsewhere and to elsewhere; the least run time.
+
+    The last is per vertex and device, and elsewhere as well.
+    """
+    n, k = duration.shape
+    near = np.full((before.shape[0], k), NEVER, np.int64)
+    far = np.full((before.shape[0], k), NEVER, np.int64)
+    fastest = np.full((n, k), NEVER, np.int64)
+    for x in range(n):
+        for e in range(k):
+            for d in range(k):
+                if d != e and possible[unit[x], e]:
+                    fastest[x, d] = min(fastest[x, d], duration[x, e])
+        for j in range(start[x], start[x + 1]):
+            w = before[j]
+            for d in range(k):
+                for e in range(k):
+                    sender, receiver = (e, d) if backwards else (d, e)
+                    crossing = _delay(
+                        tensor[j], sender, receiver, size_class, link_class, delays, measured,
+                        sending,
+                    )  # fmt: skip
+                    if d == e or crossing < 0:
+                        continue
+                    if possible[unit[w], d]:
+                        near[j, e] = min(near[j, e], crossing)
+                    if possible[unit[x], e]:
+                        far[j, d] = min(far[j, d], crossing)
+    return near, far, fastest
+
+
+@inner
+def _sort(item: Any, size: int, key: Any) -> None:
+    """Heap sort: order ``item[:size]`` by ascending ``key[item]``."""
+    for begin in range(size // 2 - 1, -1, -1):
+        _sink(item, begin, size, key)
+    for end in range(size - 1, 0, -1):
+        item[0], item[end] = item[end], item[0]
+        _sink(item, 0, end, key)
+
+
+@inner
+def _sink(item: Any, at: int, size: int, key: Any) -> None:
+    """Restore the heap, largest key first, below position ``at``."""
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            return
+        if child + 1 < size and key[item[child + 1]] > key[item[child]]:
+            child += 1
+        if key[item[at]] >= key[item[child]]:
+            return
+        item[at], item[child] = item[child], item[at]
+        at = child
+
+
+@inner
+def _rise(item: Any, at: int, key: Any) -> None:
+    """Restore the heap above position ``at``."""
+    while at > 0 and key[item[(at - 1) // 2]] < key[item[at]]:
+        item[at], item[(at - 1) // 2] = item[(at - 1) // 2], item[at]
+        at = (at - 1) // 2
+
+
+@inner
+def _jackson(
+    job: Any, size: int, head: Any, duration: Any, d: int, tail: Any, left: Any, heap: Any
+) -> Any:
+    """Latest end plus tail of Jackson's preemptive schedule (Jackson 1955; Carlier 1982).
+
+    Of the jobs that are there the one with the largest tail runs. No schedule of the jobs one after
+    the other is shorter. ``job`` is sorted by heads; ``left`` and ``heap`` are scratch.
+    """
+    for i in range(size):
+        left[job[i]] = duration[job[i], d]
+    now, best, following, waiting = 0, 0, 0, 0
+    while following < size or waiting > 0:
+        if waiting == 0:
+            now = max(now, head[job[following], d])
+        while following < size and head[job[following], d] <= now:
+            heap[waiting] = job[following]
+            _rise(heap, waiting, tail)
+            waiting += 1
+            following += 1
+        x = heap[0]
+        run = left[x]
+        if following < size:
+            run = min(run, head[job[following], d] - now)
+        now += run
+        left[x] -= run
+        if left[x] == 0:
+            best = max(best, now + tail[x])
+            waiting -= 1
+            heap[0] = heap[waiting]
+            _sink(heap, 0, waiting, tail)
+    return best
+
+
+@kernel
+def one_after_the_other(start: Any, member: Any, duration: Any, head: Any, tail: Any) -> Any:
+    """Return the one-machine bound of each group on each device; ``NEVER`` where it cannot be."""
+    n, k = head.shape
+    groups = start.shape[0] - 1
+    bound = np.zeros((groups, k), np.int64)
+    job, key = np.empty(n, np.int32), np.empty(n, np.int64)
+    after, left, heap = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int32)
+    for g in range(groups):
+        size = start[g + 1] - start[g]
+        for d in range(k):
+            for i in range(size):
+                v = member[start[g] + i]
+                job[i], key[v], after[v] = v, head[v, d], tail[v, d]
+                if head[v, d] >= NEVER or tail[v, d] >= NEVER:
+                    bound[g, d] = NEVER
+            if bound[g, d] < NEVER:
+                _sort(job, size, key)
+                bound[g, d] = _jackson(job, size, head, duration, d, after, left, heap)
+    return bound
+
+
+@inner
+def _lineage(order: Any, start: Any, before: Any, position: int, mark: Any, ancestor: Any) -> Any:
+    """List the vertex at a position and its ancestors, later ones first; return their number."""
+    size = 0
+    mark[order[position]] = position
+    for earlier in range(position, -1, -1):
+        x = order[earlier]
+        if mark[x] == position:
+            ancestor[size] = x
+            size += 1
+            for j in range(start[x], start[x + 1]):
+                mark[before[j]] = position
+    return size
+
+
+@inner
+def _look_back(
+    start: Any, before: Any, unit: Any, duration: Any, possible: Any, head: Any, near: Any,
+    far: Any, fastest: Any, remote: Any, away: Any, ancestor: Any, size: int, d: int,
+    if_here: Any, if_away: Any, bound: Any,
+) -> None:  # fmt: skip
+    """Bound the start of ``ancestor[0]`` on ``d`` for the case that another is remote.
+
+    ``if_here[w]`` and ``if_away[w]`` become the least time from the end of ``w``, on ``d`` or
+    remote, to that start.
+    """
+    for a in range(size):
+        x = ancestor[a]
+        if_here[x], if_away[x], bound[x] = 0, 0, 0
+    v = ancestor[0]
+    for a in range(size):
+        x = ancestor[a]
+        here, there = 0, NEVER
+        if unit[x] == unit[v]:
+            bound[x] = NEVER
+        if x != v:
+            bound[x] = min(NEVER, max(bound[x], away[x, d] + if_away[x]))
+            here = duration[x, d] + if_here[x] if possible[unit[x], d] else NEVER
+            if bound[x] < NEVER:
+                there = min(NEVER, fastest[x, d] + if_away[x])
+        for j in range(start[x], start[x + 1]):
+            w = before[j]
+            if unit[w] == unit[x]:
+                if_here[w] = max(if_here[w], here)
+                if_away[w] = max(if_away[w], there)
+                bound[w] = max(bound[w], bound[x])
+            else:
+                if_here[w] = max(if_here[w], min(here, far[j, d] + there))
+                if_away[w] = max(if_away[w], min(near[j, d] + here, there))
+                arrival = max(remote[j, d], head[x, d])
+                bound[w] = max(bound[w], min(min(NEVER, arrival + here), bound[x]))
+
+
+@inner
+def _of_units(unit: Any, ancestor: Any, size: int, bound: Any, of_unit: Any) -> None:
+    """Colocated ancestors are remote together: each has the largest bound of its unit."""
+    for a in range(1, size):
+        of_unit[unit[ancestor[a]]] = 0
+    for a in range(1, size):
+        x = ancestor[a]
+        of_unit[unit[x]] = max(of_unit[unit[x]], bound[x])
+    for a in range(1, size):
+        bound[ancestor[a]] = of_unit[unit[ancestor[a]]]
+
+
+@inner
+def _arrivals(
+    start: Any, before: Any, unit: Any, duration: Any, possible: Any, head: Any, remote: Any,
+    v: int, d: int,
+) -> Any:  # fmt: skip
+    """Earliest start of ``v`` on ``d`` by its direct predecessors alone."""
+    least = head[v, d]
+    for j in range(start[v], start[v + 1]):
+        w = before[j]
+        arrival = NEVER if unit[w] == unit[v] else remote[j, d]
+        if possible[unit[w], d]:
+            arrival = min(arrival, head[w, d] + duration[w, d])
+        least = max(least, arrival)
+    return least
+
+
+@inner
+def _least_start(
+    job: Any, jobs: int, bound: Any, head: Any, duration: Any, d: int, tail: Any, key: Any,
+    place: Any, chosen: Any, left: Any, heap: Any,
+) -> Any:  # fmt: skip
+    """Return the least time that passes: max of the schedule of the first jobs and the next bound.
+
+    Jobs are taken in the order of falling bounds.
+    """
+    for b in range(jobs):
+        key[job[b]] = -bound[job[b]]
+    _sort(job, jobs, key)
+    falling = np.empty(jobs + 1, np.int64)
+    for b in range(jobs):
+        place[job[b]] = b
+        falling[b] = bound[job[b]]
+        key[job[b]] = head[job[b], d]
+    falling[jobs] = 0
+    _sort(job, jobs, key)
+    best = NEVER
+    low, high = 0, jobs
+    while low <= high:
+        first = (low + high) // 2
+        size = 0
+        for b in range(jobs):
+            if place[job[b]] < first:
+                chosen[size] = job[b]
+                size += 1
+        after = _jackson(chosen, size, head, duration, d, tail, left, heap)
+        best = min(best, max(after, falling[first]))
+        if after >= falling[first]:
+            high = first - 1
+        else:
+            low = first + 1
+    return best
+
+
+@kernel
+def _raise_heads(
+    backwards: bool, order: Any, start: Any, before: Any, tensor: Any, after_start: Any,
+    after: Any, size_class: Any, link_class: Any, delays: Any, measured: Any, sending: Any,
+    unit: Any, duration: Any, possible: Any, head: Any, tail: Any, limit: int, near: Any,
+    far: Any, fastest: Any, remote: Any, away: Any, first: int, last: int, together: Any,
+    pairs: int,
+) -> Any:  # fmt: skip
+    """Raise the heads of the vertices at positions ``first`` to ``last`` of the order.
+
+    ``remote[j,d]`` is the earliest arrival over an edge from elsewhere and ``away[w,d]`` the
+    earliest end of a vertex elsewhere; both are known once the vertex has its heads.
+
+    Returns how many rose, and how many pairs of units that must share a device ``together`` holds.
+    """
+    n, k = duration.shape
+    ancestor, job = np.empty(n, np.int32), np.empty(n, np.int32)
+    chosen, heap = np.empty(n, np.int32), np.empty(n, np.int32)
+    mark, place, forced = np.full(n, -1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    if_here, if_away = np.empty(n, np.int64), np.empty(n, np.int64)
+    bound, key, left = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    of_unit = np.zeros(possible.shape[0], np.int64)
+    changed = 0
+    for position in range(first, last):
+        v = order[position]
+        size = _lineage(order, start, before, position, mark, ancestor)
+        for a in range(size):
+            forced[ancestor[a]] = 0
+        devices = 0
+        for d in range(k):
+            if not possible[unit[v], d]:
+                head[v, d] = NEVER
+                continue
+            _look_back(
+                start, before, unit, duration, possible, head, near, far, fastest, remote, away,
+                ancestor, size, d, if_here, if_away, bound,
+            )  # fmt: skip
+            _of_units(unit, ancestor, size, bound, of_unit)
+            least = _arrivals(start, before, unit, duration, possible, head, remote, v, d)
+            for a in range(1, size):
+                if not possible[unit[ancestor[a]], d]:
+                    least = max(least, bound[ancestor[a]])
+            jobs = 0
+            for a in range(1, size):
+                if bound[ancestor[a]] > least and possible[unit[ancestor[a]], d]:
+                    job[jobs] = ancestor[a]
+                    jobs += 1
+            if jobs > 0:
+                passing = _least_start(
+                    job, jobs, bound, head, duration, d, if_here, key, place, chosen, left, heap
+                )
+                least = max(least, passing)
+            # What the limit leaves for the start.
+            room = limit - duration[v, d] - tail[v, d]
+            if least > room:
+                least = NEVER
+            else:
+                devices += 1
+                for a in range(1, size):
+                    if bound[ancestor[a]] > room:
+                        forced[ancestor[a]] += 1
+            if least > head[v, d]:
+                head[v, d] = least
+                changed += 1
+        for d in range(k):
+            if head[v, d] >= NEVER:
+                possible[unit[v], d] = False
+        for a in range(1, size):
+            w = ancestor[a]
+            if 0 < devices == forced[w] and unit[w] != unit[v] and pairs < together.shape[0]:
+                together[pairs, 0], together[pairs, 1] = unit[w], unit[v]
+                pairs += 1
+        for e in range(k):
+            if head[v, e] >= NEVER:
+                continue
+            end = head[v, e] + duration[v, e]
+            for d in range(k):
+                if d != e:
+                    away[v, d] = min(away[v, d], end)
+            for i in range(after_start[v], after_start[v + 1]):
+                j = after[i]
+                for d in range(k):
+                    sender, receiver = (d, e) if backwards else (e, d)
+                    crossing = _delay(
+                        tensor[j], sender, receiver, size_class, link_class, delays, measured,
+                        sending,
+                    )  # fmt: skip
+                    if d != e and crossing >= 0:
+                        remote[j, d] = min(remote[j, d], end + crossing)
+    return changed, pairs

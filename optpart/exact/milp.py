@@ -1,0 +1,409 @@
+"""Mixed-integer linear programming: the ``delay`` problem once more, by other solvers.
+
+A formulation that is independent of the one of CP-SAT (``models/README.md``), so that the two
+check one another.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, cast
+
+import networkx as nx
+import numpy as np
+
+from optpart.bounds.load import load_ticks
+from optpart.bounds.windows import Windows, windows
+from optpart.compiled import UNLIMITED, arrays, whole_memory
+from optpart.errors import UnsupportedError
+from optpart.exact.alike import alike_devices, canonical
+from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
+from optpart.exact.milp_job import Job, Solver, passed_tensors
+from optpart.exact.process import SolverDiedError, SolverProcess, _pump
+from optpart.feasibility import contradiction
+from optpart.goal import Goal
+from optpart.instance import Instance
+from optpart.result import Budget, Progress, Result, Watch, conclude
+from optpart.schedule import Schedule, retime
+from optpart.ticks import Grid
+from optpart.verify import verify
+
+#: Longest horizon in ticks: beyond, the solvers' tolerances are no longer small against a tick.
+_HORIZON = 10**6
+
+#: Width of a rounded grid in ticks.
+_ROUNDED = 2**16
+
+#: Larger models take longer to build and load than anybody waits for a better bound.
+_MAX_ROWS = 100_000
+
+_NO_CBC = "CBC is not installed"
+_CLOSED = "closed but for the solver's tolerances"
+_ROUNDING = "closed but for rounding"
+
+_MAKESPAN = Goal()
+
+
+class _MilpProcess(SolverProcess):
+    """The solver process of MILP: neither PuLP nor HiGHS can be loaded where OR-Tools is."""
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            self._messages = queue.SimpleQueue()
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", "from optpart.exact.milp_worker import main; main()"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is the caller's to handle
+            )
+            assert self._process.stdout is not None
+            threading.Thread(
+                target=_pump, args=(self._process.stdout, self._messages), daemon=True
+            ).start()
+            atexit.register(self.stop)
+        return self._process
+
+    def stop(self) -> None:
+        """End the process at once, and with it CBC, which runs beside it in one group."""
+        if self._process is not None and hasattr(os, "killpg"):
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        super().stop()
+
+
+# One process serves one solve after the other; a solve beside it in another thread gets its own.
+_process = _MilpProcess()
+_process_is_free = threading.Lock()
+
+
+def milp(
+    instance: Instance,
+    *,
+    budget: Budget | None = None,
+    seed: int = 0,
+    start: Schedule | None = None,
+    watch: Watch | None = None,
+    goal: Goal = _MAKESPAN,
+    solver: Solver = "HiGHS",
+) -> Result:
+    """Solve an instance as a mixed-integer linear program.
+
+    Supports ``delay`` with memory ``none`` and ``estimate``, colocation, allowed devices, given
+    run times and transfer times, missing links and separation; of a goal the least makespan under
+    a given placement, given orders of vertices and limits of makespan and traffic.
+
+    Parameters
+    ----------
+    budget : Budget, optional
+        Wall-clock seconds count. The solvers have no deterministic limit, and search in one thread
+        whatever the number of workers.
+    start : Schedule, optional
+        Where to start from; otherwise the best of the heuristics that reaches the goal.
+    goal : Goal
+    solver : {"HiGHS", "CBC"}
+
+    Raises
+    ------
+    UnsupportedError
+        If the instance has another communication or memory model, the goal another objective or
+        orders of transfers, or the solver is not installed.
+
+    Notes
+    -----
+    **What a bound rests on.** The solvers compute in floating point. Their dual bound becomes one
+    in whole ticks by :func:`~optpart.exact.milp_job.proven_ticks`, which leaves room for their
+    tolerances: ``⌈B − ¼ − τ⌉`` with ``τ = 10⁻⁹ · horizon · (starts + 3 · rows)``. That is no
+    certificate: an error of the solver beyond its own tolerances would pass, and so would a wrong
+    "infeasible". What does not rest on them are schedules: the solver's order is timed anew in
+    exact arithmetic and verified.
+
+    The grid is the coarsest exact one. Where the horizon has more than a million of its ticks,
+    tolerances mean nothing any more, and times are rounded down to a grid of 2¹⁶ ticks instead,
+    whose bounds hold for the true problem.
+    """
+    _check(instance, goal, solver)
+    return _Solve(instance, budget or Budget(), seed, watch, goal, solver).run(start)
+
+
+def _check(instance: Instance, goal: Goal, solver: Solver) -> None:
+    model = instance.model
+    if model.communication != "delay" or model.memory not in ("none", "estimate"):
+        raise UnsupportedError(
+            "model",
+            f"milp does not solve {model.communication} with memory {model.memory}",
+            "use delay with none or estimate",
+        )
+    if goal.objective != "makespan":
+        raise UnsupportedError(
+            "goal.objective", f"milp does not minimise {goal.objective}", "use makespan"
+        )
+    goal.check(instance)
+    if any(isinstance(task, tuple) for pair in goal.order for task in pair):
+        raise UnsupportedError(
+            "goal.order", "milp orders no transfers", "order vertices; under delay nothing queues"
+        )
+
+
+def _vertex_pairs(goal: Goal) -> tuple[tuple[int, int], ...]:
+    return tuple((a, b) for a, b in goal.order if isinstance(a, int) and isinstance(b, int))
+
+
+def _grid(instance: Instance, makespan: Fraction | None) -> Grid:
+    """The coarsest exact grid, or a rounded one where that has too many ticks for the solvers."""
+    grid = Grid.of(instance, makespan)
+    horizon = _serial(grid) if makespan is None else grid.floor(makespan)
+    if horizon <= _HORIZON:
+        return grid
+    factor = -(-horizon // _ROUNDED)
+    # ⌊⌊scale·t⌋ / factor⌋ = ⌊scale·t / factor⌋, and −1 stays −1.
+    return replace(
+        grid,
+        scale=grid.scale / factor,
+        exact=False,
+        duration=grid.duration // factor,
+        delays=grid.delays // factor,
+        measured=grid.measured // factor,
+        send=grid.send // factor,
+    )
+
+
+def _serial(grid: Grid) -> int:
+    """Everything one after the other: no earliest-start schedule takes longer."""
+    transfers = grid.delays.max(axis=1, initial=0)[
+        np.minimum(grid.size_class, len(grid.delays) - 1)
+    ]
+    measured = grid.measured.max(axis=(1, 2), initial=0)
+    return int(grid.duration.max(axis=1, initial=0).sum() + transfers.sum() + measured.sum())
+
+
+class _Solve:
+    """One run: the incumbent and the bound in exact time, and the trace of both."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        budget: Budget,
+        seed: int,
+        watch: Watch | None,
+        goal: Goal,
+        solver: Solver,
+    ) -> None:
+        self.instance = instance
+        self.budget = budget
+        self.seed = seed
+        self.watch = watch
+        self.goal = goal
+        self.solver = solver
+        self.begin = time.perf_counter()
+        self.incumbent: Schedule | None = None
+        self.makespan: Fraction | None = None
+        self.bound = Fraction(0)
+        self.trace: list[Progress] = []
+        self.reason = ""
+        self.refused = ""
+
+    def run(self, start: Schedule | None) -> Result:
+        """Start from heuristics and combinatorial bounds, then let the solver close the gap."""
+        infeasible = ""
+        try:
+            infeasible = self._run(start)
+        except KeyboardInterrupt:
+            self.reason = "interrupted"
+        return conclude(
+            self.instance,
+            "milp" if self.solver == "HiGHS" else "milp-cbc",
+            self.incumbent,
+            bound=None if infeasible else self.bound,
+            infeasible=infeasible,
+            reason=self.reason,
+            seconds=time.perf_counter() - self.begin,
+            seed=self.seed,
+            trace=tuple(self.trace),
+        )
+
+    def _run(self, start: Schedule | None) -> str:
+        """Return why nothing reaches the goal, if that is proven."""
+        infeasible = self.goal.contradiction(self.instance) or contradiction(self.instance)
+        if infeasible:
+            return infeasible
+        restricted = self.goal.narrowed(self.instance)
+        self._start(start, restricted)
+        if self.goal.decides and self.incumbent is not None:
+            return ""
+        return self._search(restricted)
+
+    def _start(self, start: Schedule | None, restricted: Instance) -> None:
+        from optpart import methods
+
+        if start is not None:
+            self._offer(start)
+        for name in methods.heuristics():
+            schedule = methods.get(name)(restricted, seed=self.seed).schedule
+            if schedule is not None:
+                self._offer(schedule)
+
+    def _offer(self, schedule: Schedule) -> str:
+        """Take a schedule if it is valid, reaches the goal and is better; say why it is refused."""
+        violations = verify(self.instance, schedule, most=1)
+        broken = str(violations[0]) if violations else self.goal.broken(self.instance, schedule)
+        if broken:
+            return broken
+        makespan = schedule.makespan(self.instance)
+        if self.makespan is None or makespan < self.makespan:
+            self.incumbent, self.makespan = schedule, makespan
+            self._report()
+        return ""
+
+    def _raise(self, bound: Fraction) -> None:
+        if bound > self.bound:
+            self.bound = bound
+            self._report()
+
+    def _report(self) -> None:
+        step = Progress(time.perf_counter() - self.begin, self.makespan, self.bound)
+        self.trace.append(step)
+        if self.watch is not None:
+            self.watch(step)
+
+    def _search(self, restricted: Instance) -> str:
+        limit = self.makespan if self.makespan is not None else self.goal.makespan
+        grid = _grid(restricted, limit)
+        upper = _serial(grid) if limit is None else grid.floor(limit)
+        window = windows(restricted, grid, upper)
+        lower = None if window.bound is None else load_ticks(restricted, grid, window)
+        if lower is None or lower > upper:
+            if self.makespan is not None:
+                raise AssertionError("bounds exclude a verified schedule; please report this")
+            return self._none(restricted)
+        self._raise(grid.time(lower))
+        if self.makespan == self.bound:
+            return ""
+        if (rows := _rows(restricted, window)) > _MAX_ROWS:
+            self.reason = f"too large for MILP (about {rows:,} rows of {_MAX_ROWS:,} at most)"
+            return ""
+        left = self.budget.seconds - (time.perf_counter() - self.begin)
+        if left <= 0:
+            self.reason = "time limit"
+            return ""
+        job = self._job(restricted, grid, window, lower, upper)
+        status = self._listen(job, Limits(left, 1, self.seed, None))
+        if status == "INFEASIBLE":
+            if self.makespan is None:
+                return self._none(restricted)
+            self.reason = f"{self.solver} finds no schedule although one is known"
+        if self.makespan != self.bound and not self.reason:
+            self.reason = self.refused or (_CLOSED if grid.exact else _ROUNDING)
+        return ""
+
+    def _job(
+        self, restricted: Instance, grid: Grid, window: Windows, lower: int, upper: int
+    ) -> Job:
+        placement = start = None
+        sequence: list[int] = []
+        alike = alike_devices(restricted)
+        if self.incumbent is not None:
+            placement = canonical(restricted, self.incumbent.placement, alike)
+            times = self.incumbent.start.fractions()
+            start = np.array([grid.floor(time) for time in times], dtype=np.int64)
+            sequence = self.incumbent.sequence
+        need, capacity = whole_memory(restricted, relax=True)
+        return Job(
+            restricted,
+            grid,
+            window.head,
+            window.tail,
+            window.possible,
+            lower,
+            upper,
+            need,
+            np.where(capacity < UNLIMITED, capacity, -1),
+            _vertex_pairs(self.goal),
+            self.goal.traffic,
+            alike,
+            placement,
+            start,
+            sequence,
+            self.solver,
+        )
+
+    def _listen(self, job: Job, limits: Limits) -> str:
+        status = ""
+        shared = _process_is_free.acquire(blocking=False)
+        process = _process if shared else _MilpProcess()
+        try:
+            for message in process.solve(cast("Any", job), limits):
+                match message:
+                    case Incumbent():
+                        refused = self._offer(_timed(job, message))
+                        # Tolerances and rounding let through what does not hold.
+                        self.refused = (
+                            f"its last schedule is not valid: {refused}" if refused else ""
+                        )
+                    case LowerBound():
+                        self._raise(job.grid.time(message.value))
+                    case Done():
+                        status = message.status
+                        if status == _NO_CBC:
+                            raise UnsupportedError("solver", status, "install it or use HiGHS")
+                        if status == "FEASIBLE":
+                            self.reason = "time limit"
+                        elif status not in ("OPTIMAL", "INFEASIBLE"):
+                            self.reason = f"{self.solver} answered: {status}"
+        except SolverDiedError as error:
+            self.reason = str(error)
+        except BaseException:  # also an interrupt, and a caller that has seen enough
+            process.stop()
+            raise
+        finally:
+            if shared:
+                _process_is_free.release()
+            else:
+                process.stop()
+        return status
+
+    def _none(self, instance: Instance) -> str:
+        """Name the kinds of constraints that can be why there is no schedule."""
+        kinds = {
+            "allowed devices": not self.instance.allowed.all(),
+            "colocation": len(instance.units) < instance.vertices,
+            "separation": bool(instance.graph.separation),
+            "missing links": arrays(instance).may_block,
+            "memory": instance.model.memory == "estimate",
+            self.goal.given: bool(self.goal.given),
+        }
+        present = ", ".join(kind for kind, there in kinds.items() if there)
+        return f"no schedule keeps all of these (proven by search): {present}"
+
+
+def _rows(instance: Instance, window: Windows) -> int:
+    """About the number of rows: those of pairs of vertices and those of edges."""
+    devices = window.possible[instance.unit_of].sum(axis=0)
+    pairs = sum(int(n) * (int(n) - 1) // 2 for n in devices)
+    return pairs + len(instance.graph.edge_source) * instance.devices
+
+
+def _timed(job: Job, found: Incumbent) -> Schedule:
+    """The solver's placement and order, timed exactly."""
+    assert found.start is not None
+    start, placement = found.start.tolist(), found.placement.tolist()
+    end = [start[v] + int(job.grid.duration[v, d]) for v, d in enumerate(placement)]
+    order: nx.DiGraph[int] = nx.DiGraph()
+    order.add_nodes_from(range(len(start)))
+    order.add_edges_from(passed_tensors(job.instance))
+    # Of what starts and ends at once, what is given comes first.
+    for a, b in job.order:
+        if placement[a] == placement[b] and not nx.has_path(order, b, a):
+            order.add_edge(a, b)
+    sequence = nx.lexicographical_topological_sort(order, key=lambda v: (start[v], end[v], v))
+    return retime(job.instance, placement, list(sequence))

@@ -1,0 +1,117 @@
+"""What the MILP method hands to its solver process, and what it may conclude from the answer.
+
+Nothing here imports a solver: PuLP loads HiGHS, and HiGHS and OR-Tools cannot share a process.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.instance import Instance
+from optpart.ticks import Grid
+
+Solver = Literal["HiGHS", "CBC"]
+
+#: Feasibility, integrality and dual tolerance that the solvers are asked for.
+EPSILON = 1e-9
+
+#: The solvers may discard what is less than this better, in ticks.
+MARGIN = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """All that the linear program is built from; whole numbers in ticks.
+
+    Attributes
+    ----------
+    head, tail : ndarray of int64, n × k
+    possible : ndarray of bool, units × k
+    lower, upper : int
+        Proven bound, and the makespan that must not be exceeded.
+    need, capacity : ndarray of int64
+        Static memory per unit and device; −1 is no limit.
+    order : tuple of (int, int)
+        Of each pair, the first vertex ends before the second starts if they share a device.
+    traffic : Fraction, optional
+        What must not be exceeded.
+    alike : list of list of int
+        Classes of interchangeable devices.
+    placement, start : ndarray, optional
+        A schedule to start from.
+    sequence : list of int
+        Its vertices by start.
+    """
+
+    instance: Instance
+    grid: Grid
+    head: NDArray[np.int64]
+    tail: NDArray[np.int64]
+    possible: NDArray[np.bool_]
+    lower: int
+    upper: int
+    need: NDArray[np.int64]
+    capacity: NDArray[np.int64]
+    order: tuple[tuple[int, int], ...]
+    traffic: Fraction | None
+    alike: list[list[int]]
+    placement: NDArray[np.int32] | None
+    start: NDArray[np.int64] | None
+    sequence: list[int]
+    solver: Solver
+
+
+def proven_ticks(bound: float, starts: int, rows: int, horizon: int) -> int | None:
+    """Turn a solver's bound of the makespan into one in whole ticks.
+
+    The least makespan on a grid is a whole number. The result is ``⌈B − ¼ − τ⌉``:
+
+    - ``¼`` is the margin :data:`MARGIN`. The solver may discard what is less than that better than
+      its incumbent, and it may state its incumbent as the bound all the same; so the margin is
+      taken off.
+    - ``τ = ε·H·(starts + 3·rows)``, what the tolerance ``ε`` of dual solutions can add to the
+      bound of one linear program: a reduced cost of the wrong sign by at most ``ε`` counts at most
+      ``ε`` times the range of its column or row; the range of a start is at most the horizon
+      ``H``, that of a row at most about ``3H``.
+
+    Primal tolerances, of feasibility and integrality, only admit more solutions, so they lower the
+    bound and need no room. A search that has ended states at least its incumbent less the margin,
+    so with ``τ < ½`` the result is the incumbent; every decision to discard then was made with
+    more than ``τ`` in hand.
+
+    Parameters
+    ----------
+    bound : float
+        The solver's dual bound in ticks.
+    starts, rows : int
+        Columns that are times, and rows of the model.
+    horizon : int
+        The makespan that the model admits, in ticks.
+
+    Returns
+    -------
+    int or None
+        ``None`` where the bound is not finite.
+    """
+    if not math.isfinite(bound):
+        return None
+    return math.ceil(bound - MARGIN - EPSILON * horizon * (starts + 3 * rows))
+
+
+def passed_tensors(instance: Instance) -> Mapping[tuple[int, int], list[int]]:
+    """The tensors that pass between two vertices, per pair."""
+    graph = instance.graph
+    passed: dict[tuple[int, int], list[int]] = {}
+    for u, v, tensor in zip(
+        graph.edge_source.tolist(), graph.edge_target.tolist(), graph.edge_tensor.tolist(),
+        strict=True,
+    ):  # fmt: skip
+        passed.setdefault((u, v), []).append(tensor)
+    return passed

@@ -1,0 +1,186 @@
+"""The process in which the MILP solvers run; :mod:`optpart.exact.worker` is that of CP-SAT.
+
+PuLP and with it HiGHS are imported here only: they cannot share a process with OR-Tools.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import highspy
+import pulp
+
+from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, receive, send
+from optpart.exact.milp_job import EPSILON, MARGIN, Job, proven_ticks
+from optpart.exact.milp_model import MilpModel
+
+#: How long past its limit CBC may take to write its answer.
+_GRACE = 5.0
+
+_CBC_BOUND = re.compile(r"^Lower bound:\s+(\S+)", re.MULTILINE)
+
+_HIGHS = {
+    highspy.HighsModelStatus.kOptimal: "OPTIMAL",
+    highspy.HighsModelStatus.kInfeasible: "INFEASIBLE",
+    # All variables are bounded.
+    highspy.HighsModelStatus.kUnboundedOrInfeasible: "INFEASIBLE",
+    highspy.HighsModelStatus.kTimeLimit: "FEASIBLE",
+}
+_CBC = {
+    pulp.LpSolutionOptimal: "OPTIMAL",
+    pulp.LpSolutionIntegerFeasible: "FEASIBLE",
+    pulp.LpSolutionNoSolutionFound: "FEASIBLE",
+}
+
+
+def main() -> None:
+    """Serve jobs until standard input ends."""
+    # The solvers may print; messages get a descriptor of their own.
+    channel = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    jobs: queue.SimpleQueue[tuple[Job, Limits]] = queue.SimpleQueue()
+
+    def listen() -> None:
+        while (message := receive(sys.stdin.buffer)) is not None:
+            jobs.put(message)
+        # The caller is gone; CBC, in the same group, must not outlive it.
+        if hasattr(os, "killpg"):
+            os.killpg(0, signal.SIGKILL)
+        os._exit(0)
+
+    threading.Thread(target=listen, daemon=True).start()
+    while True:
+        _Run(*jobs.get(), channel).run()
+
+
+class _Run:
+    """One job: build the model, solve it, and tell what is found."""
+
+    def __init__(self, job: Job, limits: Limits, channel: IO[bytes]) -> None:
+        self.begin = time.perf_counter()
+        self.job = job
+        self.limits = limits
+        self.channel = channel
+        self.model = MilpModel(job)
+        self.bound = job.lower
+
+    def run(self) -> None:
+        solve = _highs if self.job.solver == "HiGHS" else _cbc
+        left = max(0.01, self.limits.seconds - self._seconds())
+        status = solve(self.model.problem, left, self.limits.seed, self._found, self._bounded)
+        send(self.channel, Done(self._seconds(), status, self.bound))
+
+    def _seconds(self) -> float:
+        return time.perf_counter() - self.begin
+
+    def _found(self, values: Mapping[str, float]) -> None:
+        send(self.channel, Incumbent(self._seconds(), *self.model.incumbent(values), {}))
+
+    def _bounded(self, value: float) -> None:
+        starts, rows = len(self.model.start) + 1, self.model.rows
+        ticks = proven_ticks(value, starts, rows, self.job.upper)
+        if ticks is not None and self.bound < ticks <= self.job.upper:
+            self.bound = ticks
+            send(self.channel, LowerBound(self._seconds(), ticks))
+
+
+Found = Callable[[Mapping[str, float]], None]
+Bounded = Callable[[float], None]
+
+
+def _highs(
+    problem: pulp.LpProblem, seconds: float, seed: int, found: Found, bounded: Bounded
+) -> str:
+    solver = pulp.HiGHS(
+        msg=False,
+        timeLimit=seconds,
+        gapAbs=MARGIN,
+        gapRel=0.0,
+        random_seed=seed % 2**31,
+        mip_feasibility_tolerance=EPSILON,
+        primal_feasibility_tolerance=EPSILON,
+        dual_feasibility_tolerance=EPSILON,
+    )
+    solver.createAndConfigureSolver(problem)
+    solver.buildSolverModel(problem)
+    model: Any = problem.solverModel
+    variables: list[Any] = problem.variables()
+    if _hinted(problem):
+        solution = highspy.HighsSolution()
+        solution.col_value = [float(variable.varValue) for variable in variables]
+        model.setSolution(solution)
+
+    def tell(values: Any) -> None:
+        found({variable.name: values[variable.index] for variable in variables})
+
+    model.cbMipImprovingSolution += lambda event: tell(event.data_out.mip_solution)
+    model.cbMipInterrupt += lambda event: bounded(event.data_out.mip_dual_bound)
+    model.run()
+    status = model.getModelStatus()
+    if status == highspy.HighsModelStatus.kOptimal:
+        tell(model.getSolution().col_value)
+    bounded(model.getInfo().mip_dual_bound)
+    return _HIGHS.get(status) or str(model.modelStatusToString(status))
+
+
+def _hinted(problem: pulp.LpProblem) -> bool:
+    return all(variable.varValue is not None for variable in problem.variables())
+
+
+def _cbc(problem: pulp.LpProblem, seconds: float, seed: int, found: Found, bounded: Bounded) -> str:
+    path = shutil.which("cbc") or shutil.which(pulp.PULP_CBC_CMD.pulp_cbc_path)
+    if path is None:
+        return "CBC is not installed"
+    with tempfile.TemporaryDirectory(prefix="optpart-") as folder:
+        mps, hint, solved = (str(Path(folder, name)) for name in ("mps", "mst", "sol"))
+        solver = pulp.COIN_CMD(path=path, msg=False)
+        variables, names, rows, _ = problem.writeMPS(mps, rename=True)
+        arguments = [path, mps]
+        if _hinted(problem):
+            solver.writesol(hint, problem, variables, names, rows)
+            arguments += ["-mips", hint]
+        options = {
+            "sec": seconds,
+            "timeMode": "elapsed",
+            "allow": MARGIN,
+            "ratio": 0,
+            "primalT": EPSILON,
+            "dualT": EPSILON,
+            "integerT": EPSILON,
+            "randomCbcSeed": seed % 2**31,
+        }
+        arguments += [text for key, value in options.items() for text in (f"-{key}", str(value))]
+        arguments += ["-solve", "-printingOptions", "all", "-solution", solved]
+        log = subprocess.run(
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=seconds + _GRACE,
+            check=False,
+        ).stdout
+        if not Path(solved).exists():
+            return "no answer"
+        ended, values, *_, status = solver.readsol_MPS(solved, problem, variables, names, rows)
+    if status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
+        found(values)
+    # Where the search has ended, CBC does not always say its bound besides.
+    if stated := _CBC_BOUND.search(log):
+        bounded(float(stated[1]))
+    elif status == pulp.LpSolutionOptimal:
+        bounded(sum(c * values[x.name] for x, c in problem.objective.items()))
+    # Of an infeasible program PuLP knows two wordings, one of them in the first status only.
+    return "INFEASIBLE" if ended == pulp.LpStatusInfeasible else _CBC.get(status, "no answer")

@@ -1,0 +1,339 @@
+"""MiniZinc: the whole problem as solver-neutral mathematics, for any solver that reads it.
+
+The models lie in ``models/``, one file for what all variants share and one for each communication
+and memory model. With Gecode they are a judge of the other formulations: a plain model, searched
+by a solver that shares nothing with theirs, without heuristics and without bounds of our own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import suppress
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import numpy as np
+
+from optpart.errors import InputError
+from optpart.exact import minizinc_data as data
+from optpart.feasibility import contradiction
+from optpart.goal import Goal, Objective
+from optpart.instance import Instance
+from optpart.metrics import traffic
+from optpart.rational import RationalArray
+from optpart.result import Budget, Progress, Result, Watch, conclude
+from optpart.schedule import Schedule, Transfers, crossings
+from optpart.ticks import Grid
+from optpart.verify import verify
+
+#: Entries of the largest tables; larger models take longer to compile than anybody waits.
+_MAX_TERMS = 1_000_000
+
+#: How long past its limit the command may take to stop by itself, in seconds.
+_GRACE = 2.0
+
+_SOLUTION = "----------"
+_PROOF = "=========="
+_UNSATISFIABLE = "=====UNSATISFIABLE====="
+
+_TIME_LIMIT = "time limit"
+
+
+class _FailedError(RuntimeError):
+    """The command ended without an answer; what it had found before still holds."""
+
+
+def minizinc(
+    instance: Instance,
+    *,
+    budget: Budget | None = None,
+    seed: int = 0,
+    start: Schedule | None = None,
+    watch: Watch | None = None,
+    goal: Goal = Goal(),  # noqa: B008
+    solver: str = "gecode",
+) -> Result:
+    """Solve an instance with a solver that MiniZinc drives.
+
+    Every communication model, every memory model and every goal is supported.
+
+    Parameters
+    ----------
+    budget : Budget, optional
+        Its seconds count, compilation included; the solver runs on one thread.
+    seed : int
+        Without effect: nothing is drawn.
+    start : Schedule, optional
+        If it reaches the goal, only schedules that are no worse are looked for.
+    goal : Goal
+        By default the least makespan.
+    solver : str
+        What ``minizinc --solver`` calls it.
+
+    Returns
+    -------
+    Result
+        ``OPTIMAL`` and ``INFEASIBLE`` are the solver's proof; before it there is no bound. The
+        bound holds for the instance under what ``goal`` gives.
+
+    Raises
+    ------
+    InputError
+        If the command ``minizinc`` is not installed, or the goal names what does not exist.
+    UnsupportedError
+        If times or sizes are not whole multiples of a unit of which 2^29 suffice.
+    """
+    goal.check(instance)
+    if which("minizinc") is None:
+        raise InputError(
+            "minizinc",
+            "the command is not installed",
+            "install MiniZinc with Gecode (apt-get install minizinc, or www.minizinc.org)",
+        )
+    return _Solve(instance, goal, budget or Budget(), watch, solver).run(start, seed)
+
+
+@cache
+def models() -> Path:
+    """Return where the models lie: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).parent.parent
+    installed = package / "models"
+    return installed if installed.is_dir() else package.parent / "models"
+
+
+class _Solve:
+    """One run: the best schedule so far, what is proven of it, and the trace of both."""
+
+    def __init__(
+        self, instance: Instance, goal: Goal, budget: Budget, watch: Watch | None, solver: str
+    ) -> None:
+        self.instance = instance
+        self.goal = goal
+        self.budget = budget
+        self.watch = watch
+        self.solver = solver
+        self.begin = time.perf_counter()
+        self.incumbent: Schedule | None = None
+        self.bound: dict[Objective, Fraction] = {}
+        self.trace: list[Progress] = []
+        self.reason = ""
+        self.infeasible = ""
+
+    def run(self, start: Schedule | None, seed: int) -> Result:
+        """Minimise the objective, or one after the other where there are two."""
+        try:
+            self._search(start)
+        except KeyboardInterrupt:
+            self.reason = "interrupted"
+        except _FailedError as error:
+            self.reason = str(error)
+        return conclude(
+            self.instance,
+            "minizinc",
+            self.incumbent,
+            bound=self.bound.get("makespan"),
+            infeasible=self.infeasible,
+            reason=self.reason,
+            seconds=self._seconds(),
+            seed=seed,
+            trace=tuple(self.trace),
+            objective=self.goal.objective,
+            traffic_bound=self.bound.get("traffic"),
+        )
+
+    def _seconds(self) -> float:
+        return time.perf_counter() - self.begin
+
+    def _search(self, start: Schedule | None) -> None:
+        instance, k = self.instance, self.instance.devices
+        if max(instance.vertices**2, instance.graph.tensors * k) * k > _MAX_TERMS:
+            raise _FailedError("too large for MiniZinc")
+        self.grid = Grid.of(instance)
+        self.sizes = data.Sizes.of(instance, self.goal)
+        self.horizon = data.horizon(instance, self.grid)
+        if start is not None and (refused := self._offer(start)):
+            self.reason = f"the given start is not used: {refused}"
+        if self.goal.objective != "traffic" and not self._minimise("makespan"):
+            return
+        if self.goal.objective != "makespan":
+            self._minimise("traffic")
+
+    def _minimise(self, objective: Objective) -> bool:
+        """Find the least makespan, or traffic; return whether it is proven."""
+        content = data.write(
+            self.instance, self.grid, self.sizes, self.goal, self._most(objective), objective
+        )
+        names = ("tf", self.instance.model.communication, self.instance.model.memory)
+        command = ["minizinc", "--solver", self.solver, "-a", "--output-mode", "json"]
+        command += [str(models() / f"{name}.mzn") for name in names]
+        for answer in _answers(command, content, self.budget.seconds - self._seconds()):
+            if answer == _UNSATISFIABLE:
+                self._no_schedule()
+                return False
+            if answer == _PROOF:
+                break
+            refused = self._offer(_schedule(self.instance, self.grid, json.loads(answer)))
+            if refused:
+                raise _FailedError(f"MiniZinc's schedule is not valid: {refused}")
+        assert self.incumbent is not None
+        self.bound[objective] = self._value(self.incumbent, objective)
+        self._report(objective)
+        return True
+
+    def _most(self, objective: Objective) -> tuple[int, int]:
+        """Limits of makespan and traffic: the goal's, and of the objective what is reached."""
+        makespans = [self.goal.makespan, self.bound.get("makespan")]
+        traffics = [self.goal.traffic]
+        if self.incumbent is not None:
+            reached = makespans if objective == "makespan" else traffics
+            reached.append(self._value(self.incumbent, objective))
+        return (
+            min([self.horizon, *(self.grid.floor(x) for x in makespans if x is not None)]),
+            min([self.sizes.total, *(x // self.sizes.unit for x in traffics if x is not None)]),
+        )
+
+    def _value(self, schedule: Schedule, objective: Objective) -> Fraction:
+        if objective == "makespan":
+            return schedule.makespan(self.instance)
+        return traffic(self.instance, schedule.placement)
+
+    def _offer(self, schedule: Schedule) -> str:
+        """Take a schedule that is better; return why it is none, or not what is asked for."""
+        for violation in verify(self.instance, schedule, most=1):
+            return str(violation)
+        if broken := self.goal.broken(self.instance, schedule):
+            return broken
+        if self.incumbent is None or self._rank(schedule) < self._rank(self.incumbent):
+            self.incumbent = schedule
+            self._report("traffic" if self.goal.objective == "traffic" else "makespan")
+        return ""
+
+    def _rank(self, schedule: Schedule) -> list[Fraction]:
+        both: list[Objective] = ["makespan", "traffic"]
+        wanted = both if self.goal.objective == "lexicographic" else [self.goal.objective]
+        return [self._value(schedule, objective) for objective in wanted]
+
+    def _report(self, objective: Objective) -> None:
+        if objective == "traffic" and self.goal.objective == "lexicographic":
+            objective = "makespan"
+        assert self.incumbent is not None
+        value = self._value(self.incumbent, objective)
+        step = Progress(self._seconds(), value, self.bound.get(objective))
+        self.trace.append(step)
+        if self.watch is not None:
+            self.watch(step)
+
+    def _no_schedule(self) -> None:
+        if self.incumbent is not None:
+            raise AssertionError(
+                f"minizinc: {self.solver} finds no schedule of {self.instance.name}, which has "
+                "one; please report this as a bug"
+            )
+        given = self.goal.given
+        self.infeasible = (
+            self.goal.contradiction(self.instance)
+            or contradiction(self.instance)
+            or f"no schedule{given and ' with '}{given} exists (proven by {self.solver})"
+        )
+
+
+def _schedule(instance: Instance, grid: Grid, answer: dict[str, Any]) -> Schedule:
+    """Return the solver's own times: under some memory models earlier ones may not be valid."""
+    placement = np.array(answer["place"], dtype=np.int32) - 1
+
+    def times(ticks: list[int]) -> RationalArray:
+        return RationalArray.from_fractions(map(grid.time, ticks))
+
+    crossing = crossings(instance, placement)
+    return Schedule(
+        placement,
+        times(answer["start"]),
+        Transfers(
+            np.array([tensor for tensor, _ in crossing], dtype=np.int32),
+            np.array([target for _, target in crossing], dtype=np.int32),
+            times([answer["begin"][tensor][target] for tensor, target in crossing]),
+            times([answer["arrival"][tensor][target] for tensor, target in crossing]),
+        ),
+    )
+
+
+def _answers(command: list[str], content: str, seconds: float) -> Iterator[str]:
+    """Run MiniZinc; yield each solution as JSON, and at the end the line that says what is proven.
+
+    Raises
+    ------
+    _FailedError
+        If the limit passed, or the command failed or died.
+    """
+    if seconds <= 0:
+        raise _FailedError(_TIME_LIMIT)
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as complaints:
+        path = Path(folder) / "instance.dzn"
+        path.write_text(content, encoding="utf-8")
+        process = subprocess.Popen(
+            [*command, "--time-limit", str(max(1, int(1000 * seconds))), str(path)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            text=True,
+            start_new_session=True,  # Ctrl-C is the caller's, and one signal ends driver and solver
+        )
+        deadline = time.monotonic() + seconds + _GRACE
+        late = threading.Timer(seconds + _GRACE, _end, [process])
+        late.start()
+        try:
+            assert process.stdout is not None
+            proof = yield from _solutions(process.stdout)
+            code = process.wait()
+        finally:
+            late.cancel()
+            _end(process)
+            process.wait()
+        if code == 0 and proof:
+            yield proof
+        elif code == 0 or time.monotonic() >= deadline:
+            raise _FailedError(_TIME_LIMIT)
+        else:
+            complaints.seek(0)
+            raise _FailedError(_failure(code, complaints.read().decode(errors="replace")))
+
+
+def _solutions(lines: Iterable[str]) -> Generator[str, None, str]:
+    """Yield each solution; return the line that says what is proven, empty if none does."""
+    solution: list[str] = []
+    proof = ""
+    for line in map(str.rstrip, lines):
+        if line == _SOLUTION:
+            yield "".join(solution)
+            solution = []
+        elif line in (_PROOF, _UNSATISFIABLE):
+            proof = line
+        elif not line.startswith(("%", "=")):
+            solution.append(line)
+    return proof
+
+
+def _failure(code: int, complaints: str) -> str:
+    """Say in one line why the command ended with such a code."""
+    if code < 0:
+        return f"MiniZinc died (signal {-code})"
+    said = [line for line in complaints.splitlines() if re.search("error|exception", line, re.I)]
+    return f"MiniZinc failed: {said[-1] if said else f'exit {code}'}"
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End driver and solver at once, unless the driver has ended by itself."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)

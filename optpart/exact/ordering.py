@@ -1,0 +1,57 @@
+"""A given order in the CP-SAT model ([H] §3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ortools.sat.python import cp_model
+
+from optpart.goal import Task
+
+if TYPE_CHECKING:
+    from optpart.exact.model import Expression, ScheduleModel
+
+
+class _Use(NamedTuple):
+    """A resource by name and devices, the literal under which a task has it, from when to when."""
+
+    resource: tuple[str, int, int]
+    literal: cp_model.IntVar
+    start: Expression
+    end: Expression
+
+
+def add_order(core: ScheduleModel) -> None:
+    """Of each pair the first ends before the second starts where both occupy the same."""
+    for first, second in core.task.order:
+        for one in _uses(core, first):
+            for other in _uses(core, second):
+                if one.resource == other.resource:
+                    core.no_later(one.end, other.start, one.literal, other.literal)
+
+
+def _uses(core: ScheduleModel, task: Task) -> list[_Use]:
+    if isinstance(task, int):
+        return [
+            _Use(("device", d, d), literal, core.start[task], core.end[task])
+            for d, literal in core.literals(task)
+        ]
+    crossings = core.crossings
+    if crossings is None or task not in crossings.begin:
+        return []
+    begin, target = crossings.begin[task], task[1]
+    uses: list[_Use] = []
+    for e, sent in crossings.sent[task]:
+        arrival = begin + crossings.length(task[0], e, target)
+        match core.instance.model.communication:
+            case "sendrecv":
+                sent_at = begin + int(core.task.grid.send[e])
+                uses.append(_Use(("device", e, e), sent, begin, sent_at))
+            case "link":
+                uses.append(_Use(("link", e, target), sent, begin, arrival))
+            case "port":
+                uses.append(_Use(("send", e, e), sent, begin, arrival))
+                uses.append(_Use(("receive", target, target), sent, begin, arrival))
+            case "delay":
+                pass
+    return uses

@@ -1,0 +1,62 @@
+"""The exact Pareto front of makespan and traffic."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from fractions import Fraction
+
+from optpart.exact.cpsat import cpsat
+from optpart.goal import Goal
+from optpart.instance import Instance
+from optpart.result import Budget, Result, Status, Watch
+
+_ALL = Goal()
+
+
+def pareto(
+    instance: Instance,
+    budget: Budget | None = None,
+    *,
+    seed: int = 0,
+    watch: Watch | None = None,
+    goal: Goal = _ALL,
+) -> list[Result]:
+    """Return the Pareto front of makespan and traffic, by rising makespan.
+
+    The ε-constraint method: of the schedules whose traffic is below that of the last point, the
+    shortest, and among those the one of least traffic, until there is none.
+
+    Parameters
+    ----------
+    budget : Budget, optional
+        Its seconds are for the whole front; its deterministic time is for each solve.
+    goal : Goal
+        What is given and what must be kept on the whole front; its objective does not count.
+
+    Returns
+    -------
+    list of Result
+        If all are ``OPTIMAL`` they are the whole front, one schedule for each point. Otherwise
+        the last one is what was reached when a proof was missing, possibly without a schedule:
+        the points before it are on the front, and the others have less traffic than they have.
+        A single ``INFEASIBLE`` result says that there is no schedule at all.
+    """
+    budget = budget or Budget()
+    deadline = time.perf_counter() + budget.seconds
+    front: list[Result] = []
+    goal = replace(goal, objective="lexicographic")
+    while True:
+        left = replace(budget, seconds=max(0.0, deadline - time.perf_counter()))
+        result = cpsat(instance, budget=left, seed=seed, watch=watch, goal=goal)
+        if result.status is Status.INFEASIBLE and front:
+            return front
+        front.append(result)
+        if result.status is not Status.OPTIMAL or not result.traffic:
+            return front
+        goal = replace(goal, traffic=result.traffic - _least_difference(instance))
+
+
+def _least_difference(instance: Instance) -> Fraction:
+    """No two different amounts of traffic are closer than this."""
+    return Fraction(1, instance.graph.tensor_size.denominator)

@@ -1,0 +1,108 @@
+"""Lengths that what follows from them refutes."""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from brute_force import optimum
+from strategies import random_instance
+
+from optpart import Cluster, GraphBuilder, Instance, Model, ticks
+from optpart.bounds.best import BOUNDS
+from optpart.bounds.destructive import Refutation, destructive_bound
+from optpart.formats.detect import read_instance
+from optpart.ticks import Grid
+
+SHARED = Path(__file__).parents[3] / "shared" / "instances"
+
+
+class TestByHand:
+    def test_forks_that_cannot_be_apart_take_turns(self) -> None:
+        """Two forks of 3; apart within one a tensor of 10 crosses. One device a fork."""
+        builder = GraphBuilder()
+        for i in "ab":
+            builder.vertex(f"{i}0", 1).vertex(f"{i}1", 4).vertex(f"{i}2", 4)
+            builder.edge(f"{i}0", f"{i}1", size=10).edge(f"{i}0", f"{i}2", size=10)
+        instance = Instance(builder.build(), Cluster.uniform(2, bandwidth=1))
+        assert destructive_bound(instance) == 9
+
+    def test_three_units_do_not_fit_on_two_devices(self) -> None:
+        """Load says 6 and shares; probing knows that two of the three are together."""
+        builder = GraphBuilder()
+        for v in range(3):
+            builder.vertex(f"v{v}", 4)
+        instance = Instance(builder.build(), Cluster.uniform(2))
+        assert BOUNDS["energy"](instance, 1.0, None) == 8
+        assert destructive_bound(instance) == 8
+
+    def test_memory_that_no_placement_keeps_leaves_no_schedule(self) -> None:
+        builder = GraphBuilder()
+        for v in range(3):
+            builder.vertex(f"v{v}", 1, memory=3)
+        cluster = Cluster.uniform(2, memory=4)
+        instance = Instance(builder.build(), cluster, Model(memory="estimate"))
+        assert destructive_bound(instance) is None
+
+    def test_an_empty_graph_takes_no_time(self) -> None:
+        assert destructive_bound(Instance(GraphBuilder().build(), Cluster.uniform(2))) == 0
+
+    def test_without_time_there_is_still_a_bound(self) -> None:
+        graph = GraphBuilder().vertex("a", 5).build()
+        assert destructive_bound(Instance(graph, Cluster.uniform(2)), -1.0) == 5
+
+    def test_of_a_network(self) -> None:
+        """Load alone is 54.74."""
+        path = SHARED / "convolutional_network-7-1.json"
+        if not path.exists():
+            pytest.skip(f"{path} is absent")
+        instance = read_instance(path)
+        refutation = Refutation(instance, Grid.of(instance), time.perf_counter() + 60)
+        assert refutation.follows(refutation.grid.floor(Fraction("55.1")))
+        assert not refutation.follows(refutation.grid.floor(Fraction("55.3")))
+
+
+class TestNothingIsLost:
+    @pytest.mark.parametrize("memory", ["none", "estimate"])
+    def test_an_optimum_is_not_refuted(self, memory: str) -> None:
+        rng = np.random.default_rng(1)
+        feasible = closed = 0
+        for _ in range(80):
+            instance = random_instance(rng, 6, 3, memory="none" if memory == "none" else "estimate")
+            stands = optimum_stands(instance, 2**40)
+            feasible += stands is not None
+            closed += bool(stands)
+        assert feasible > 50
+        assert closed > 0.6 * feasible
+
+    def test_on_a_rounded_grid_neither(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(ticks, "MAX_HORIZON", 16)
+        rng = np.random.default_rng(2)
+        for _ in range(60):
+            optimum_stands(random_instance(rng, 6, 3), int(rng.integers(8, 2000)))
+
+    def test_a_known_makespan_changes_nothing(self) -> None:
+        rng = np.random.default_rng(3)
+        for _ in range(30):
+            instance = random_instance(rng, 6, 3)
+            best = optimum(instance)
+            if best is not None:
+                assert destructive_bound(instance, makespan=best.makespan) == destructive_bound(
+                    instance
+                )
+
+
+def optimum_stands(instance: Instance, most: int) -> bool | None:
+    """Assert that the optimum is not refuted; say whether one tick less is."""
+    best = optimum(instance)
+    if best is None:
+        return None
+    grid = Grid.of(instance, best.makespan, most)
+    limit = grid.floor(best.makespan)
+    refutation = Refutation(instance, grid, np.inf)
+    assert not refutation.follows(limit)
+    assert not refutation.by_trial(limit)
+    return refutation.by_trial(limit - 1)

@@ -1,0 +1,258 @@
+"""MiniZinc with Gecode: a plain model of everything, which agrees with enumeration."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from shutil import which
+from typing import get_args
+
+import numpy as np
+import pytest
+from brute_force import optimum
+from strategies import random_instance
+from tiny import tiny_instance
+
+from optpart import Cluster, Device, GraphBuilder, Instance, Model, UnsupportedError, library
+from optpart.errors import InputError
+from optpart.exact import minizinc as module
+from optpart.exact.enumeration import enumerate_all
+from optpart.exact.minizinc import minizinc
+from optpart.goal import Goal, Objective
+from optpart.instance import Communication, Memory
+from optpart.result import Budget, Progress, Result, Status
+from optpart.schedule import crossings
+
+needs_minizinc = pytest.mark.skipif(
+    which("minizinc") is None, reason="the command minizinc is not installed"
+)
+COMBINATIONS = list(product(get_args(Communication), get_args(Memory)))
+
+
+def same(one: Result, other: Result) -> None:
+    """Assert that two methods have proven the same."""
+    proven = [(r.status, r.makespan, r.traffic_bound) for r in (one, other)]
+    assert proven[0] == proven[1], (one.reason, other.reason)
+    assert one.status in (Status.OPTIMAL, Status.INFEASIBLE)
+
+
+def two_devices(ops: list[int | str], model: Model | None = None) -> Instance:
+    """Independent vertices on two equal devices."""
+    builder = GraphBuilder()
+    for v, amount in enumerate(ops):
+        builder.vertex(f"v{v}", amount)
+    return Instance(builder.build(), Cluster.uniform(2), model or Model())
+
+
+#: Nothing that Gecode proves within seconds.
+HARD = two_devices([97 + 2 * v for v in range(21)])
+
+
+@needs_minizinc
+class TestAgreement:
+    @pytest.mark.parametrize(("communication", "memory"), COMBINATIONS)
+    def test_with_enumeration(self, communication: Communication, memory: Memory) -> None:
+        instance = tiny_instance(0, communication, memory, vertices=4)
+        same(minizinc(instance), enumerate_all(instance))
+
+    @pytest.mark.parametrize("communication", get_args(Communication))
+    def test_of_both_objectives(self, communication: Communication) -> None:
+        goal = Goal("lexicographic")
+        instance = tiny_instance(11, communication, "none", vertices=4)
+        one, other = minizinc(instance, goal=goal), enumerate_all(instance, goal=goal)
+        same(one, other)
+        assert one.traffic == other.traffic
+
+    def test_of_least_traffic(self) -> None:
+        goal = Goal("traffic", makespan=Fraction(14))
+        instance = library.load("laich-2.5")
+        one, other = minizinc(instance, goal=goal), enumerate_all(instance, goal=goal)
+        assert one.status is other.status is Status.OPTIMAL
+        assert one.traffic == one.traffic_bound == other.traffic
+
+    def test_with_brute_force(self) -> None:
+        rng = np.random.default_rng(7)
+        for _ in range(4):
+            instance = random_instance(rng, 5, 3, memory="estimate")
+            best, result = optimum(instance), minizinc(instance)
+            assert result.makespan == (None if best is None else best.makespan)
+            assert result.status is (Status.INFEASIBLE if best is None else Status.OPTIMAL)
+
+
+@needs_minizinc
+class TestGoldenValues:
+    @pytest.mark.parametrize(
+        ("name", "makespan"), [("laich-2.5", 14), ("kwok-ahmad-9-2", 17), ("graham-1969-3", 12)]
+    )
+    def test_of_the_library(self, name: str, makespan: int) -> None:
+        result = minizinc(library.load(name))
+        assert result.status is Status.OPTIMAL
+        assert result.makespan == makespan
+
+    def test_the_other_send_first_takes_longer(self) -> None:
+        """[L] §2.5: 14 with the send to device 1 first, 15 with the other."""
+        instance = library.load("laich-2.5")
+        best = minizinc(instance)
+        assert best.schedule is not None
+        moves = crossings(instance, best.schedule.placement)
+        first, second = sorted(moves, key=lambda move: move[1])
+        assert minizinc(instance, goal=Goal(order=((first, second),))).makespan == 14
+        assert minizinc(instance, goal=Goal(order=((second, first),))).makespan == 15
+
+    def test_one_crossing_serves_all_consumers(self) -> None:
+        builder = GraphBuilder().vertex("a", 1, outputs=[4], devices=["d0"])
+        for name in "bc":
+            builder.vertex(name, 1, devices=["d1"]).edge("a", name)
+        instance = Instance(
+            builder.build(), Cluster.uniform(2, bandwidth=2), Model(communication="link")
+        )
+        result = minizinc(instance, goal=Goal("lexicographic"))
+        assert (result.makespan, result.traffic) == (1 + 2 + 2, 4)
+
+    @pytest.mark.parametrize(("channels", "makespan"), [(1, 6), (2, 4)])
+    def test_ports_carry_so_many_transfers(self, channels: int, makespan: int) -> None:
+        builder = GraphBuilder().vertex("a", 1, outputs=[2, 2], devices=["d0"])
+        for output, device in enumerate(("d1", "d2")):
+            builder.vertex(device, 1, devices=[device]).edge("a", device, output)
+        model = Model(communication="port", channels=channels)
+        instance = Instance(builder.build(), Cluster.uniform(3, bandwidth=1), model)
+        assert minizinc(instance).makespan == makespan
+
+    def test_waiting_on_purpose_keeps_memory(self) -> None:
+        """A tensor that arrived while the other is read would have to be held ([M] eq. 2)."""
+        builder = GraphBuilder()
+        for name in "ab":
+            builder.vertex(name, 1, outputs=[1], devices=["d0"])
+            builder.vertex(f"{name}-reader", 2, devices=["d1"]).edge(name, f"{name}-reader")
+        cluster = Cluster.of([Device("d0"), Device("d1", memory=0)])
+        result = minizinc(Instance(builder.build(), cluster, Model(memory="edges")))
+        assert result.makespan == 1 + 2 + 2
+        assert result.schedule is not None
+        assert sorted(result.schedule.start.fractions()) == [0, 1, 2, 3]
+
+
+@needs_minizinc
+class TestGoal:
+    def test_decides_whether_a_makespan_can_be_kept(self) -> None:
+        instance = two_devices([3, 3, 2, 2, 2])
+        assert minizinc(instance, goal=Goal(makespan=Fraction(6))).makespan == 6
+        refused = minizinc(instance, goal=Goal(makespan=Fraction(11, 2)))
+        assert refused.status is Status.INFEASIBLE
+        assert "makespan at most 11/2" in refused.reason
+
+    def test_keeps_a_placement_and_an_order(self) -> None:
+        instance = two_devices([3, 3, 2, 2, 2])
+        given = Goal(placement={0: 0, 2: 0, 3: 0}, order=((0, 3), (3, 2)))
+        result = minizinc(instance, goal=given)
+        assert result.makespan == 7
+        assert result.schedule is not None
+        assert given.broken(instance, result.schedule) == ""
+
+    def test_names_what_does_not_exist(self) -> None:
+        with pytest.raises(InputError, match="no vertex 9"):
+            minizinc(two_devices([1]), goal=Goal(placement={9: 0}))
+
+    @pytest.mark.parametrize("objective", get_args(Objective))
+    def test_is_not_worse_than_its_start(self, objective: Objective) -> None:
+        instance = tiny_instance(11, "delay", "none", vertices=4)
+        goal = Goal(objective)
+        best = minizinc(instance, goal=goal)
+        same(minizinc(instance, goal=goal, start=best.schedule), best)
+
+    def test_says_why_a_start_is_not_used(self) -> None:
+        instance = two_devices([1, 2])
+        other = minizinc(two_devices([2, 2])).schedule
+        result = minizinc(instance, start=other, goal=Goal(placement={0: 0, 1: 0}))
+        assert (result.status, result.makespan) == (Status.OPTIMAL, 3)
+        assert "start is not used" in result.reason
+
+
+@needs_minizinc
+class TestExactness:
+    def test_fractions(self) -> None:
+        result = minizinc(two_devices(["1/3", "1/7", "1/21"]))
+        assert (result.status, result.makespan) == (Status.OPTIMAL, Fraction(1, 3))
+
+    def test_no_vertices(self) -> None:
+        result = minizinc(two_devices([]))
+        assert (result.status, result.makespan) == (Status.OPTIMAL, 0)
+
+    def test_times_that_are_too_fine_are_refused(self) -> None:
+        with pytest.raises(UnsupportedError, match="too fine"):
+            minizinc(two_devices([10**9, 10**9 + 1]))
+
+    def test_sizes_that_are_too_fine_are_refused(self) -> None:
+        builder = GraphBuilder().vertex("a", memory=10**9).vertex("b", memory="1/3")
+        instance = Instance(builder.build(), Cluster.uniform(2), Model(memory="refcount"))
+        with pytest.raises(UnsupportedError, match="too fine"):
+            minizinc(instance)
+
+    def test_what_has_no_length_interrupts_nothing(self) -> None:
+        builder = GraphBuilder().vertex("long", 4).vertex("first", 1).vertex("zero", 0)
+        builder.vertex("last", 4).edge("first", "zero", None).edge("zero", "last", None)
+        instance = Instance(
+            builder.build(), Cluster.of([Device("d0"), Device("d1")], bandwidth=0, latency=1)
+        )
+        goal = Goal(placement={0: 0, 2: 0})
+        same(minizinc(instance, goal=goal), enumerate_all(instance, goal=goal))
+
+
+@needs_minizinc
+class TestEnding:
+    def test_a_limit_leaves_the_best_so_far(self) -> None:
+        steps: list[Progress] = []
+        begin = time.perf_counter()
+        result = minizinc(HARD, budget=Budget(1.0), watch=steps.append)
+        assert time.perf_counter() - begin < 1.0 + module._GRACE + 1
+        assert (result.status, result.reason) == (Status.FEASIBLE, "time limit")
+        assert result.lower_bound is None
+        values = [step.objective for step in steps]
+        assert values == sorted(values, reverse=True, key=lambda value: value or 0)
+        assert values[-1] == result.makespan
+
+    def test_no_time_at_all(self) -> None:
+        result = minizinc(HARD, budget=Budget(0.0))
+        assert (result.status, result.reason) == (Status.UNKNOWN, "time limit")
+
+    @pytest.mark.parametrize("reason", ["MiniZinc died", "interrupted"])
+    def test_sudden_ends_keep_the_best(self, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Once a schedule is found, the solver is killed, or Ctrl-C comes."""
+        started: list[subprocess.Popen[str]] = []
+        popen = subprocess.Popen
+
+        def remember(*args: object, **options: object) -> subprocess.Popen[str]:
+            started.append(popen(*args, **options))  # type: ignore[call-overload]
+            return started[-1]
+
+        def strike(_: Progress) -> None:
+            if reason == "interrupted":
+                raise KeyboardInterrupt
+            os.killpg(started[0].pid, signal.SIGKILL)
+
+        monkeypatch.setattr(module.subprocess, "Popen", remember)
+        result = minizinc(HARD, budget=Budget(20), watch=strike)
+        assert result.status is Status.FEASIBLE
+        assert reason in result.reason
+        with pytest.raises(ProcessLookupError):
+            os.killpg(started[0].pid, 0)
+
+    def test_an_unknown_solver(self) -> None:
+        result = minizinc(two_devices([1]), solver="nosuch")
+        assert result.status is Status.UNKNOWN
+        assert "no solver with tag nosuch" in result.reason
+
+
+def test_absence_of_the_command_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(InputError, match="not installed; install MiniZinc"):
+        minizinc(two_devices([1]))
+
+
+def test_every_model_has_its_file() -> None:
+    names = {"tf", *get_args(Communication), *get_args(Memory)}
+    assert {path.stem for path in Path(module.models()).glob("*.mzn")} == names
