@@ -12,7 +12,9 @@ of its devices in turn, and all that is done again: if every one is refuted, so 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -27,8 +29,13 @@ from optpart.ticks import Grid
 #: Passes of sharpening for one trial: the first finds almost everything.
 _TRIAL_ROUNDS = 2
 
-#: So many units are put on each of their devices in turn, one within the other.
-_DEPTH = 3
+#: So many units are put on each of their devices in turn, one within the other; more only after the
+#: search with fewer has ended, as a length that stands takes the longest.
+_DEPTHS = (0, 1, 3)
+
+#: On a rounded grid a search ends when it knows its answer to this part, one by trials to that.
+_FINE = 2**14
+_PART = 2**9
 
 #: Probing settles after so many devices struck off, and ends after so many trials in vain: the most
 #: doubtful devices come first.
@@ -59,11 +66,17 @@ def destructive_bound(
     window = sharpened(instance, grid, windows(instance, grid), seconds=seconds)
     if window.bound is None:
         return None
-    least: int | None = load_ticks(instance, grid, window)
-    for refuted in (refutation.follows, refutation.by_trial):
-        if least is not None:
-            least = least_not_refuted(refuted, grid, least, deadline=deadline, makespan=makespan)
-    return None if least is None else grid.time(least)
+    least = load_ticks(instance, grid, window)
+    searches: list[tuple[Callable[[int], bool], int]] = [(refutation.follows, _FINE)]
+    searches += [(partial(refutation.by_trial, depth=depth), _PART) for depth in _DEPTHS]
+    for refuted, part in searches:
+        raised = least_not_refuted(
+            refuted, grid, least, deadline=deadline, makespan=makespan, part=part
+        )
+        if raised is None:
+            return None
+        least = raised
+    return grid.time(least)
 
 
 class Refutation:
@@ -78,10 +91,10 @@ class Refutation:
         """Whether a length is refuted by what follows from it directly."""
         return self._left(limit) is None
 
-    def by_trial(self, limit: int) -> bool:
+    def by_trial(self, limit: int, depth: int = _DEPTHS[-1]) -> bool:
         """Whether it is refuted by that or by trials of units on devices."""
         work = self._left(limit)
-        return work is None or self._refuted(work, limit, _DEPTH)
+        return work is None or self._refuted(work, limit, depth)
 
     def _refuted(self, work: Sharpening, limit: int, depth: int) -> bool:
         while self._strike_off(work, limit):

@@ -10,9 +10,6 @@ import numpy as np
 
 from optpart.ticks import Grid
 
-#: A search on a rounded grid ends when it knows the answer to this part.
-_PART = 2**14
-
 
 def least_not_refuted(
     refuted: Callable[[int], bool],
@@ -21,6 +18,7 @@ def least_not_refuted(
     *,
     deadline: float = np.inf,
     makespan: Fraction | None = None,
+    part: int = 2**14,
 ) -> int | None:
     """Raise a lower bound as far as a refutation goes.
 
@@ -34,6 +32,8 @@ def least_not_refuted(
         A lower bound to start from.
     makespan : Fraction, optional
         Of a schedule; nothing from there on is tried.
+    part : int
+        On a rounded grid the search ends when it knows the answer to this part.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def least_not_refuted(
         schedule at all.
     """
     top = horizon(grid) + 1 if makespan is None else grid.floor(makespan)
-    fine = 0 if grid.exact else least // _PART
+    fine = 0 if grid.exact else least // part
     lower, upper = least, top
     step = max(1, least // 256)
     while upper - lower > fine and time.perf_counter() < deadline:

@@ -17,9 +17,14 @@ from optpart.exact.identical import IdenticalModel
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, receive, send
 from optpart.exact.model import ScheduleModel, Task
 
-#: What proves a job shop: all of two workers on search by conflicts and restarts. Without
-#: placements to choose linear programs say little, and large neighbourhoods prove nothing.
+#: What proves optimality with two workers: both on search by conflicts, one of them with frequent
+#: restarts. By default one of them only looks for better schedules. Where nothing is left to
+#: place, linear programs say little.
 _SEQUENCING = ("quick_restart_no_lp", "no_lp")
+_PLACING = ("quick_restart", "no_lp")
+
+#: Of more vertices little is proven, and better schedules are worth more.
+_PROVABLE = 100
 
 
 def main() -> None:
@@ -48,6 +53,15 @@ def main() -> None:
         _solve(task, limits, channel)
 
 
+def _strategies(task: Task) -> tuple[str, ...]:
+    """Return what the workers search with; empty for the solver's own choice."""
+    if task.sequences_only:
+        return _SEQUENCING
+    if task.identical or task.instance.vertices > _PROVABLE:
+        return ()
+    return _PLACING
+
+
 def _solve(task: Task, limits: Limits, channel: IO[bytes]) -> None:
     begin = time.perf_counter()
     lock = threading.Lock()
@@ -62,9 +76,9 @@ def _solve(task: Task, limits: Limits, channel: IO[bytes]) -> None:
     parameters.num_workers = limits.workers
     parameters.random_seed = limits.seed
     parameters.max_time_in_seconds = max(0.01, limits.seconds - (time.perf_counter() - begin))
-    if limits.workers > 1 and task.sequences_only:
-        parameters.subsolvers.extend(_SEQUENCING)
-        parameters.num_full_subsolvers = len(_SEQUENCING)
+    if limits.workers == 2 and (strategies := _strategies(task)):
+        parameters.subsolvers.extend(strategies)
+        parameters.num_full_subsolvers = len(strategies)
     if limits.deterministic is not None:
         parameters.max_deterministic_time = limits.deterministic
 

@@ -70,23 +70,23 @@ class TestNothingIsLost:
     def test_an_optimum_is_not_refuted(self, memory: str) -> None:
         rng = np.random.default_rng(1)
         feasible = closed = 0
-        for _ in range(80):
+        for _ in range(40):
             instance = random_instance(rng, 6, 3, memory="none" if memory == "none" else "estimate")
             stands = optimum_stands(instance, 2**40)
             feasible += stands is not None
             closed += bool(stands)
-        assert feasible > 50
+        assert feasible > 25
         assert closed > 0.6 * feasible
 
     def test_on_a_rounded_grid_neither(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(ticks, "MAX_HORIZON", 16)
         rng = np.random.default_rng(2)
-        for _ in range(60):
+        for _ in range(40):
             optimum_stands(random_instance(rng, 6, 3), int(rng.integers(8, 2000)))
 
     def test_a_known_makespan_changes_nothing(self) -> None:
         rng = np.random.default_rng(3)
-        for _ in range(30):
+        for _ in range(12):
             instance = random_instance(rng, 6, 3)
             best = optimum(instance)
             if best is not None:

@@ -8,7 +8,7 @@ from optpart import Budget, Instance, Result, Status, methods, verify
 from optpart.bounds.best import all_bounds
 
 #: One worker: for small models starting threads takes longer than solving.
-ONE = Budget(seconds=20, workers=1)
+ONE = Budget(seconds=60, workers=1)
 
 #: Up to so many vertices a method closes within a fraction of a second.
 SMALL = {"enumerate": 7, "milp": 7}

@@ -3,13 +3,13 @@
 Ph. Chrétienne, C. Picouleau, Scheduling with communication delays: a survey, in: Scheduling Theory
 and its Applications (1995), treat forks and joins on unlimited equal devices without duplication.
 
-**Fork.** Child ``i`` takes ``p_i`` and its tensor ``c_i`` to cross; the source takes ``p``. Children
-on the source's device run one after the other, so the last of them ends no earlier than ``p`` plus
-the sum of their times; any other ends no earlier than ``p + c_i + p_i``, and does so on a device of
-its own. With ``L`` the children that stay, the optimum is the least
-``p + max(Σ_{i ∈ L} p_i, max_{i ∉ L} (c_i + p_i))``. Of two children the one with the smaller
-``c_i + p_i`` may leave whenever the other does: that raises no term. So only ``n + 1`` sets have to
-be compared.
+**Fork.** Child ``i`` takes ``p_i`` and its tensor ``c_i`` to cross; the source takes ``p``. The
+children ``L`` on the source's device run one after the other, so the last of them ends no earlier
+than ``p`` plus the sum of their times, and without idle time just then. Any other ends no earlier
+than ``p + c_i + p_i``, and on a device of its own just then. So the optimum is the least
+``p + max(Σ_{i ∈ L} p_i, max_{i ∉ L} (c_i + p_i))``. If ``i`` leaves, every ``j`` with
+``c_j + p_j ≤ c_i + p_i`` may leave as well: the sum falls, the largest term stays. So only the
+``n + 1`` sets of those with the least ``c_i + p_i`` have to be compared.
 
 **Join.** The fork with time turned round: each child has a tensor of its own.
 

@@ -10,8 +10,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from oracles.proving import prove
+from oracles.proving import agree, bound, prove
 from oracles.unit_tasks import LENGTH, list_length, unit_tasks
+
+from optpart import Budget, methods
 
 Arcs = list[tuple[int, int]]
 
@@ -48,7 +50,7 @@ def closed_form(n: int, arcs: Arcs, machines: int) -> int:
     )
 
 
-SIZES = [(6, 2), (7, 3), (7, 2), (12, 3), (20, 4), (30, 3), (40, 5), (60, 4), (90, 6), (120, 8)]
+SIZES = [(6, 2), (7, 3), (7, 2), (12, 3), (20, 4), (30, 4), (40, 5), (60, 4), (90, 6), (120, 8)]
 
 
 @pytest.mark.parametrize(("n", "machines"), SIZES)
@@ -69,6 +71,19 @@ def test_out_forests(n: int, machines: int) -> None:
     backwards = [(v, u) for u, v in arcs]
     instance = unit_tasks(n, backwards, machines, rng, f"out-forest-{n}-{machines}")
     prove(instance, steps * LENGTH, "enumerate", "milp")
+
+
+@pytest.mark.parametrize(("n", "machines"), [(30, 3), (31, 3), (36, 4), (150, 5)])
+def test_energy_bounds_reach_it(n: int, machines: int) -> None:
+    """What is above level h has to run before the last h steps, which is more than load says."""
+    rng = np.random.default_rng([n, machines])
+    arcs = in_forest(n, 2 * machines, rng)
+    optimum = highest_level_first(n, arcs, machines) * LENGTH
+    for name, directed in (("in", arcs), ("out", [(v, u) for u, v in arcs])):
+        instance = unit_tasks(n, directed, machines, rng, f"{name}-forest-{n}-{machines}")
+        assert bound(instance) == optimum
+        budget = Budget(seconds=60, workers=1, deterministic=0.1)
+        agree(methods.get("cpsat")(instance, budget=budget), optimum)
 
 
 def test_both_ways_to_compute_it_agree() -> None:

@@ -31,8 +31,8 @@ def jackson(jobs: Sequence[Job]) -> Fraction:
     end = Fraction(0)
     for machine in (0, 1):
         other = 1 - machine
-        at_other = here = sum((job[0][1] for job in alone[machine]), Fraction(0))
-        here += sum((job[0][1] for job in through[machine]), Fraction(0))
+        own = [*through[machine], *alone[machine]]
+        here = sum((job[0][1] for job in own), Fraction(0))
         at_other = Fraction(0)
         for job in through[other]:
             at_other += job[0][1]
@@ -47,7 +47,7 @@ def random_job(rng: np.random.Generator) -> Job:
     return [(machine, Fraction(int(rng.integers(1, 30)), 2)) for machine in machines]
 
 
-@pytest.mark.parametrize("count", [2, 3, 4, 4, 6, 10, 15, 25, 40, 60])
+@pytest.mark.parametrize("count", [2, 3, 4, 6, 10, 15, 25, 40, 60])
 def test_two_machines(count: int) -> None:
     rng = np.random.default_rng(count)
     jobs = [random_job(rng) for _ in range(count)]

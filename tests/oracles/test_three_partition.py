@@ -15,7 +15,6 @@ import pytest
 from oracles.proving import ONE, agree, bound, prove
 
 from optpart import Cluster, GraphBuilder, Instance, Model, Status, methods
-from optpart.bounds.best import all_bounds
 
 
 def solvable(m: int, total: int, rng: np.random.Generator) -> list[int]:
@@ -60,7 +59,7 @@ def as_memory(
     )
 
 
-@pytest.mark.parametrize("m", [2, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("m", [2, 3, 4, 5, 6])
 def test_times_of_a_solvable_one(m: int) -> None:
     numbers = solvable(m, 40, np.random.default_rng(m))
     prove(as_times(numbers, m), 40, "enumerate")
@@ -69,7 +68,7 @@ def test_times_of_a_solvable_one(m: int) -> None:
 @pytest.mark.parametrize("m", [10, 25, 60])
 def test_bounds_and_heuristics_of_a_large_one(m: int) -> None:
     instance = as_times(solvable(m, 1000, np.random.default_rng(m)), m)
-    assert bound(instance) == 1000
+    assert bound(instance, 0.2) == 1000
     for name in methods.heuristics():
         agree(methods.get(name)(instance), 1000)
 
@@ -91,8 +90,8 @@ def test_memory_of_a_solvable_one(memory: Literal["estimate", "refcount"], m: in
     instance = as_memory(numbers, m, 40, memory)
     result = methods.get("cpsat")(instance, budget=ONE)
     assert result.status is Status.OPTIMAL
-    assert {entry.value for entry in all_bounds(instance, 1.0)} != {None}
-    assert None not in {entry.value for entry in all_bounds(instance, 1.0)}
+    assert result.makespan is not None
+    assert bound(instance, 0.2) <= result.makespan
 
 
 @pytest.mark.parametrize("memory", ["estimate", "refcount"])

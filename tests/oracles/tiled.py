@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -112,8 +113,8 @@ class _Planting:
     def run(self, given_durations: bool) -> Planted:
         if self.sends:
             self._plant_sends()
-        for v in range(len(self.tiles)):
-            for u in self._some(self._before(v), 2):
+        for v, tile in enumerate(self.tiles):
+            for u in self._some(self._ended(tile.begin), 3):
                 self._connect(u, v)
         graph = self._graph()
         instance = Instance(
@@ -132,12 +133,8 @@ class _Planting:
     def _cut(self, d: int, tiles: int) -> Iterator[Tile]:
         inner = self.rng.choice(np.arange(1, self.ticks), tiles - 1, replace=False)
         cuts = [0, *sorted(int(x) for x in inner), self.ticks]
-        for begin, end in zip(cuts, cuts[1:], strict=False):
+        for begin, end in pairwise(cuts):
             yield Tile(d, begin, end)
-
-    def _before(self, v: int) -> list[int]:
-        begin = self.tiles[v].begin
-        return [u for u, tile in enumerate(self.tiles) if tile.end <= begin]
 
     def _some(self, items: list[int], most: int) -> list[int]:
         count = min(len(items), int(self.rng.integers(0, most + 1)))
@@ -156,7 +153,7 @@ class _Planting:
             (sends if as_long and self._chance(2) else kept).append(tile)
         self.tiles = kept
         for send in sends:
-            made = [u for u in self._before_time(send.begin) if kept[u].device == send.device]
+            made = [u for u in self._ended(send.begin) if kept[u].device == send.device]
             later = [
                 v
                 for v, tile in enumerate(kept)
@@ -173,7 +170,7 @@ class _Planting:
             tensor.crossings[target] = send.begin, end
             self.tensors.append(tensor)
 
-    def _before_time(self, time: int) -> list[int]:
+    def _ended(self, time: int) -> list[int]:
         return [u for u, tile in enumerate(self.tiles) if tile.end <= time]
 
     def _connect(self, u: int, v: int) -> None:
