@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from optpart.errors import InputError
 from optpart.formats.result import read_document, schedule_from_dict
+from optpart.goal import Objective
 from optpart.instance import Instance
 from optpart.metrics import traffic
 from optpart.rational import rational
@@ -55,7 +56,7 @@ def check_result(instance: Instance, path: str | Path) -> Check:
         schedule = schedule_from_dict(document["schedule"], instance)
         claims = {
             key: None if document.get(key) is None else rational(document[key], key)
-            for key in ("makespan", "lower_bound", "traffic")
+            for key in ("makespan", "lower_bound", "traffic", "traffic_bound")
         }
     except InputError as error:
         raise error.within(str(path)) from None
@@ -69,6 +70,10 @@ def check_result(instance: Instance, path: str | Path) -> Check:
     summary = f"valid: makespan {number(makespan, up=True)}"
     if bound is not None:
         summary += f", claimed lower bound {number(bound, up=False)}"
+    if claims["traffic_bound"] is not None:
+        summary += f", claimed traffic bound {number(claims['traffic_bound'], up=False)}"
+    if document.get("given"):
+        summary += f", given {document['given']}"
     return Check(tuple(violations), makespan, summary)
 
 
@@ -84,13 +89,18 @@ def _claims(
     for key, value in found.items():
         if claims[key] is not None and claims[key] != value:
             wrong.append(Violation(key, f"claimed {claims[key]}, but it is {value}"))
-    bound = claims["lower_bound"]
-    if bound is not None and bound > found["makespan"]:
-        wrong.append(
-            Violation("lower_bound", f"claimed {bound}, above the makespan {found['makespan']}")
-        )
-    if document.get("status") == Status.OPTIMAL and bound != found["makespan"]:
-        wrong.append(Violation("status", "OPTIMAL, but the lower bound is not the makespan"))
+    for name, key in (("lower_bound", "makespan"), ("traffic_bound", "traffic")):
+        bound = claims[name]
+        if bound is not None and bound > found[key]:
+            wrong.append(Violation(name, f"claimed {bound}, above the {key} {found[key]}"))
+    objective = document.get("objective", "makespan")
+    if objective not in get_args(Objective):
+        wrong.append(Violation("objective", f"unknown {objective!r}"))
+    if document.get("status") == Status.OPTIMAL:
+        if objective != "traffic" and claims["lower_bound"] != found["makespan"]:
+            wrong.append(Violation("status", "OPTIMAL, but the lower bound is not the makespan"))
+        if objective != "makespan" and claims["traffic_bound"] != found["traffic"]:
+            wrong.append(Violation("status", "OPTIMAL, but the traffic bound is not the traffic"))
     if document.get("status") not in set(Status):
         wrong.append(Violation("status", f"unknown {document.get('status')!r}"))
     return wrong

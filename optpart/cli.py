@@ -96,9 +96,13 @@ def _say_result(result: Result) -> None:
     if result.status is Status.INFEASIBLE:
         print(f"{result.instance.name}: INFEASIBLE: {result.reason}")
         return
+    given = f" given {result.given}" if result.given else ""
     bound = number(result.lower_bound, up=False)
     if result.makespan is None:
-        print(f"{result.instance.name}: no schedule found: {result.reason} (lower bound {bound})")
+        print(
+            f"{result.instance.name}: no schedule found{given}: {result.reason} "
+            f"(lower bound {bound})"
+        )
         return
     gap = "" if result.status is Status.OPTIMAL else f", gap {percent(result.gap)}"
     note = f" ({result.reason})" if result.reason else ""
@@ -106,7 +110,7 @@ def _say_result(result: Result) -> None:
     if result.objective != "makespan":
         least = f" (lower bound {number(result.traffic_bound, up=False)})"
     print(
-        f"{result.instance.name}: {result.status}{note}, makespan "
+        f"{result.instance.name}: {result.status}{given}{note}, makespan "
         f"{number(result.makespan, up=True)}, lower bound {bound}{gap}, traffic "
         f"{number(result.traffic, up=True)}{least}, {seconds(result.seconds)} with {result.method}"
     )
@@ -292,7 +296,7 @@ def _bounded(result: Result) -> Result:
     reason = contradiction(result.instance)
     if reason:
         return replace(result, status=Status.INFEASIBLE, reason=reason)
-    bound = best_bound(result.instance)
+    bound = best_bound(result.instance, makespan=result.makespan)
     if bound.value is None:
         reason = "missing links leave some unit no device"
         return replace(result, status=Status.INFEASIBLE, reason=reason)

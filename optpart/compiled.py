@@ -51,7 +51,7 @@ def announce_compilation() -> None:
 
         def on_start(self, event: Any) -> None:
             if not Listener.said:
-                print("compiling the inner loops, once (about 15 seconds) …", file=sys.stderr)
+                print("compiling the inner loops, once (about 20 seconds) …", file=sys.stderr)
             Listener.said = True
 
         def on_end(self, event: Any) -> None:

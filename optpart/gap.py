@@ -183,10 +183,12 @@ def _reference(instance: Instance, results: list[Result]) -> Reference:
         return Reference(None, None, infeasible=infeasible)
     makespans = [(r.makespan, r.method) for r in results if r.makespan is not None]
     bounds = [(r.lower_bound, r.method) for r in results if r.lower_bound is not None]
-    combinatorial = best_bound(instance)
-    if combinatorial.value is None:
-        return Reference(None, None, infeasible="some unit has no device left")
-    bounds.append((combinatorial.value, combinatorial.name))
+    least = min((makespan for makespan, _ in makespans), default=None)
+    if least is None or least not in (bound for bound, _ in bounds):
+        combinatorial = best_bound(instance, makespan=least)
+        if combinatorial.value is None:
+            return Reference(None, None, infeasible="some unit has no device left")
+        bounds.append((combinatorial.value, combinatorial.name))
     known = library.known(instance)
     if known is not None:
         # The library counts only where this run found nothing as good.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
+from functools import cache
 from importlib import metadata
 from typing import Protocol
 
@@ -77,6 +78,9 @@ class Result:
         the schedules of least makespan.
     schedule : Schedule or None
         Accepted by the verifier.
+    given : str
+        What was given and had to be kept, in words; status and bounds hold for schedules that keep
+        it. Empty if nothing was.
     reason : str
         Why there is no schedule or no proof, or what else a reader must know.
     peak_memory : tuple of Fraction or None
@@ -98,6 +102,7 @@ class Result:
     versions: dict[str, str] = field(default_factory=lambda: versions())
     objective: Objective = "makespan"
     traffic_bound: Fraction | None = None
+    given: str = ""
 
     @property
     def gap(self) -> float | None:
@@ -151,6 +156,7 @@ def conclude(
     trace: tuple[Progress, ...] = (),
     objective: Objective = "makespan",
     traffic_bound: Fraction | None = None,
+    given: str = "",
 ) -> Result:
     """Verify a schedule and state what follows from it.
 
@@ -163,6 +169,8 @@ def conclude(
         makespan.
     infeasible : str
         Why no schedule exists, if that is proven.
+    given : str
+        What had to be kept, and what all of this holds under.
 
     Returns
     -------
@@ -183,6 +191,7 @@ def conclude(
         trace=trace,
         objective=objective,
         traffic_bound=traffic_bound,
+        given=given,
     )
     if infeasible:
         return replace(base, status=Status.INFEASIBLE, reason=infeasible)
@@ -227,6 +236,11 @@ def with_bound(result: Result, bound: Fraction) -> Result:
 
 def versions() -> dict[str, str]:
     """Return the versions that a result depends on."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for package in ("optpart", "ortools", "pulp", "highspy"):
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
@@ -20,7 +21,8 @@ from optpart import (
     register,
     retime,
 )
-from optpart.gap import excess, summarise
+from optpart.bounds.best import LowerBound
+from optpart.gap import Comparison, excess, summarise
 from optpart.result import Result
 
 BUDGET = Budget(seconds=10, workers=1)
@@ -42,12 +44,23 @@ def test_the_reference_is_the_optimum_where_it_is_proven() -> None:
     assert comparison.over_reference(by_name["hash+pct"]) == pytest.approx(8 / 6 - 1)
 
 
-def test_without_an_exact_method_the_reference_is_the_best_known() -> None:
-    comparison = compare(chain(communication="port"), ["hash+pct"], budget=BUDGET)
-    assert comparison.reference.kind == "best known"
-    assert comparison.reference.makespan == 8
-    assert comparison.reference.bound == 4
-    assert "not supported" in comparison.reference.note
+@pytest.fixture
+def without_proof(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Comparison]:
+    """Compare where the exact method has no time and the bounds prove little."""
+    bound = LowerBound("weak", Fraction(4), 0.0)
+    monkeypatch.setattr("optpart.gap.best_bound", lambda *_, **__: bound)
+    return lambda: compare(
+        chain(communication="link"), ["hash+pct", "heft"], budget=Budget(0.0, workers=1)
+    )
+
+
+def test_without_a_proof_the_reference_is_the_best_known(
+    without_proof: Callable[[], Comparison],
+) -> None:
+    reference = without_proof().reference
+    assert reference.kind == "best known"
+    assert (reference.makespan, reference.bound) == (6, 4)
+    assert reference.note == "time limit"
 
 
 def test_a_method_that_fails_costs_its_row_only() -> None:
@@ -104,11 +117,10 @@ def test_the_library_serves_as_reference_only_for_the_very_same_instance() -> No
     assert compare(changed, ["hash+pct"], budget=tiny).reference.makespan_by != "library"
 
 
-def test_summary_counts_solved_means_and_proven_optima() -> None:
-    comparisons = [
-        compare(chain(), ["hash+pct", "heft"], budget=BUDGET),
-        compare(chain(communication="link"), ["hash+pct", "heft"], budget=BUDGET),
-    ]
+def test_summary_counts_solved_means_and_proven_optima(
+    without_proof: Callable[[], Comparison],
+) -> None:
+    comparisons = [compare(chain(), ["hash+pct", "heft"], budget=BUDGET), without_proof()]
     rows = {row.method: row for row in summarise(comparisons)}
     assert (rows["heft"].solved, rows["heft"].instances) == (2, 2)
     assert (rows["heft"].optimal, rows["heft"].references) == (1, 1)

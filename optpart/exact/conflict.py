@@ -1,10 +1,10 @@
-"""Why no placement exists: a smallest set of units, and what stands between them (design §3)."""
+"""Why no schedule exists: a smallest set of what stands in the way (design §3)."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
@@ -68,6 +68,39 @@ def conflict(instance: Instance, seconds: float = 10.0) -> str:
                 kept = smaller
         step //= 2
     return _words(instance, kept)
+
+
+def memory_conflict(instance: Instance, infeasible: Callable[[Instance], bool]) -> str:
+    """Say which memory limits leave no order where placements as such exist.
+
+    Parameters
+    ----------
+    infeasible : callable
+        Whether it is proven that an instance has no schedule.
+
+    Returns
+    -------
+    str
+        Names devices none of whose limits can be spared, as far as ``infeasible`` proves it; empty
+        under memory models in which time does not count.
+    """
+    if instance.model.memory not in ("edges", "refcount"):
+        return ""
+    limits = instance.cluster.memory
+    kept = [d for d, limit in enumerate(limits) if limit is not None]
+    for d in tuple(kept):
+        if infeasible(_with_limits(instance, [e for e in kept if e != d])):
+            kept.remove(d)
+    names = ", ".join(f"{instance.cluster.names[d]} ({limits[d]})" for d in kept)
+    return (
+        f"memory over time ({instance.model.memory}): no placement and order keep the limits of "
+        f"{names} (proven by search)"
+    )
+
+
+def _with_limits(instance: Instance, kept: list[int]) -> Instance:
+    memory = tuple(m if d in kept else None for d, m in enumerate(instance.cluster.memory))
+    return replace(instance, cluster=replace(instance.cluster, memory=memory))
 
 
 def _blocks(items: list[int], size: int) -> Iterable[list[int]]:

@@ -6,16 +6,20 @@ import math
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.bounds.energy import energy_bound
 from optpart.bounds.load import load_ticks
+from optpart.bounds.one_machine import sharpened
 from optpart.bounds.windows import Windows, windows
 from optpart.compiled import UNLIMITED, arrays, whole_memory
 from optpart.exact.alike import alike_devices, canonical, unnamed
+from optpart.exact.conflict import conflict, memory_conflict
 from optpart.exact.identical import identical
 from optpart.exact.memory_model import Amounts, amounts
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
@@ -26,7 +30,7 @@ from optpart.feasibility import contradiction
 from optpart.goal import Goal
 from optpart.instance import Instance
 from optpart.metrics import traffic
-from optpart.result import Budget, Progress, Result, Watch, conclude
+from optpart.result import Budget, Progress, Result, Status, Watch, conclude
 from optpart.result import gap as relative_gap
 from optpart.schedule import Schedule
 from optpart.ticks import Grid
@@ -38,6 +42,12 @@ _TICKS = 2**26
 
 #: Larger models take longer to build and load than anybody waits for a better bound.
 _MAX_TERMS = 4_000_000
+
+#: Most seconds for a proof of what an infeasible instance could spare.
+_EXPLAINING = 5.0
+
+#: Share of the time that sharper windows, and bounds beyond the load, may each take at first.
+_BEFORE = 0.03
 
 #: A rounded grid is refined while the gap is larger than this and a finer one is at hand.
 _CLOSED = 1e-6
@@ -111,7 +121,8 @@ class _Solve:
         self.trace: list[Progress] = []
         self.reason = ""
         self.refused = ""
-        self.remarks = [f"given {goal.given}"] if goal.given else []
+        self.remarks: list[str] = []
+        self.explains = True
 
     def run(self, start: Schedule | None) -> Result:
         """Start from heuristics and combinatorial bounds, then let the solver close the gap."""
@@ -131,6 +142,7 @@ class _Solve:
             self.incumbent,
             bound=None if infeasible else self.bound,
             infeasible=infeasible,
+            given=self.goal.given,
             reason="; ".join(part for part in (self.reason, *self.remarks) if part),
             seconds=time.perf_counter() - self.begin,
             seed=self.seed,
@@ -237,13 +249,15 @@ class _Solve:
         self.reason = ""
         limit = self._limit()
         upper = None if limit is None else grid.floor(limit)
-        window = windows(self.instance, grid, upper)
+        window = self._windows(grid, upper)
         if window.bound is None:
             return self._no_device(upper)
         lower = load_ticks(self.instance, grid, window)
         if upper is not None and lower > upper:
             return self._nothing_within(upper)
         self._raise(grid.time(lower))
+        if self.bound != self.makespan:
+            self._raise(energy_bound(self.instance, self._share(), limit) or Fraction(0))
         if self.bound == self.makespan:
             return ""
         upper = _serial(self.instance, grid) if upper is None else upper
@@ -258,7 +272,7 @@ class _Solve:
             return ""
         grid = Grid.of(self.instance, limit, _TICKS)
         upper = None if limit is None else grid.floor(limit)
-        window = windows(self.instance, grid, upper)
+        window = self._windows(grid, upper)
         if window.bound is None:
             return self._no_device(upper)
         lower = load_ticks(self.instance, grid, window)
@@ -269,6 +283,18 @@ class _Solve:
         if upper is None:
             upper = max(_serial(self.instance, grid), grid.floor(self.makespan or Fraction(0)))
         return self._solve_on(grid, window, lower, upper, "traffic")
+
+    def _windows(self, grid: Grid, upper: int | None) -> Windows:
+        """Return heads and tails, sharpened within a small share of the budget."""
+        window = windows(self.instance, grid, upper)
+        if window.bound is None:
+            return window
+        return sharpened(self.instance, grid, window, upper, seconds=self._share())
+
+    def _share(self) -> float:
+        """Seconds for one kind of reasoning before the search."""
+        limited = self.budget.deterministic is None
+        return _BEFORE * self.budget.seconds if limited else math.inf
 
     def _no_device(self, upper: int | None) -> str:
         if upper is None:
@@ -297,10 +323,29 @@ class _Solve:
         if status == "INFEASIBLE":
             if self.incumbent is not None:
                 raise AssertionError("the solver excludes a verified schedule; please report this")
-            return f"{self._limits()} leave no schedule (proven by search)"
+            return self._why()
         if self.reason == "" and not self._closed(asked):
             self.reason = self.refused or _ROUNDED
         return ""
+
+    def _why(self) -> str:
+        """Return the smallest conflict that is found in what is left of the time."""
+        goal, left = self.goal, self.budget.seconds - (time.perf_counter() - self.begin)
+        if goal.makespan is None and goal.traffic is None and not goal.order:
+            reason = conflict(self.instance, min(left, _EXPLAINING))
+            if not reason and self.explains:
+                reason = memory_conflict(self.instance, self._infeasible)
+            if reason:
+                return f"{reason} (given {goal.given})" if goal.given else reason
+        return f"{self._limits()} leave no schedule (proven by search)"
+
+    def _infeasible(self, other: Instance) -> bool:
+        left = min(self.budget.seconds - (time.perf_counter() - self.begin), _EXPLAINING)
+        if left <= 0:
+            return False
+        solve = _Solve(other, replace(self.budget, seconds=left), self.seed, None, Goal())
+        solve.explains = False
+        return solve.run(None).status is Status.INFEASIBLE
 
     def _closed(self, asked: Asked) -> bool:
         match asked:

@@ -230,6 +230,7 @@ class _Solve:
             seconds=time.perf_counter() - self.begin,
             seed=self.seed,
             trace=tuple(self.trace),
+            given=self.goal.given,
         )
 
     def _run(self, start: Schedule | None) -> str:

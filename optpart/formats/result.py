@@ -65,6 +65,8 @@ def to_dict(result: Result) -> dict[str, Any]:
     if result.objective != "makespan":
         document["objective"] = result.objective
         document["traffic_bound"] = _text(result.traffic_bound)
+    if result.given:
+        document["given"] = result.given
     return document
 
 

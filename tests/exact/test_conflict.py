@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
+import pytest
 from brute_force import optimum
 from strategies import random_instance
 
-from optpart import Cluster, Device, GraphBuilder, Instance, Model
-from optpart.exact.conflict import conflict
+from optpart import Budget, Cluster, Device, GraphBuilder, Instance, Model, Status, methods
+from optpart.exact.conflict import conflict, memory_conflict
 
 ESTIMATE = Model(memory="estimate")
 
@@ -104,3 +106,29 @@ def _fits(needs: list[int], capacity: list[int]) -> bool:
         )
         for where in product(range(len(capacity)), repeat=len(needs))
     )
+
+
+class TestMemoryOverTime:
+    """c waits for b with a tensor of 9 from a, wherever it runs."""
+
+    @pytest.fixture
+    def full(self) -> Instance:
+        builder = GraphBuilder().vertex("a", 1, outputs=[9]).vertex("b", 1).vertex("c", 1)
+        graph = builder.edge("a", "b", None).edge("b", "c", None).edge("a", "c").build()
+        devices = [Device("d0", 1, None, 8), Device("d1", 1, None, 3), Device("d2", 1, None, 99)]
+        return Instance(
+            graph, Cluster.of(devices, bandwidth=0), Model(memory="refcount"), name="full"
+        )
+
+    def test_names_the_limits_that_no_order_keeps(self, full: Instance) -> None:
+        instance = replace(full, graph=replace(full.graph, allowed_devices={0: ("d0", "d1")}))
+        result = methods.get("cpsat")(instance, budget=Budget(20, 1))
+        assert result.status is Status.INFEASIBLE
+        assert result.reason == (
+            "memory over time (refcount): no placement and order keep the limits of "
+            "d0 (8), d1 (3) (proven by search)"
+        )
+
+    def test_has_nothing_to_say_of_memory_that_stands_still(self, full: Instance) -> None:
+        instance = replace(full, model=ESTIMATE)
+        assert memory_conflict(instance, lambda _: True) == ""

@@ -27,7 +27,7 @@ from optpart import (
     retime,
     ticks,
 )
-from optpart.bounds.best import best_bound
+from optpart.bounds.load import load_bound
 from optpart.exact import cpsat as module
 from optpart.exact import process
 from optpart.exact.alike import alike_devices
@@ -450,7 +450,7 @@ class TestStart:
         assert result.status is Status.FEASIBLE
         assert result.reason == "time limit"
         assert result.lower_bound is not None
-        bound = best_bound(HARD).value
+        bound = load_bound(HARD)
         assert bound is not None
         assert result.lower_bound >= bound
 

@@ -212,7 +212,7 @@ class TestDecision:
         result = solve(fork(), Goal(makespan=Fraction(100)))
         assert result.makespan is not None
         assert result.makespan <= 100
-        assert "makespan at most 100" in result.reason
+        assert result.given == "makespan at most 100"
 
 
 class TestTraffic:

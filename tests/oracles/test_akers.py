@@ -24,9 +24,8 @@ def akers(first: Job, second: Job) -> Fraction:
     diagonal is followed up to the first rectangle; there one of the jobs goes first, and the way
     passes by the corner above and to the left or by the one below and to the right.
     """
-    ends = [
-        list(accumulate((time for _, time in job), initial=Fraction(0))) for job in (first, second)
-    ]
+    zero = Fraction(0)
+    ends = [list(accumulate((time for _, time in job), initial=zero)) for job in (first, second)]
     width, height = ends[0][-1], ends[1][-1]
     rectangles = [
         (ends[0][i], ends[0][i + 1], ends[1][j], ends[1][j + 1])
@@ -37,14 +36,13 @@ def akers(first: Job, second: Job) -> Fraction:
     @cache
     def left(x: Fraction, y: Fraction) -> Fraction:
         in_the_way = [
-            rectangle
-            for rectangle in rectangles
-            if max(rectangle[0] - x, rectangle[2] - y, 0) < min(rectangle[1] - x, rectangle[3] - y)
+            (max(west - x, south - y), west, east, south, north)
+            for west, east, south, north in rectangles
+            if max(west - x, south - y, zero) < min(east - x, north - y)
         ]
         if not in_the_way:
             return max(width - x, height - y)
-        near = min(in_the_way, key=lambda rectangle: max(rectangle[0] - x, rectangle[2] - y))
-        west, east, south, north = near
+        _, west, east, south, north = min(in_the_way)
         ways = []
         if x <= west:
             ways.append(north - y + left(west, north))
@@ -52,7 +50,7 @@ def akers(first: Job, second: Job) -> Fraction:
             ways.append(east - x + left(east, south))
         return min(ways)
 
-    return left(Fraction(0), Fraction(0))
+    return left(zero, zero)
 
 
 def random_job(rng: np.random.Generator, operations: int, machines: int) -> Job:
@@ -63,7 +61,7 @@ def random_job(rng: np.random.Generator, operations: int, machines: int) -> Job:
     ]
 
 
-SIZES = [(3, 2), (3, 3), (4, 2), (5, 3), (8, 3), (12, 4), (20, 5), (30, 4), (50, 8)]
+SIZES = [(3, 2), (3, 3), (4, 2), (5, 3), (8, 3), (12, 4), (20, 5), (25, 5), (40, 12)]
 
 
 @pytest.mark.parametrize(("operations", "machines"), SIZES)

@@ -71,7 +71,7 @@ def model(communication: Communication, count: int) -> Model:
 
 
 @pytest.mark.parametrize("join", [False, True], ids=["fork", "join"])
-@pytest.mark.parametrize("count", [2, 3, 4, 5, 6, 9, 12, 16])
+@pytest.mark.parametrize("count", [2, 3, 5, 9, 16])
 def test_links_that_never_queue(join: bool, count: int) -> None:
     root, children = draw(np.random.default_rng([count, join]), count)
     prove(star(root, children, join, Model()), optimum(root, children), "enumerate", "milp")
@@ -79,7 +79,7 @@ def test_links_that_never_queue(join: bool, count: int) -> None:
 
 @pytest.mark.parametrize("join", [False, True], ids=["fork", "join"])
 @pytest.mark.parametrize("communication", ["sendrecv", "link", "port"])
-@pytest.mark.parametrize("count", [2, 3, 4, 6, 9])
+@pytest.mark.parametrize("count", [2, 5, 9])
 def test_links_that_need_not_queue(join: bool, communication: Communication, count: int) -> None:
     root, children = draw(np.random.default_rng([count, join, 1]), count)
     instance = star(root, children, join, model(communication, count))

@@ -55,7 +55,7 @@ def shipped(jobs: Sequence[Times], model: Model, name: str) -> Instance:
     return Instance(builder.build(), cluster, model, name=name)
 
 
-JOBS = [2, 3, 3, 5, 8, 12, 20, 30, 50]
+JOBS = [2, 3, 6, 12, 25, 50]
 
 
 @pytest.mark.parametrize("count", JOBS)
@@ -80,7 +80,7 @@ def test_equal_delays_only_put_the_second_machine_off(count: int) -> None:
 
 @pytest.mark.parametrize("communication", ["link", "port"])
 @pytest.mark.parametrize("dominant", ["first", "second"])
-@pytest.mark.parametrize("count", [2, 3, 4, 6, 9, 14])
+@pytest.mark.parametrize("count", [2, 3, 6, 12])
 def test_link_in_the_middle(communication: Communication, dominant: str, count: int) -> None:
     rng = np.random.default_rng([count, ord(dominant[0]), ord(communication[0])])
     jobs = [(times(rng, 8, 24), times(rng, 1, 9), times(rng, 2, 30)) for _ in range(count)]

@@ -1,6 +1,6 @@
 """3-PARTITION, the strongly NP-complete problem, with the answer known by construction.
 
-M. R. Garey, R. L. Johnson, Computers and Intractability (1979), SP15: ``3m`` numbers between a
+M. R. Garey, D. S. Johnson, Computers and Intractability (1979), SP15: ``3m`` numbers between a
 quarter and a half of ``B``, of sum ``m·B``; do they split into ``m`` triples of sum ``B``? As times
 on ``m`` equal machines they end at ``B`` if and only if they do. As memory they fit ``m`` devices
 of ``B`` if and only if they do.
@@ -65,10 +65,10 @@ def test_times_of_a_solvable_one(m: int) -> None:
     prove(as_times(numbers, m), 40, "enumerate")
 
 
-@pytest.mark.parametrize("m", [10, 25, 60])
+@pytest.mark.parametrize("m", [10, 60])
 def test_bounds_and_heuristics_of_a_large_one(m: int) -> None:
     instance = as_times(solvable(m, 1000, np.random.default_rng(m)), m)
-    assert bound(instance, 0.2) == 1000
+    assert bound(instance, 0.1) == 1000
     for name in methods.heuristics():
         agree(methods.get(name)(instance), 1000)
 

@@ -76,7 +76,7 @@ def test_larger_ones_are_not_contradicted(communication: Communication, memory: 
 
 def not_contradicted(found: Planted) -> None:
     instance, horizon = found.instance, found.horizon
-    best = bound(instance, 0.2)
+    best = bound(instance, 0.1)
     assert best <= horizon
     # Where sends are work of a device beside its vertices, no bound has to know of them.
     assert best == horizon or instance.model.send_ops

@@ -98,10 +98,10 @@ class _Planting:
         self.model = replace(model, send_ops=model.send_ops * self.unit)
         self.speed = [int(x) for x in rng.choice(_SPEEDS, devices)]
         self.type = [_TYPES[int(x)] for x in rng.integers(0, 2, devices)]
-        self.latency = rng.integers(0, 2, (devices, devices)).tolist()
+        self.latency: list[list[int]] = rng.integers(0, 2, (devices, devices)).tolist()
         # 0 stands for an infinite bandwidth, over which sizes take no time.
         rates = (0, 1, 2, 4) if model.communication in ("delay", "sendrecv") else (1, 2, 4)
-        self.rate = rng.choice(rates, (devices, devices)).tolist()
+        self.rate: list[list[int]] = rng.choice(rates, (devices, devices)).tolist()
         self.sends = model.communication == "sendrecv"
         #: By link or port: how many transfers there are in each tick.
         self.busy: dict[tuple[str, int, int], list[int]] = defaultdict(lambda: [0] * self.ticks)
@@ -147,10 +147,11 @@ class _Planting:
 
     def _plant_sends(self) -> None:
         """Turn tiles as long as a send into sends, where something can be sent by them."""
-        kept, sends = [], []
+        kept: list[Tile] = []
+        sends: list[Tile] = []
         for tile in self.tiles:
             as_long = (tile.end - tile.begin) * self.speed[tile.device] == _SEND
-            (sends if as_long and self._chance(2) else kept).append(tile)
+            (sends if as_long else kept).append(tile)
         self.tiles = kept
         for send in sends:
             made = [u for u in self._ended(send.begin) if kept[u].device == send.device]
@@ -220,8 +221,7 @@ class _Planting:
 
     def _free(self, sender: int, target: int, begin: int, end: int) -> tuple[int, int]:
         """Return the longest stretch from ``begin`` to ``end`` in which one more may cross."""
-        best = since = begin
-        until = begin
+        best = until = since = begin
         for tick in range(begin, end):
             channels = (self.busy[key][tick] for key in self._occupied(sender, target))
             if any(used >= self.model.channels for used in channels):
