@@ -143,9 +143,19 @@ def figure(rows: dict[int, dict[str, float]]) -> bytes:
     FigureCanvasAgg(picture)
     axes = picture.add_subplot()
     sizes = list(rows)
-    for step in rows[sizes[0]]:
-        if step not in ("peak MiB", "prepare"):
-            axes.plot(sizes, [rows[size][step] for size in sizes], marker="o", label=step)
+    drawn = [step for step in rows[sizes[0]] if step not in ("peak MiB", "prepare")]
+    # One colour a strategy, dashed for its simulation.
+    colours = {name: f"C{i}" for i, name in enumerate(n for n in drawn if "+" not in n)}
+    for step in drawn:
+        axes.plot(
+            sizes,
+            [rows[size][step] for size in sizes],
+            color=colours[step.partition("+")[0]],
+            linestyle=":" if "+" in step else "-",
+            marker="o",
+            markersize=4,
+            label=step,
+        )
     first = rows[sizes[0]]["generate"]
     linear = [first * size / sizes[0] for size in sizes]
     axes.plot(sizes, linear, color="0.6", linestyle="--", label="linear")
