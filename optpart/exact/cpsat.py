@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,7 +23,7 @@ from optpart.exact.identical import identical
 from optpart.exact.memory_model import Amounts, amounts
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
 from optpart.exact.model import Asked, Known, Task
-from optpart.exact.process import SolverDiedError, SolverProcess
+from optpart.exact.process import SolverDiedError, borrowed
 from optpart.exact.timing import schedules
 from optpart.feasibility import contradiction
 from optpart.goal import Goal
@@ -58,9 +57,7 @@ _MOST_TRAFFIC = 2**50
 
 _ROUNDED = "closed but for rounding"
 
-# One process serves one solve after the other; a solve beside it in another thread gets its own.
-_solver = SolverProcess()
-_solver_is_free = threading.Lock()
+WORKER = "optpart.exact.worker"
 
 
 def cpsat(
@@ -399,31 +396,30 @@ class _Solve:
 
     def _listen(self, task: Task, limits: Limits, units: _Units) -> str:
         status = ""
-        shared = _solver_is_free.acquire(blocking=False)
-        solver = _solver if shared else SolverProcess()
         try:
-            for message in solver.solve(task, limits):
-                match message:
-                    case Incumbent():
-                        self._take(message, task.grid)
-                    case LowerBound():
-                        self._raise_to(message.value, task, units)
-                    case Done():
-                        status = message.status
-                        if message.value is not None:
-                            self._raise_to(message.value, task, units)
-                        if status in ("FEASIBLE", "UNKNOWN"):
-                            self.reason = "time limit"
-                        elif status not in ("OPTIMAL", "INFEASIBLE"):
-                            self.reason = f"the solver answered {status}"
+            with borrowed(WORKER) as solver:
+                for message in solver.solve(task, limits):
+                    status = self._hear(message, task, units) or status
         except SolverDiedError as error:
             self.reason = str(error)
-        finally:
-            if shared:
-                _solver_is_free.release()
-            else:
-                solver.stop()
         return status
+
+    def _hear(self, message: Incumbent | LowerBound | Done, task: Task, units: _Units) -> str:
+        """Take in what the solver says; return its final status with its last word."""
+        match message:
+            case Incumbent():
+                self._take(message, task.grid)
+            case LowerBound():
+                self._raise_to(message.value, task, units)
+            case Done():
+                if message.value is not None:
+                    self._raise_to(message.value, task, units)
+                if message.status in ("FEASIBLE", "UNKNOWN"):
+                    self.reason = "time limit"
+                elif message.status not in ("OPTIMAL", "INFEASIBLE"):
+                    self.reason = f"the solver answered {message.status}"
+                return message.status
+        return ""
 
     def _take(self, found: Incumbent, grid: Grid) -> None:
         """Offer what the verifier accepts of a solution."""

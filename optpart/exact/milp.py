@@ -6,18 +6,9 @@ check one another.
 
 from __future__ import annotations
 
-import atexit
-import os
-import queue
-import signal
-import subprocess
-import sys
-import threading
 import time
-from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, cast
 
 import networkx as nx
 import numpy as np
@@ -29,7 +20,7 @@ from optpart.errors import UnsupportedError
 from optpart.exact.alike import alike_devices, canonical
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
 from optpart.exact.milp_job import Job, Solver, passed_tensors
-from optpart.exact.process import SolverDiedError, SolverProcess, _pump
+from optpart.exact.process import SolverDiedError, borrowed
 from optpart.feasibility import contradiction
 from optpart.goal import Goal
 from optpart.instance import Instance
@@ -47,44 +38,14 @@ _ROUNDED = 2**16
 #: Larger models take longer to build and load than anybody waits for a better bound.
 _MAX_ROWS = 100_000
 
+#: Neither PuLP nor HiGHS can be loaded where OR-Tools is.
+WORKER = "optpart.exact.milp_worker"
+
 _NO_CBC = "CBC is not installed"
 _CLOSED = "closed but for the solver's tolerances"
 _ROUNDING = "closed but for rounding"
 
 _MAKESPAN = Goal()
-
-
-class _MilpProcess(SolverProcess):
-    """The solver process of MILP: neither PuLP nor HiGHS can be loaded where OR-Tools is."""
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is None or self._process.poll() is not None:
-            self._messages = queue.SimpleQueue()
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", "from optpart.exact.milp_worker import main; main()"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is the caller's to handle
-            )
-            assert self._process.stdout is not None
-            threading.Thread(
-                target=_pump, args=(self._process.stdout, self._messages), daemon=True
-            ).start()
-            atexit.register(self.stop)
-        return self._process
-
-    def stop(self) -> None:
-        """End the process at once, and with it CBC, which runs beside it in one group."""
-        if self._process is not None and hasattr(os, "killpg"):
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-        super().stop()
-
-
-# One process serves one solve after the other; a solve beside it in another thread gets its own.
-_process = _MilpProcess()
-_process_is_free = threading.Lock()
 
 
 def milp(
@@ -340,38 +301,32 @@ class _Solve:
 
     def _listen(self, job: Job, limits: Limits) -> str:
         status = ""
-        shared = _process_is_free.acquire(blocking=False)
-        process = _process if shared else _MilpProcess()
         try:
-            for message in process.solve(cast("Any", job), limits):
-                match message:
-                    case Incumbent():
-                        refused = self._offer(_timed(job, message))
-                        # Tolerances and rounding let through what does not hold.
-                        self.refused = (
-                            f"its last schedule is not valid: {refused}" if refused else ""
-                        )
-                    case LowerBound():
-                        self._raise(job.grid.time(message.value))
-                    case Done():
-                        status = message.status
-                        if status == _NO_CBC:
-                            raise UnsupportedError("solver", status, "install it or use HiGHS")
-                        if status == "FEASIBLE":
-                            self.reason = "time limit"
-                        elif status not in ("OPTIMAL", "INFEASIBLE"):
-                            self.reason = f"{self.solver} answered: {status}"
+            with borrowed(WORKER) as process:
+                for message in process.solve(job, limits):
+                    status = self._hear(message, job) or status
         except SolverDiedError as error:
             self.reason = str(error)
-        except BaseException:  # also an interrupt, and a caller that has seen enough
-            process.stop()
-            raise
-        finally:
-            if shared:
-                _process_is_free.release()
-            else:
-                process.stop()
         return status
+
+    def _hear(self, message: Incumbent | LowerBound | Done, job: Job) -> str:
+        """Take in what the solver says; return its final status with its last word."""
+        match message:
+            case Incumbent():
+                refused = self._offer(_timed(job, message))
+                # Tolerances and rounding let through what does not hold.
+                self.refused = f"its last schedule is not valid: {refused}" if refused else ""
+            case LowerBound():
+                self._raise(job.grid.time(message.value))
+            case Done():
+                if message.status == _NO_CBC:
+                    raise UnsupportedError("solver", message.status, "install it or use HiGHS")
+                if message.status == "FEASIBLE":
+                    self.reason = "time limit"
+                elif message.status not in ("OPTIMAL", "INFEASIBLE"):
+                    self.reason = f"{self.solver} answered: {message.status}"
+                return message.status
+        return ""
 
     def _none(self, instance: Instance) -> str:
         """Name the kinds of constraints that can be why there is no schedule."""

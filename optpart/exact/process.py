@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import atexit
+import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import IO
 
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, receive, send
-from optpart.exact.model import Task
 
 #: How long past its limit the solver may take to answer before it is ended.
 GRACE = 10.0
@@ -26,14 +28,20 @@ class SolverProcess:
     """One solver process, started at its first job and used again for the next.
 
     A process of its own, because a crash in the solver's native code must cost no more than the
-    solve at hand.
+    solve at hand, and because libraries of some solvers cannot be loaded beside one another.
+
+    Parameters
+    ----------
+    worker : str
+        Module whose ``main`` answers jobs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, worker: str) -> None:
+        self._worker = worker
         self._process: subprocess.Popen[bytes] | None = None
         self._messages: queue.SimpleQueue[object] = queue.SimpleQueue()
 
-    def solve(self, task: Task, limits: Limits) -> Iterator[Incumbent | LowerBound | Done]:
+    def solve(self, task: object, limits: Limits) -> Iterator[Incumbent | LowerBound | Done]:
         """Yield what the solver reports until it is done.
 
         Raises
@@ -71,7 +79,7 @@ class SolverProcess:
         if self._process is None or self._process.poll() is not None:
             self._messages = queue.SimpleQueue()
             self._process = subprocess.Popen(
-                [sys.executable, "-c", "from optpart.exact.worker import main; main()"],
+                [sys.executable, "-c", f"from {self._worker} import main; main()"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -85,12 +93,41 @@ class SolverProcess:
         return self._process
 
     def stop(self) -> None:
-        """End the process at once."""
+        """End the process at once, and what it started."""
         if self._process is not None:
+            if hasattr(os, "killpg"):
+                with suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
             self._process.kill()
             self._process.wait()
             self._process = None
         atexit.unregister(self.stop)
+
+
+_shared: dict[str, SolverProcess] = {}
+_lent: dict[str, threading.Lock] = {}
+
+
+def shared(worker: str) -> SolverProcess:
+    """Return the process that serves one solve after the other."""
+    return _shared.setdefault(worker, SolverProcess(worker))
+
+
+@contextmanager
+def borrowed(worker: str) -> Iterator[SolverProcess]:
+    """Lend the shared process, or, to a solve beside another in a second thread, one of its own."""
+    lock = _lent.setdefault(worker, threading.Lock())
+    if lock.acquire(blocking=False):
+        try:
+            yield shared(worker)
+        finally:
+            lock.release()
+    else:
+        process = SolverProcess(worker)
+        try:
+            yield process
+        finally:
+            process.stop()
 
 
 def _pump(stream: IO[bytes], messages: queue.SimpleQueue[object]) -> None:

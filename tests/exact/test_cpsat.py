@@ -32,6 +32,7 @@ from optpart.exact import cpsat as module
 from optpart.exact import process
 from optpart.exact.alike import alike_devices
 from optpart.exact.cpsat import cpsat
+from optpart.exact.process import shared
 from optpart.instance import Memory
 from optpart.rational import Number
 from optpart.result import Budget, Progress, Result, Status
@@ -502,9 +503,9 @@ class TestTrace:
 class TestSolverProcess:
     @pytest.fixture(autouse=True)
     def _fresh(self) -> Iterator[None]:
-        module._solver.stop()
+        shared(module.WORKER).stop()
         yield
-        module._solver.stop()
+        shared(module.WORKER).stop()
 
     def still_works(self) -> None:
         result = solve(EASY)
@@ -515,7 +516,7 @@ class TestSolverProcess:
         """Send a signal to the solver half a second after it has started."""
 
         def send() -> None:
-            while (running := module._solver._process) is None:
+            while (running := shared(module.WORKER)._process) is None:
                 time.sleep(0.01)
             time.sleep(0.7)
             os.kill(running.pid, number)
@@ -540,7 +541,7 @@ class TestSolverProcess:
 
         def kill(step: Progress) -> None:
             """Kill at the first step that is the solver's: the one before is the load bound."""
-            running = module._solver._process
+            running = shared(module.WORKER)._process
             seen.append(step)
             if len([s for s in seen if s.bound]) == 2 and running is not None:
                 os.kill(running.pid, signal.SIGKILL)
@@ -555,7 +556,7 @@ class TestSolverProcess:
 
     def test_a_death_between_solves_costs_nothing(self) -> None:
         self.still_works()
-        running = module._solver._process
+        running = shared(module.WORKER)._process
         assert running is not None
         os.kill(running.pid, signal.SIGKILL)
         running.wait()

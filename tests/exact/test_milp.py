@@ -25,6 +25,7 @@ from optpart.errors import InputError
 from optpart.exact import milp as module
 from optpart.exact.milp import milp
 from optpart.exact.milp_job import Solver, proven_ticks
+from optpart.exact.process import shared
 from optpart.goal import Goal, Objective
 from optpart.instance import Communication, Memory
 from optpart.metrics import traffic
@@ -350,12 +351,12 @@ class TestRuns:
 
     def test_a_death_of_the_solver_costs_that_solve(self) -> None:
         def kill() -> None:
-            while (running := module._process._process) is None:
+            while (running := shared(module.WORKER)._process) is None:
                 time.sleep(0.01)
             time.sleep(1.5)
             os.kill(running.pid, signal.SIGKILL)
 
-        module._process.stop()
+        shared(module.WORKER).stop()
         killer = threading.Thread(target=kill, daemon=True)
         killer.start()
         result = milp(HARD, budget=Budget(20, 1))
@@ -378,4 +379,4 @@ HARD = independent(60, 5)
 @pytest.fixture(scope="module", autouse=True)
 def _stopped() -> Iterator[None]:
     yield
-    module._process.stop()
+    shared(module.WORKER).stop()
