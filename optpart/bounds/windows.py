@@ -52,7 +52,12 @@ class Windows:
         return int(self.through.min(axis=1).max())
 
 
-def windows(instance: Instance, grid: Grid, limit: int | None = None) -> Windows:
+def windows(
+    instance: Instance,
+    grid: Grid,
+    limit: int | None = None,
+    allowed: NDArray[np.bool_] | None = None,
+) -> Windows:
     """Compute device- and group-aware heads and tails (design §7).
 
     ``head[v,d]`` is the largest, over the inputs of ``v``, of the least over the devices ``e`` that
@@ -64,13 +69,15 @@ def windows(instance: Instance, grid: Grid, limit: int | None = None) -> Windows
     limit : int, optional
         Only schedules of at most so many ticks count: devices on which a unit cannot keep it are
         dropped, which makes other heads and tails larger, until nothing changes.
+    allowed : ndarray of bool, units × k, optional
+        Where units may be, if that is less than what the instance allows.
     """
     a = arrays(instance)
     if instance.model.communication == "sendrecv":
         sending = grid.send
     else:
         sending = np.zeros(instance.devices, dtype=np.int64)
-    possible = instance.allowed.copy()
+    possible = (instance.allowed if allowed is None else allowed).copy()
     while True:
         head, tail, through = _windows(
             a.order, a.in_start, a.in_source, a.in_tensor, a.out_start, a.out_target, a.out_tensor,

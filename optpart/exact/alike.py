@@ -57,18 +57,53 @@ def unnamed(alike: list[list[int]], order: tuple[tuple[Task, Task], ...]) -> lis
     return [members for members in left if len(members) > 1]
 
 
-def canonical(
-    instance: Instance, placement: NDArray[np.int32], alike: list[list[int]]
-) -> NDArray[np.int32]:
-    """Rename interchangeable devices so that units of lower number use earlier ones."""
-    name = np.arange(instance.devices, dtype=np.int32)
+def talkers_first(instance: Instance) -> NDArray[np.int64]:
+    """Return the units by the data that they exchange with others, most first.
+
+    Where these are is worth most to know: it tells who else must wait for data.
+    """
+    graph, unit = instance.graph, instance.unit_of
+    source, target = unit[graph.edge_source], unit[graph.edge_target]
+    size = np.where(source != target, graph.tensor_size.floats[graph.edge_tensor], 0.0)
+    total = np.zeros(len(instance.units))
+    np.add.at(total, source, size)
+    np.add.at(total, target, size)
+    return np.argsort(-total, kind="stable")
+
+
+def possible_first(
+    instance: Instance, alike: list[list[int]], turn: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Return where units may run if earlier ones in ``turn`` use earlier interchangeable devices.
+
+    Of a class, the first unit in turn that may use it uses only its first device, if any, the
+    second only the first two, and so on.
+    """
+    possible = instance.allowed.copy()
     for members in alike:
-        used = [d for d in dict.fromkeys(_by_unit(instance, placement)) if d in members]
+        users = turn[instance.allowed[turn, members[0]]]
+        for place, unit in enumerate(users[: len(members) - 1].tolist()):
+            possible[unit, members[place + 1 :]] = False
+    return possible
+
+
+def canonical(
+    instance: Instance,
+    placement: NDArray[np.int32],
+    alike: list[list[int]],
+    turn: NDArray[np.int64] | None = None,
+) -> NDArray[np.int32]:
+    """Rename interchangeable devices so that earlier units in ``turn`` use earlier ones.
+
+    Without a ``turn``, units of lower number do.
+    """
+    name = np.arange(instance.devices, dtype=np.int32)
+    by_unit = [int(placement[members[0]]) for members in instance.units]
+    if turn is not None:
+        by_unit = [by_unit[unit] for unit in turn.tolist()]
+    for members in alike:
+        used = [d for d in dict.fromkeys(by_unit) if d in members]
         rest = [d for d in members if d not in used]
         for old, new in zip([*used, *rest], members, strict=True):
             name[old] = new
     return name[placement]
-
-
-def _by_unit(instance: Instance, placement: NDArray[np.int32]) -> list[int]:
-    return [int(placement[members[0]]) for members in instance.units]

@@ -17,7 +17,13 @@ from optpart.bounds.load import load_ticks
 from optpart.bounds.one_machine import sharpened
 from optpart.bounds.windows import Windows, windows
 from optpart.compiled import UNLIMITED, arrays, whole_memory
-from optpart.exact.alike import alike_devices, canonical, unnamed
+from optpart.exact.alike import (
+    alike_devices,
+    canonical,
+    possible_first,
+    talkers_first,
+    unnamed,
+)
 from optpart.exact.conflict import conflict, memory_conflict
 from optpart.exact.identical import identical
 from optpart.exact.memory_model import Amounts, amounts
@@ -119,6 +125,8 @@ class _Solve:
         self.reason = ""
         self.refused = ""
         self.remarks: list[str] = []
+        self.alike: list[list[int]] = []
+        self.turn = np.zeros(0, dtype=np.int64)
         self.explains = True
 
     def run(self, start: Schedule | None) -> Result:
@@ -127,6 +135,8 @@ class _Solve:
         try:
             if not infeasible:
                 self.instance = self.goal.narrowed(self.given)
+                self.alike = unnamed(alike_devices(self.instance), self.goal.order)
+                self.turn = talkers_first(self.instance)
                 infeasible = contradiction(self.instance)
             if not infeasible:
                 self._start(start)
@@ -283,7 +293,10 @@ class _Solve:
 
     def _windows(self, grid: Grid, upper: int | None) -> Windows:
         """Return heads and tails, sharpened within a small share of the budget."""
-        window = windows(self.instance, grid, upper)
+        allowed = None
+        if not identical(self.instance, self.goal):
+            allowed = possible_first(self.instance, self.alike, self.turn)
+        window = windows(self.instance, grid, upper, allowed)
         if window.bound is None:
             return window
         return sharpened(self.instance, grid, window, upper, seconds=self._share())
@@ -357,7 +370,6 @@ class _Solve:
         self, grid: Grid, window: Windows, lower: int, upper: int, asked: Asked, units: _Units
     ) -> Task:
         instance, goal = self.instance, self.goal
-        alike = unnamed(alike_devices(instance), goal.order)
         memory = self._memory(upper)
         timed = (
             asked != "traffic"
@@ -377,14 +389,34 @@ class _Solve:
             memory.need,
             memory.capacity,
             memory.size,
-            None if self.incumbent is None else _known(instance, grid, self.incumbent, alike),
-            alike,
+            None if self.incumbent is None else self._known(grid, self.incumbent),
+            self.alike,
+            self.turn,
             identical(instance, goal),
             asked,
             timed,
             goal.order,
             units.weight,
             -1 if goal.traffic is None else math.floor(goal.traffic / units.unit),
+        )
+
+    def _known(self, grid: Grid, schedule: Schedule) -> Known:
+        """A schedule in ticks, its interchangeable devices renamed as the model wants them."""
+        placement = canonical(self.instance, schedule.placement, self.alike, self.turn)
+        new_name = dict(zip(schedule.placement.tolist(), placement.tolist(), strict=True))
+        moves = schedule.transfers
+        return Known(
+            placement,
+            np.array([grid.floor(time) for time in schedule.start.fractions()], dtype=np.int64),
+            {
+                (tensor, new_name[target]): grid.floor(time)
+                for tensor, target, time in zip(
+                    moves.tensor.tolist(),
+                    moves.target.tolist(),
+                    moves.start.fractions(),
+                    strict=True,
+                )
+            },
         )
 
     def _memory(self, upper: int) -> Amounts:
@@ -455,23 +487,6 @@ class _Solve:
         }
         present = [kind for kind, there in kinds.items() if there]
         return " and ".join([", ".join(present[:-1]), present[-1]] if present[1:] else present)
-
-
-def _known(instance: Instance, grid: Grid, schedule: Schedule, alike: list[list[int]]) -> Known:
-    """A schedule in ticks, its interchangeable devices renamed as the model wants them."""
-    placement = canonical(instance, schedule.placement, alike)
-    new_name = dict(zip(schedule.placement.tolist(), placement.tolist(), strict=True))
-    moves = schedule.transfers
-    return Known(
-        placement,
-        np.array([grid.floor(time) for time in schedule.start.fractions()], dtype=np.int64),
-        {
-            (tensor, new_name[target]): grid.floor(time)
-            for tensor, target, time in zip(
-                moves.tensor.tolist(), moves.target.tolist(), moves.start.fractions(), strict=True
-            )
-        },
-    )
 
 
 def _serial(instance: Instance, grid: Grid) -> int:

@@ -68,6 +68,8 @@ class Task:
         A schedule within ``upper`` to start from.
     alike : list of list of int
         Classes of interchangeable devices.
+    turn : ndarray of int64
+        All units; of interchangeable devices, earlier ones use the earlier.
     identical : bool
         Whether devices differ in nothing and nothing takes time to cross.
     asked : {"makespan", "traffic", "decision"}
@@ -92,6 +94,7 @@ class Task:
     size: NDArray[np.int64]
     known: Known | None
     alike: list[list[int]]
+    turn: NDArray[np.int64]
     identical: bool
     asked: Asked
     timed: bool
@@ -406,7 +409,7 @@ class ScheduleModel:
                     self.model.add(load + h + g <= self.makespan)
 
     def _order_of_alike_devices(self) -> None:
-        """Of interchangeable devices, the unit of lower number uses the earlier.
+        """Of interchangeable devices, the unit of earlier turn uses the earlier.
 
         Device ``i`` of a class is used by a unit only if device ``i − 1`` is by an earlier unit.
         Said of the first units only: the clauses grow with the square of their number.
@@ -414,7 +417,7 @@ class ScheduleModel:
         for devices in self.task.alike:
             for before, device in pairwise(devices):
                 earlier: list[cp_model.IntVar] = []
-                for u in range(min(len(self.devices), _BROKEN)):
+                for u in self.task.turn[:_BROKEN].tolist():
                     literal = self.on.get((u, device))
                     if literal is not None:
                         self.model.add_bool_or([*earlier, ~literal])

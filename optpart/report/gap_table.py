@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from optpart.gap import EXACT, Comparison, Summary, summarise
+from optpart.gap import EXACT, Comparison, Spread, Summary, excess, summarise
 from optpart.report.text import number, percent, seconds
 from optpart.result import Result
 
@@ -29,11 +29,14 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         console.print(f"  infeasible: {reference.infeasible}\n", markup=False)
         return
     console.print(Text("  " + _said(comparison)))
-    table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="dim")
-    table.add_column("  method", no_wrap=True)
-    for column in ("makespan", f"over {reference.kind}", "over bound", "traffic", "time"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    several = _several_seeds([comparison])
+    console.print(_seeds_table(comparison) if several else _table(comparison))
+    console.print()
+
+
+def _table(comparison: Comparison) -> Table:
+    columns = ("makespan", f"over {comparison.reference.kind}", "over bound", "traffic", "time")
+    table = _method_table(*columns)
     for result in sorted(comparison.results, key=_by_makespan):
         table.add_row(
             "  " + result.method,
@@ -44,8 +47,41 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
             seconds(result.seconds),
             Text("optimal" if comparison.is_optimal(result) else result.reason),
         )
-    console.print(table)
-    console.print()
+    return table
+
+
+def _seeds_table(comparison: Comparison) -> Table:
+    """Return the table for several seeds: means, the best, and how far they scatter."""
+    reference = comparison.reference
+    table = _method_table(
+        "solved", "best", "mean", "± std", f"mean over {reference.kind}", "over bound", "traffic",
+        "time",
+    )  # fmt: skip
+    for spread in sorted(comparison.spreads(), key=_by_mean_makespan):
+        runs = len(spread.results)
+        table.add_row(
+            "  " + spread.method,
+            f"{len(spread.found)}/{runs}",
+            number(spread.best, up=True),
+            number(spread.mean, up=True),
+            "–" if spread.deviation is None else f"{spread.deviation:.4g}",
+            percent(excess(spread.mean, reference.makespan)),
+            percent(excess(spread.mean, reference.bound)),
+            number(spread.traffic, up=True),
+            seconds(spread.seconds),
+            Text(f"optimal {spread.optimal}/{runs}" if spread.optimal else spread.reason),
+        )
+    return table
+
+
+def _method_table(*columns: str) -> Table:
+    """Return an empty table: the method, figures, and room for a remark."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="dim")
+    table.add_column("  method", no_wrap=True)
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    return table
 
 
 def print_line(console: Console, comparison: Comparison) -> None:
@@ -70,6 +106,14 @@ def print_line(console: Console, comparison: Comparison) -> None:
 
 def _by_makespan(result: Result) -> tuple[bool, Any, str]:
     return result.makespan is None, result.makespan or 0, result.method
+
+
+def _by_mean_makespan(spread: Spread) -> tuple[bool, Any, str]:
+    return spread.mean is None, spread.mean or 0, spread.method
+
+
+def _several_seeds(comparisons: list[Comparison]) -> bool:
+    return any(len(spread.results) > 1 for c in comparisons for spread in c.spreads())
 
 
 def _said(comparison: Comparison) -> str:
@@ -125,11 +169,20 @@ def _by_mean(row: Summary) -> tuple[bool, float, str]:
 
 
 def to_rows(comparisons: list[Comparison]) -> list[dict[str, Any]]:
-    """Return one flat record per instance and method; exact numbers as strings."""
+    """Return one flat record per instance and method; exact numbers as strings.
+
+    With several seeds it holds means over the runs that found a schedule, and standard deviations.
+    """
+    if _several_seeds(comparisons):
+        return [_seeds_row(spread) for c in comparisons for spread in c.spreads()]
+    return _run_rows(comparisons)
+
+
+def _run_rows(comparisons: list[Comparison]) -> list[dict[str, Any]]:
     return [_row(comparison, result) for comparison in comparisons for result in comparison.results]
 
 
-def _row(comparison: Comparison, result: Result) -> dict[str, Any]:
+def _instance_fields(comparison: Comparison) -> dict[str, Any]:
     reference = comparison.reference
     return {
         "instance": comparison.instance.name,
@@ -141,6 +194,12 @@ def _row(comparison: Comparison, result: Result) -> dict[str, Any]:
         "reference_by": reference.makespan_by,
         "bound": _exact(reference.bound),
         "bound_by": reference.bound_by,
+    }
+
+
+def _row(comparison: Comparison, result: Result) -> dict[str, Any]:
+    return {
+        **_instance_fields(comparison),
         "method": result.method,
         "status": str(result.status),
         "makespan": _exact(result.makespan),
@@ -150,6 +209,26 @@ def _row(comparison: Comparison, result: Result) -> dict[str, Any]:
         "traffic": _exact(result.traffic),
         "seconds": round(result.seconds, 6),
         "reason": result.reason,
+    }
+
+
+def _seeds_row(spread: Spread) -> dict[str, Any]:
+    reference = spread.comparison.reference
+    return {
+        **_instance_fields(spread.comparison),
+        "method": spread.method,
+        "seeds": len(spread.results),
+        "solved": len(spread.found),
+        "makespan_best": _exact(spread.best),
+        "makespan_mean": _exact(spread.mean),
+        "makespan_std": spread.deviation,
+        "over_reference_best": excess(spread.best, reference.makespan),
+        "over_reference_mean": excess(spread.mean, reference.makespan),
+        "over_bound_mean": excess(spread.mean, reference.bound),
+        "optimal": spread.optimal,
+        "traffic_mean": _exact(spread.traffic),
+        "seconds_mean": round(spread.seconds, 6),
+        "reason": spread.reason,
     }
 
 
@@ -169,7 +248,13 @@ def to_csv(comparisons: list[Comparison]) -> str:
 
 
 def to_document(comparisons: list[Comparison]) -> dict[str, Any]:
-    """Return everything as one JSON document."""
+    """Return everything as one JSON document; with several seeds each run, and the means."""
+    results = _run_rows(comparisons)
+    means = {}
+    if _several_seeds(comparisons):
+        runs = [result for comparison in comparisons for result in comparison.results]
+        results = [{**row, "seed": run.seed} for row, run in zip(results, runs, strict=True)]
+        means = {"seeds": to_rows(comparisons)}
     return {
         "format": FORMAT,
         "instances": [
@@ -183,6 +268,7 @@ def to_document(comparisons: list[Comparison]) -> dict[str, Any]:
             }
             for comparison in comparisons
         ],
-        "results": to_rows(comparisons),
+        "results": results,
+        **means,
         "summary": [vars(row) for row in summarise(comparisons)],
     }

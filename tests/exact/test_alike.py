@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance
 from optpart.cluster import Matrix
-from optpart.exact.alike import alike_devices, canonical
+from optpart.exact.alike import alike_devices, canonical, possible_first, talkers_first
 
 
 def instance(
@@ -95,3 +96,37 @@ def test_canonical_placements_use_earlier_devices_first() -> None:
     placement = np.array([3, 0, 1, 3, 3], dtype=np.int32)
     assert canonical(problem, placement, alike).tolist() == [1, 0, 2, 1, 1]
     assert canonical(problem, placement, []).tolist() == placement.tolist()
+
+
+class TestTurn:
+    """Which unit goes to the first of interchangeable devices."""
+
+    @pytest.fixture
+    def fork(self) -> Instance:
+        """c hands 9 to each of a and b; d talks to nobody."""
+        builder = GraphBuilder().vertex("a", 1).vertex("b", 1).vertex("c", 1, outputs=[9])
+        graph = builder.vertex("d", 1).edge("c", "a").edge("c", "b").build()
+        return Instance(graph, Cluster.uniform(3, bandwidth=1))
+
+    def test_who_exchanges_most_comes_first(self, fork: Instance) -> None:
+        assert talkers_first(fork).tolist() == [2, 0, 1, 3]
+
+    def test_the_first_uses_the_first_device_only(self, fork: Instance) -> None:
+        possible = possible_first(fork, [[0, 1, 2]], talkers_first(fork))
+        assert possible.tolist() == [
+            [True, True, False], [True, True, True], [True, False, False], [True, True, True],
+        ]  # fmt: skip
+
+    def test_renamed_placements_keep_to_it(self, fork: Instance) -> None:
+        turn = talkers_first(fork)
+        possible = possible_first(fork, [[0, 1, 2]], turn)
+        for placement in product(range(3), repeat=4):
+            renamed = canonical(fork, np.array(placement), [[0, 1, 2]], turn)
+            assert possible[np.arange(4), renamed].all()
+            same = np.equal.outer(placement, placement)
+            assert (np.equal.outer(renamed, renamed) == same).all()
+
+    def test_a_unit_that_may_not_use_the_class_does_not_count(self) -> None:
+        instance_ = instance(XYZ, may_use=["z"])
+        possible = possible_first(instance_, [[0, 1]], np.array([1, 0]))
+        assert possible.tolist() == [[True, False, True], [False, False, True]]

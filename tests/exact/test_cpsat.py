@@ -467,7 +467,7 @@ class TestLimits:
         assert result.seconds >= 1
 
     def test_deterministic_time_gives_the_same_result(self) -> None:
-        budget = Budget(seconds=60, workers=1, deterministic=0.2)
+        budget = Budget(seconds=60, workers=1, deterministic=0.02)
         first, second = (cpsat(HARD, budget=budget, seed=3) for _ in range(2))
         assert first.schedule is not None
         assert second.schedule is not None
