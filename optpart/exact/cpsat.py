@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.bounds.best import Bound
+from optpart.bounds.destructive import destructive_bound
 from optpart.bounds.energy import energy_bound
 from optpart.bounds.load import load_ticks
 from optpart.bounds.one_machine import sharpened
@@ -53,6 +55,8 @@ _EXPLAINING = 5.0
 
 #: Share of the time that sharper windows, and bounds beyond the load, may each take at first.
 _BEFORE = 0.03
+_BEFORE_LARGE = 0.2
+_PROVABLE = 100
 
 #: A rounded grid is refined while the gap is larger than this and a finer one is at hand.
 _CLOSED = 1e-6
@@ -263,8 +267,9 @@ class _Solve:
         if upper is not None and lower > upper:
             return self._nothing_within(upper)
         self._raise(grid.time(lower))
-        if self.bound != self.makespan:
-            self._raise(energy_bound(self.instance, self._share(), limit) or Fraction(0))
+        for bound in self._further_bounds():
+            if self.bound != self.makespan:
+                self._raise(bound(self.instance, self._share(), limit) or Fraction(0))
         if self.bound == self.makespan:
             return ""
         upper = _serial(self.instance, grid) if upper is None else upper
@@ -303,8 +308,16 @@ class _Solve:
 
     def _share(self) -> float:
         """Seconds for one kind of reasoning before the search."""
-        limited = self.budget.deterministic is None
-        return _BEFORE * self.budget.seconds if limited else math.inf
+        if self.budget.deterministic is not None:
+            return math.inf
+        part = _BEFORE if self.instance.vertices <= _PROVABLE else _BEFORE_LARGE
+        return part * self.budget.seconds
+
+    def _further_bounds(self) -> list[Bound]:
+        """Return what is worth its time: of large instances the solver itself proves little."""
+        if self.instance.vertices <= _PROVABLE or self.budget.deterministic is not None:
+            return [energy_bound]
+        return [energy_bound, destructive_bound]
 
     def _no_device(self, upper: int | None) -> str:
         if upper is None:
