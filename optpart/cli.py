@@ -332,6 +332,17 @@ def gap(
     ] = 20.0,
     workers: Workers = 2,
     seed: Seed = 0,
+    seeds: Annotated[
+        int, typer.Option(help="Runs of each method, with this many seeds from --seed on.", min=1)
+    ] = 1,
+    engine: Annotated[
+        str,
+        typer.Option(help="Where: local, dask (processes of this machine) or dask://HOST:PORT."),
+    ] = "local",
+    store: Annotated[
+        Path | None,
+        typer.Option(help="Keep finished runs in this file, and repeat none that it has."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Also write .csv or .json.")
     ] = None,
@@ -343,13 +354,18 @@ def gap(
     list_: Annotated[bool, typer.Option("--list", help="List the instance library.")] = False,
 ) -> None:
     """Measure how far methods are from the optimum, or from what is known and proven."""
+    from contextlib import nullcontext
+
     from optpart import library, methods
     from optpart.files import write_text
     from optpart.formats.native import pretty
-    from optpart.gap import compare, default_methods
+    from optpart.gap import default_methods, sweep
     from optpart.report import gap_table
     from optpart.report.progress import ProgressLine
-    from optpart.result import Budget
+    from optpart.result import Budget, Progress
+    from optpart.sweep.engine import choose
+    from optpart.sweep.run import Run
+    from optpart.sweep.store import Store
 
     console = _console()
     if list_:
@@ -366,24 +382,37 @@ def gap(
     for name in names:
         methods.get(name)
     chosen = files or [row.name for row in library.index().values() if row.small]
+    spread = choose(engine, workers)
     instances = [_open(file) for file in chosen]
-    _compiling()
-    methods.warm_up()
+    number = {instance: i for i, instance in enumerate(instances, 1)}
+    line = ProgressLine()
+
+    def watch(run: Run, step: Progress | None) -> None:
+        where = f"[{number[run.instance]}/{len(instances)}] {run.instance.name}"
+        line(f"{where}  {run.method}", step)
+
     comparisons: list[Comparison] = []
-    for number, instance in enumerate(instances, 1):
-        line = ProgressLine(f"[{number}/{len(instances)}] {instance.name}  ")
-        comparison = compare(
-            instance, names, budget=Budget(time_limit, workers), seed=seed, watch=line
-        )
+    with nullcontext() if store is None else Store(store) as kept:
+        _compiling()
+        methods.warm_up()
+        for comparison in sweep(
+            instances,
+            names,
+            budget=Budget(time_limit, workers),
+            seeds=range(seed, seed + seeds),
+            engine=spread,
+            store=kept,
+            watch=watch,
+        ):
+            line.clear()
+            comparisons.append(comparison)
+            if not (json or csv):
+                short = len(instances) > _TABLES and not details
+                show = gap_table.print_line if short else gap_table.print_comparison
+                show(console, comparison)
+    if not comparisons or any(comparison.interrupted for comparison in comparisons):
         line.clear()
-        comparisons.append(comparison)
-        if not (json or csv):
-            short = len(instances) > _TABLES and not details
-            show = gap_table.print_line if short else gap_table.print_comparison
-            show(console, comparison)
-        if any(result.reason == "interrupted" for result in comparison.results):
-            print("interrupted: what follows is what was done so far", file=sys.stderr)
-            break
+        print("interrupted: what follows is what was done so far", file=sys.stderr)
     if output is not None:
         as_csv = output.suffix == ".csv"
         document = gap_table.to_document(comparisons)
@@ -394,7 +423,7 @@ def gap(
         print(gap_table.to_csv(comparisons), end="")
     elif len(comparisons) > 1:
         gap_table.print_summary(console, comparisons)
-    if all(comparison.reference.infeasible for comparison in comparisons):
+    if comparisons and all(comparison.reference.infeasible for comparison in comparisons):
         raise typer.Exit(3)
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import stdev
 
 from optpart import library, methods
 from optpart.bounds.best import best_bound
-from optpart.errors import UnsupportedError
 from optpart.feasibility import contradiction
 from optpart.instance import Instance
 from optpart.result import Budget, Progress, Result, Status, conclude
+from optpart.sweep.engine import Engine, local
+from optpart.sweep.run import Run, Watch, interrupted
+from optpart.sweep.store import Store
 
 #: What proves the reference.
 EXACT = "cpsat"
@@ -55,11 +57,20 @@ class Reference:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The results of all methods on one instance, and their reference."""
+    """The results of all methods on one instance, and their reference.
+
+    Attributes
+    ----------
+    results : tuple of Result
+        One per method and seed.
+    interrupted : bool
+        Whether the user stopped the sweep before all runs on this instance were done.
+    """
 
     instance: Instance
     reference: Reference
     results: tuple[Result, ...]
+    interrupted: bool = False
 
     def over_reference(self, result: Result) -> float | None:
         """``makespan / reference − 1``."""
@@ -72,6 +83,74 @@ class Comparison:
     def is_optimal(self, result: Result) -> bool:
         """Whether the makespan is proven optimal, by whomever."""
         return result.makespan is not None and result.makespan == self.reference.bound
+
+    def spreads(self) -> list[Spread]:
+        """Return each method over its seeds."""
+        by_method: dict[str, list[Result]] = {}
+        for result in self.results:
+            by_method.setdefault(result.method, []).append(result)
+        return [Spread(self, name, tuple(results)) for name, results in by_method.items()]
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """One method on one instance over several seeds; what it says is of runs with a schedule."""
+
+    comparison: Comparison
+    method: str
+    results: tuple[Result, ...]
+
+    @property
+    def found(self) -> list[Result]:
+        """The results that have a schedule."""
+        return [result for result in self.results if result.makespan is not None]
+
+    @property
+    def makespans(self) -> list[Fraction]:
+        """Makespans, by seed."""
+        return [result.makespan for result in self.results if result.makespan is not None]
+
+    @property
+    def best(self) -> Fraction | None:
+        """The least makespan."""
+        return min(self.makespans, default=None)
+
+    @property
+    def mean(self) -> Fraction | None:
+        """The mean makespan, exactly."""
+        return _mean(self.makespans)
+
+    @property
+    def deviation(self) -> float | None:
+        """Sample standard deviation of the makespan; ``None`` with fewer than two."""
+        try:
+            return float(stdev(self.makespans)) if len(self.makespans) > 1 else None
+        except OverflowError:  # makespans beyond doubles
+            return None
+
+    @property
+    def traffic(self) -> Fraction | None:
+        """The mean traffic."""
+        return _mean([result.traffic for result in self.found if result.traffic is not None])
+
+    @property
+    def optimal(self) -> int:
+        """How many makespans are proven optimal, by whomever."""
+        return sum(map(self.comparison.is_optimal, self.results))
+
+    @property
+    def seconds(self) -> float:
+        """The mean time of a run, with or without a schedule."""
+        return sum(result.seconds for result in self.results) / len(self.results)
+
+    @property
+    def reason(self) -> str:
+        """What any of the runs says of itself."""
+        return next((result.reason for result in self.results if result.reason), "")
+
+
+def _mean(values: list[Fraction]) -> Fraction | None:
+    return sum(values, Fraction(0)) / len(values) if values else None
 
 
 def excess(value: Fraction | None, base: Fraction | None) -> float | None:
@@ -90,7 +169,7 @@ class Summary:
     Attributes
     ----------
     solved, instances : int
-        On how many it found a schedule, of how many.
+        On how many it found a schedule, of how many; each counts once per seed.
     mean, worst : float or None
         Of makespan / reference − 1 where it found one.
     optimal, references : int
@@ -133,45 +212,88 @@ def compare(
     watch : callable, optional
         Told the name of the method at work and, from methods that report it, their progress.
     """
-    names = list(dict.fromkeys(names))
-    results: list[Result] = []
-    for name in [*names, *([] if EXACT in names else [EXACT])]:
+
+    def told(run: Run, step: Progress | None) -> None:
         if watch is not None:
-            watch(name, None)
-        results.append(_run(instance, name, budget, seed, watch))
-        if results[-1].reason == "interrupted":
-            break
-    reference = _reference(instance, results)
-    return Comparison(
-        instance, reference, tuple(result for result in results if result.method in names)
-    )
+            watch(run.method, step)
+
+    return next(sweep([instance], names, budget=budget, seeds=[seed], watch=told))
 
 
-def _run(
-    instance: Instance,
-    name: str,
+def sweep(
+    instances: Sequence[Instance],
+    names: Iterable[str],
+    *,
     budget: Budget,
-    seed: int,
-    watch: Callable[[str, Progress | None], None] | None,
-) -> Result:
-    begin = time.perf_counter()
-    reason = ""
-    try:
-        return methods.get(name)(
-            instance,
-            budget=budget,
-            seed=seed,
-            watch=None if watch is None else lambda step: watch(name, step),
-        )
-    except KeyboardInterrupt:
-        reason = "interrupted"
-    except UnsupportedError as error:
-        reason = f"not supported: {error.problem}"
-    except (AssertionError, MemoryError):
-        raise
-    except Exception as error:  # a method of the user's own may raise anything
-        reason = f"failed: {type(error).__name__}: {error}"
-    return conclude(instance, name, None, reason=reason, seconds=time.perf_counter() - begin)
+    seeds: Sequence[int] = (0,),
+    engine: Engine = local,
+    store: Store | None = None,
+    watch: Watch | None = None,
+) -> Iterator[Comparison]:
+    """Compare methods on instances, each with every seed, wherever the runs are done.
+
+    The run for the reference, where the exact method is not among ``names``, has the first seed.
+
+    Parameters
+    ----------
+    engine : Engine
+        Does the runs.
+    store : Store, optional
+        Where finished runs are kept. What it holds already is not done again.
+    watch : callable, optional
+        Told of the run at work, or just done, and of its progress where that is known.
+
+    Yields
+    ------
+    Comparison
+        In the order of the instances, each as soon as it is complete. After an interruption also
+        those that are not, as far as there is anything.
+    """
+    names = list(dict.fromkeys(names))
+    plan = [_runs(instance, names, seeds, budget) for instance in instances]
+    arrivals = _arrivals([run for runs in plan for run in runs], engine, store, watch)
+    results: dict[Run, Result] = {}
+    for instance, runs in zip(instances, plan, strict=True):
+        while any(run not in results for run in runs):
+            arrival = next(arrivals, None)
+            if arrival is None:
+                break
+            results.update([arrival])
+        done = [results[run] for run in runs if run in results]
+        if done:
+            yield Comparison(
+                instance,
+                _reference(instance, done),
+                tuple(result for result in done if result.method in names),
+                interrupted=len(done) < len(runs) or any(map(interrupted, done)),
+            )
+
+
+def _runs(
+    instance: Instance, names: Sequence[str], seeds: Sequence[int], budget: Budget
+) -> list[Run]:
+    """Plan the runs on one instance, the one for the reference last."""
+    runs = [Run(instance, name, seed, budget) for name in names for seed in seeds]
+    if EXACT not in names:
+        runs.append(Run(instance, EXACT, seeds[0], budget))
+    return runs
+
+
+def _arrivals(
+    runs: list[Run], engine: Engine, store: Store | None, watch: Watch | None
+) -> Iterator[tuple[Run, Result]]:
+    """Yield what the store has, then what the engine finds, which the store is given."""
+    missing = []
+    for run in runs:
+        known = None if store is None else store.get(run)
+        if known is None:
+            missing.append(run)
+        else:
+            yield run, known
+    for run, result in engine(missing, watch):
+        if store is not None and not interrupted(result):
+            store.add(run, result)
+        yield run, result
 
 
 def _reference(instance: Instance, results: list[Result]) -> Reference:

@@ -6,10 +6,8 @@ import csv
 import io
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -483,15 +481,25 @@ def test_an_unknown_option_exits_2(run: Run) -> None:
 
 
 def test_interrupting_a_solve_returns_the_best_so_far(tmp_path: Path) -> None:
+    """Ctrl-C comes a second after the solver has begun."""
     result = tmp_path / "result.json"
+    program = (
+        "import os, signal, threading\n"
+        "from optpart.cli import main\n"
+        "from optpart.exact.cpsat import _Solve\n"
+        "solve = _Solve._solve_on\n"
+        "def struck(*arguments):\n"
+        "    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "    return solve(*arguments)\n"
+        "_Solve._solve_on = struck\n"
+        "main()\n"
+    )
     process = subprocess.Popen(
-        [sys.executable, "-c", "from optpart.cli import main; main()",
-         "solve", "convolutional_network-7", "--time-limit", "100", "-o", str(result)],
+        [sys.executable, "-c", program,
+         "solve", "convolutional_network-7", "--time-limit", "20", "-o", str(result)],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
-    time.sleep(6)
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert out.startswith("convolutional_network-7: FEASIBLE (interrupted)")
     assert json.loads(result.read_text())["status"] == "FEASIBLE"

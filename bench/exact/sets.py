@@ -9,6 +9,7 @@ from fractions import Fraction
 from itertools import product
 from pathlib import Path
 
+from optpart import library
 from optpart.formats.detect import read_instance
 from optpart.generate.small import small
 from optpart.instance import Instance
@@ -118,6 +119,12 @@ def _with_ports(instance: Instance) -> Instance:
     return replace(instance, model=replace(instance.model, communication="port"))
 
 
+def classics(_: Path) -> Iterator[Case]:
+    """HEFT's ten tasks, and Kwok and Ahmad's nine nodes, from the library."""
+    for name, optimum in (("heft-10", 73), ("kwok-ahmad-9-2", 17), ("kwok-ahmad-9-3", 16)):
+        yield Case(name, lambda name=name: library.load(name), Fraction(optimum), rivals=True)
+
+
 def drawn(shared: Path) -> Iterator[Case]:
     """Random instances of 8 to 60 vertices whose optimum an independent model gave."""
     folder = shared / "instances"
@@ -167,6 +174,7 @@ class _Small:
 
 
 SETS: dict[str, Callable[[Path], Iterator[Case]]] = {
+    "classics": classics,
     "santiago": santiago,
     "moirai": moirai,
     "random": drawn,

@@ -1,0 +1,103 @@
+"""Results that come from elsewhere: rebuilt from their documents, and verified again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, TypeVar, cast, get_args
+
+from optpart.errors import InputError
+from optpart.formats.native import sequence, version
+from optpart.formats.result import FORMAT, schedule_from_dict
+from optpart.goal import Objective
+from optpart.instance import Instance
+from optpart.rational import rational
+from optpart.result import Progress, Result, Status, conclude
+
+Value = TypeVar("Value")
+
+#: No run takes longer, and every shorter time is a double.
+_LONGEST = 10**12
+
+
+def rebuild(document: Any, instance: Instance) -> Result:
+    """Build the result that a document tells of.
+
+    Nothing that can be computed from the schedule is taken from the document. Proofs are: a bound
+    is what its method vouches for, as long as the schedule does not contradict it.
+
+    Raises
+    ------
+    InputError
+        If it is no result document, or one of another instance.
+    """
+    version(document, FORMAT)
+    if document.get("instance_sha256") != instance.sha256:
+        raise InputError("instance_sha256", "another instance's", "give a result of this instance")
+    reason = _field(document, "reason", str, "")
+    infeasible = document.get("status") == Status.INFEASIBLE
+    schedule = document.get("schedule")
+    try:
+        result = conclude(
+            instance,
+            _field(document, "method", str),
+            None if schedule is None else schedule_from_dict(schedule, instance),
+            bound=_number(document.get("lower_bound"), "lower_bound"),
+            infeasible=(reason or "proven infeasible") if infeasible else "",
+            reason=reason,
+            seconds=_seconds(document.get("seconds", 0), "seconds"),
+            seed=_field(document, "seed", int, 0),
+            workers=_field(document, "workers", int, 1),
+            trace=tuple(
+                _step(entry, f"trace[{i}]")
+                for i, entry in enumerate(sequence(document.get("trace", []), "trace"))
+            ),
+            objective=_objective(document.get("objective", "makespan")),
+            traffic_bound=_number(document.get("traffic_bound"), "traffic_bound"),
+            given=_field(document, "given", str, ""),
+        )
+    except AssertionError as error:
+        raise InputError("lower_bound", "more than the schedule's value", str(error)) from None
+    return replace(result, versions=_versions(document.get("versions", {})))
+
+
+def _field(
+    document: Mapping[str, Any], key: str, kind: type[Value], default: Value | None = None
+) -> Value:
+    value = document.get(key, default)
+    if not isinstance(value, kind):
+        raise InputError(key, f"not a {kind.__name__}", "give a result as optpart writes it")
+    return value
+
+
+def _number(value: Any, place: str) -> Fraction | None:
+    return None if value is None else rational(value, place)
+
+
+def _seconds(value: Any, place: str) -> float:
+    exact = rational(value, place)
+    if not 0 <= exact <= _LONGEST:
+        raise InputError(place, "no duration", "give seconds")
+    return float(exact)
+
+
+def _step(entry: Any, place: str) -> Progress:
+    if len(sequence(entry, place)) != 3:
+        raise InputError(place, "not a triple", "give [seconds, value, bound]")
+    seconds, objective, bound = entry
+    return Progress(_seconds(seconds, place), _number(objective, place), _number(bound, place))
+
+
+def _objective(value: Any) -> Objective:
+    if value not in get_args(Objective):
+        raise InputError(
+            "objective", f"unknown {value!r}", f"choose of {', '.join(get_args(Objective))}"
+        )
+    return cast(Objective, value)
+
+
+def _versions(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+        raise InputError("versions", "not an object of strings", "give a version per package")
+    return value
