@@ -193,6 +193,17 @@ def _with_goal(run: Method, method: str, goal: Goal | None) -> Method:
     return run if goal is None else partial(with_goal, goal=goal)
 
 
+def _with_checkpoint(run: Method, method: str, checkpoint: Path | None, resume: bool) -> Method:
+    from functools import partial
+
+    if method != "search":
+        raise InputError("--checkpoint", f"{method} keeps no state", "use it with --method search")
+    if checkpoint is None:
+        raise InputError("--resume", "nothing to go on from", "name the file with --checkpoint")
+    with_state: Any = run
+    return partial(with_state, checkpoint=checkpoint, resume=resume)
+
+
 def _solve_front(
     instance: Instance, budget: Budget, seed: int, goal: Goal | None, json: bool
 ) -> None:
@@ -241,6 +252,13 @@ def solve(
     fix: Annotated[
         Fixed | None, typer.Option(help="What of --start is given and must be kept.")
     ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Where search keeps its state, written at most every ten seconds."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the checkpoint of a run that was ended.")
+    ] = False,
     pareto: Annotated[
         bool, typer.Option("--pareto", help="The whole front of makespan and traffic, by cpsat.")
     ] = False,
@@ -255,10 +273,12 @@ def solve(
 
     run = methods.get(method)
     instance = _open(file)
-    first = None if start is None else _started(start, instance)
+    first = None if start is None else _started(start, instance, repair=method == "search")
     goal = _goal(instance, first, objective.value, within, traffic_limit, fix)
     if goal is not None or pareto:
         run = _with_goal(run, method, goal)
+    if checkpoint is not None or resume:
+        run = _with_checkpoint(run, method, checkpoint, resume)
     _compiling()
     line = ProgressLine()
     budget = Budget(time_limit, workers)
@@ -303,10 +323,14 @@ def _bounded(result: Result) -> Result:
     return with_bound(result, bound.value)
 
 
-def _started(path: Path, instance: Instance) -> Schedule:
-    """Read and verify a schedule to start from."""
+def _started(path: Path, instance: Instance, *, repair: bool) -> Schedule:
+    """Read a schedule to start from, and verify it unless the method repairs what it is given."""
     from optpart.formats.result import read_schedule
+    from optpart.search.layout import read_start
     from optpart.verify import verify as check
+
+    if repair:
+        return read_start(path, instance)
 
     schedule = read_schedule(path, instance)
     violations = check(instance, schedule, most=1)

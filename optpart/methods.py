@@ -146,6 +146,10 @@ CORE = ("hash", "fastest", "critical-path", "heft")
 CORE_ORDERED = ("heft",)
 SOLVERS = {
     "cpsat": Strategy("optpart.exact.cpsat:cpsat", "CP-SAT, proves optimality"),
+    "search": Strategy(
+        "optpart.search.search:search",
+        "annealing of placement and order from the best heuristics; every model",
+    ),
     "milp": Strategy(
         "optpart.exact.milp:milp", "mixed-integer program by HiGHS; delay, memory none or estimate"
     ),

@@ -146,6 +146,45 @@ def test_gap_measures_against_the_proven_optimum(run: Run, mine: Path, tmp_path:
     assert run("gap", mine, "-m", "heft", "--csv").out.startswith("instance,vertices,")
 
 
+class TestSearch:
+    """``--method search``: its state in a file, and starts that need repair."""
+
+    def test_goes_on_from_a_checkpoint(self, run: Run, tmp_path: Path) -> None:
+        state = tmp_path / "state.json"
+        options = ("-m", "search", "--workers", 1, "--checkpoint", state)
+        mine = "small-60-8-ccr1-tight-s44"
+        assert run("solve", mine, *options, "--time-limit", 1).code == 0
+        assert state.exists()
+        assert run("solve", mine, *options, "--time-limit", 2, "--resume").code == 0
+        state.write_text("{}")
+        spoilt = run("solve", mine, *options, "--resume")
+        assert (spoilt.code, spoilt.out) == (2, "")
+        assert spoilt.err.count("\n") == 1
+
+    def test_starts_from_a_schedule_of_other_devices(self, run: Run, tmp_path: Path) -> None:
+        start, other = tmp_path / "start.json", tmp_path / "other.json"
+        run("solve", "kwok-ahmad-9-3", "-m", "heft", "-o", start)
+        shown = run(
+            "solve", "kwok-ahmad-9-2", "-m", "search", "--start", start, "--time-limit", 2,
+            "--workers", 1, "-o", other,
+        )  # fmt: skip
+        assert shown.code == 0
+        assert "makespan 17" in shown.out
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ("--checkpoint x.json", "--checkpoint: cpsat keeps no state"),
+            ("-m search --resume", "--resume: nothing to go on from"),
+            ("-m search --within 80", "goal: an order or a limit is given"),
+        ],
+    )
+    def test_what_cannot_be_asked(self, run: Run, options: str, message: str) -> None:
+        shown = run("solve", "heft-10", *options.split())
+        assert (shown.code, shown.out) == (2, "")
+        assert message in shown.err
+
+
 class TestGoals:
     """What ``solve`` can be asked besides a least makespan."""
 

@@ -56,6 +56,7 @@ _EXPLAINING = 5.0
 #: Share of the time that sharper windows, and bounds beyond the load, may each take at first.
 _BEFORE = 0.03
 _BEFORE_LARGE = 0.2
+_SEARCHING = 0.3
 _PROVABLE = 100
 
 #: A rounded grid is refined while the gap is larger than this and a finer one is at hand.
@@ -180,6 +181,27 @@ class _Solve:
             schedule = methods.get(name)(self.instance, seed=self.seed).schedule
             if schedule is not None and not self.goal.broken(self.instance, schedule):
                 self._offer(schedule)
+        self._improve_start()
+
+    def _improve_start(self) -> None:
+        """Search locally first where the solver finds little: in large instances."""
+        # Search itself turns to exact methods only where there is no schedule to start from.
+        small = self.instance.vertices <= _PROVABLE
+        goal, limited = self.goal, self.budget.deterministic is None
+        if small or self.incumbent is None or not limited:
+            return
+        if goal.objective != "makespan" or goal.order or goal.traffic is not None:
+            return
+        from optpart.search.search import search
+
+        budget = replace(self.budget, seconds=_SEARCHING * self.budget.seconds)
+        found = search(self.instance, budget=budget, seed=self.seed, start=self.incumbent)
+        if found.lower_bound is not None:
+            self._raise(found.lower_bound)
+        if found.schedule is not None:
+            self._offer(found.schedule)
+        if found.reason == "interrupted":
+            raise KeyboardInterrupt
 
     def _broken(self, schedule: Schedule) -> str:
         """Return the first rule of instance or goal that a schedule breaks."""

@@ -1,0 +1,103 @@
+"""The state of a search in a file, so that one that was killed goes on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optpart.errors import InputError
+from optpart.files import read_text, write_text
+from optpart.formats.native import keys, parse_json, version
+from optpart.instance import Instance
+from optpart.rational import non_negative
+from optpart.search.plan import Layout
+
+FORMAT = "optpart-search/1"
+
+_KEYS = {"format", "instance_sha256", "seconds", "moves", "device", "order", "eager"}
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a search had reached.
+
+    Attributes
+    ----------
+    layout : Layout
+    seconds : float
+        Spent so far.
+    moves : int
+    """
+
+    layout: Layout
+    seconds: float
+    moves: int
+
+
+def write(path: str | Path, instance: Instance, reached: Checkpoint) -> None:
+    """Write a checkpoint, whole or not at all."""
+    layout = reached.layout
+    document = {
+        "format": FORMAT,
+        "instance_sha256": instance.sha256,
+        "seconds": round(reached.seconds, 3),
+        "moves": reached.moves,
+        "device": layout.device.tolist(),
+        "order": layout.order.tolist(),
+        "eager": layout.eager.astype(int).tolist(),
+    }
+    write_text(path, json.dumps(document) + "\n")
+
+
+def read(path: str | Path, instance: Instance) -> Checkpoint:
+    """Read the checkpoint of an instance.
+
+    Raises
+    ------
+    InputError
+        If the file is no checkpoint, or one of another instance.
+    """
+    try:
+        return _checkpoint(parse_json(read_text(path)), instance)
+    except InputError as error:
+        raise error.within(str(path)) from None
+
+
+def _checkpoint(document: Any, instance: Instance) -> Checkpoint:
+    version(document, FORMAT)
+    fields = keys(document, _KEYS, "")
+    if fields.get("instance_sha256") != instance.sha256:
+        raise InputError(
+            "instance_sha256", "of another instance", "resume with the instance it was written for"
+        )
+    n, k, t = instance.vertices, instance.devices, instance.graph.tensors
+    device = _whole(fields.get("device"), "device", n, k)
+    order = _whole(fields.get("order"), "order", n, n)
+    eager = _whole(fields.get("eager"), "eager", t, 2)
+    position = np.empty(n, dtype=np.int64)
+    position[order] = np.arange(n)
+    graph = instance.graph
+    before = position[graph.edge_source] < position[graph.edge_target]
+    if len(np.unique(order)) < n or not before.all():
+        raise InputError("order", "is no order of the graph", "use the file as it was written")
+    seconds = non_negative(fields.get("seconds"), "seconds")
+    moves = non_negative(fields.get("moves"), "moves")
+    layout = Layout(device, order, eager.astype(np.bool_))
+    return Checkpoint(layout, float(seconds), int(moves))
+
+
+def _whole(value: Any, place: str, length: int, bound: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """Read a list of whole numbers below a bound."""
+    if (
+        not isinstance(value, list)
+        or len(value) != length
+        or not all(type(x) is int and 0 <= x < bound for x in value)
+    ):
+        raise InputError(
+            place, f"no {length} numbers below {bound}", "use the file as it was written"
+        )
+    return np.array(value, dtype=np.int32)

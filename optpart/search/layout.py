@@ -1,0 +1,151 @@
+"""Layouts from schedules and from nothing: what search starts from."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optpart.compiled import Arrays, arrays, assign, fits, kernel, nothing_placed
+from optpart.errors import InputError
+from optpart.formats.native import keys
+from optpart.formats.result import read_document
+from optpart.instance import Instance
+from optpart.partition.common import unit_time
+from optpart.partition.insertion import by_priority, topological_position
+from optpart.rational import RationalArray, rational
+from optpart.schedule import Schedule, Transfers
+from optpart.search.plan import Ints, Layout
+
+#: How often units are placed anew in another order before no placement counts as found.
+_TRIES = 100
+
+
+def layout_of(instance: Instance, schedule: Schedule, *, eager: bool = True) -> Layout:
+    """Return the layout that leads back to a schedule, or to one as good where transfers queue."""
+    start = schedule.start.floats
+    end = np.array([float(schedule.end(instance, v)) for v in range(instance.vertices)])
+    order = np.lexsort((topological_position(instance), end, start)).astype(np.int32)
+    if not _topological(instance, order):
+        order = by_priority(instance, -start)
+    return Layout(
+        schedule.placement.astype(np.int32), order, np.full(instance.graph.tensors, eager)
+    )
+
+
+def _topological(instance: Instance, order: Ints) -> bool:
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = np.arange(len(order))
+    graph = instance.graph
+    return bool((position[graph.edge_source] < position[graph.edge_target]).all())
+
+
+def repaired(
+    instance: Instance, schedule: Schedule | None, rng: np.random.Generator
+) -> Layout | None:
+    """Return a layout that keeps every rule on placements, as close to a schedule as may be.
+
+    Units stay where the schedule has them if they may be there and fit; the others go to the
+    least loaded device that takes them. Without a schedule all go there. Memory that changes with
+    time is not looked at.
+
+    Returns
+    -------
+    Layout or None
+        ``None`` if no placement was found, which proves nothing.
+    """
+    a = arrays(instance)
+    units = len(instance.units)
+    wanted = np.full(units, -1, dtype=np.int32)
+    priority = np.zeros(instance.vertices)
+    if schedule is not None:
+        wanted[instance.unit_of] = schedule.placement
+        priority = -schedule.start.floats
+    # What is large or may go to few devices has its turn while there is room.
+    choices = instance.allowed.sum(axis=1)
+    turn = np.lexsort((-a.need, choices)).astype(np.int32)
+    for _ in range(_TRIES):
+        device = _place(a, wanted, turn)
+        if (device >= 0).all():
+            order = by_priority(instance, priority)
+            eager = np.ones(instance.graph.tensors, dtype=np.bool_)
+            return Layout(device[instance.unit_of], order, eager)
+        # Whoever found no room goes first next time; some of the others lose their place.
+        stuck = device < 0
+        wanted[rng.random(units) < 0.2] = -1
+        wanted[stuck] = -1
+        turn = np.lexsort((rng.random(units), ~stuck)).astype(np.int32)
+    return None
+
+
+@kernel
+def _place(a: Arrays, wanted: Any, turn: Any) -> Any:
+    units, k = a.need.shape[0], a.speed.shape[0]
+    state = nothing_placed(a)
+    load = np.zeros(k)
+    for i in range(units):
+        u = turn[i]
+        d = wanted[u]
+        if d >= 0 and fits(a, u, d, state):
+            assign(a, u, d, state)
+            load[d] += unit_time(a, u, d)
+    for i in range(units):
+        u = turn[i]
+        if state.device[u] >= 0:
+            continue
+        best, least = -1, np.inf
+        for d in range(k):
+            if fits(a, u, d, state):
+                after = load[d] + unit_time(a, u, d)
+                if after < least:
+                    best, least = d, after
+        if best >= 0:
+            assign(a, u, best, state)
+            load[best] = least
+    return state.device
+
+
+def read_start(path: str | Path, instance: Instance) -> Schedule:
+    """Read a result of this or of another instance, matched by names of vertices and devices.
+
+    What the result does not say of a vertex is left to :func:`repaired`: a vertex or device that
+    is not there any more is passed over, a new vertex starts with the last. The schedule is
+    therefore not valid in general; it is where to start from.
+
+    Raises
+    ------
+    InputError
+        If the file holds no schedule, or names no vertex of the instance.
+    """
+    document = read_document(path)
+    try:
+        return _matched(document.get("schedule"), instance)
+    except InputError as error:
+        raise error.within(str(path)) from None
+
+
+def _matched(document: Any, instance: Instance) -> Schedule:
+    if document is None:
+        raise InputError("schedule", "missing", "give a result that holds a schedule")
+    fields = keys(document, {"placement", "start", "transfers"}, "schedule")
+    placement, start = fields.get("placement"), fields.get("start")
+    if not isinstance(placement, dict) or not isinstance(start, dict):
+        raise InputError("schedule", "no placement or no start", "give one entry per vertex")
+    graph, devices = instance.graph, instance.cluster.index
+    if not graph.index.keys() & placement.keys():
+        raise InputError(
+            "schedule.placement", "names no vertex of the instance", "give a result of its graph"
+        )
+    where, when = [], []
+    last = Fraction(0)
+    times = {name: rational(time, f"schedule.start.{name}") for name, time in start.items()}
+    last = max(times.values(), default=last)
+    for name in graph.names:
+        device = placement.get(name)
+        where.append(devices.get(device, -1) if isinstance(device, str) else -1)
+        when.append(times.get(name, last))
+    return Schedule(
+        np.array(where, dtype=np.int32), RationalArray.from_fractions(when), Transfers.of(())
+    )

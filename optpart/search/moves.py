@@ -1,0 +1,254 @@
+"""Moves of local search: small changes of a plan around one vertex.
+
+Each returns whether it changed anything. ``least`` is the longest schedule that would still be
+accepted; a move that heads and tails alone show to be longer is not even made.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optpart.compiled import Arrays, crossing_time, inner, run_time
+from optpart.search.change import MOVED, Notes, last_before, move
+from optpart.search.draw import below, uniform
+from optpart.search.plan import Links, Plan
+
+#: Names of the moves, by number.
+MOVES = (
+    "any-device", "neighbour-device", "chain", "before-previous", "anywhere", "past-block",
+    "exchange", "transfer",
+)  # fmt: skip
+
+#: How often each is tried, out of a hundred.
+SHARES = (30, 20, 5, 19, 10, 10, 5, 1)
+
+#: The same where every unit has one device: only orders can change.
+ORDER_SHARES = (0, 0, 0, 60, 5, 34, 0, 1)
+
+#: Vertices on the longest chain that moves together, and on the longest block that is passed.
+_CHAIN, _BLOCK = 5, 8
+
+
+@inner
+def may_go(a: Arrays, p: Plan, unit: Any, d: Any) -> Any:
+    """Whether a unit may be on ``d``, given where the others are."""
+    if not a.allowed[unit, d] or p.used[d] + a.need[unit] > a.capacity[d]:
+        return False
+    for i in range(a.apart_start[unit], a.apart_start[unit + 1]):
+        if p.device[a.unit_vertex[a.unit_start[a.apart[i]]]] == d:
+            return False
+    if not a.may_block:
+        return True
+    for i in range(a.unit_start[unit], a.unit_start[unit + 1]):
+        v = a.unit_vertex[i]
+        for e in range(a.in_start[v], a.in_start[v + 1]):
+            u = a.in_source[e]
+            if a.unit[u] != unit and crossing_time(a, a.in_tensor[e], p.device[u], d) < 0.0:
+                return False
+        for e in range(a.out_start[v], a.out_start[v + 1]):
+            w = a.out_target[e]
+            if a.unit[w] != unit and crossing_time(a, a.out_tensor[e], d, p.device[w]) < 0.0:
+                return False
+    return True
+
+
+@inner
+def _move_unit(a: Arrays, g: Links, p: Plan, s: Notes, unit: Any, d: Any) -> None:
+    """Put all of a unit on ``d``; its vertices keep their positions."""
+    first = a.unit_vertex[a.unit_start[unit]]
+    p.used[p.device[first]] -= a.need[unit]
+    p.used[d] += a.need[unit]
+    for i in range(a.unit_start[unit], a.unit_start[unit + 1]):
+        v = a.unit_vertex[i]
+        move(a, g, p, s, v, d, np.int64(p.position[v]))
+
+
+@inner
+def release(a: Arrays, p: Plan, s: Notes) -> None:
+    """Take back what a change did to the memory taken; before the change itself is."""
+    for m in range(s.counts[MOVED] - 1, -1, -1):
+        v = s.moved[m]
+        unit = a.unit[v]
+        if a.unit_vertex[a.unit_start[unit]] == v:
+            p.used[p.device[v]] -= a.need[unit]
+            p.used[s.home[m]] += a.need[unit]
+
+
+@inner
+def neighbour(a: Arrays, v: Any, state: Any) -> Any:
+    """Draw a predecessor or successor; the vertex itself if it has none."""
+    before = a.in_start[v + 1] - a.in_start[v]
+    both = before + a.out_start[v + 1] - a.out_start[v]
+    if both == 0:
+        return np.int64(v)
+    j = below(state, both)
+    if j < before:
+        return np.int64(a.in_source[a.in_start[v] + j])
+    return np.int64(a.out_target[a.out_start[v] + j - before])
+
+
+@inner
+def _window(a: Arrays, p: Plan, v: Any, reach: Any) -> Any:
+    """First and last position that a vertex may have, given where the others are."""
+    i = np.int64(p.position[v])
+    low, high = max(0, i - reach), min(np.int64(p.device.shape[0]) - 1, i + reach)
+    for e in range(a.in_start[v], a.in_start[v + 1]):
+        low = max(low, np.int64(p.position[a.in_source[e]]) + 1)
+    for e in range(a.out_start[v], a.out_start[v + 1]):
+        high = min(high, np.int64(p.position[a.out_target[e]]) - 1)
+    return low, high
+
+
+@inner
+def _position_at(p: Plan, v: Any, low: Any, high: Any, ready: float) -> Any:
+    """Position of a window from which on the others start when ``v`` is ready or later."""
+    i = np.int64(p.position[v])
+    while low < high:
+        middle = (low + high) >> 1
+        w = p.order[middle if middle < i else middle + 1]
+        if p.start[w] >= ready:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@inner
+def to_device(
+    a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any, d: Any, least: float, reach: int
+) -> Any:
+    """Put the unit of ``v`` on ``d``.
+
+    A single vertex keeps its position or, as often, goes where its inputs are there: insertion
+    on an alternative machine after Mastrolilli and Gambardella (2000). Its head and tail there
+    are a lower bound of what comes out, because nothing before it changes its head and nothing
+    after it its tail.
+    """
+    unit = a.unit[v]
+    home = np.int64(p.device[v])
+    if d == home or not may_go(a, p, unit, d):
+        return False
+    if a.unit_start[unit + 1] - a.unit_start[unit] > 1:
+        _move_unit(a, g, p, s, unit, d)
+        return True
+    head, tail = 0.0, 0.0
+    for e in range(a.in_start[v], a.in_start[v + 1]):
+        u = a.in_source[e]
+        head = max(head, p.end[u] + max(0.0, crossing_time(a, a.in_tensor[e], p.device[u], d)))
+    for e in range(a.out_start[v], a.out_start[v + 1]):
+        w = a.out_target[e]
+        crossing = max(0.0, crossing_time(a, a.out_tensor[e], d, p.device[w]))
+        tail = max(tail, crossing + p.run[w] + p.tail[w])
+    to = i = np.int64(p.position[v])
+    if uniform(state) < 0.5:
+        low, high = _window(a, p, v, reach)
+        to = _position_at(p, v, low, high, head)
+    x = last_before(p, d, to if to <= i else to + 1)
+    y = p.after[x] if x >= 0 else p.first[d]
+    if x >= 0:
+        head = max(head, p.end[x])
+    if y >= 0:
+        tail = max(tail, p.run[y] + p.tail[y])
+    if head + run_time(a, v, d) + tail > least:
+        return False
+    p.used[home] -= a.need[unit]
+    p.used[d] += a.need[unit]
+    move(a, g, p, s, v, d, to)
+    return True
+
+
+@inner
+def chain(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any, d: Any) -> Any:
+    """Put the units along a random walk from ``v`` on ``d`` together."""
+    for _ in range(2 + below(state, _CHAIN - 1)):
+        unit = a.unit[v]
+        if p.device[v] != d:
+            if not may_go(a, p, unit, d):
+                break
+            _move_unit(a, g, p, s, unit, d)
+        v = neighbour(a, v, state)
+    return s.counts[MOVED] > 0
+
+
+@inner
+def before_previous(a: Arrays, g: Links, p: Plan, s: Notes, v: Any) -> Any:
+    """Let a vertex run before the one that its device runs before it (N5 on a critical block)."""
+    w = p.before[v]
+    if w < 0:
+        return False
+    n = p.device.shape[0]
+    low, _ = _window(a, p, v, n)
+    if low <= p.position[w]:
+        move(a, g, p, s, v, np.int64(p.device[v]), np.int64(p.position[w]))
+        return True
+    _, high = _window(a, p, w, n)
+    if high < p.position[v]:
+        return False
+    move(a, g, p, s, w, np.int64(p.device[v]), np.int64(p.position[v]))
+    return True
+
+
+@inner
+def past_block(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any) -> Any:
+    """Let a vertex run before or after several neighbours on its device (N6 on a block)."""
+    low, high = _window(a, p, v, p.device.shape[0])
+    earlier = uniform(state) < 0.5
+    w = v
+    for _ in range(1 + below(state, _BLOCK)):
+        x = p.before[w] if earlier else p.after[w]
+        if x < 0 or p.position[x] < low or p.position[x] > high:
+            break
+        w = x
+    if w == v:
+        return False
+    move(a, g, p, s, v, np.int64(p.device[v]), np.int64(p.position[w]))
+    return True
+
+
+@inner
+def anywhere(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any, reach: Any) -> Any:
+    """Give a vertex any position between its predecessors and successors."""
+    low, high = _window(a, p, v, reach)
+    if high <= low:
+        return False
+    to = low + below(state, high - low + 1)
+    if to == p.position[v]:
+        return False
+    move(a, g, p, s, v, np.int64(p.device[v]), to)
+    return True
+
+
+@inner
+def exchange(a: Arrays, g: Links, p: Plan, s: Notes, v: Any, w: Any) -> Any:
+    """Let two units change their devices."""
+    one, other = a.unit[v], a.unit[w]
+    d, e = np.int64(p.device[v]), np.int64(p.device[w])
+    if d == e:
+        return False
+    p.used[d] -= a.need[one]
+    p.used[e] -= a.need[other]
+    allowed = may_go(a, p, one, e) and may_go(a, p, other, d)
+    p.used[d] += a.need[one]
+    p.used[e] += a.need[other]
+    # Each was asked as if the other were still where it is.
+    if not allowed or (a.may_block and _joined(a, one, other)):
+        return False
+    _move_unit(a, g, p, s, one, e)
+    _move_unit(a, g, p, s, other, d)
+    return True
+
+
+@inner
+def _joined(a: Arrays, one: Any, other: Any) -> Any:
+    """Whether an edge joins two units."""
+    for i in range(a.unit_start[one], a.unit_start[one + 1]):
+        v = a.unit_vertex[i]
+        for e in range(a.in_start[v], a.in_start[v + 1]):
+            if a.unit[a.in_source[e]] == other:
+                return True
+        for e in range(a.out_start[v], a.out_start[v + 1]):
+            if a.unit[a.out_target[e]] == other:
+                return True
+    return False

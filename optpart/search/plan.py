@@ -1,0 +1,185 @@
+"""The state that local search changes: a placement, one order of all vertices, and their times.
+
+The order is topological, so that every placement goes with it: a device runs its vertices in this
+order, each as early as it can. Of all semi-active schedules none is lost, because sorting one by
+start times gives an order that leads back to it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.compiled import Arrays, crossing_time, kernel, run_time
+from optpart.graph import grouped
+from optpart.instance import Instance
+
+Ints = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+
+class Layout(NamedTuple):
+    """What a plan is made from and goes back to; see :class:`Plan`."""
+
+    device: Ints
+    order: Ints
+    eager: NDArray[np.bool_]
+
+
+class Plan(NamedTuple):
+    """A schedule under change; times in the unit of :class:`~optpart.compiled.Arrays`.
+
+    Attributes
+    ----------
+    device, order, position : length n
+        ``order[position[v]] = v``.
+    before, after : length n
+        Neighbours on the device; −1 for none.
+    first, last, number : length k
+        First and last vertex and number of vertices of each device.
+    start, end, run : length n
+        Under ``delay`` always those of the order.
+    tail : length n
+        Longest way from the end of a vertex to the end of the schedule.
+    delay : one per in-edge
+        Transfer time under the placement.
+    used : length k
+        Static memory.
+    eager : length t
+        Whether copies of a tensor queue once it is made; otherwise once they are asked for.
+    """
+
+    device: Ints
+    order: Ints
+    position: Ints
+    before: Ints
+    after: Ints
+    first: Ints
+    last: Ints
+    number: Ints
+    start: Floats
+    end: Floats
+    run: Floats
+    tail: Floats
+    delay: Floats
+    used: NDArray[np.int64]
+    eager: NDArray[np.bool_]
+
+
+class Links(NamedTuple):
+    """What :class:`~optpart.compiled.Arrays` does not say of a graph.
+
+    Attributes
+    ----------
+    in_of_out : one per out-edge
+        The same edge among the in-edges.
+    made_start, made : tensors by producer
+    used_start, used_by : consumers by tensor
+    """
+
+    in_of_out: Ints
+    made_start: Ints
+    made: Ints
+    used_start: Ints
+    used_by: Ints
+
+
+def links(instance: Instance) -> Links:
+    """Build what the search needs of a graph besides its arrays."""
+    graph = instance.graph
+    # The same sorting as in the arrays: by target and source there, by source and target here.
+    in_edges = np.lexsort((graph.edge_source, graph.edge_target))
+    out_edges = np.lexsort((graph.edge_target, graph.edge_source))
+    place = np.empty(len(in_edges), dtype=np.int32)
+    place[in_edges] = np.arange(len(in_edges), dtype=np.int32)
+    made_start, made = grouped(graph.tensor_vertex, instance.vertices)
+    used_start, used_edges = graph.tensor_edges
+    return Links(
+        place[out_edges],
+        made_start,
+        made,
+        used_start.copy(),
+        graph.edge_target[used_edges].astype(np.int32),
+    )
+
+
+def empty_plan(instance: Instance) -> Plan:
+    """Make room for a plan; :func:`load` fills it."""
+    n, k = instance.vertices, instance.devices
+    return Plan(
+        device=_whole(n),
+        order=_whole(n),
+        position=_whole(n),
+        before=_whole(n),
+        after=_whole(n),
+        first=_whole(k),
+        last=_whole(k),
+        number=_whole(k),
+        start=np.zeros(n),
+        end=np.zeros(n),
+        run=np.zeros(n),
+        tail=np.zeros(n),
+        delay=np.zeros(len(instance.graph.edge_source)),
+        used=np.zeros(k, dtype=np.int64),
+        eager=np.ones(instance.graph.tensors, dtype=np.bool_),
+    )
+
+
+def _whole(length: int) -> Ints:
+    return np.zeros(length, dtype=np.int32)
+
+
+def load(p: Plan, layout: Layout) -> None:
+    """Set what :func:`rebuild` starts from."""
+    p.device[:], p.order[:], p.eager[:] = layout
+    p.position[p.order] = np.arange(len(p.order), dtype=np.int32)
+
+
+@kernel
+def rebuild(a: Arrays, g: Links, p: Plan) -> None:
+    """Compute everything from placement and order."""
+    n = p.device.shape[0]
+    p.first[:] = -1
+    p.last[:] = -1
+    p.number[:] = 0
+    p.used[:] = 0
+    for u in range(a.need.shape[0]):
+        p.used[p.device[a.unit_vertex[a.unit_start[u]]]] += a.need[u]
+    for i in range(n):
+        v = p.order[i]
+        d = p.device[v]
+        p.position[v] = i
+        p.before[v] = p.last[d]
+        p.after[v] = -1
+        if p.last[d] >= 0:
+            p.after[p.last[d]] = v
+        else:
+            p.first[d] = v
+        p.last[d] = v
+        p.number[d] += 1
+        p.run[v] = run_time(a, v, d)
+        at = 0.0
+        if p.before[v] >= 0:
+            at = p.end[p.before[v]]
+        for e in range(a.in_start[v], a.in_start[v + 1]):
+            u = a.in_source[e]
+            p.delay[e] = max(0.0, crossing_time(a, a.in_tensor[e], p.device[u], d))
+            at = max(at, p.end[u] + p.delay[e])
+        p.start[v] = at
+        p.end[v] = at + p.run[v]
+    for i in range(n - 1, -1, -1):
+        v = p.order[i]
+        rest = 0.0
+        if p.after[v] >= 0:
+            rest = p.run[p.after[v]] + p.tail[p.after[v]]
+        for e in range(a.out_start[v], a.out_start[v + 1]):
+            w = a.out_target[e]
+            rest = max(rest, p.delay[g.in_of_out[e]] + p.run[w] + p.tail[w])
+        p.tail[v] = rest
+
+
+def by_start(p: Plan) -> Ints:
+    """Sort vertices by start: the order that says most about when a vertex will run."""
+    return np.lexsort((p.position, p.end, p.start)).astype(np.int32)

@@ -1,0 +1,71 @@
+"""Searchers in processes of their own, as their caller sees them."""
+
+from __future__ import annotations
+
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import IO
+
+from optpart.exact.messages import receive, send
+from optpart.search.messages import Bounded, Found, Job, Moves
+
+
+class Helper:
+    """One process. If it dies, what it had found stays and nothing more comes."""
+
+    def __init__(self, job: Job) -> None:
+        self.moves = 0
+        self._messages: queue.SimpleQueue[object] = queue.SimpleQueue()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", "from optpart.search.worker import main; main()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is the caller's to handle
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._inbox = self.process.stdin
+        threading.Thread(
+            target=_pump, args=(self.process.stdout, self._messages), daemon=True
+        ).start()
+        self._outbox: queue.SimpleQueue[object] = queue.SimpleQueue()
+        threading.Thread(target=_post, args=(self._inbox, self._outbox), daemon=True).start()
+        self._outbox.put(job)
+
+    def heard(self) -> Iterator[Found | Bounded]:
+        """Yield what has come since the last call."""
+        while not self._messages.empty():
+            message = self._messages.get()
+            if isinstance(message, Moves):
+                self.moves = message.count
+            elif isinstance(message, (Found, Bounded)):
+                yield message
+
+    def tell(self, found: Found) -> None:
+        """Pass on what another searcher has found; waits for nothing."""
+        self._outbox.put(found)
+
+    def stop(self) -> None:
+        """End the process at once."""
+        self._outbox.put(None)
+        self.process.kill()
+        self.process.wait()
+
+
+def _pump(stream: IO[bytes], messages: queue.SimpleQueue[object]) -> None:
+    while (message := receive(stream)) is not None:
+        messages.put(message)
+
+
+def _post(stream: IO[bytes], messages: queue.SimpleQueue[object]) -> None:
+    """Write what is to be told: a process that does not read must not hold up the caller."""
+    try:
+        while (message := messages.get()) is not None:
+            send(stream, message)
+        stream.close()
+    except OSError:  # the process is gone
+        pass

@@ -1,0 +1,409 @@
+"""Search from heuristic starts until the budget ends: the method ``search``."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from optpart.bounds.best import best_bound
+from optpart.bounds.critical_path import critical_path_bound
+from optpart.bounds.load import load_bound
+from optpart.errors import UnsupportedError
+from optpart.feasibility import contradiction
+from optpart.goal import Goal
+from optpart.instance import Instance
+from optpart.metrics import traffic
+from optpart.result import Budget, Progress, Result, Status, Watch, conclude
+from optpart.schedule import Schedule
+from optpart.search import checkpoint as checkpoints
+from optpart.search.climb import Climb, Value
+from optpart.search.layout import layout_of, repaired
+from optpart.search.messages import Bounded, Found, Job
+from optpart.search.moves import MOVES
+from optpart.search.plan import Layout
+from optpart.search.portfolio import Helper
+from optpart.verify import verify
+
+#: Starts besides the heuristics that stand in every table.
+_STARTS = ("etf", "peft", "critical-path-paper+pct", "batch-split+pct", "mite+pct", "min-cut+pct")
+
+#: Shares of the budget that starts and bounds may take, and most seconds for a bound.
+_STARTING, _BOUNDING, _BOUNDING_BESIDE, _MOST_BOUNDING = 0.15, 0.1, 0.3, 120.0
+
+#: Exact timing and verification of new incumbents take this share of the time at most.
+_VERIFYING = 0.1
+
+#: Seconds between two checkpoints.
+_CHECKPOINT = 10.0
+
+#: Up to so many vertices the slower bounds keep near their time.
+_BOUNDED = 6000
+
+#: Up to so many vertices every pair of strategies is tried for a start.
+_ALL_PAIRS = 2000
+
+#: Up to so many vertices an exact method looks for the first schedule where nothing else finds one:
+#: no placement, or within this share of the budget none that keeps memory.
+_SMALL, _PATIENCE = 200, 0.3
+
+
+@dataclass(frozen=True)
+class SearchProgress(Progress):
+    """A step of a search.
+
+    Attributes
+    ----------
+    moves_per_second : float
+        Of all searchers together.
+    paid : str
+        The kind of move that has led to a new best most often so far.
+    """
+
+    moves_per_second: float = 0.0
+    paid: str = ""
+
+
+def search(
+    instance: Instance,
+    *,
+    budget: Budget | None = None,
+    seed: int = 0,
+    start: Schedule | None = None,
+    watch: Watch | None = None,
+    goal: Goal | None = None,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
+) -> Result:
+    """Improve the best of some heuristics until the budget ends.
+
+    Supports every communication and memory model and every objective; of a goal, the objective
+    and a given placement. Each worker beyond the first is a process; they share what they find,
+    and the first of them begins with a bound. ``budget.deterministic`` counts thousands of moves;
+    with one worker the schedule is then the same in every run.
+
+    Parameters
+    ----------
+    start : Schedule, optional
+        Where to start from besides the heuristics; repaired if it is not valid.
+    checkpoint : path, optional
+        Where to write the state, at most every ten seconds and at the end.
+    resume : bool
+        Go on from the checkpoint; what was spent before counts.
+
+    Raises
+    ------
+    InputError
+        If the goal asks for something else, or the checkpoint is not one of this instance.
+    """
+    goal = goal or Goal()
+    goal.check(instance)
+    if goal.order or goal.makespan is not None or goal.traffic is not None:
+        raise UnsupportedError(
+            "goal", "an order or a limit is given", "give a placement only, or use method cpsat"
+        )
+    run = _Search(instance, budget or Budget(), seed, watch, goal)
+    if checkpoint is not None:
+        run.checkpoint = Path(checkpoint)
+        if resume:
+            run.resumed = checkpoints.read(checkpoint, instance)
+    return run.run(start)
+
+
+class _Search:
+    """One run: the verified incumbent and the bound in exact numbers, and the trace of both."""
+
+    def __init__(
+        self, instance: Instance, budget: Budget, seed: int, watch: Watch | None, goal: Goal
+    ) -> None:
+        self.given = instance
+        self.instance = instance
+        self.budget = budget
+        self.seed = seed
+        self.watch = watch
+        self.goal = goal
+        self.begin = time.perf_counter()
+        self.rng = np.random.default_rng(seed)
+        self.checkpoint: Path | None = None
+        self.resumed: checkpoints.Checkpoint | None = None
+        self.incumbent: Schedule | None = None
+        self.makespan: Fraction | None = None
+        self.traffic: Fraction | None = None
+        self.bound = Fraction(0)
+        self.trace: list[Progress] = []
+        self.reason = ""
+        self.infeasible = ""
+        self.helpers: list[Helper] = []
+        self.climb: Climb | None = None
+        self.taken: Layout | None = None
+        self.verifying = 0.0
+        self.asked = False
+        self.written = self.begin
+        self.remarks: list[str] = []
+
+    def run(self, start: Schedule | None) -> Result:
+        """Start, search, and state what is proven, whatever ends the search."""
+        try:
+            self._search(start)
+        except KeyboardInterrupt:
+            self.reason = "interrupted"
+        finally:
+            for helper in self.helpers:
+                helper.stop()
+        if self.climb is not None:
+            self._take(self.climb, final=True)
+            self._write(self.climb, final=True)
+        objective = self.goal.objective
+        return conclude(
+            self.given,
+            "search",
+            self.incumbent,
+            bound=None if self.infeasible else self.bound,
+            infeasible=self.infeasible,
+            reason="; ".join(part for part in (self.reason, *self.remarks) if part),
+            seconds=self._seconds(),
+            seed=self.seed,
+            workers=self.budget.workers,
+            trace=tuple(self.trace),
+            objective=objective,
+            traffic_bound=None if objective == "makespan" or self.infeasible else Fraction(0),
+            given=self.goal.given,
+        )
+
+    def _search(self, start: Schedule | None) -> None:
+        self.infeasible = self.goal.contradiction(self.given)
+        if self.infeasible:
+            return
+        self.instance = self.goal.narrowed(self.given)
+        self.infeasible = contradiction(self.instance)
+        if self.infeasible:
+            return
+        self._start(start)
+        self._bound_cheaply()
+        layout = self._first_layout(start)
+        if self.infeasible or self._proven():
+            return
+        if layout is None:
+            self.reason = self.reason or "no placement found that keeps the memory and all else"
+            return
+        large = self.instance.vertices > _BOUNDED
+        if self.budget.workers == 1 and self.budget.deterministic is None and not large:
+            self._bound_here()
+            if self.infeasible or self._proven():
+                return
+        self._climb(layout)
+
+    # --- starts ----------------------------------------------------------------------------
+
+    def _start(self, start: Schedule | None) -> None:
+        from optpart import methods
+
+        if start is not None and not self._offer(start):
+            self.remarks.append("the start given does not fit and was repaired")
+        names = methods.heuristics()
+        if self.instance.vertices <= _ALL_PAIRS:
+            names += [name for name in (*_STARTS, *methods.pairs()) if name not in names]
+        installed = set(methods.pairs())
+        for name in names:
+            late = self._seconds() > _STARTING * self.budget.seconds
+            if late and self.budget.deterministic is None:
+                return
+            # What is not among the fast ones is skipped where moves are counted, not seconds.
+            if self.budget.deterministic is not None and name not in methods.heuristics():
+                return
+            if name in installed and (
+                schedule := methods.get(name)(self.instance, seed=self.seed).schedule
+            ):
+                self._offer(schedule)
+
+    def _first_layout(self, start: Schedule | None) -> Layout | None:
+        """Return where the search begins: the incumbent, or a placement that keeps the rules."""
+        if self.resumed is not None:
+            return self.resumed.layout
+        if self.incumbent is not None:
+            return layout_of(self.instance, self.incumbent)
+        if start is not None and (layout := repaired(self.instance, start, self.rng)):
+            return layout
+        if layout := repaired(self.instance, None, self.rng):
+            return layout
+        self._ask_solver_once()
+        return None if self.incumbent is None else layout_of(self.instance, self.incumbent)
+
+    def _ask_solver_once(self) -> None:
+        """Let an exact method find a first schedule, or prove that there is none."""
+        from optpart.exact.cpsat import cpsat
+
+        if self.asked or self.incumbent is not None or self.instance.vertices > _SMALL:
+            return
+        self.asked = True
+        left = max(1.0, 0.5 * (self.budget.seconds - self._seconds()))
+        budget = Budget(left, self.budget.workers, self.budget.deterministic)
+        result = cpsat(self.instance, budget=budget, seed=self.seed)
+        self._raise(result.lower_bound)
+        if result.status is Status.INFEASIBLE:
+            self.infeasible = result.reason
+        elif result.schedule is not None:
+            self._offer(result.schedule)
+
+    # --- incumbent and bound ---------------------------------------------------------------
+
+    def _offer(self, schedule: Schedule) -> bool:
+        """Take a schedule if it is valid and better than the incumbent; return whether valid."""
+        if verify(self.instance, schedule, most=1) or self.goal.broken(self.instance, schedule):
+            return False
+        makespan = schedule.makespan(self.instance)
+        crossing = traffic(self.instance, schedule.placement)
+        if self._better(makespan, crossing):
+            self.incumbent, self.makespan, self.traffic = schedule, makespan, crossing
+            self._report()
+        return True
+
+    def _better(self, makespan: Fraction, crossing: Fraction) -> bool:
+        if self.makespan is None or self.traffic is None:
+            return True
+        match self.goal.objective:
+            case "makespan":
+                return makespan < self.makespan
+            case "traffic":
+                return (crossing, makespan) < (self.traffic, self.makespan)
+            case "lexicographic":
+                return (makespan, crossing) < (self.makespan, self.traffic)
+
+    def _raise(self, bound: Fraction | None) -> None:
+        if bound is not None and bound > self.bound:
+            self.bound = bound
+            self._report()
+
+    def _bound_cheaply(self) -> None:
+        self._bounded(critical_path_bound(self.instance))
+        if self.instance.vertices <= _BOUNDED:
+            self._bounded(load_bound(self.instance))
+
+    def _bound_here(self) -> None:
+        seconds = min(_BOUNDING * self.budget.seconds, _MOST_BOUNDING)
+        self._bounded(best_bound(self.instance, seconds, self.makespan).value)
+
+    def _bounded(self, bound: Fraction | None) -> None:
+        if bound is None:
+            self.infeasible = "no schedule exists (proven by bounds)"
+        self._raise(bound)
+
+    def _proven(self) -> bool:
+        if self.incumbent is None:
+            return False
+        match self.goal.objective:
+            case "makespan":
+                return self.makespan == self.bound
+            case "traffic":
+                return self.traffic == 0
+            case "lexicographic":
+                return self.makespan == self.bound and self.traffic == 0
+
+    def _report(self) -> None:
+        least = Fraction(0) if self.goal.objective == "traffic" else self.bound
+        value = self.traffic if self.goal.objective == "traffic" else self.makespan
+        moves = sum(helper.moves for helper in self.helpers)
+        paid = ""
+        if self.climb is not None:
+            moves += self.climb.tally.moves
+            bests = self.climb.tally.kinds[:, 2]
+            paid = MOVES[int(bests.argmax())] if bests.any() else ""
+        seconds = self._seconds()
+        step = SearchProgress(seconds, value, least, moves / max(seconds, 1e-9), paid)
+        self.trace.append(Progress(seconds, value, least))
+        if self.watch is not None:
+            self.watch(step)
+
+    def _seconds(self) -> float:
+        return time.perf_counter() - self.begin
+
+    # --- search ----------------------------------------------------------------------------
+
+    def _share(self, climb: Climb) -> float:
+        """How much of the budget is spent."""
+        before_seconds, before_moves = 0.0, 0
+        if self.resumed is not None:
+            before_seconds, before_moves = self.resumed.seconds, self.resumed.moves
+        spent = (self._seconds() + before_seconds) / max(self.budget.seconds, 1e-9)
+        if self.budget.deterministic is None:
+            return spent
+        moves = climb.tally.moves + before_moves
+        counted = moves / max(1.0, 1000 * self.budget.deterministic)
+        return 1.0 if spent >= 1.0 else counted
+
+    def _climb(self, layout: Layout) -> None:
+        timed = self.budget.deterministic is None
+        self._engage(layout)
+        climb = Climb(self.instance, layout, self.goal.objective, self.rng, timed=timed)
+        lazy = layout._replace(eager=np.zeros_like(layout.eager))
+        climb.consider(lazy)
+        self.climb = climb
+        while (share := self._share(climb)) < 1.0:
+            better = climb.step(share)
+            self._hear(climb)
+            if better:
+                self._tell(Found(climb.best, climb.value), None)
+            self._take(climb)
+            self._write(climb)
+            if climb.value[0] > 0.0 and share > _PATIENCE:
+                self._ask_solver_once()
+            if self._proven() or self.infeasible:
+                return
+        self.reason = "time limit" if timed else "move limit"
+
+    def _engage(self, layout: Layout) -> None:
+        """Start the other searchers."""
+        for number in range(1, self.budget.workers):
+            seconds = self.budget.seconds - self._seconds()
+            bounds = number == 1 and self.instance.vertices <= _BOUNDED
+            bounding = min(_BOUNDING_BESIDE * seconds, _MOST_BOUNDING) if bounds else 0.0
+            job = Job(
+                self.instance,
+                layout,
+                self.goal.objective,
+                (self.seed, number),
+                max(seconds, 0.01),
+                bounding,
+                self.makespan,
+            )
+            self.helpers.append(Helper(job))
+
+    def _hear(self, climb: Climb) -> None:
+        for helper in self.helpers:
+            for message in helper.heard():
+                if isinstance(message, Bounded):
+                    self._bounded(message.value)
+                elif message.value < climb.value:
+                    climb.offer(message.layout, message.value)
+                    self._tell(message, helper)
+
+    def _tell(self, found: Found, but: Helper | None) -> None:
+        for helper in self.helpers:
+            if helper is not but:
+                helper.tell(found)
+
+    def _take(self, climb: Climb, *, final: bool = False) -> None:
+        """Time and verify the best layout, if it is new and there is time for it."""
+        value: Value = climb.value
+        busy = self.verifying > _VERIFYING * self._seconds()
+        if climb.best is self.taken or value[0] > 0.0 or (busy and not final):
+            return
+        begin = time.perf_counter()
+        self.taken = climb.best
+        self._offer(climb.schedule(climb.best))
+        self.verifying += time.perf_counter() - begin
+
+    def _write(self, climb: Climb, *, final: bool = False) -> None:
+        if self.checkpoint is None:
+            return
+        now = time.perf_counter()
+        if final or now - self.written >= _CHECKPOINT:
+            self.written = now
+            before = self.resumed or checkpoints.Checkpoint(climb.best, 0.0, 0)
+            reached = checkpoints.Checkpoint(
+                climb.best, before.seconds + self._seconds(), before.moves + climb.tally.moves
+            )
+            checkpoints.write(self.checkpoint, self.given, reached)

@@ -1,0 +1,54 @@
+"""A searcher in a process of its own: it tells what it finds and hears what others find."""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+import time
+
+import numpy as np
+
+from optpart.bounds.best import best_bound
+from optpart.exact.messages import receive, send
+from optpart.search.climb import Climb
+from optpart.search.messages import Bounded, Found, Job, Moves
+
+#: Seconds between two counts of moves.
+_COUNT = 1.0
+
+
+def main() -> None:
+    """Serve the one job that standard input brings."""
+    # What is printed must not get between the messages.
+    channel = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    job = receive(sys.stdin.buffer)
+    if not isinstance(job, Job):
+        return
+    begin = time.perf_counter()
+    heard: queue.SimpleQueue[Found] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(heard,), daemon=True).start()
+    if job.bound_seconds > 0:
+        send(channel, Bounded(best_bound(job.instance, job.bound_seconds, job.makespan).value))
+    rng = np.random.default_rng(job.seed)
+    climb = Climb(job.instance, job.start, job.objective, rng, timed=True)
+    counted = time.perf_counter()
+    while (share := (time.perf_counter() - begin) / job.seconds) < 1.0:
+        while not heard.empty():
+            found = heard.get()
+            climb.offer(found.layout, found.value)
+        if climb.step(share):
+            send(channel, Found(climb.best, climb.value))
+        if time.perf_counter() - counted > _COUNT:
+            counted = time.perf_counter()
+            send(channel, Moves(climb.tally.moves))
+    send(channel, Moves(climb.tally.moves))
+
+
+def _listen(heard: queue.SimpleQueue[Found]) -> None:
+    while (message := receive(sys.stdin.buffer)) is not None:
+        if isinstance(message, Found):
+            heard.put(message)
+    os._exit(0)  # the caller is gone

@@ -1,0 +1,64 @@
+"""Carrying out a plan in doubles agrees with exact timing and exact peaks of memory."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import get_args
+
+import numpy as np
+import pytest
+from strategies import random_order, random_placement
+from tiny import tiny_instance
+
+from optpart.compiled import arrays
+from optpart.instance import Communication, Memory
+from optpart.metrics import peak_memory, traffic
+from optpart.search.climb import Climb
+from optpart.search.plan import Layout
+from optpart.search.traffic import count_all
+
+
+@pytest.mark.parametrize(
+    ("communication", "memory"), list(product(get_args(Communication), get_args(Memory)))
+)
+@pytest.mark.parametrize("seed", range(8))
+def test_value_is_that_of_the_exact_schedule(
+    communication: Communication, memory: Memory, seed: int
+) -> None:
+    instance = tiny_instance(seed, communication, memory)
+    rng = np.random.default_rng(seed)
+    placement = random_placement(rng, instance)
+    if placement is None:
+        return
+    order = np.array(random_order(rng, instance), dtype=np.int32)
+    eager = rng.random(instance.graph.tensors) < 0.5
+    layout = Layout(placement, order, eager)
+    climb = Climb(instance, layout, "lexicographic", rng, timed=False)
+    schedule = climb.schedule(layout)
+    over, makespan, crossing = climb.value
+    scale = arrays(instance).scale
+    assert makespan / scale == pytest.approx(float(schedule.makespan(instance)))
+    assert crossing == pytest.approx(float(traffic(instance, placement)))
+    if memory == "edges" or memory == "refcount":
+        peaks = peak_memory(instance, schedule, memory, instance.model.release)
+        limits = instance.cluster.memory
+        fits = all(m is None or p <= m for p, m in zip(peaks, limits, strict=True))
+        assert (over == 0.0) == fits
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_traffic_stays_counted(seed: int) -> None:
+    instance = tiny_instance(seed, vertices=8, devices=3)
+    rng = np.random.default_rng(seed)
+    placement = random_placement(rng, instance)
+    if placement is None:
+        return
+    order = np.array(random_order(rng, instance), dtype=np.int32)
+    layout = Layout(placement, order, np.ones(instance.graph.tensors, dtype=np.bool_))
+    climb = Climb(instance, layout, "traffic", rng, timed=False)
+    for share in (0.0, 0.4, 0.8):
+        climb.step(share)
+    value = climb.value[1]
+    climb._enter(climb.best)
+    count_all(climb._arrays, climb._links, climb._plan, climb._crossed)
+    assert climb._crossed.total[0] == pytest.approx(value)

@@ -1,0 +1,256 @@
+"""The method ``search``: verified, never worse than its start, repeatable, safe to interrupt."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+from strategies import random_instance
+from tiny import tiny_instance
+
+from optpart import Cluster, Device, GraphBuilder, Instance, Model, methods
+from optpart.errors import InputError
+from optpart.exact.enumeration import enumerate_all
+from optpart.formats import result as results
+from optpart.goal import Goal
+from optpart.instance import Communication, Memory
+from optpart.result import Budget, Progress, Result, Status
+from optpart.search import checkpoint
+from optpart.search.layout import layout_of, read_start
+from optpart.search.portfolio import Helper
+from optpart.search.search import search
+from optpart.verify import verify
+
+#: One worker and thousands of moves: the same in every run.
+COUNTED = Budget(seconds=60, workers=1, deterministic=3)
+
+COMBINATIONS: list[tuple[Communication, Memory]] = list(
+    product(get_args(Communication), get_args(Memory))
+)
+
+
+def medium(seed: int, communication: Communication = "delay", memory: Memory = "none") -> Instance:
+    return tiny_instance(seed, communication, memory, vertices=25, devices=3)
+
+
+@pytest.mark.parametrize(("communication", "memory"), COMBINATIONS)
+@pytest.mark.parametrize("seed", [1, 11])
+def test_every_model_gives_a_valid_schedule_no_worse_than_any_heuristic(
+    communication: Communication, memory: Memory, seed: int
+) -> None:
+    instance = medium(seed, communication, memory)
+    found = search(instance, budget=COUNTED)
+    heuristic = [methods.get(name)(instance).makespan for name in methods.heuristics()]
+    least = min((value for value in heuristic if value is not None), default=None)
+    if found.schedule is None:
+        assert least is None
+        return
+    assert verify(instance, found.schedule) == []
+    assert found.makespan is not None
+    assert least is None or found.makespan <= least
+    assert found.lower_bound is not None
+    assert found.lower_bound <= found.makespan
+
+
+def test_tiny_optima_are_mostly_reached() -> None:
+    reached = total = 0
+    for (communication, memory), seed in product(COMBINATIONS, range(2)):
+        instance = tiny_instance(seed, communication, memory, vertices=5)
+        best = enumerate_all(instance, budget=Budget(20, 1)).makespan
+        reached += search(instance, budget=COUNTED).makespan == best
+        total += 1
+    assert reached >= 0.85 * total
+
+
+@pytest.mark.parametrize("objective", ["makespan", "traffic", "lexicographic"])
+def test_objectives_improve_what_they_name(objective: str) -> None:
+    instance = medium(11)
+    goal = Goal(objective=objective)  # type: ignore[arg-type]
+    found = search(instance, budget=COUNTED, goal=goal)
+    heft = methods.get("heft")(instance)
+    assert found.traffic is not None
+    assert found.makespan is not None
+    assert heft.traffic is not None
+    assert heft.makespan is not None
+    if objective == "traffic":
+        assert found.traffic <= heft.traffic
+        assert found.traffic_bound == 0
+    else:
+        assert found.makespan <= heft.makespan
+
+
+def test_a_given_placement_is_kept() -> None:
+    instance = medium(1)
+    heft = methods.get("heft")(instance).schedule
+    assert heft is not None
+    given = {v: int(heft.placement[v]) for v in range(0, instance.vertices, 2)}
+    found = search(instance, budget=COUNTED, goal=Goal(placement=given))
+    assert found.schedule is not None
+    assert all(found.schedule.placement[v] == d for v, d in given.items())
+    assert found.given == f"the placement of {len(given)} vertices"
+
+
+def test_a_given_order_is_refused_in_one_line() -> None:
+    with pytest.raises(InputError, match="goal: an order or a limit is given"):
+        search(medium(1), goal=Goal(order=((0, 1),)))
+
+
+@pytest.mark.parametrize("communication", get_args(Communication))
+def test_same_seed_and_moves_give_the_same_schedule(communication: Communication) -> None:
+    instance = medium(11, communication)
+    one = search(instance, budget=COUNTED, seed=7)
+    other = search(instance, budget=COUNTED, seed=7)
+    if one.schedule is None or other.schedule is None:
+        assert one.schedule is other.schedule
+        return
+    assert one.schedule.placement.tolist() == other.schedule.placement.tolist()
+    assert one.schedule.start.fractions() == other.schedule.start.fractions()
+
+
+def test_a_proven_optimum_ends_the_search() -> None:
+    graph = GraphBuilder().vertex("a", 3).vertex("b", 3).build()
+    found = search(Instance(graph, Cluster.uniform(2)), budget=Budget(60, 1))
+    assert found.status is Status.OPTIMAL
+    assert found.seconds < 30
+
+
+def test_an_empty_graph_is_optimal() -> None:
+    found = search(Instance(GraphBuilder().build(), Cluster.uniform(2)), budget=COUNTED)
+    assert found.status is Status.OPTIMAL
+    assert found.makespan == 0
+
+
+def test_an_infeasible_instance_says_why() -> None:
+    graph = GraphBuilder().vertex("a", 1, memory=5).build()
+    cluster = Cluster.of([Device("d", memory=4)])
+    found = search(Instance(graph, cluster, Model(memory="estimate")), budget=COUNTED)
+    assert found.status is Status.INFEASIBLE
+    assert "needs memory 5" in found.reason
+
+
+def test_an_interrupt_returns_the_verified_best() -> None:
+    def stop(step: Progress) -> None:
+        if len(steps) > 2:
+            raise KeyboardInterrupt
+        steps.append(step)
+
+    steps: list[Progress] = []
+    instance = medium(12)
+    found = search(instance, budget=COUNTED, watch=stop)
+    assert found.reason == "interrupted"
+    assert found.schedule is not None
+    assert verify(instance, found.schedule) == []
+
+
+def worse_start(instance: Instance) -> Result:
+    return methods.get("fastest+fifo")(instance)
+
+
+def test_a_start_is_never_left_for_a_worse_schedule() -> None:
+    instance = medium(17)
+    best = search(instance, budget=Budget(60, 1, 20))
+    again = search(instance, budget=Budget(60, 1, 1), seed=9, start=best.schedule)
+    assert best.makespan is not None
+    assert again.makespan is not None
+    assert again.makespan <= best.makespan
+
+
+def test_a_start_of_another_instance_is_matched_by_names_and_repaired(tmp_path: Path) -> None:
+    graph = (
+        GraphBuilder()
+        .vertex("a", 2, outputs=[1])
+        .vertex("b", 3)
+        .vertex("c", 1)
+        .edge("a", "b")
+        .build()
+    )
+    old = Instance(graph, Cluster.uniform(3, bandwidth=1))
+    results.write(worse_start(old), tmp_path / "old.json")
+    new = Instance(graph, Cluster.of([Device("d7"), Device("d0", speed=Fraction(1, 2))]))
+    start = read_start(tmp_path / "old.json", new)
+    found = search(new, budget=COUNTED, start=start)
+    assert found.schedule is not None
+    assert verify(new, found.schedule) == []
+
+
+def test_a_start_of_another_graph_is_one_clear_line(tmp_path: Path) -> None:
+    instance = medium(1)
+    results.write(worse_start(instance), tmp_path / "r.json")
+    other = Instance(GraphBuilder().vertex("zz", 1).build(), Cluster.uniform(1))
+    with pytest.raises(InputError, match=r"r\.json: schedule\.placement: names no vertex"):
+        read_start(tmp_path / "r.json", other)
+
+
+# --- workers -----------------------------------------------------------------------------------
+
+
+def test_two_workers_give_a_valid_schedule() -> None:
+    instance = medium(11)
+    found = search(instance, budget=Budget(2, 2))
+    assert found.schedule is not None
+    assert found.workers == 2
+    assert verify(instance, found.schedule) == []
+
+
+def test_a_worker_that_dies_costs_only_its_own_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    born = Helper.__init__
+
+    def doomed(self: Helper, job: object) -> None:
+        born(self, job)  # type: ignore[arg-type]
+        self.process.kill()
+
+    monkeypatch.setattr(Helper, "__init__", doomed)
+    instance = medium(11)
+    found = search(instance, budget=Budget(1, 2))
+    assert found.schedule is not None
+    assert verify(instance, found.schedule) == []
+
+
+# --- checkpoints -------------------------------------------------------------------------------
+
+
+def test_a_resumed_search_goes_on_from_the_checkpoint(tmp_path: Path) -> None:
+    instance, file = medium(12), tmp_path / "state.json"
+    first = search(instance, budget=COUNTED, checkpoint=file)
+    kept = checkpoint.read(file, instance)
+    assert kept.moves == 3000
+    longer = Budget(60, 1, 6)
+    second = search(instance, budget=longer, seed=1, checkpoint=file, resume=True)
+    assert first.makespan is not None
+    assert second.makespan is not None
+    assert second.makespan <= first.makespan
+    assert checkpoint.read(file, instance).moves == 6000
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{}", '{"format": "optpart-search/1"}', "[1]", '{"format": "optpart-search/2"}', "\0"],
+)
+def test_a_broken_checkpoint_is_one_clear_line(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "state.json"
+    file.write_text(content)
+    with pytest.raises(InputError) as error:
+        search(medium(12), budget=COUNTED, checkpoint=file, resume=True)
+    assert str(file) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_checkpoint_of_another_instance_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    instance = medium(12)
+    heft = methods.get("heft")(instance).schedule
+    assert heft is not None
+    checkpoint.write(file, instance, checkpoint.Checkpoint(layout_of(instance, heft), 1.0, 10))
+    with pytest.raises(InputError, match="of another instance"):
+        checkpoint.read(file, medium(17))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_instances_with_every_feature(seed: int) -> None:
+    instance = random_instance(np.random.default_rng(seed), 8, 3)
+    found = search(instance, budget=Budget(60, 1, 1))
+    assert found.schedule is None or verify(instance, found.schedule) == []
