@@ -243,11 +243,8 @@ COLUMNS = (
 
 GROUPS = ("classic", "random", "tensorflow", "thesis")
 
-#: CP-SAT is tried up to so many (edge, device of source, device of target).
-LARGEST = 4_000_000
-
-#: Beyond so many pairs of unit and device the linear program with memory takes many minutes.
-LARGEST_WITH_MEMORY = 200_000
+#: Up to so many vertices CP-SAT proves what it finds; larger instances are searched.
+PROVABLE = 100
 
 #: What a small instance has, and takes, at most.
 SMALL_VERTICES = 30
@@ -422,37 +419,18 @@ def stored(instance: Instance, path: Path, known: Best) -> Result:
     return result
 
 
-def exact(instance: Instance) -> bool:
-    """Whether CP-SAT supports the instance, and is worth its time."""
-    model = instance.model
-    terms = len(instance.graph.edge_source) * instance.devices**2
-    return (
-        model.communication == "delay" and model.memory in ("none", "estimate") and terms <= LARGEST
-    )
-
-
 def run(instance: Instance, budget: Budget) -> tuple[Result, str, str]:
     """Solve an instance; return the commands that find the schedule and prove the bound as well."""
-    solve = f"optpart solve {instance.name} --method"
-    if exact(instance):
-        command = f"{solve} cpsat --time-limit {budget.seconds:g}"
-        return methods.get("cpsat")(instance, budget=budget), command, command
-    results = [methods.get(name)(instance) for name in methods.heuristics()]
-    result = min(results, key=lambda r: (r.makespan is None, r.makespan or Fraction(0)))
-    found_by = proven_by = f"{solve} {result.method}"
-    relaxed = instance
-    pairs = len(instance.units) * instance.devices
-    if instance.model.memory != "none" and pairs > LARGEST_WITH_MEMORY:
-        relaxed = without_memory(instance)
-        proven_by = f"python bench/library.py index {instance.name}"
-    bound = best_bound(relaxed).value
-    return result if bound is None else with_bound(result, bound), found_by, proven_by
-
-
-def without_memory(instance: Instance) -> Instance:
-    """Return a relaxation, whose bounds hold for the instance too."""
-    cluster = replace(instance.cluster, memory=(None,) * instance.devices)
-    return replace(instance, cluster=cluster, model=replace(instance.model, memory="none"))
+    method = "cpsat" if instance.vertices <= PROVABLE else "search"
+    command = f"optpart solve {instance.name} --method {method} --time-limit {budget.seconds:g}"
+    result = methods.get(method)(instance, budget=budget)
+    proven_by = command
+    if method == "search":
+        best = best_bound(instance, budget.seconds / 2, result.makespan)
+        if best.value is not None and best.value > (result.lower_bound or 0):
+            result = with_bound(result, best.value)
+            proven_by = f"optpart bound {instance.name} --time-limit {budget.seconds / 2:g}"
+    return result, command, proven_by
 
 
 def main() -> int:
