@@ -126,9 +126,9 @@ def test_a_status_is_optimal_only_where_bound_and_makespan_meet(name: str) -> No
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_names_the_instance(name: str) -> None:
     for command in library.index()[name].command.split("; "):
-        assert command.startswith(f"optpart solve {name} --method ") or command == (
-            f"python bench/library.py index {name}"
-        )
+        assert command.startswith(
+            (f"optpart solve {name} --method ", f"optpart bound {name} --time-limit ")
+        ) or command == (f"python bench/library.py index {name}")
 
 
 @pytest.mark.parametrize("name", [row.name for row in ROWS if row.vertices <= 100])

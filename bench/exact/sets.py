@@ -14,6 +14,9 @@ from optpart.formats.detect import read_instance
 from optpart.generate.small import small
 from optpart.instance import Instance
 
+#: Other exact methods to compare with.
+MODELS = ("plain", "milp")
+
 
 @dataclass(frozen=True)
 class Case:
@@ -26,14 +29,14 @@ class Case:
         Makes the instance.
     optimum : Fraction or None
         As listed by others; ``None`` where nobody lists one.
-    rivals : bool
-        Whether the plain model and the MILP are run on it as well.
+    rivals : tuple of str
+        Methods that are run on it besides ``cpsat``.
     """
 
     name: str
     read: Callable[[], Instance]
     optimum: Fraction | None = None
-    rivals: bool = False
+    rivals: tuple[str, ...] = ()
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -70,7 +73,7 @@ def jsplib(shared: Path) -> Iterator[Case]:
         if row["instance"] in wanted:
             path = folder / row["instance"]
             yield Case(
-                row["instance"], lambda path=path: read_instance(path), _closed(row), rivals=True
+                row["instance"], lambda path=path: read_instance(path), _closed(row), rivals=MODELS
             )
 
 
@@ -105,7 +108,7 @@ def santiago(shared: Path) -> Iterator[Case]:
     for row in _rows(folder / "optimum.csv"):
         path = folder / row["file"]
         optimum = Fraction(row["optimum"])
-        yield Case(row["file"], lambda path=path: read_instance(path), optimum, rivals=True)
+        yield Case(row["file"], lambda path=path: read_instance(path), optimum, rivals=MODELS)
 
 
 def moirai(shared: Path) -> Iterator[Case]:
@@ -122,7 +125,7 @@ def _with_ports(instance: Instance) -> Instance:
 def classics(_: Path) -> Iterator[Case]:
     """HEFT's ten tasks, and Kwok and Ahmad's nine nodes, from the library."""
     for name, optimum in (("heft-10", 73), ("kwok-ahmad-9-2", 17), ("kwok-ahmad-9-3", 16)):
-        yield Case(name, lambda name=name: library.load(name), Fraction(optimum), rivals=True)
+        yield Case(name, lambda name=name: library.load(name), Fraction(optimum), rivals=MODELS)
 
 
 def drawn(shared: Path) -> Iterator[Case]:
@@ -131,14 +134,14 @@ def drawn(shared: Path) -> Iterator[Case]:
     for row in _rows(folder / "optimum.csv"):
         path = folder / f"{row['instance']}.json"
         optimum = Fraction(row["optimum"])
-        yield Case(row["instance"], lambda path=path: read_instance(path), optimum, rivals=True)
+        yield Case(row["instance"], lambda path=path: read_instance(path), optimum, rivals=MODELS)
 
 
 def networks(shared: Path) -> Iterator[Case]:
     """The convolutional network on 7 and on 50 devices."""
     for name in ("convolutional_network-7-1", "convolutional_network-50-1"):
         path = shared / "instances" / f"{name}.json"
-        yield Case(name, lambda path=path: read_instance(path))
+        yield Case(name, lambda path=path: read_instance(path), rivals=("search",))
 
 
 def grid(_: Path) -> Iterator[Case]:
@@ -149,7 +152,7 @@ def grid(_: Path) -> Iterator[Case]:
     ):
         make = _Small(n, k, number, ccr, memory, mixed)
         marks = f"{memory}{', types and groups' if mixed else ''}"
-        yield Case(f"{n} on {k}, ccr {ccr:g}, {marks}", make, rivals=True)
+        yield Case(f"{n} on {k}, ccr {ccr:g}, {marks}", make, rivals=MODELS)
 
 
 @dataclass(frozen=True)
