@@ -190,8 +190,8 @@ class _Solve:
         goal, limited = self.goal, self.budget.deterministic is None
         if small or self.incumbent is None or not limited:
             return
-        if goal.objective != "makespan" or goal.order or goal.traffic is not None:
-            return
+        if goal.objective != "makespan" or goal.order or goal.traffic is not None or goal.decides:
+            return  # where it decides, the incumbent already is the answer
         from optpart.search.search import search
 
         budget = replace(self.budget, seconds=_SEARCHING * self.budget.seconds)

@@ -14,6 +14,7 @@ import networkx as nx
 import numpy as np
 
 from optpart.bounds.load import load_ticks
+from optpart.bounds.search import horizon
 from optpart.bounds.windows import Windows, windows
 from optpart.compiled import UNLIMITED, arrays, whole_memory
 from optpart.errors import UnsupportedError
@@ -123,10 +124,10 @@ def _vertex_pairs(goal: Goal) -> tuple[tuple[int, int], ...]:
 def _grid(instance: Instance, makespan: Fraction | None) -> Grid:
     """The coarsest exact grid, or a rounded one where that has too many ticks for the solvers."""
     grid = Grid.of(instance, makespan)
-    horizon = _serial(grid) if makespan is None else grid.floor(makespan)
-    if horizon <= _HORIZON:
+    upper = horizon(grid) if makespan is None else grid.floor(makespan)
+    if upper <= _HORIZON:
         return grid
-    factor = -(-horizon // _ROUNDED)
+    factor = -(-upper // _ROUNDED)
     # ⌊⌊scale·t⌋ / factor⌋ = ⌊scale·t / factor⌋, and −1 stays −1.
     return replace(
         grid,
@@ -137,15 +138,6 @@ def _grid(instance: Instance, makespan: Fraction | None) -> Grid:
         measured=grid.measured // factor,
         send=grid.send // factor,
     )
-
-
-def _serial(grid: Grid) -> int:
-    """Everything one after the other: no earliest-start schedule takes longer."""
-    transfers = grid.delays.max(axis=1, initial=0)[
-        np.minimum(grid.size_class, len(grid.delays) - 1)
-    ]
-    measured = grid.measured.max(axis=(1, 2), initial=0)
-    return int(grid.duration.max(axis=1, initial=0).sum() + transfers.sum() + measured.sum())
 
 
 class _Solve:
@@ -241,7 +233,7 @@ class _Solve:
     def _search(self, restricted: Instance) -> str:
         limit = self.makespan if self.makespan is not None else self.goal.makespan
         grid = _grid(restricted, limit)
-        upper = _serial(grid) if limit is None else grid.floor(limit)
+        upper = horizon(grid) if limit is None else grid.floor(limit)
         window = windows(restricted, grid, upper)
         lower = None if window.bound is None else load_ticks(restricted, grid, window)
         if lower is None or lower > upper:

@@ -87,7 +87,7 @@ class SolverProcess:
             )
             assert self._process.stdout is not None
             threading.Thread(
-                target=_pump, args=(self._process.stdout, self._messages), daemon=True
+                target=pump, args=(self._process.stdout, self._messages), daemon=True
             ).start()
             atexit.register(self.stop)
         return self._process
@@ -130,7 +130,7 @@ def borrowed(worker: str) -> Iterator[SolverProcess]:
             process.stop()
 
 
-def _pump(stream: IO[bytes], messages: queue.SimpleQueue[object]) -> None:
+def pump(stream: IO[bytes], messages: queue.SimpleQueue[object]) -> None:
     """Pass messages on; ``None`` says that the process is gone."""
     try:
         while (message := receive(stream)) is not None:

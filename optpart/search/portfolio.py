@@ -9,7 +9,8 @@ import threading
 from collections.abc import Iterator
 from typing import IO
 
-from optpart.exact.messages import receive, send
+from optpart.exact.messages import send
+from optpart.exact.process import pump
 from optpart.search.messages import Bounded, Found, Job, Moves
 
 
@@ -30,7 +31,7 @@ class Helper:
         assert self.process.stdout is not None
         self._inbox = self.process.stdin
         threading.Thread(
-            target=_pump, args=(self.process.stdout, self._messages), daemon=True
+            target=pump, args=(self.process.stdout, self._messages), daemon=True
         ).start()
         self._outbox: queue.SimpleQueue[object] = queue.SimpleQueue()
         threading.Thread(target=_post, args=(self._inbox, self._outbox), daemon=True).start()
@@ -54,11 +55,6 @@ class Helper:
         self._outbox.put(None)
         self.process.kill()
         self.process.wait()
-
-
-def _pump(stream: IO[bytes], messages: queue.SimpleQueue[object]) -> None:
-    while (message := receive(stream)) is not None:
-        messages.put(message)
 
 
 def _post(stream: IO[bytes], messages: queue.SimpleQueue[object]) -> None:
