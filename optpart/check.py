@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, get_args
 
-from optpart.errors import InputError
+from optpart.errors import FaultsOf, InputError
 from optpart.formats.result import read_document, schedule_from_dict
 from optpart.goal import Objective
 from optpart.instance import Instance
@@ -50,7 +50,7 @@ def check_result(instance: Instance, path: str | Path) -> Check:
         If the file is no result, or holds no schedule.
     """
     document = read_document(path)
-    try:
+    with FaultsOf(path):
         if document.get("schedule") is None:
             raise InputError("schedule", "missing", "give a result that holds a schedule")
         schedule = schedule_from_dict(document["schedule"], instance)
@@ -58,8 +58,6 @@ def check_result(instance: Instance, path: str | Path) -> Check:
             key: None if document.get(key) is None else rational(document[key], key)
             for key in ("makespan", "lower_bound", "traffic", "traffic_bound")
         }
-    except InputError as error:
-        raise error.within(str(path)) from None
     violations = verify_schedule(instance, schedule)
     if any(violation.rule == "complete" for violation in violations):
         return Check(tuple(violations), None, "")

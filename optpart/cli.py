@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
-from optpart.errors import InputError, OptpartError
+from optpart.errors import FaultsOf, InputError, OptpartError
 
 if TYPE_CHECKING:
     from optpart.cluster import Cluster
@@ -741,10 +741,8 @@ def _import_tensorflow(
         f"the largest of {counts.largest_group}"
     )
     source = f"imported from {file.name}, costs: {Path(costs).name}, seed {seed}"
-    try:
+    with FaultsOf(file):
         return Instance(_costed(graph, costs, seed), cluster, name=file.stem, source=source)
-    except InputError as error:
-        raise error.within(str(file)) from None
 
 
 def _costed(graph: Graph, costs: str, seed: int) -> Graph:

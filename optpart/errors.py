@@ -42,5 +42,24 @@ class InputError(OptpartError):
         return " ".join(": ".join([*where, f"{self.problem}; {self.remedy}"]).split())
 
 
+class FaultsOf:
+    """Names a file in every :class:`InputError` that its block raises.
+
+    A class and not a generator: type checkers then know that nothing is swallowed.
+    """
+
+    def __init__(self, file: object) -> None:
+        self.file = str(file)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
+        if isinstance(error, InputError):
+            raise error.within(self.file) from None
+
+
 class UnsupportedError(InputError):
     """A method was asked for something outside its scope."""

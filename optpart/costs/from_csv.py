@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from optpart.errors import InputError
+from optpart.errors import FaultsOf, InputError
 from optpart.formats.tables import entries, read_rows
 from optpart.graph import CONTROL, Graph
 from optpart.rational import RationalArray, non_negative
@@ -35,10 +35,8 @@ def from_csv(graph: Graph, path: str | Path) -> Graph:
         If the table does not name every vertex exactly once, or a row has another number of sizes
         than its vertex has outputs.
     """
-    try:
+    with FaultsOf(path):
         return _with_costs(graph, read_rows(path, _COLUMNS))
-    except InputError as error:
-        raise error.within(str(path)) from None
 
 
 def _with_costs(graph: Graph, rows: list[tuple[str, dict[str, str]]]) -> Graph:

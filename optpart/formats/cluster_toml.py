@@ -40,7 +40,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from optpart.cluster import Cluster, Device
-from optpart.errors import InputError
+from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
 from optpart.formats.native import keys, number, sequence
 from optpart.rational import non_negative, rational
@@ -61,10 +61,8 @@ _ReadEntry: TypeAlias = Callable[[Any, str], Fraction | None]
 
 def read(path: str | Path) -> Cluster:
     """Read a cluster file; every fault is an :class:`InputError` that names file and place."""
-    try:
+    with FaultsOf(path):
         return loads(read_text(path))
-    except InputError as error:
-        raise error.within(str(path)) from None
 
 
 def write(cluster: Cluster, path: str | Path) -> None:

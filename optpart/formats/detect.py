@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from optpart.errors import InputError
+from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
 from optpart.formats import dnn_partitioning, fjs, gxl, jsplib, moirai, native, santiago, stg
 from optpart.formats.parsing import lines
@@ -108,10 +108,8 @@ def _reader(path: str | Path, format: str | None) -> _Reader | None:
 
 def _read_json(path: str | Path) -> Instance:
     """Read one of the formats in JSON; their keys tell them apart."""
-    try:
+    with FaultsOf(path):
         return _from_dict(native.parse_json(read_text(path)), Path(path).stem)
-    except InputError as error:
-        raise error.within(str(path)) from None
 
 
 def _from_dict(document: Any, name: str) -> Instance:

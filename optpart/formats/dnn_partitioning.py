@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from optpart.cluster import Cluster, Device
-from optpart.errors import InputError
+from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
 from optpart.formats.native import parse_json, sequence
 from optpart.formats.parsing import (
@@ -52,10 +52,8 @@ from optpart.rational import non_negative, shown
 
 def read(path: str | Path) -> Instance:
     """Read a model graph; every fault is an :class:`InputError` that names file and place."""
-    try:
+    with FaultsOf(path):
         return from_dict(parse_json(read_text(path)), Path(path).stem)
-    except InputError as error:
-        raise error.within(str(path)) from None
 
 
 def from_dict(document: Any, name: str) -> Instance:

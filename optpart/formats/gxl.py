@@ -13,7 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from optpart.cluster import Cluster
-from optpart.errors import InputError
+from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
 from optpart.graph import GraphBuilder
 from optpart.instance import Instance
@@ -24,10 +24,8 @@ _MOST_PROCESSORS = 1000
 
 def read(path: str | Path) -> Instance:
     """Read a task graph; every fault is an :class:`InputError` that names file and place."""
-    try:
+    with FaultsOf(path):
         return _instance(_graph_element(read_text(path)), Path(path).stem)
-    except InputError as error:
-        raise error.within(str(path)) from None
 
 
 def _graph_element(text: str) -> ElementTree.Element:

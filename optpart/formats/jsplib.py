@@ -20,7 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from optpart.cluster import Cluster, Device
-from optpart.errors import InputError
+from optpart.errors import FaultsOf
 from optpart.files import read_text
 from optpart.formats.parsing import MOST_DEVICES, Line, check_count, header_and_rows
 from optpart.graph import GraphBuilder
@@ -29,10 +29,8 @@ from optpart.instance import Instance
 
 def read(path: str | Path) -> Instance:
     """Read a job shop; every fault is an :class:`InputError` that names file and line."""
-    try:
+    with FaultsOf(path):
         return _instance(read_text(path), Path(path).stem)
-    except InputError as error:
-        raise error.within(str(path)) from None
 
 
 def _instance(text: str, name: str) -> Instance:

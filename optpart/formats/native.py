@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from optpart.cluster import Cluster, Device
-from optpart.errors import InputError
+from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
 from optpart.graph import CONTROL, GraphBuilder
 from optpart.instance import Instance, Model
@@ -32,10 +32,8 @@ _MODEL = {"communication", "memory", "send_ops", "channels", "release"}
 
 def read(path: str | Path) -> Instance:
     """Read an instance file; every fault is an :class:`InputError` that names file and place."""
-    try:
+    with FaultsOf(path):
         return from_dict(parse_json(read_text(path)))
-    except InputError as error:
-        raise error.within(str(path)) from None
 
 
 def write(instance: Instance, path: str | Path) -> None:

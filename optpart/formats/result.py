@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from optpart.errors import InputError
+from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
 from optpart.formats.native import keys, parse_json, pretty, sequence, version
 from optpart.graph import CONTROL
@@ -100,23 +100,19 @@ def schedule_to_dict(instance: Instance, schedule: Schedule) -> dict[str, Any]:
 
 def read_document(path: str | Path) -> Mapping[str, Any]:
     """Read a result file and check its format key."""
-    try:
+    with FaultsOf(path):
         document = parse_json(read_text(path))
         version(document, FORMAT)
-    except InputError as error:
-        raise error.within(str(path)) from None
     return dict(document)
 
 
 def read_schedule(path: str | Path, instance: Instance) -> Schedule:
     """Read the schedule of a result file for ``instance``; it is not verified here."""
     document = read_document(path)
-    try:
+    with FaultsOf(path):
         if document.get("schedule") is None:
             raise InputError("schedule", "missing", "give a result that holds a schedule")
         return schedule_from_dict(document["schedule"], instance)
-    except InputError as error:
-        raise error.within(str(path)) from None
 
 
 def schedule_from_dict(document: Any, instance: Instance) -> Schedule:

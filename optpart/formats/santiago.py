@@ -24,7 +24,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from optpart.cluster import Cluster
-from optpart.errors import InputError
+from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
 from optpart.formats.parsing import MOST_DEVICES, Line
 from optpart.graph import GraphBuilder
@@ -35,10 +35,8 @@ _SECTIONS = ("#tasks", "#edges", "#end")
 
 def read(path: str | Path) -> Instance:
     """Read a task graph; every fault is an :class:`InputError` that names file and line."""
-    try:
+    with FaultsOf(path):
         return _instance(read_text(path), Path(path).stem)
-    except InputError as error:
-        raise error.within(str(path)) from None
 
 
 def _instance(text: str, name: str) -> Instance:

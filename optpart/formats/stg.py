@@ -21,7 +21,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from optpart.cluster import Cluster
-from optpart.errors import InputError
+from optpart.errors import FaultsOf
 from optpart.files import read_text
 from optpart.formats.parsing import MOST_DEVICES, check_count, checked_range, header_and_rows
 from optpart.graph import Graph, GraphBuilder
@@ -33,10 +33,8 @@ _DUMMIES = 2
 def read(path: str | Path, devices: int) -> Instance:
     """Read a task graph for so many devices; every fault is an :class:`InputError`."""
     checked_range(devices, 1, MOST_DEVICES, "devices", "number of devices")
-    try:
+    with FaultsOf(path):
         return Instance(_graph(read_text(path)), Cluster.uniform(devices), name=Path(path).stem)
-    except InputError as error:
-        raise error.within(str(path)) from None
 
 
 def _graph(text: str) -> Graph:

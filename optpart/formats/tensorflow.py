@@ -19,7 +19,7 @@ import networkx as nx
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 from google.protobuf.message import DecodeError
 
-from optpart.errors import InputError
+from optpart.errors import FaultsOf, InputError
 from optpart.files import read_bytes, read_text
 from optpart.formats.graph_edits import NamedEdge, break_cycles
 from optpart.graph import Graph, GraphBuilder
@@ -125,10 +125,8 @@ def read_graph(
         If the file is no GraphDef or cut short, names an input that does not exist or a vertex
         twice, or has a cycle that is not to be broken.
     """
-    try:
+    with FaultsOf(path):
         return _graph(_nodes(path), devices, break_cycles)
-    except InputError as error:
-        raise error.within(str(path)) from None
 
 
 @functools.cache

@@ -37,7 +37,7 @@ from pathlib import Path
 import numpy as np
 
 from optpart.cluster import Cluster, Device
-from optpart.errors import InputError, UnsupportedError
+from optpart.errors import FaultsOf, InputError, UnsupportedError
 from optpart.files import write_text
 from optpart.formats.tables import dumps, entries, read_rows
 from optpart.graph import CONTROL, Graph, GraphBuilder
@@ -52,16 +52,12 @@ _ALL = "ALL"
 
 def read(graph_path: str | Path, devices_path: str | Path) -> Instance:
     """Read an instance; every fault is an :class:`InputError` that names file and line."""
-    try:
+    with FaultsOf(devices_path):
         cluster = _read_cluster(devices_path)
-    except InputError as error:
-        raise error.within(str(devices_path)) from None
-    try:
+    with FaultsOf(graph_path):
         return Instance(
             _read_graph(graph_path), cluster, _model(cluster), name=Path(graph_path).stem
         )
-    except InputError as error:
-        raise error.within(str(graph_path)) from None
 
 
 def _model(cluster: Cluster) -> Model:

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.errors import InputError
+from optpart.errors import FaultsOf, InputError
 from optpart.formats.tables import read_rows
 from optpart.instance import Instance
 from optpart.partition.base import Partition, partition_of
@@ -78,7 +78,7 @@ def _read(instance: Instance, path: str | Path) -> NDArray[np.int64]:
     """Return, per unit, the device of its rule, or −1 where none matches."""
     index = instance.cluster.index
     patterns, devices = [], []
-    try:
+    with FaultsOf(path):
         for place, row in read_rows(path, _COLUMNS):
             if row["device"] not in index:
                 raise InputError(
@@ -88,8 +88,6 @@ def _read(instance: Instance, path: str | Path) -> NDArray[np.int64]:
                 )
             patterns.append(re.compile(fnmatch.translate(row["pattern"])))
             devices.append(index[row["device"]])
-    except InputError as error:
-        raise error.within(str(path)) from None
     first = [
         next((i for i, pattern in enumerate(patterns) if pattern.match(name)), _NO_RULE)
         for name in instance.graph.names

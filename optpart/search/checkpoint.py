@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from optpart.errors import InputError
+from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
 from optpart.formats.native import keys, parse_json, version
 from optpart.instance import Instance
@@ -61,10 +61,8 @@ def read(path: str | Path, instance: Instance) -> Checkpoint:
     InputError
         If the file is no checkpoint, or one of another instance.
     """
-    try:
+    with FaultsOf(path):
         return _checkpoint(parse_json(read_text(path)), instance)
-    except InputError as error:
-        raise error.within(str(path)) from None
 
 
 def _checkpoint(document: Any, instance: Instance) -> Checkpoint:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from optpart.compiled import Arrays, arrays, assign, fits, kernel, nothing_placed
-from optpart.errors import InputError
+from optpart.errors import FaultsOf, InputError
 from optpart.formats.native import keys
 from optpart.formats.result import read_document
 from optpart.instance import Instance
@@ -120,10 +120,8 @@ def read_start(path: str | Path, instance: Instance) -> Schedule:
         If the file holds no schedule, or names no vertex of the instance.
     """
     document = read_document(path)
-    try:
+    with FaultsOf(path):
         return _matched(document.get("schedule"), instance)
-    except InputError as error:
-        raise error.within(str(path)) from None
 
 
 def _matched(document: Any, instance: Instance) -> Schedule:
