@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 
 from optpart.commands.generate_heterog_worst import generate_heterog_worst
+from optpart.commands.ordering import ordering
+from optpart.commands.reduce import reduce
+from optpart.commands.replica import generate_replica
 from optpart.errors import FaultsOf, InputError, OptpartError
 
 if TYPE_CHECKING:
@@ -30,6 +33,9 @@ app = typer.Typer(
 generate_app = typer.Typer(help="Draw random instances.", no_args_is_help=True)
 app.add_typer(generate_app, name="generate")
 generate_app.command("heterog-worst")(generate_heterog_worst)
+generate_app.command("replica")(generate_replica)
+app.command()(ordering)
+app.command()(reduce)
 
 #: Up to so many instances get a table each; more get a line each.
 _TABLES = 3
