@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
+from optpart.commands.certify import certify
+from optpart.commands.check import check
 from optpart.commands.generate_heterog_worst import generate_heterog_worst
 from optpart.commands.ordering import ordering
 from optpart.commands.reduce import reduce
@@ -34,6 +36,8 @@ generate_app = typer.Typer(help="Draw random instances.", no_args_is_help=True)
 app.add_typer(generate_app, name="generate")
 generate_app.command("heterog-worst")(generate_heterog_worst)
 generate_app.command("replica")(generate_replica)
+app.command()(certify)
+app.command()(check)
 app.command()(ordering)
 app.command()(reduce)
 
