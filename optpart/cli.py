@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
+from optpart.commands.generate_heterog_worst import generate_heterog_worst
 from optpart.errors import FaultsOf, InputError, OptpartError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ app = typer.Typer(
 )
 generate_app = typer.Typer(help="Draw random instances.", no_args_is_help=True)
 app.add_typer(generate_app, name="generate")
+generate_app.command("heterog-worst")(generate_heterog_worst)
 
 #: Up to so many instances get a table each; more get a line each.
 _TABLES = 3
@@ -40,7 +42,10 @@ Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Where to write.")]
 Needed = Annotated[Path, typer.Option("-o", "--output", help="Where to write.")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable to standard output.")]
-Start = Annotated[Path | None, typer.Option(help="A result file to start from.")]
+Start = Annotated[
+    str | None,
+    typer.Option(help="A result file to start from, or a strategy such as heft or mite+pct."),
+]
 
 
 def main() -> None:
@@ -166,9 +171,7 @@ def _goal(
 
     goal = Goal()
     if fix is not None:
-        if start is None:
-            raise InputError("--fix", "nothing to take it from", "give a result with --start")
-        goal = given_by(instance, start, fix.value)
+        goal = _only(instance, fix) if start is None else given_by(instance, start, fix.value)
     goal = replace(
         goal,
         objective=objective,
@@ -176,6 +179,22 @@ def _goal(
         traffic=None if traffic_limit is None else rational(traffic_limit, "--traffic-limit"),
     )
     return None if goal == Goal() else goal
+
+
+def _only(instance: Instance, fix: Fixed) -> Goal:
+    """Return the goal that keeps the placement of an instance that allows no other."""
+    from optpart.goal import Goal
+    from optpart.start import only_placement
+
+    placement = only_placement(instance) if fix is Fixed.placement else None
+    if placement is None:
+        raise InputError(
+            "--fix",
+            "nothing to take it from",
+            "give a result with --start, or a strategy such as heft",
+        )
+    print(f"{instance.name}: no vertex has a choice of device", file=sys.stderr)
+    return Goal(placement=placement)
 
 
 def _with_goal(run: Method, method: str, goal: Goal | None) -> Method:
@@ -250,7 +269,11 @@ def solve(
     ] = None,
     traffic_limit: Annotated[str | None, typer.Option(help="Traffic of at most this.")] = None,
     fix: Annotated[
-        Fixed | None, typer.Option(help="What of --start is given and must be kept.")
+        Fixed | None,
+        typer.Option(
+            help="What of --start is given and must be kept; a placement that the instance leaves "
+            "no choice of needs no --start."
+        ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
@@ -273,8 +296,12 @@ def solve(
 
     run = methods.get(method)
     instance = _open(file)
-    first = None if start is None else _started(start, instance, repair=method == "search")
-    goal = _goal(instance, first, objective.value, within, traffic_limit, fix)
+    given = first = None
+    if start is not None:
+        given = first = _started(start, instance, seed, repair=method == "search")
+        if method != "search":
+            first = _valid(start, instance, given, needed=fix is not Fixed.placement)
+    goal = _goal(instance, given, objective.value, within, traffic_limit, fix)
     if goal is not None or pareto:
         run = _with_goal(run, method, goal)
     if checkpoint is not None or resume:
@@ -323,22 +350,26 @@ def _bounded(result: Result) -> Result:
     return with_bound(result, bound.value)
 
 
-def _started(path: Path, instance: Instance, *, repair: bool) -> Schedule:
-    """Read a schedule to start from, and verify it unless the method repairs what it is given."""
-    from optpart.formats.result import read_schedule
+def _started(start: str, instance: Instance, seed: int, *, repair: bool) -> Schedule:
+    """Return what to start from, unverified; ``search`` also takes results of other instances."""
     from optpart.search.layout import read_start
+    from optpart.start import started
+
+    if repair and Path(start).exists():
+        return read_start(start, instance)
+    return started(start, instance, seed)
+
+
+def _valid(start: str, instance: Instance, found: Schedule, *, needed: bool) -> Schedule | None:
+    """Return the schedule if it is valid; one that is not is a fault if it is needed."""
     from optpart.verify import verify as check
 
-    if repair:
-        return read_start(path, instance)
-
-    schedule = read_schedule(path, instance)
-    violations = check(instance, schedule, most=1)
-    if violations:
+    violations = check(instance, found, most=1)
+    if violations and needed:
         raise InputError(
-            "schedule", f"not valid here ({violations[0]})", "give a valid schedule", str(path)
+            "schedule", f"not valid here ({violations[0]})", "give a valid schedule", start
         )
-    return schedule
+    return None if violations else found
 
 
 @app.command()
@@ -375,6 +406,14 @@ def gap(
     details: Annotated[
         bool, typer.Option("--details", help="A table per instance, however many they are.")
     ] = False,
+    axis: Annotated[
+        bool,
+        typer.Option(
+            "--axis",
+            help="Split each pair's loss into what its placement and what its order has lost; "
+            "--time-limit is for each solve.",
+        ),
+    ] = False,
     list_: Annotated[bool, typer.Option("--list", help="List the instance library.")] = False,
 ) -> None:
     """Measure how far methods are from the optimum, or from what is known and proven."""
@@ -394,6 +433,12 @@ def gap(
     console = _console()
     if list_:
         _list_library(console)
+        return
+    if axis:
+        if csv or engine != "local" or store is not None:
+            raise InputError("--axis", "with --csv, --engine or --store", "leave those out")
+        budget = Budget(time_limit, workers)
+        _gap_by_axis(console, files, method, budget, range(seed, seed + seeds), output, json)
         return
     if output is not None and output.suffix not in (".csv", ".json"):
         raise InputError("", f"unknown suffix {output.suffix!r}", "use .csv or .json", str(output))
@@ -448,6 +493,53 @@ def gap(
     elif len(comparisons) > 1:
         gap_table.print_summary(console, comparisons)
     if comparisons and all(comparison.reference.infeasible for comparison in comparisons):
+        raise typer.Exit(3)
+
+
+def _gap_by_axis(
+    console: Any,
+    files: list[str] | None,
+    names: list[str] | None,
+    budget: Budget,
+    seeds: range,
+    output: Path | None,
+    json: bool,
+) -> None:
+    """Print what of each pair's loss its placement and what its order has caused."""
+    from optpart import library, methods
+    from optpart.axis import Division, divide
+    from optpart.files import write_text
+    from optpart.formats.native import pretty
+    from optpart.report import axis_table
+    from optpart.report.progress import ProgressLine
+    from optpart.result import Status
+
+    if output is not None and output.suffix != ".json":
+        raise InputError("", f"unknown suffix {output.suffix!r}", "use .json", str(output))
+    pairs = names or methods.heuristics()
+    if "all" in pairs:
+        pairs = [*methods.pairs(), *(name for name in pairs if name != "all")]
+    chosen = files or [row.name for row in library.index().values() if row.small]
+    instances = [_open(file) for file in chosen]
+    line = ProgressLine()
+    done: list[Division] = []
+    _compiling()
+    try:
+        for instance in instances:
+            line.label = f"{instance.name}  "
+            done.append(divide(instance, pairs, budget=budget, seeds=seeds, watch=line))
+            line.clear()
+            if not json:
+                axis_table.print_division(console, done[-1])
+    except KeyboardInterrupt:
+        line.clear()
+        print("interrupted: only what was done before is reported", file=sys.stderr)
+    document = pretty(axis_table.to_document(done))
+    if output is not None:
+        write_text(output, document)
+    if json:
+        print(document, end="")
+    if done and all(division.free.status is Status.INFEASIBLE for division in done):
         raise typer.Exit(3)
 
 
@@ -905,10 +997,6 @@ def generate_cluster(
 
 
 def _write_generated(instance: Instance, output: Path) -> None:
-    from optpart.formats import native
+    from optpart.commands.generated import write_generated
 
-    native.write(instance, output)
-    print(
-        f"{instance.name}: {instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
-        f"{instance.devices} devices → {output}"
-    )
+    write_generated(instance, output)

@@ -1,0 +1,220 @@
+"""What of a strategy pair's loss its placement has caused, and what its order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart import library, methods
+from optpart.errors import InputError
+from optpart.exact.cpsat import cpsat
+from optpart.goal import Goal
+from optpart.instance import Instance
+from optpart.partition.base import NoPlacementError
+from optpart.result import Budget, Progress, Result, with_bound
+from optpart.schedule import Schedule
+
+#: Told what is at work and, from the solver, its progress.
+Watch = Callable[[str, Progress | None], None]
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """Where a number is proven to lie; ``high`` is ``None`` where nothing bounds it."""
+
+    low: Fraction
+    high: Fraction | None
+
+    @property
+    def exact(self) -> bool:
+        """Whether the number is known."""
+        return self.low == self.high
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """One pair on one instance, and how its loss divides.
+
+    With P the makespan of the pair, O the least makespan of its placement and F the least makespan
+    of all, the pair loses ``(P − F) / F``: ``(P − O) / F`` by its order, ``(O − F) / F`` by its
+    placement. Where O or F is not proven, each loss is the bracket that the makespans and bounds
+    leave; it holds for every value that O and F may have.
+
+    Attributes
+    ----------
+    pair : Result
+        The pair itself.
+    ordered : Result or None
+        Its placement in the best order; ``None`` if it found no placement.
+    free : Result
+        The best of all placements and orders, or what the library knows of it.
+    """
+
+    pair: Result
+    ordered: Result | None
+    free: Result
+
+    @property
+    def best_order(self) -> Bracket | None:
+        """Return O; ``None`` if there is no placement, or no schedule of it is known."""
+        if self.ordered is None or self.ordered.makespan is None:
+            return None
+        return Bracket(max(_bound(self.ordered), _bound(self.free)), self.ordered.makespan)
+
+    @property
+    def best(self) -> Bracket:
+        """Return F."""
+        return Bracket(_bound(self.free), self.free.makespan)
+
+    @property
+    def by_order(self) -> Bracket | None:
+        """Return ``(P − O) / F``."""
+        if self.pair.makespan is None or self.best_order is None:
+            return None
+        made = Bracket(self.pair.makespan, self.pair.makespan)
+        return _lost(made, self.best_order, self.best)
+
+    @property
+    def by_placement(self) -> Bracket | None:
+        """Return ``(O − F) / F``."""
+        return None if self.best_order is None else _lost(self.best_order, self.best, self.best)
+
+    @property
+    def in_all(self) -> Bracket | None:
+        """Return ``(P − F) / F``."""
+        if self.pair.makespan is None:
+            return None
+        return _lost(Bracket(self.pair.makespan, self.pair.makespan), self.best, self.best)
+
+
+def _bound(result: Result) -> Fraction:
+    return result.lower_bound or Fraction(0)
+
+
+def _lost(above: Bracket, below: Bracket, base: Bracket) -> Bracket | None:
+    """Return where ``(above − below) / base`` lies; ``None`` where the base may be anything."""
+    assert above.high is not None
+    if not base.high:
+        return None
+    low = Fraction(0) if below.high is None else max(Fraction(0), above.low - below.high)
+    most = above.high - below.low
+    if most == 0:
+        return Bracket(most, most)
+    return Bracket(low / base.high, most / base.low if base.low else None)
+
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """All pairs on one instance."""
+
+    instance: Instance
+    free: Result
+    splits: tuple[Split, ...]
+
+
+def divide(
+    instance: Instance,
+    pairs: Iterable[str],
+    *,
+    budget: Budget,
+    seeds: Sequence[int] = (0,),
+    watch: Watch | None = None,
+) -> Division:
+    """Divide the loss of pairs of strategies into what placement and what order has lost.
+
+    Parameters
+    ----------
+    pairs : iterable of str
+        Names of methods that consist of a partitioning and a scheduling strategy, or of one that
+        does both.
+    budget : Budget
+        Of each solve: one for every placement that differs from the others, and one without any.
+
+    Raises
+    ------
+    InputError
+        If a method is no such pair.
+    KeyboardInterrupt
+        If the user interrupts; nothing is divided then.
+    """
+    names = list(dict.fromkeys(pairs))
+    for name in names:
+        if methods.split(name) is None:
+            methods.get(name)
+            raise InputError(
+                "method", f"{name!r} is no pair of strategies", "give PARTITIONING+SCHEDULER"
+            )
+    solve = _Solve(instance, budget, seeds[0], watch)
+    made = [methods.get(name)(instance, seed=seed) for name in names for seed in seeds]
+    placed = [_placement(result) for result in made]
+    starts = [result.schedule for result in made if result.schedule is not None]
+    ordered: dict[bytes, Result] = {}
+    for placement in placed:
+        if placement is not None and (key := placement.tobytes()) not in ordered:
+            kept = [start for start in starts if start.placement.tobytes() == key]
+            ordered[key] = solve("the best order of a placement", kept, placement)
+            starts += [found for found in [ordered[key].schedule] if found is not None]
+    free = _free(solve, starts)
+    return Division(
+        instance,
+        free,
+        tuple(
+            Split(result, None if placement is None else ordered[placement.tobytes()], free)
+            for result, placement in zip(made, placed, strict=True)
+        ),
+    )
+
+
+def _free(solve: _Solve, starts: list[Schedule]) -> Result:
+    """Return the best of all, with what the library knows where this run proves less."""
+    known = library.known(solve.instance)
+    kept = None if known is None else library.best_schedule(solve.instance)
+    found = solve("the best of all", starts if kept is None else [*starts, kept])
+    if known is None or known.bound is None or known.bound <= _bound(found):
+        return found
+    return replace(with_bound(found, known.bound), reason="bound from the library")
+
+
+def _placement(result: Result) -> NDArray[np.int32] | None:
+    """Return the placement of a pair, also of one whose schedule breaks the memory model."""
+    if result.schedule is not None:
+        return result.schedule.placement
+    partition, _ = methods.split(result.method) or ("", "")
+    try:
+        found = methods.partitioner(partition)(result.instance, np.random.default_rng(result.seed))
+    except NoPlacementError:
+        return None
+    placement: NDArray[np.int32] = found.placement
+    return placement
+
+
+@dataclass(frozen=True)
+class _Solve:
+    """Solves the instance with CP-SAT, under a placement or without one."""
+
+    instance: Instance
+    budget: Budget
+    seed: int
+    watch: Watch | None
+
+    def __call__(
+        self, what: str, starts: list[Schedule], placement: NDArray[np.int32] | None = None
+    ) -> Result:
+        watch = None if self.watch is None else partial(self.watch, what)
+        goal = None if placement is None else Goal(placement=dict(enumerate(placement.tolist())))
+        found = cpsat(
+            self.instance,
+            budget=self.budget,
+            seed=self.seed,
+            start=min(starts, key=lambda start: start.makespan(self.instance), default=None),
+            watch=watch,
+            goal=goal,
+        )
+        if found.reason.startswith("interrupted"):
+            raise KeyboardInterrupt
+        return found

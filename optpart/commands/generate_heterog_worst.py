@@ -1,0 +1,26 @@
+"""``optpart generate heterog-worst``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def generate_heterog_worst(
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where to write.")],
+    devices: Annotated[int, typer.Option(help="M.", min=1, max=50)] = 3,
+    length: Annotated[int, typer.Option(help="Of a long task; a short one takes 1.", min=1)] = 1000,
+    loops: Annotated[
+        bool,
+        typer.Option(
+            "--loops", help="Also a link from every device to itself; transfers are vertices then."
+        ),
+    ] = False,
+) -> None:
+    """Build an instance on which HeteroG's order takes M² times the best, or M + M² with loops."""
+    from optpart.commands.generated import write_generated
+    from optpart.generate.heterog_worst import heterog_worst
+
+    write_generated(heterog_worst(devices, length, loops=loops), output)

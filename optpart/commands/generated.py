@@ -1,0 +1,17 @@
+"""What every command that makes an instance says of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from optpart.formats import native
+from optpart.instance import Instance
+
+
+def write_generated(instance: Instance, output: Path) -> None:
+    """Write an instance and print its size."""
+    native.write(instance, output)
+    print(
+        f"{instance.name}: {instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
+        f"{instance.devices} devices → {output}"
+    )
