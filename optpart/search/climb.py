@@ -36,6 +36,9 @@ _FAITHFUL = 0.7
 #: Seconds between two looks at clock and messages, and moves between them where moves are counted.
 _SECONDS, _MOVES = 0.03, 1000
 
+#: Seconds more per vertex: between two looks everything is computed anew.
+_PER_VERTEX = 1e-5
+
 
 @dataclass
 class Round:
@@ -125,7 +128,7 @@ class Climb:
         self._anneal(hot * _COOLING**done, hot * _COOLING**soon)
         seconds = max(time.perf_counter() - before, 1e-6)
         if self.timed:
-            batch = self._batch * _SECONDS / seconds
+            batch = self._batch * (_SECONDS + _PER_VERTEX * self._vertices) / seconds
             self._batch = int(min(max(batch, 20), 4 * self._batch))
         value: Value = tuple(self._met.value.tolist())
         if not value < self.value:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from optpart.bounds.best import best_bound
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.load import load_bound
 from optpart.errors import UnsupportedError
@@ -21,6 +20,7 @@ from optpart.metrics import traffic
 from optpart.result import Budget, Progress, Result, Status, Watch, conclude
 from optpart.schedule import Schedule
 from optpart.search import checkpoint as checkpoints
+from optpart.search.bounding import bounded
 from optpart.search.evaluator import Evaluator, Value
 from optpart.search.layout import layout_of, repaired
 from optpart.search.messages import Bounded, Found, Job
@@ -41,8 +41,8 @@ _VERIFYING = 0.1
 #: Seconds between two checkpoints.
 _CHECKPOINT = 10.0
 
-#: Up to so many vertices the slower bounds keep near their time.
-_BOUNDED = 6000
+#: Up to so many vertices heads, tails and load take a second or two at most.
+_QUICK = 6000
 
 #: Up to so many vertices every pair of strategies is tried for a start.
 _ALL_PAIRS = 2000
@@ -229,8 +229,7 @@ class _Search:
         if layout is None:
             self.reason = self.reason or "no placement found that keeps the memory and all else"
             return
-        large = self.instance.vertices > _BOUNDED
-        if self.budget.workers == 1 and self.budget.deterministic is None and not large:
+        if self.budget.workers == 1 and self.budget.deterministic is None:
             self._bound_here()
             if self.infeasible or self._proven():
                 return
@@ -318,13 +317,13 @@ class _Search:
             self._report()
 
     def _bound_cheaply(self) -> None:
-        self._bounded(critical_path_bound(self.instance))
-        if self.instance.vertices <= _BOUNDED:
+        if self.instance.vertices <= _QUICK:
+            self._bounded(critical_path_bound(self.instance))
             self._bounded(load_bound(self.instance))
 
     def _bound_here(self) -> None:
         seconds = min(_BOUNDING * self.budget.seconds, _MOST_BOUNDING)
-        self._bounded(best_bound(self.instance, seconds, self.makespan).value)
+        self._bounded(bounded(self.instance, seconds, self.makespan))
 
     def _bounded(self, bound: Fraction | None) -> None:
         if bound is None:
@@ -420,8 +419,7 @@ class _Search:
         """Start the other searchers."""
         for number in range(1, self.budget.workers):
             seconds = self.budget.seconds - self._seconds()
-            bounds = number == 1 and self.instance.vertices <= _BOUNDED
-            bounding = min(_BOUNDING_BESIDE * seconds, _MOST_BOUNDING) if bounds else 0.0
+            bounding = min(_BOUNDING_BESIDE * seconds, _MOST_BOUNDING) if number == 1 else 0.0
             job = Job(
                 self._manner_of(number),
                 self.instance,

@@ -10,8 +10,8 @@ import time
 
 import numpy as np
 
-from optpart.bounds.best import best_bound
 from optpart.exact.messages import receive, send
+from optpart.search.bounding import bounded
 from optpart.search.messages import Bounded, Found, Job, Moves
 from optpart.search.searcher import searcher
 
@@ -31,7 +31,8 @@ def main() -> None:
     heard: queue.SimpleQueue[Found] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(heard,), daemon=True).start()
     if job.bound_seconds > 0:
-        send(channel, Bounded(best_bound(job.instance, job.bound_seconds, job.makespan).value))
+        value = bounded(job.instance, job.bound_seconds, job.makespan)
+        send(channel, Bounded(value))
     rng = np.random.default_rng(job.seed)
     own = searcher(job.manner, job.instance, job.objective, job.start, rng, seconds=job.seconds)
     counted = time.perf_counter()
