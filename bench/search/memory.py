@@ -12,14 +12,14 @@ from networks import best_heuristic
 from store import MACHINE, Row, Store
 
 from optpart import methods
-from optpart.cluster import Cluster
 from optpart.formats.native import read
-from optpart.instance import Instance, Model
+from optpart.instance import Instance, Memory, Model
 from optpart.result import Budget
 from optpart.search.layout import repaired
 from optpart.verify import verify
 
 NAMES = ("convolutional_network-7-1", "convolutional_network-50-1")
+MODELS: tuple[Memory, ...] = ("estimate", "refcount")
 SECONDS = 30.0
 
 
@@ -27,13 +27,13 @@ def run(shared: Path, folder: Path) -> str:
     """Run what is missing and return the table."""
     store = Store(folder, "memory")
     for name in NAMES:
-        for memory in ("estimate", "refcount"):
+        for memory in MODELS:
             given = read(shared / "instances" / f"{name}.json")
             store.run({"instance": name, "memory": memory}, lambda: _row(given, memory))  # noqa: B023
     return "\n".join(_table(store.rows))
 
 
-def tight(given: Instance, memory: str, factor: Fraction = Fraction(11, 10)) -> Instance:
+def tight(given: Instance, memory: Memory, factor: Fraction = Fraction(11, 10)) -> Instance:
     """Give every device ``factor`` times the least equal capacity for which a placement is found.
 
     The least is that under ``estimate``, by bisection; ``refcount`` gets the same capacity.
@@ -48,13 +48,12 @@ def tight(given: Instance, memory: str, factor: Fraction = Fraction(11, 10)) -> 
     return _with(given, memory, factor * high)
 
 
-def _with(given: Instance, memory: str, capacity: Fraction | None) -> Instance:
-    devices = [replace(d, memory=capacity) for d in given.cluster.devices]
-    cluster = Cluster.of(devices)
+def _with(given: Instance, memory: Memory, capacity: Fraction | None) -> Instance:
+    cluster = replace(given.cluster, memory=(capacity,) * given.devices)
     return replace(given, cluster=cluster, model=Model("delay", memory))
 
 
-def _row(given: Instance, memory: str) -> Row:
+def _row(given: Instance, memory: Memory) -> Row:
     instance = tight(given, memory)
     start = best_heuristic(instance)
     row: Row = {"heuristic": float(start.makespan(instance))}

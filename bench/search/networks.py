@@ -84,8 +84,8 @@ def _row(instance: Instance, start: Schedule, method: str, seed: int) -> Row:
 
 def _table(rows: list[Row]) -> Iterator[str]:
     yield (
-        f"Medians after {SECONDS:.0f} s on two cores (the prototype: one), in brackets the worst of "
-        f"so many seeds; gap of the best median to the best bound. {MACHINE}.\n"
+        f"Medians after {SECONDS:.0f} s on two cores (the prototype: one), in brackets the worst "
+        f"of so many seeds; gap of the best median to the best bound. {MACHINE}.\n"
     )
     yield "| instance | " + " | ".join(METHODS) + " | bound | gap |"
     yield "|---" * (len(METHODS) + 3) + "|"
