@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types wheel clean
+.PHONY: demo test lint types wheel check-certificates clean
 
 demo: $(VENV)/run
 	$(BIN)/optpart gap --time-limit 10
@@ -21,6 +21,10 @@ lint: $(VENV)/develop
 
 types: $(VENV)/develop
 	$(BIN)/mypy
+
+# The judge alone, without optpart's other parts: it needs Python and nothing else.
+check-certificates:
+	$(PYTHON) -I -S optpart/certify/check.py instances/certificates/*
 
 wheel: $(VENV)/develop
 	rm -rf dist

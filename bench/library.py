@@ -23,11 +23,12 @@ from itertools import product
 from pathlib import Path
 from typing import TypeAlias, get_args
 
-from optpart import methods
+from optpart import library, methods
 from optpart.bounds.best import best_bound
+from optpart.certify.certify import certify as write_certificate
 from optpart.cluster import Cluster, Device
 from optpart.costs.drawn import drawn
-from optpart.errors import InputError
+from optpart.errors import InputError, OptpartError
 from optpart.files import write_text
 from optpart.formats import native, tensorflow
 from optpart.formats import result as result_format
@@ -321,6 +322,35 @@ def index(chosen: Sequence[str], budget: Budget) -> None:
         )
 
 
+def certify(chosen: Sequence[str], seconds: float) -> None:
+    """Certify what the index calls optimal and has no valid certificate."""
+    (folder() / library.CERTIFICATES).mkdir(exist_ok=True)
+    for row in library.index().values():
+        if row.status != "OPTIMAL" or (chosen and row.name not in chosen):
+            continue
+        if library.certificate(row.name) is not None:
+            continue
+        begin, path = time.perf_counter(), folder() / row.group / f"{row.name}.json"
+        instance = library.load(row.name)
+        schedule = library.best_schedule(instance)
+        if schedule is None:
+            schedule = methods.solve(instance, seconds=seconds).schedule
+        try:
+            assert schedule is not None
+            found = write_certificate(
+                instance,
+                schedule,
+                folder() / library.CERTIFICATES / row.name,
+                source=path.read_bytes() if path.exists() else None,
+                method=row.command,
+                seconds=seconds,
+            )
+            said = f"tier {found.tier}"
+        except OptpartError as error:
+            said = f"not certified: {error}"
+        print(f"{row.name}: {said}, {time.perf_counter() - begin:.1f} s", flush=True)
+
+
 def names(group: str) -> list[str]:
     """List a group's instances; numbers within names count as numbers."""
     if group == "thesis":
@@ -448,10 +478,15 @@ def main() -> int:
     indexer.add_argument("name", nargs="*", help="instance or group; all if none is named")
     indexer.add_argument("--time-limit", type=float, default=60.0, help="seconds an instance")
     indexer.add_argument("--workers", type=int, default=2)
+    certifier = commands.add_parser("certify", help="certify what is optimal")
+    certifier.add_argument("name", nargs="*", help="instance; all if none is named")
+    certifier.add_argument("--time-limit", type=float, default=120.0, help="seconds an instance")
     arguments = parser.parse_args()
     try:
         if arguments.command == "build":
             build(arguments.networks)
+        elif arguments.command == "certify":
+            certify(arguments.name, arguments.time_limit)
         else:
             index(arguments.name, Budget(arguments.time_limit, arguments.workers))
     except InputError as error:

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
+from optpart.commands.certify import certify
+from optpart.commands.check import check
 from optpart.commands.generate_heterog_worst import generate_heterog_worst
+from optpart.commands.ordering import ordering
+from optpart.commands.reduce import reduce
+from optpart.commands.replica import generate_replica
 from optpart.errors import FaultsOf, InputError, OptpartError
 
 if TYPE_CHECKING:
@@ -30,6 +35,11 @@ app = typer.Typer(
 generate_app = typer.Typer(help="Draw random instances.", no_args_is_help=True)
 app.add_typer(generate_app, name="generate")
 generate_app.command("heterog-worst")(generate_heterog_worst)
+generate_app.command("replica")(generate_replica)
+app.command()(certify)
+app.command()(check)
+app.command()(ordering)
+app.command()(reduce)
 
 #: Methods that keep a state and repair what they start from.
 _SEARCHES = ("search", "hybrid")

@@ -36,6 +36,8 @@ class Reference:
         Why there is no schedule, if that is proven.
     note : str
         Why the optimum is not known, if it is not.
+    certified : bool
+        Whether the library has a certificate of this optimum, which anybody can check.
     """
 
     makespan: Fraction | None
@@ -44,6 +46,7 @@ class Reference:
     bound_by: str = ""
     infeasible: str = ""
     note: str = ""
+    certified: bool = False
 
     @property
     def kind(self) -> str:
@@ -328,7 +331,9 @@ def _reference(instance: Instance, results: list[Result]) -> Reference:
             f"on {instance.name}; please report this as a bug"
         )
     note = next((r.reason for r in results if r.method == EXACT), "")
-    return Reference(makespan, bound, makespan_by, bound_by, note=note)
+    certified = known is not None and makespan == bound == known.makespan
+    certified = certified and library.certificate(instance.name) is not None
+    return Reference(makespan, bound, makespan_by, bound_by, note=note, certified=certified)
 
 
 def summarise(comparisons: list[Comparison]) -> list[Summary]:

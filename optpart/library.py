@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import hashlib
+import json
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -14,6 +16,9 @@ from optpart.formats.result import read_schedule
 from optpart.instance import Instance
 from optpart.rational import rational
 from optpart.schedule import Schedule
+
+#: Folder of the certificates, one folder an instance.
+CERTIFICATES = "certificates"
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,24 @@ def known(instance: Instance) -> Known | None:
     """Return what the library knows about this very instance: equal name and equal hash."""
     row = index().get(instance.name)
     return row if row is not None and row.sha256 == instance.sha256 else None
+
+
+def certificate(name: str) -> Path | None:
+    """Return the folder of an instance's certificate; ``None`` if it has none of its optimum.
+
+    It is not judged here, only compared: same content of the instance, and the makespan of the
+    index (``make check-certificates`` judges all).
+    """
+    row = index().get(name)
+    path = folder() / CERTIFICATES / name
+    if row is None or row.makespan is None or not (path / "certificate.json").is_file():
+        return None
+    document = json.loads((path / "certificate.json").read_text(encoding="utf-8"))
+    content = folder() / row.group / f"{name}.json"
+    if not content.is_file():
+        content = path / "instance.json"
+    same = document["instance_sha256"] == hashlib.sha256(content.read_bytes()).hexdigest()
+    return path if same and rational(document["makespan"]) == row.makespan else None
 
 
 def best_schedule(instance: Instance) -> Schedule | None:

@@ -140,6 +140,25 @@ SCHEDULERS = {
         "optpart.scheduling.as_placed:as_placed", "in the order in which vertices were placed"
     ),
 }
+#: Made for one model of communication or to compare with: as good a name after the plus, but not
+#: part of every table. ``heterog`` is ``pct`` under another name, see there.
+SPECIAL_SCHEDULERS = {
+    "heterog": Strategy(
+        "optpart.scheduling.heterog:heterog", "computation and transfers ranked alike [G] §4.2"
+    ),
+    "tao": Strategy("optpart.scheduling.tao:tao", "transfers by overlap, with times [H] §4.2"),
+    "tao-printed": Strategy(
+        "optpart.scheduling.tao:tao",
+        "the same with the comparator as printed [H] algorithm 2",
+        MappingProxyType({"variant": "printed"}),
+    ),
+    "tio": Strategy("optpart.scheduling.tio:tio", "transfers by dependencies alone [H] §4.3"),
+    "random-order": Strategy("optpart.scheduling.random_order:random_order", "any executable task"),
+    "as-received": Strategy(
+        "optpart.scheduling.as_received:as_received", "first come, first served, ties by number"
+    ),
+}
+_EVERY_SCHEDULER = SCHEDULERS | SPECIAL_SCHEDULERS
 #: Strategies that also give an order, which their name alone stands for.
 ORDERED = ("heft", "cpop", "peft", "etf", "white-paper")
 CORE = ("hash", "fastest", "critical-path", "heft")
@@ -214,7 +233,7 @@ def heuristics() -> list[str]:
 
 
 def pairs() -> list[str]:
-    """Names of all pairs that are installed, and of the strategies with an order of their own."""
+    """Names of all pairs for every table, and of the strategies with an order of their own."""
     installed = [name for name, strategy in PARTITIONERS.items() if strategy.available]
     return [*ORDERED, *(f"{p}+{s}" for p in installed for s in SCHEDULERS)]
 
@@ -225,7 +244,8 @@ def entries() -> list[Entry]:
         Entry(f"{name}+SCHEDULER", "partitioning", s.summary) for name, s in PARTITIONERS.items()
     ]
     rows += [
-        Entry(f"PARTITIONING+{name}", "scheduling", s.summary) for name, s in SCHEDULERS.items()
+        Entry(f"PARTITIONING+{name}", "scheduling", s.summary)
+        for name, s in _EVERY_SCHEDULER.items()
     ]
     rows += [Entry(name, "heuristic", "with the order that it finds itself") for name in ORDERED]
     rows += [Entry(name, "solver", s.summary) for name, s in SOLVERS.items()]
@@ -249,7 +269,7 @@ def get(name: str) -> Method:
             return loaded
     plug_ins = [point.name for point in entry_points(group=GROUP)]
     known = ", ".join([*ORDERED, *(f"{p}+…" for p in PARTITIONERS), *SOLVERS, *_own, *plug_ins])
-    known += f"; after the plus {', '.join(SCHEDULERS)}"
+    known += f"; after the plus {', '.join(_EVERY_SCHEDULER)}"
     raise InputError("method", f"no method {name!r}", f"choose of {known}")
 
 
@@ -292,7 +312,7 @@ def split(name: str) -> tuple[str, str] | None:
     strategy = PARTITIONERS.get(partition.partition(":")[0])
     if strategy is None or (":" in partition and not strategy.argument):
         return None
-    return (partition, scheduler) if scheduler in SCHEDULERS else None
+    return (partition, scheduler) if scheduler in _EVERY_SCHEDULER else None
 
 
 def partitioner(name: str) -> Callable[..., Any]:
@@ -304,9 +324,10 @@ def partitioner(name: str) -> Callable[..., Any]:
 
 def scheduler(name: str) -> Scheduler:
     """Return the scheduling strategy of a name."""
-    if name not in SCHEDULERS:
-        raise InputError("method", f"no scheduler {name!r}", f"choose of {', '.join(SCHEDULERS)}")
-    found: Scheduler = SCHEDULERS[name].load()
+    if name not in _EVERY_SCHEDULER:
+        known = ", ".join(_EVERY_SCHEDULER)
+        raise InputError("method", f"no scheduler {name!r}", f"choose of {known}")
+    found: Scheduler = _EVERY_SCHEDULER[name].load()
     return found
 
 
@@ -331,7 +352,7 @@ def _pair(name: str, partition: str, scheduler: str) -> Method:
         try:
             found = partitioner(partition)(instance, np.random.default_rng(seed))
             if scheduler:
-                schedule = simulate(instance, found, SCHEDULERS[scheduler].load(), seed)
+                schedule = simulate(instance, found, _EVERY_SCHEDULER[scheduler].load(), seed)
             else:
                 schedule = retime(instance, found.placement, found.order)
         except NoPlacementError as error:

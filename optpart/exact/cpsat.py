@@ -382,7 +382,7 @@ class _Solve:
                 reason = memory_conflict(self.instance, self._infeasible)
             if reason:
                 return f"{reason} (given {goal.given})" if goal.given else reason
-        return f"{self._limits()} leave no schedule (proven by search)"
+        return f"no schedule keeps {self._limits()} (proven by search)"
 
     def _infeasible(self, other: Instance) -> bool:
         left = min(self.budget.seconds - (time.perf_counter() - self.begin), _EXPLAINING)

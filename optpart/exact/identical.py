@@ -15,10 +15,12 @@ from optpart.instance import Instance
 def identical(instance: Instance, goal: Goal) -> bool:
     """Whether devices differ in nothing and crossing takes no time: P|prec|Cmax, or a part of it.
 
-    Then only how many vertices run at a time matters.
+    Then only how many vertices run at a time matters. Where nothing precedes anything not even
+    times do, and what decides is the assignment that the general model makes.
     """
     return (
-        instance.model.memory == "none"
+        len(instance.graph.edge_source) > 0
+        and instance.model.memory == "none"
         and not (goal.placement or goal.order or goal.objective != "makespan")
         and goal.traffic is None
         and len(instance.units) == instance.vertices

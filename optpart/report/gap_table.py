@@ -99,6 +99,8 @@ def print_line(console: Console, comparison: Comparison) -> None:
         over = over or f"+{percent(comparison.over_reference(best))}"
         heuristic = f"best heuristic {over:8} {best.method}"
     figure = f"{reference.kind} {number(reference.makespan, up=True)}"
+    if reference.certified:
+        figure += ", certified"
     if reference.kind != "optimum":
         figure += f", bound {number(reference.bound, up=False)}"
     console.print(f"{name} {figure:28} {heuristic}", markup=False)
@@ -124,7 +126,8 @@ def _said(comparison: Comparison) -> str:
         return f"no schedule known; {bound}"
     makespan = f"{number(reference.makespan, up=True)} by {reference.makespan_by}"
     if reference.kind == "optimum":
-        return f"optimum {makespan}, proven by {reference.bound_by}"
+        certified = "certified" if reference.certified else "no certificate"
+        return f"optimum {makespan}, proven by {reference.bound_by}, {certified}"
     gap = percent(comparison_gap(comparison))
     note = f" ({reference.note})" if reference.note else ""
     return f"best known {makespan}, {bound}: gap {gap}{note}"
@@ -140,6 +143,7 @@ def comparison_gap(comparison: Comparison) -> float | None:
 def print_summary(console: Console, comparisons: list[Comparison]) -> None:
     """Print one row per method over all instances."""
     kinds = [comparison.reference.kind for comparison in comparisons]
+    certified = sum(comparison.reference.certified for comparison in comparisons)
     counts = ", ".join(
         f"{kinds.count(kind)} {kind}"
         for kind in ("optimum", "best known", "infeasible", "unknown")
@@ -147,6 +151,8 @@ def print_summary(console: Console, comparisons: list[Comparison]) -> None:
     )
     console.print()
     console.print(Text.assemble((f"{len(comparisons)} instances", "bold"), f": {counts}"))
+    if certified:
+        console.print(f"{certified} optima certified (make check-certificates)", markup=False)
     table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="dim")
     table.add_column("  method", no_wrap=True)
     for column in ("solved", "mean over reference", "worst", "mean over bound", "optimal", "time"):
@@ -194,6 +200,7 @@ def _instance_fields(comparison: Comparison) -> dict[str, Any]:
         "reference_by": reference.makespan_by,
         "bound": _exact(reference.bound),
         "bound_by": reference.bound_by,
+        "certified": reference.certified,
     }
 
 

@@ -67,6 +67,14 @@ class SearchProgress(Progress):
     moves_per_second: float = 0.0
     paid: str = ""
 
+    @property
+    def remark(self) -> str:
+        """Speed, and what has paid."""
+        if not self.moves_per_second:
+            return ""
+        paid = f", best by {self.paid}" if self.paid else ""
+        return f"{self.moves_per_second:,.0f} moves/s{paid}"
+
 
 def search(
     instance: Instance,

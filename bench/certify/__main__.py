@@ -1,0 +1,232 @@
+"""What certificates of optima cost: which tier proves them, how long, how large.
+
+    python bench/certify --data ../shared [--only SET] [--every N] [-o bench/results/certify]
+
+Every case is solved, certified and checked, and then refuted a second time by precedence. One row
+a case goes to ``cases.txt``, one a set to ``sets.txt``. Each case is kept in ``runs.jsonl``: a
+command that was stopped goes on where it was. ``--every N`` takes each N-th case of the sets that
+have more than fifty; the table says so.
+
+Times are wall-clock seconds: ``solve`` to find the schedule, ``refute`` to encode and to find the
+proof, ``trim`` to make it strict and short, ``check`` for the judge. Limits are 300 s for the
+schedule and 60 s each for the proof and the second refutation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from optpart import methods
+from optpart.certify.certify import certify
+from optpart.certify.lemmas import add_second
+from optpart.certify.precedence import check
+from optpart.errors import OptpartError
+from optpart.files import write_text
+from optpart.formats.detect import read_instance
+from optpart.result import Budget
+
+FOLDER = Path(__file__).parent.parent / "results" / "certify"
+MANY = 50
+LIMIT = 60.0
+SOLVE = 300.0
+
+#: Set, case, instance, and the optimum that is listed.
+Case = tuple[str, Path, Fraction]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case; ``tier`` is empty and ``failed`` says why if there is no certificate."""
+
+    set: str
+    case: str
+    vertices: int
+    devices: int
+    makespan: str = ""
+    tier: str = ""
+    failed: str = ""
+    variables: int = 0
+    clauses: int = 0
+    steps: int = 0
+    bytes: int = 0
+    solve: float = 0.0
+    refute: float = 0.0
+    trim: float = 0.0
+    check: float = 0.0
+    lemmas: int = -1
+    second_bytes: int = 0
+    second: float = 0.0
+    second_check: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """From the schedule to the accepted certificate."""
+        return self.refute + self.trim + self.check
+
+
+def random(shared: Path) -> Iterator[Case]:
+    """Random graphs of up to 40 vertices."""
+    folder = shared / "instances"
+    for row in _rows(folder / "optimum.csv"):
+        if int(row["instance"].split("-")[1]) <= 40:
+            yield "random", folder / f"{row['instance']}.json", Fraction(row["optimum"])
+
+
+def auckland(shared: Path) -> Iterator[Case]:
+    """Task graphs of 10 and 21 vertices on 2 to 16 equal processors."""
+    folder = shared / "data" / "auckland_gxl"
+    for row in _rows(folder / "optimum.csv"):
+        yield "auckland", folder / row["file"], Fraction(row["optimum"])
+
+
+def jsplib(shared: Path) -> Iterator[Case]:
+    """ft06, la01 to la05, ft10."""
+    folder = shared / "data" / "jsplib"
+    optimum = {row["instance"]: row["upper_bound"] for row in _rows(folder / "optimum.csv")}
+    for name in ("ft06", "la01", "la02", "la03", "la04", "la05", "ft10"):
+        yield "jsplib", folder / name, Fraction(optimum[name])
+
+
+SETS: tuple[Callable[[Path], Iterator[Case]], ...] = (random, auckland, jsplib)
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def measured(name: str, path: Path, optimum: Fraction, workers: int) -> Row:
+    instance = read_instance(path)
+    row = Row(name, path.name, instance.vertices, instance.devices, str(optimum))
+    begin = time.perf_counter()
+    result = methods.get("cpsat")(instance, budget=Budget(SOLVE, workers))
+    solve = time.perf_counter() - begin
+    if result.makespan != optimum:
+        reason = f"not solved: {result.makespan}"
+        return Row(**{**asdict(row), "failed": reason, "solve": solve})
+    assert result.schedule is not None
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "certificate"
+        try:
+            found = certify(instance, result.schedule, folder, seconds=LIMIT)
+        except OptpartError as error:
+            return Row(**{**asdict(row), "failed": str(error), "solve": solve})
+        proof = folder / "proof.lrat.xz"
+        first = {
+            "tier": found.tier,
+            "variables": found.variables,
+            "clauses": found.clauses,
+            "steps": found.steps,
+            "bytes": proof.stat().st_size if proof.exists() else 0,
+            "solve": solve,
+            "refute": found.seconds.get("encode", 0.0) + found.seconds.get("refute", 0.0),
+            "trim": found.seconds.get("trim", 0.0),
+            "check": found.seconds["check"],
+        }
+        return Row(**{**asdict(row), **first, **_second(folder)})
+
+
+def _second(folder: Path) -> dict[str, float]:
+    begin = time.perf_counter()
+    second = add_second(folder, LIMIT)
+    took = time.perf_counter() - begin
+    if second is None:
+        return {"second": took}
+    begin = time.perf_counter()
+    check(str(folder))
+    return {
+        "lemmas": len(second.lemmas),
+        "second": took,
+        "second_check": time.perf_counter() - begin,
+        "second_bytes": sum(file.stat().st_size for file in folder.glob("precedence.*")),
+    }
+
+
+def by_case(rows: list[Row]) -> str:
+    lines = [
+        f"{'case':72} {'n':>3} {'k':>2} {'tier':12} {'variables':>9} {'clauses':>8} {'steps':>6} "
+        f"{'bytes':>8} {'solve':>6} {'refute':>6} {'trim':>5} {'check':>5} | "
+        f"{'lemmas':>6} {'bytes':>7} {'find':>6} {'check':>5}"
+    ]
+    for row in rows:
+        second = (
+            f"{row.lemmas:6} {row.second_bytes:7} {row.second:6.1f} {row.second_check:5.2f}"
+            if row.lemmas >= 0
+            else "     –"
+        )
+        lines.append(
+            f"{row.case[:72]:72} {row.vertices:3} {row.devices:2} {row.tier or '–':12} "
+            f"{row.variables:9} {row.clauses:8} {row.steps:6} {row.bytes:8} {row.solve:6.1f} "
+            f"{row.refute:6.1f} {row.trim:5.1f} {row.check:5.2f} | {second}  {row.failed}".rstrip()
+        )
+    return "\n".join(lines) + "\n"
+
+
+def by_set(rows: list[Row], step: int) -> str:
+    lines = [
+        f"{'set':10} {'cases':>5} {'certified':>9} {'path':>5} {'one-machine':>11} {'load':>5} "
+        f"{'lrat':>5} {'median s':>8} {'most s':>7} {'most bytes':>10} | {'second':>6} "
+        f"{'median s':>8} {'most bytes':>10}"
+    ]
+    for name in dict.fromkeys(row.set for row in rows):
+        cases = [row for row in rows if row.set == name]
+        done = [row for row in cases if row.tier]
+        again = [row for row in cases if row.lemmas >= 0]
+        tiers = [
+            sum(row.tier == t for row in done) for t in ("path", "one-machine", "load", "lrat")
+        ]
+        lines.append(
+            f"{name:10} {len(cases):5} {len(done):9} {tiers[0]:5} {tiers[1]:11} {tiers[2]:5} "
+            f"{tiers[3]:5} {statistics.median(row.seconds for row in done or cases):8.2f} "
+            f"{max(row.seconds for row in done or cases):7.1f} {max(row.bytes for row in cases):10}"
+            f" | {len(again):6} {statistics.median([row.second for row in again] or [0]):8.2f} "
+            f"{max(row.second_bytes for row in cases):10}"
+        )
+    sample = f"; every {step}th case of sets of more than {MANY}" if step > 1 else ""
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    return "\n".join(lines) + f"\n\n{machine}; limits of {LIMIT:g} s{sample}\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--only", action="append", help="a set")
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=2, help="of the search for a schedule")
+    parser.add_argument("-o", "--output", type=Path, default=FOLDER)
+    options = parser.parse_args()
+    options.output.mkdir(parents=True, exist_ok=True)
+    kept = options.output / "runs.jsonl"
+    lines = kept.read_text().splitlines() if kept.exists() else []
+    known = {(row.set, row.case): row for row in (Row(**json.loads(line)) for line in lines)}
+    rows = []
+    for cases in SETS:
+        if options.only and cases.__name__ not in options.only:
+            continue
+        listed = list(cases(options.data))
+        for name, path, optimum in listed[:: options.every if len(listed) > MANY else 1]:
+            row = known.get((name, path.name))
+            if row is None:
+                row = measured(name, path, optimum, options.workers)
+                with kept.open("a") as stream:
+                    stream.write(json.dumps(asdict(row)) + "\n")
+                print(by_case([row]).splitlines()[1], flush=True)
+            rows.append(row)
+    write_text(options.output / "cases.txt", by_case(rows))
+    write_text(options.output / "sets.txt", by_set(rows, options.every))
+    print(by_set(rows, options.every))
+
+
+if __name__ == "__main__":
+    main()

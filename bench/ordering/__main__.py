@@ -1,0 +1,76 @@
+"""Run the measurements of [H] §6 again, in simulation: figures 7 to 10, and the true gap of orders.
+
+    python bench/ordering [--quick] [-o bench/results/ordering]
+
+The partition of a worker is executed with the transfers of one parameter server on one channel; a
+step of several workers ends with the slowest. Times follow from layer shapes; every op varies by a
+factor drawn in every step. The baseline draws an order for every worker and step. "Normalised" step
+times, which [H] does not define, are the time of the fastest step by that of the step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import figures
+import tables
+from findings import findings
+from measure import ERROR, NOISE, WORKERS, measure
+
+from optpart.files import write_text
+from optpart.ordering.replica import BANDWIDTH, SPEED
+
+FOLDER = Path(__file__).parent.parent / "results" / "ordering"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        "ordering", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="few steps, and 1 s for the solver")
+    parser.add_argument("-o", "--output", type=Path, help="folder of the results")
+    options = parser.parse_args()
+    quick: bool = options.quick
+    folder: Path = options.output or (FOLDER / "quick" if quick else FOLDER)
+    folder.mkdir(parents=True, exist_ok=True)
+    runs, steps, seconds, seeds = (200, 20, 1.0, 3) if quick else (1000, 250, 30.0, 20)
+    begin = time.perf_counter()
+    found = measure(runs, steps, seconds, seeds)
+    packages = ", ".join(f"{name} {version(name)}" for name in ("optpart", "ortools", "numpy"))
+    header = (
+        f"{os.cpu_count()} cores, of which one is used; Python {platform.python_version()}, "
+        f"{packages}.\n"
+        f"Workers of {SPEED:,} operations and channels of {BANDWIDTH} bytes per microsecond; "
+        "batches at which a worker\ncomputes as long as it receives. The time of an op varies by a "
+        f"factor whose logarithm has standard deviation\n{NOISE}; {runs} steps for figures 7 and "
+        f"8, {steps} of {WORKERS} workers for figures 9 and 10; with disorder, a transfer is "
+        f"overtaken\nwith probability {ERROR:g}.\n"
+    )
+    rows = findings(found)
+    write_text(folder / "findings.txt", f"{header}\n{tables.judged(rows)}")
+    write_text(
+        folder / "tables.txt",
+        f"{header}\n"
+        "Figures 7 and 8, by the noise of an op: R² of E against the normalised step time with and "
+        "without TAO, and over\nthe random orders alone; percentiles of the "
+        "normalised step time.\n\n"
+        f"{tables.fit(found)}\n"
+        f"Figures 9 and 10, {WORKERS} workers.\n\n"
+        f"{tables.mechanisms(found)}\n"
+        f"The optimal order: without noise, in µs; CP-SAT with one thread and {seconds:g} s, "
+        f"training steps split at the\nloss; orders with {seeds} seeds.\n\n"
+        f"{tables.attainable(found)}",
+    )
+    figures.draw_all(found, folder)
+    print(tables.judged(rows), end="")
+    print(f"{folder}: {time.perf_counter() - begin:.0f} s", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""Everything that is measured, in a form that tables, figures and findings read."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+from cases import Case, bounds, cases, instance, work
+from numpy.typing import NDArray
+
+from optpart.ordering.compare import best_order, order
+from optpart.ordering.efficiency import Attainable, attainable
+from optpart.ordering.stragglers import Steps, offline, simulate_steps
+from optpart.result import Budget, Result
+from optpart.scheduling.random_order import random_order
+from optpart.scheduling.tao import tao
+from optpart.scheduling.tio import tio
+from optpart.simulate import Scheduler
+
+#: Standard deviation of the logarithm of an op's time, unless said otherwise.
+NOISE = 0.02
+
+#: Levels of noise at which figures 7 and 8 are looked at.
+LEVELS = (0.0, 0.01, 0.02, 0.05, 0.1)
+
+#: What orders transfers, in the order of [H] figure 9.
+BASELINE, TIO, TAO, BEST, WORST = MECHANISMS = ("baseline", "TIO", "TAO", "best", "worst")
+
+#: One in so many transfers goes out of order ([H] §5.1).
+ERROR = 1 / 200
+
+WORKERS = 4
+
+#: The model of [H] figures 7 and 8.
+SAMPLE = Case("inception-v2", training=False)
+
+
+@dataclass
+class Measured:
+    """All measurements.
+
+    Attributes
+    ----------
+    steps : dict of (Case, mechanism) to Steps
+        Of :data:`WORKERS` workers.
+    disordered : dict of Case to Steps
+        TAO, with transfers out of order.
+    sample : dict of (noise, mechanism) to Steps
+        Of one worker with the model of figures 7 and 8.
+    attainable : dict of Case to Attainable
+    orders : dict of (Case, name) to list of Result
+        By seed.
+    """
+
+    steps: dict[tuple[Case, str], Steps] = field(default_factory=dict)
+    disordered: dict[Case, Steps] = field(default_factory=dict)
+    sample: dict[tuple[float, str], Steps] = field(default_factory=dict)
+    attainable: dict[Case, Attainable] = field(default_factory=dict)
+    orders: dict[tuple[Case, str], list[Result]] = field(default_factory=dict)
+    solved: dict[Case, Result] = field(default_factory=dict)
+
+    def step_time(self, case: Case, mechanism: str) -> float:
+        """Mean time of a step of all workers."""
+        return float(self.steps[case, mechanism].time.mean())
+
+    def speedup(self, case: Case, mechanism: str) -> float:
+        """Gain in throughput over the baseline."""
+        return self.step_time(case, BASELINE) / self.step_time(case, mechanism) - 1
+
+    def speedup_alone(self, case: Case, mechanism: str) -> float:
+        """The same for a single worker: each of the workers by itself."""
+        alone = [self.steps[case, name].makespan.mean() for name in (BASELINE, mechanism)]
+        return float(alone[0] / alone[1] - 1)
+
+    def efficiency(self, case: Case, mechanism: str) -> float:
+        """Mean ordering efficiency."""
+        return float(self.steps[case, mechanism].efficiency.mean())
+
+    def straggler(self, case: Case, mechanism: str) -> float:
+        """Mean straggler effect."""
+        return float(self.steps[case, mechanism].straggler.mean())
+
+    def normalised(self, noise: float) -> dict[str, NDArray[np.float64]]:
+        """Time of the fastest step of all by the time of every step: 1 is best."""
+        times = {m: self.sample[noise, m].time for m in (BASELINE, TIO, TAO)}
+        fastest = min(float(values.min()) for values in times.values())
+        return {m: fastest / values for m, values in times.items()}
+
+    def r_squared(self, noise: float, *names: str) -> float:
+        """Coefficient of determination of the normalised step time by E."""
+        times = self.normalised(noise)
+        x = np.concatenate([self.sample[noise, m].efficiency[:, 0] for m in names])
+        y = np.concatenate([times[m] for m in names])
+        return float(np.corrcoef(x, y)[0, 1] ** 2)
+
+    def percentile(self, noise: float, mechanism: str, q: float) -> float:
+        """Percentile of the normalised step time."""
+        return float(np.percentile(self.normalised(noise)[mechanism], q))
+
+
+def mechanisms(case: Case) -> dict[str, Scheduler]:
+    return {
+        BASELINE: random_order,
+        TIO: offline(work(case), tio),
+        TAO: offline(work(case), tao),
+    }
+
+
+def measure(runs: int, steps: int, seconds: float, seeds: int) -> Measured:
+    """Measure everything.
+
+    Parameters
+    ----------
+    runs : int
+        Steps of the sample model.
+    steps : int
+        Steps of several workers, for every model.
+    seconds : float
+        For the solver, a model.
+    seeds : int
+        Runs of every order without noise.
+    """
+    found = Measured()
+    begin = time.perf_counter()
+    for noise in LEVELS:
+        for mechanism, scheduler in mechanisms(SAMPLE).items():
+            found.sample[noise, mechanism] = simulate_steps(
+                work(SAMPLE), scheduler, steps=runs, noise=noise, seed=1
+            )
+    say("figures 7 and 8", begin)
+    for case in cases():
+        one = partial(simulate_steps, work(case), steps=steps, workers=WORKERS, noise=NOISE, seed=1)
+        for mechanism, scheduler in mechanisms(case).items():
+            found.steps[case, mechanism] = one(scheduler)
+        ideal = found.steps[case, BASELINE]
+        found.steps[case, BEST] = ideal._replace(makespan=ideal.lower)
+        found.steps[case, WORST] = ideal._replace(makespan=ideal.upper)
+        found.disordered[case] = one(mechanisms(case)[TAO], out_of_order=ERROR)
+    say("figures 9 and 10", begin)
+    for case in cases():
+        for name in ("tao", "tio", "random-order", "as-received", "pct"):
+            found.orders[case, name] = [
+                order(instance(case), name, seed) for seed in range(1, seeds + 1)
+            ]
+        every = [result for (c, _), some in found.orders.items() if c == case for result in some]
+        result = best_order(every, Budget(seconds, 1), seed=1)
+        found.solved[case] = result
+        found.attainable[case] = attainable(result)
+        say(f"{case.name}: {result.status}", begin)
+    return found
+
+
+def say(what: str, begin: float) -> None:
+    print(f"{time.perf_counter() - begin:6.0f} s  {what}", file=sys.stderr, flush=True)
+
+
+def gap(found: Measured, case: Case, name: str) -> tuple[float, float, float]:
+    """Mean and worst makespan of an order over the best known one, less 1, and mean E."""
+    best = found.attainable[case].makespan
+    assert best is not None
+    values = [result.makespan for result in found.orders[case, name] if result.makespan]
+    over = [float(value / best) - 1 for value in values]
+    efficiency = [bounds(case).efficiency(value) for value in values]
+    return float(np.mean(over)), max(over), float(np.mean(efficiency))

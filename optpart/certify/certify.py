@@ -1,0 +1,343 @@
+"""Certificates of optimal schedules: a schedule, and a proof that none is shorter.
+
+What is written here is judged by :mod:`optpart.certify.check` before it is kept, and trusted by
+nobody.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import lzma
+import math
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+
+from optpart.certify import check
+from optpart.certify.arithmetic import Record, load_record, multipliers, path_record
+from optpart.certify.check import Encoding, Grid, Problem, RejectedError, Windows
+from optpart.certify.one_machine import one_machine_record
+from optpart.certify.sat import refute
+from optpart.certify.trim import trim
+from optpart.errors import InputError, OptpartError, UnsupportedError
+from optpart.files import write_bytes
+from optpart.formats import native
+from optpart.formats import result as result_format
+from optpart.instance import Instance
+from optpart.result import Result, conclude
+from optpart.schedule import Schedule
+
+#: Larger formulas are not given to the solver.
+_MAX_LITERALS = 12_000_000
+
+#: Widths, in ticks, of the rounded grids that are tried where the exact one is too fine.
+_ROUNDED = (500, 2000, 8000)
+_MAX_TICKS = 20_000
+
+#: What a memory limit may count to; fewer if the formula gets too long otherwise.
+_MEMORY_PARTS = (100_000, 3000, 300)
+
+#: A grid that may lose too much by rounding gets at most this share of the time.
+_SHARE = 0.2
+
+
+class UncertifiedError(OptpartError):
+    """No certificate was found; the message says what was tried."""
+
+
+class _TooLongError(UncertifiedError):
+    """The formula is too long."""
+
+
+@dataclass(frozen=True)
+class Refutation:
+    """Why no schedule is shorter: what the checker follows, and how large it is.
+
+    Attributes
+    ----------
+    tier : {"none", "path", "one-machine", "load", "lrat"}
+        ``none`` where the makespan is 0.
+    ticks_per_unit : Fraction
+    record : dict
+    proof : bytes
+        Text of the LRAT proof, empty in the other tiers.
+    variables, clauses, steps : int
+        Size of the formula and of its proof.
+    seconds : dict
+        Time of each part of the work.
+    """
+
+    tier: str
+    ticks_per_unit: Fraction
+    record: Record
+    proof: bytes = b""
+    variables: int = 0
+    clauses: int = 0
+    steps: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def check_supported(instance: Instance) -> None:
+    """Raise :class:`UnsupportedError` if certificates do not cover the instance's model."""
+    model = instance.model
+    if model.channels > 1:
+        raise UnsupportedError(
+            "model.channels", f"certificates do not cover {model.channels}", "certify with 1"
+        )
+    if model.memory not in check.MEMORY:
+        raise UnsupportedError(
+            "model.memory",
+            f"certificates do not cover {model.memory!r}",
+            f"certify an instance with {', '.join(check.MEMORY)}",
+        )
+
+
+def find_refutation(
+    problem: Problem, scales: list[Fraction], makespan: Fraction, seconds: float
+) -> Refutation:
+    """Find the cheapest proof that no schedule takes less than ``makespan``.
+
+    Parameters
+    ----------
+    scales : list of Fraction
+        Ticks per time unit of the grids to try, coarse first.
+
+    Raises
+    ------
+    UncertifiedError
+        If there is none within the time, or a shorter schedule exists.
+    """
+    begin = time.perf_counter()
+    if makespan == 0:
+        return Refutation("none", Fraction(1), {})
+    grids = [(scale, Windows(Grid(problem, scale, makespan))) for scale in scales]
+    for tier, find in (
+        ("path", path_record),
+        ("one-machine", one_machine_record),
+        ("load", load_record),
+    ):
+        for scale, windows in grids:
+            record = find(windows)
+            if record is not None:
+                took = time.perf_counter() - begin
+                return Refutation(tier, scale, record, seconds={"refute": took})
+    deadline = begin + seconds
+    reasons = []
+    grids = [grid for grid in grids if grid[1].grid.horizon < _MAX_TICKS]
+    for scale, windows in grids:
+        left = deadline - time.perf_counter()
+        limit = left if scale == grids[-1][0] else left * _SHARE
+        for memory_scale in _memory_scales(problem):
+            try:
+                return _by_proof(windows, scale, memory_scale, limit)
+            except UncertifiedError as error:
+                reasons.append(f"{windows.grid.horizon + 1} ticks: {error}")
+                if not isinstance(error, _TooLongError):
+                    break
+    raise UncertifiedError("; ".join(reasons))
+
+
+def _by_proof(
+    windows: Windows, scale: Fraction, memory_scale: Fraction, seconds: float
+) -> Refutation:
+    """Refute the formula of one grid."""
+    begin = time.perf_counter()
+    record = {
+        "encoding": "order/1",
+        "loads": _loads(windows),
+        "multipliers": multipliers(windows, list(range(len(windows.grid.problem.vertices))))[0],
+        "memory_scale": str(memory_scale),
+    }
+    try:
+        code = Encoding(windows, record)
+        clauses = list(_limited(check.clauses(code)))
+    except RejectedError as error:
+        raise _TooLongError(str(error)) from None
+    encoded = time.perf_counter()
+    answer = refute(code.variables, clauses, max(1.0, seconds - (encoded - begin)))
+    if answer.status == "sat":
+        raise UncertifiedError("nothing rules out a shorter schedule there")
+    if answer.status == "unknown":
+        raise UncertifiedError(answer.reason)
+    solved = time.perf_counter()
+    proof = trim(clauses, answer.proof)
+    return Refutation(
+        "lrat",
+        scale,
+        record,
+        proof.text(),
+        code.variables,
+        len(clauses),
+        len(proof.steps),
+        {
+            "encode": encoded - begin,
+            "refute": solved - encoded,
+            "trim": time.perf_counter() - solved,
+        },
+    )
+
+
+def _limited(clauses: Iterator[list[int]]) -> Iterator[list[int]]:
+    literals = 0
+    for clause in clauses:
+        literals += len(clause)
+        if literals > _MAX_LITERALS:
+            raise _TooLongError(f"its formula has more than {_MAX_LITERALS} literals")
+        yield clause
+
+
+def _loads(windows: Windows) -> list[list[int]]:
+    """One load a device, between the least head and the least tail there."""
+    unit = windows.grid.problem.unit
+    loads = []
+    for d in range(len(windows.grid.problem.devices)):
+        there = [v for v in range(len(unit)) if d in windows.possible[unit[v]]]
+        if there:
+            head = min(windows.head[v][d] for v in there)
+            tail = min(windows.tail[v][d] for v in there)
+            loads.append([d, head, tail])
+    return loads
+
+
+def _memory_scales(problem: Problem) -> list[Fraction]:
+    """Return how finely memory may be counted: exactly where that is feasible, then coarser."""
+    limits = [limit for limit in problem.capacity if limit]
+    if not limits:
+        return [Fraction(1)]
+    exact = _exact_scale({x for x in (*problem.need, *limits) if x})
+    scales = [parts / max(limits) for parts in _MEMORY_PARTS]
+    if exact and exact < scales[0]:
+        scales = [exact, *(scale for scale in scales if scale < exact)]
+    return scales
+
+
+def grid_scales(problem: Problem, makespan: Fraction) -> list[Fraction]:
+    """Return ticks per time unit of the grids worth trying, coarse first.
+
+    The coarsest exact grid; where run times lie on a coarser one than delays, that one, since the
+    load of a device is a whole number of its ticks; and rounded grids where the exact one is too
+    fine for a formula.
+    """
+    if makespan == 0:
+        return [Fraction(1)]
+    times = {time for row in problem.run for time in row if time}
+    every = range(len(problem.devices))
+    tensors = {
+        (problem.size[t], t if t in problem.measured else -1): t for _, _, t in problem.edges
+    }
+    delays = {problem.delay(t, d, e) for t in tensors.values() for d in every for e in every}
+    scales = {_exact_scale(times), _exact_scale(times | {time for time in delays if time})}
+    found = sorted(scale for scale in scales if scale)
+    if not found or found[-1] * makespan > _MAX_TICKS:
+        found += [ticks / makespan for ticks in _ROUNDED]
+    return sorted(found)
+
+
+def _exact_scale(amounts: set[Fraction]) -> Fraction:
+    """Return the least scale that makes all amounts whole; 0 if it is too long a number."""
+    bottom = 1
+    for each in amounts:
+        bottom = math.lcm(bottom, each.denominator)
+        if bottom.bit_length() > check.MAX_BITS:
+            return Fraction(0)
+    top = math.gcd(*(each.numerator * (bottom // each.denominator) for each in amounts))
+    return Fraction(bottom, top) if top and top.bit_length() <= check.MAX_BITS else Fraction(0)
+
+
+def certify(
+    instance: Instance,
+    schedule: Schedule,
+    directory: str | Path,
+    *,
+    source: bytes | None = None,
+    method: str = "given",
+    seconds: float = 60.0,
+) -> Refutation:
+    """Write the certificate that a schedule is optimal; nothing is written without one.
+
+    Parameters
+    ----------
+    source : bytes, optional
+        The instance's file in the native format, to be kept as it is.
+    method : str
+        What found the schedule.
+    seconds : float
+        For the search of a proof.
+
+    Returns
+    -------
+    Refutation
+        With the seconds that the checker took as ``check``.
+
+    Raises
+    ------
+    InputError
+        If the model is not covered, the schedule not valid, or the place not writable.
+    UncertifiedError
+        If no proof was found.
+    """
+    check_supported(instance)
+    target = _free(Path(directory))
+    text = native.dumps(instance).encode() if source is None else source
+    result = conclude(instance, method, schedule)
+    if result.makespan is None:
+        raise InputError("schedule", result.reason, "give a valid schedule of the instance")
+    try:
+        problem = Problem(check.read_json(text, "instance"))
+    except RejectedError as error:
+        raise UnsupportedError("", f"not covered ({error})", "certify a smaller instance") from None
+    scales = grid_scales(problem, result.makespan)
+    found = find_refutation(problem, scales, result.makespan, seconds)
+    proven = conclude(instance, method, schedule, bound=result.makespan)
+    files = _files(proven, text, found)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as temporary:
+        draft = Path(temporary) / "certificate"
+        draft.mkdir()
+        for name, content in files.items():
+            write_bytes(draft / name, content)
+        begin = time.perf_counter()
+        try:
+            check.check(str(draft))
+        except RejectedError as error:
+            raise UncertifiedError(f"the checker does not accept it: {error}") from None
+        took = {**found.seconds, "check": time.perf_counter() - begin}
+        if target.exists():
+            os.rename(target, Path(temporary) / "before")
+        os.rename(draft, target)
+    return replace(found, seconds=took)
+
+
+def _free(target: Path) -> Path:
+    """Return where to write: a place where nothing is, or an earlier certificate."""
+    if not target.parent.is_dir():
+        raise InputError("", "its folder does not exist", "name a writable place", str(target))
+    if target.exists() and not (
+        target.is_dir() and ((target / "certificate.json").is_file() or not any(target.iterdir()))
+    ):
+        raise InputError("", "is there, and no certificate", "name another place", str(target))
+    return target.resolve()
+
+
+def _files(result: Result, instance: bytes, found: Refutation) -> dict[str, bytes]:
+    document = {
+        "format": check.FORMAT,
+        "instance": result.instance.name,
+        "instance_sha256": hashlib.sha256(instance).hexdigest(),
+        "makespan": str(result.makespan),
+        "tier": found.tier,
+        "ticks_per_unit": str(found.ticks_per_unit),
+        "record": found.record,
+    }
+    files = {
+        "certificate.json": (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode(),
+        "instance.json": instance,
+        "schedule.json": result_format.dumps(result).encode(),
+    }
+    if found.proof:
+        files["proof.lrat.xz"] = lzma.compress(found.proof, preset=6 | lzma.PRESET_EXTREME)
+    return files

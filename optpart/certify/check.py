@@ -1,0 +1,1364 @@
+"""Judge of certified optima: is there a schedule this short, and none shorter?
+
+    python -m optpart.certify.check DIRECTORY... [--instance FILE]
+
+The whole judge is this file, and it needs nothing but Python's standard library. It prints one
+line a directory that begins with ``ACCEPTED`` or ``REJECTED``, and ends with 1 if one was rejected.
+What is written here, from top to bottom, is all that has to be believed:
+
+1. numbers and files: limits on everything, so that no file can exhaust time or memory;
+2. the instance, read from its JSON into exact fractions;
+3. the upper half: the schedule keeps every rule and ends at the claimed makespan ``T``;
+4. the grid: whatever is shorter than ``T`` gives a schedule of at most ``H`` ticks on a grid of
+   times rounded down, so it is enough to refute the latter;
+5. windows: earliest starts and least remaining times of every vertex on every device;
+6. three refutations by arithmetic: path, one machine, load;
+7. the refutation by proof: a formula that every schedule of at most ``H`` ticks satisfies, made
+   here from the instance, and an LRAT proof that nothing satisfies it;
+8. the certificate that says which of these to follow.
+
+``docs/certificates.md`` has the format and the arguments in full.
+"""
+
+from __future__ import annotations
+
+import argparse
+import array
+import hashlib
+import json
+import lzma
+import math
+import os
+import re
+import stat
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations, pairwise
+from typing import Any
+
+FORMAT = "optpart-certificate/1"
+
+# --- 1. Numbers and files ---------------------------------------------------------------------
+
+MAX_DIGITS = 400  # of a number as written
+MAX_EXPONENT = 300
+MAX_BITS = 4096  # of common denominators and scales
+MAX_CERTIFICATE = 2**20  # bytes
+MAX_JSON = 2**23  # bytes of instance and schedule
+MAX_PROOF = 2**28  # bytes, unpacked
+MAX_LINE = 2**24  # bytes of one line of a proof
+MAX_UNPACKER = 2**27  # bytes of memory that unpacking may take
+MAX_CELLS = 300_000  # vertices times devices
+MAX_DEVICES = 500
+MAX_DELAYS = 2_000_000  # edges times pairs of devices
+MAX_VERTICES_IN_FORMULA = 2000
+MAX_DEVICES_IN_FORMULA = 64
+MAX_VARIABLES = 20_000_000
+MAX_LITERALS = 30_000_000  # in the formula, and again in the lemmas kept at one time
+MAX_VISITS = 300_000_000  # literals looked at while the proof is checked
+MAX_COUNTED = 2**17  # largest sum that a load or memory limit of the formula may count to
+MAX_LOADS = 1000
+ROUNDS = 20  # of the windows
+
+COMMUNICATION = ("delay", "sendrecv", "link", "port")
+MEMORY = ("none", "estimate", "edges")
+
+_NUMBER = re.compile(r"[+-]?(\d+/\d+|(\d+\.?\d*|\.\d+)([eE]([+-]?\d+))?)", re.ASCII)
+
+
+class RejectedError(Exception):
+    """The certificate is not accepted; the message is the reason."""
+
+
+def demand(condition: object, reason: str) -> None:
+    """Reject unless ``condition`` holds."""
+    if not condition:
+        raise RejectedError(reason)
+
+
+def number(value: object) -> Fraction:
+    """Read an exact number: an integer, or text such as ``1.5e3`` or ``1/3``."""
+    if type(value) is int or type(value) is Fraction:
+        return Fraction(value)
+    text = value.strip() if isinstance(value, str) else ""
+    match = _NUMBER.fullmatch(text) if len(text) <= MAX_DIGITS else None
+    demand(match, f"{shown(value)} is no number")
+    assert match is not None
+    demand(abs(int(match[4] or 0)) <= MAX_EXPONENT, f"{shown(value)} has too large an exponent")
+    try:
+        return Fraction(text)
+    except ZeroDivisionError:
+        raise RejectedError(f"{shown(value)} divides by zero") from None
+
+
+def not_negative(value: object) -> Fraction:
+    """Read an exact number ≥ 0."""
+    result = number(value)
+    demand(result >= 0, f"{shown(value)} is negative")
+    return result
+
+
+def shown(value: object) -> str:
+    """Write anything as one short line of plain characters."""
+    text = ascii(value) if isinstance(value, str) else ascii(str(value))[1:-1]
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def integer(value: object, least: int, most: int, what: str) -> int:
+    """Read a whole number between two bounds, both included."""
+    demand(type(value) is int, f"{what}: {shown(value)} is no whole number")
+    assert isinstance(value, int)
+    demand(least <= value <= most, f"{what}: {shown(value)} is not in {least} … {most}")
+    return value
+
+
+def object_of(value: object, known: str, what: str) -> dict[str, Any]:
+    """Return ``value`` if it is an object with no keys but those of the list ``known``."""
+    demand(isinstance(value, dict), f"{what} is no object")
+    assert isinstance(value, dict)
+    for key in value:
+        demand(key in known.split(), f"{what} has an unknown key {shown(key)}")
+    return value
+
+
+def list_of(value: object, what: str, size: int | None = None) -> list[Any]:
+    """Return ``value`` if it is a list, of ``size`` entries if that is given."""
+    demand(isinstance(value, list), f"{what} is no list")
+    assert isinstance(value, list)
+    demand(size is None or len(value) == size, f"{what} has {len(value)} entries and not {size}")
+    return value
+
+
+def text_of(value: object, what: str) -> str:
+    """Return ``value`` if it is text."""
+    demand(isinstance(value, str), f"{what} is no text")
+    assert isinstance(value, str)
+    return value
+
+
+def read_file(path: str, most: int) -> bytes:
+    """Read a regular file of at most so many bytes."""
+    name = os.path.basename(path)
+    try:
+        demand(stat.S_ISREG(os.lstat(path).st_mode), f"{name} is no regular file")
+        with open(path, "rb") as stream:
+            content = stream.read(most + 1)
+    except OSError as error:
+        raise RejectedError(f"{name} cannot be read ({error.strerror})") from None
+    demand(len(content) <= most, f"{name} is longer than {most} bytes")
+    return content
+
+
+def read_json(content: bytes, name: str) -> Any:
+    """Parse JSON into exact numbers; keys that occur twice are refused."""
+
+    def whole(text: str) -> int:
+        demand(len(text) <= MAX_DIGITS, "a number has too many digits")
+        return int(text)
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        demand(len(result) == len(pairs), "a key occurs twice")
+        return result
+
+    try:
+        text = content.decode("utf-8-sig")
+        return json.loads(
+            text, parse_int=whole, parse_float=number, parse_constant=number, object_pairs_hook=once
+        )
+    except RejectedError as error:
+        raise RejectedError(f"{name}: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise RejectedError(f"{name} is no JSON ({type(error).__name__})") from None
+
+
+# --- 2. The instance --------------------------------------------------------------------------
+
+
+class Problem:
+    """An instance, read from its document.
+
+    Attributes
+    ----------
+    vertices, devices : list of str
+        Names; everything else goes by number.
+    run : list of lists of (Fraction or None)
+        Run time of each vertex on each device; ``None`` where it must not run.
+    edges : list of (int, int, int)
+        Source, target, and the tensor that is consumed.
+    producer, size : list
+        Of each tensor its vertex and its size. The control dependencies that leave a vertex share
+        one tensor of size 0.
+    number_of : dict
+        Number of the tensor by vertex and output; output ``None`` is control.
+    unit : list of int
+        Colocated vertices have the same unit.
+    separated : list of (int, int)
+    need : list of Fraction, capacity : list of (Fraction or None)
+        Memory that a vertex takes throughout, and that a device has; all 0 and ``None`` where
+        memory does not count, and ``need`` 0 where it depends on time.
+    sending : list of Fraction
+        Run time of a send on each device; 0 unless sends are vertices.
+    order : list of int
+        The vertices, sources before targets.
+    """
+
+    def __init__(self, document: object) -> None:
+        top = object_of(
+            document,
+            "format name source vertices edges colocation separation devices bandwidth latency "
+            "durations model",
+            "instance",
+        )
+        demand(top.get("format") == "optpart-instance/1", "instance: not optpart-instance/1")
+        self.name = text_of(top.get("name", "unnamed"), "name")
+        model = object_of(
+            top.get("model", {}), "communication memory send_ops channels release", "model"
+        )
+        self.communication = model.get("communication", "delay")
+        self.memory = model.get("memory", "none")
+        demand(self.communication in COMMUNICATION, "instance: communication not in scope")
+        demand(self.memory in MEMORY, "instance: memory not in scope")
+        demand(model.get("channels", 1) == 1, "instance: more than one channel")
+        vertices = [
+            object_of(v, "name ops memory outputs device_type devices", "a vertex")
+            for v in list_of(top.get("vertices"), "vertices")
+        ]
+        devices = [
+            object_of(d, "name type speed memory", "a device")
+            for d in list_of(top.get("devices"), "devices")
+        ]
+        self.vertices = [text_of(v.get("name"), "name of a vertex") for v in vertices]
+        self.devices = [text_of(d.get("name"), "name of a device") for d in devices]
+        self.vertex = {name: v for v, name in enumerate(self.vertices)}
+        self.device = {name: d for d, name in enumerate(self.devices)}
+        demand(len(self.vertex) == len(vertices), "instance: two vertices have one name")
+        demand(len(self.device) == len(devices), "instance: two devices have one name")
+        demand(devices, "instance: no devices")
+        n, k = len(vertices), len(devices)
+        demand(n * k <= MAX_CELLS and k <= MAX_DEVICES, "instance: too many devices and vertices")
+        self._read_links(top, k)
+        self._read_run_times(top.get("durations"), vertices, devices)
+        send_ops = model.get("send_ops", 0) if self.communication == "sendrecv" else 0
+        self.sending = [not_negative(send_ops) / speed for speed in self._speeds]
+        self._read_tensors(vertices, list_of(top.get("edges", []), "edges"))
+        demand(len(self.edges) * k * k <= MAX_DELAYS, "instance: too many edges and devices")
+        self._sort()
+        groups = list_of(top.get("colocation", []), "colocation")
+        self._join([[self._vertex(v) for v in list_of(g, "a group")] for g in groups])
+        pairs = [list_of(p, "a pair", 2) for p in list_of(top.get("separation", []), "separation")]
+        self.separated = [(self._vertex(a), self._vertex(b)) for a, b in pairs]
+        self.need = [Fraction(0)] * n
+        self.capacity: list[Fraction | None] = [None] * k
+        if self.memory != "none":
+            limits = [device.get("memory") for device in devices]
+            self.capacity = [None if limit is None else not_negative(limit) for limit in limits]
+            self._count_memory(vertices)
+
+    def _vertex(self, name: object) -> int:
+        demand(isinstance(name, str) and name in self.vertex, f"no vertex {shown(name)}")
+        return self.vertex[str(name)]
+
+    def _read_links(self, top: dict[str, Any], k: int) -> None:
+        def matrix(value: object, what: str) -> list[list[Fraction | None]]:
+            rows = value if isinstance(value, list) else [[value] * k] * k
+            return [
+                [None if x is None else not_negative(x) for x in list_of(row, what, k)]
+                for row in list_of(rows, what, k)
+            ]
+
+        self.bandwidth = matrix(top.get("bandwidth"), "bandwidth")  # None is infinite, 0 no link
+        self.latency = matrix(top.get("latency", 0), "latency")
+        self._matrix = matrix
+
+    def _read_run_times(
+        self, durations: object, vertices: list[dict[str, Any]], devices: list[dict[str, Any]]
+    ) -> None:
+        n, k = len(vertices), len(devices)
+        self._speeds = speeds = [not_negative(d.get("speed", 1)) for d in devices]
+        demand(all(speeds), "instance: a speed is 0")
+        ops = [not_negative(v.get("ops", 0)) for v in vertices]
+        self.run: list[list[Fraction | None]] = [[c / s for s in speeds] for c in ops]
+        if durations is not None:
+            self.run = [
+                [None if p is None else not_negative(p) for p in list_of(row, "durations", k)]
+                for row in list_of(durations, "durations", n)
+            ]
+        for v, vertex in enumerate(vertices):
+            kind, names = vertex.get("device_type"), vertex.get("devices")
+            allowed = self.device.keys() if names is None else set(list_of(names, "devices"))
+            for d, device in enumerate(devices):
+                if device["name"] not in allowed or kind not in (None, device.get("type")):
+                    self.run[v][d] = None
+
+    def _read_tensors(self, vertices: list[dict[str, Any]], edges: list[Any]) -> None:
+        self.producer: list[int] = []
+        self.size: list[Fraction] = []
+        self.measured: dict[int, list[list[Fraction | None]]] = {}
+        self.number_of: dict[tuple[int, int | None], int] = {}
+        k = len(self.devices)
+
+        def tensor(v: int, output: int | None, size: object) -> None:
+            self.number_of[v, output] = len(self.producer)
+            self.producer.append(v)
+            self.size.append(not_negative(size))
+
+        for v, vertex in enumerate(vertices):
+            for i, output in enumerate(list_of(vertex.get("outputs", []), "outputs")):
+                if isinstance(output, dict):
+                    object_of(output, "size delay", "an output")
+                    if output.get("delay") is not None:
+                        matrix = list_of(output["delay"], "delay", k)
+                        self.measured[len(self.producer)] = self._matrix(matrix, "delay")
+                    tensor(v, i, output.get("size", 0))
+                else:
+                    tensor(v, i, output)
+        distinct: dict[tuple[int, int, int], None] = {}
+        for edge in edges:
+            source, target, which = list_of(edge, "an edge", 3)
+            u, v = self._vertex(source), self._vertex(target)
+            if which is None and (u, None) not in self.number_of:
+                tensor(u, None, 0)
+            demand(which is None or type(which) is int, "an edge names no output")
+            demand((u, which) in self.number_of, f"{shown(source)} has no output {shown(which)}")
+            distinct[u, v, self.number_of[u, which]] = None
+        self.edges = list(distinct)
+
+    def _sort(self) -> None:
+        missing = [0] * len(self.vertices)
+        after = defaultdict(list)
+        for u, v, _ in self.edges:
+            missing[v] += 1
+            after[u].append(v)
+        self.order = [v for v, count in enumerate(missing) if not count]
+        for u in self.order:
+            for v in after[u]:
+                missing[v] -= 1
+                if not missing[v]:
+                    self.order.append(v)
+        demand(len(self.order) == len(missing), "instance: the edges form a cycle")
+
+    def _join(self, groups: list[list[int]]) -> None:
+        """Number the units in the order of their first vertices."""
+        members = {v: [v] for v in range(len(self.vertices))}
+        for group in groups:
+            for v in group[1:]:
+                if members[v] is not members[group[0]]:
+                    small, large = sorted((members[v], members[group[0]]), key=len)
+                    large += small
+                    members.update(dict.fromkeys(small, large))
+        numbers: dict[int, int] = {}
+        self.unit = [numbers.setdefault(id(x), len(numbers)) for x in members.values()]
+        self.units = len(numbers)
+
+    def _count_memory(self, vertices: list[dict[str, Any]]) -> None:
+        """Per vertex its own memory, its outputs and its distinct inputs, if that is estimated."""
+        need = [not_negative(vertex.get("memory", 0)) for vertex in vertices]
+        bits = math.lcm(1, *{x.denominator for x in (*need, *self.size)}).bit_length()
+        demand(bits <= MAX_BITS, "instance: memory in too many different fractions")
+        if self.memory == "estimate":
+            for tensor, v in enumerate(self.producer):
+                need[v] += self.size[tensor]
+            for v, tensor in {(v, tensor) for _, v, tensor in self.edges}:
+                need[v] += self.size[tensor]
+            self.need = need
+
+    def delay(self, tensor: int, d: int, e: int) -> Fraction | None:
+        """Time from when a tensor sets out from ``d`` to its arrival on ``e``, sending included.
+
+        ``None`` where it cannot cross.
+        """
+        if d == e:
+            return Fraction(0)
+        rate = self.bandwidth[d][e]
+        if rate == 0:
+            return None
+        if tensor in self.measured:
+            time = self.measured[tensor][d][e]
+        else:
+            time = self.latency[d][e]
+            demand(time is not None, "instance: a latency is null")
+            if time is not None and rate is not None:
+                time += self.size[tensor] / rate
+        return None if time is None else self.sending[d] + time
+
+
+# --- 3. The upper half ------------------------------------------------------------------------
+
+Interval = tuple[Fraction, Fraction, Fraction]  # from, to, amount
+
+
+def check_schedule(problem: Problem, document: object) -> Fraction:
+    """Check that a schedule keeps every rule of the instance; return its makespan."""
+    schedule = object_of(document, "placement start transfers", "schedule")
+    placement = object_of_vertices(problem, schedule.get("placement"), "placement")
+    for name in placement:
+        demand(isinstance(name, str) and name in problem.device, f"no device {shown(name)}")
+    device = [problem.device[name] for name in placement]
+    start = [number(t) for t in object_of_vertices(problem, schedule.get("start"), "start")]
+    end = []
+    for v, d in enumerate(device):
+        run = problem.run[v][d]
+        where = f"{shown(problem.vertices[v])} on {shown(problem.devices[d])}"
+        demand(run is not None, f"schedule: {where} is not allowed")
+        demand(start[v] >= 0, f"schedule: {where} starts before 0")
+        assert run is not None
+        end.append(start[v] + run)
+    home: dict[int, int] = {}
+    for v, unit in enumerate(problem.unit):
+        demand(home.setdefault(unit, device[v]) == device[v], "schedule: a group is apart")
+    for a, b in problem.separated:
+        demand(device[a] != device[b], "schedule: a separated pair is together")
+    moves = check_transfers(problem, device, end, schedule.get("transfers", []))
+    waiting: dict[int, list[Interval]] = defaultdict(list)
+    for u, v, tensor in problem.edges:
+        here = device[v]
+        ready = end[u] if device[u] == here else moves[tensor, here][1]
+        demand(
+            start[v] >= ready,
+            f"schedule: {shown(problem.vertices[v])} starts before its input from "
+            f"{shown(problem.vertices[u])} is there",
+        )
+        waiting[here].append((ready, start[v], problem.size[tensor]))
+    check_turns(problem, device, start, end, moves)
+    used = [Fraction(0)] * len(problem.devices)
+    for v, d in enumerate(device):
+        used[d] += problem.need[v]
+    for d, limit in enumerate(problem.capacity):
+        most = used[d] if problem.memory == "estimate" else peak(waiting[d])
+        demand(limit is None or most <= limit, "schedule: more memory than there is")
+    return max(end, default=Fraction(0))
+
+
+def check_turns(
+    problem: Problem,
+    device: list[int],
+    start: list[Fraction],
+    end: list[Fraction],
+    moves: dict[tuple[int, int], tuple[Fraction, Fraction]],
+) -> None:
+    """Check that devices, links and ports do one thing at a time."""
+    busy = [((d, 0, 0), start[v], end[v]) for v, d in enumerate(device)]
+    for (tensor, target), (begin, finish) in moves.items():
+        sender = device[problem.producer[tensor]]
+        if problem.communication == "sendrecv":
+            busy.append(((sender, 0, 0), begin, begin + problem.sending[sender]))
+        elif problem.communication == "link":
+            busy.append(((sender, 1, target), begin, finish))
+        elif problem.communication == "port":
+            busy += [((sender, 2, 0), begin, finish), ((target, 3, 0), begin, finish)]
+    last, until = None, Fraction(0)
+    for what, begin, finish in sorted(busy):
+        where = shown(problem.devices[what[0]])
+        demand(what != last or begin >= until, f"schedule: two things at a time on {where}")
+        until = finish if what != last else max(until, finish)
+        last = what
+
+
+def peak(intervals: Iterable[Interval]) -> Fraction:
+    """Return the most that half-open intervals with amounts add up to."""
+    change: dict[Fraction, Fraction] = defaultdict(Fraction)
+    for begin, finish, amount in intervals:
+        if begin < finish:
+            change[begin] += amount
+            change[finish] -= amount
+    now = most = Fraction(0)
+    for moment in sorted(change):
+        now += change[moment]
+        most = max(most, now)
+    return most
+
+
+def object_of_vertices(problem: Problem, value: object, what: str) -> list[Any]:
+    """Return the entries of an object that has one per vertex, by number."""
+    demand(isinstance(value, dict), f"schedule: {what} is no object")
+    assert isinstance(value, dict)
+    demand(value.keys() == problem.vertex.keys(), f"schedule: {what} does not name each vertex")
+    return [value[name] for name in problem.vertices]
+
+
+def check_transfers(
+    problem: Problem, device: list[int], end: list[Fraction], document: object
+) -> dict[tuple[int, int], tuple[Fraction, Fraction]]:
+    """Check that what must cross does, once; return when each tensor sets out and arrives."""
+    moves: dict[tuple[int, int], tuple[Fraction, Fraction]] = {}
+    for entry in list_of(document, "transfers"):
+        transfer = object_of(entry, "tensor to start end", "a transfer")
+        name, output = list_of(transfer.get("tensor"), "a transfer", 2)
+        u, to = problem._vertex(name), transfer.get("to")
+        demand(output is None or type(output) is int, "schedule: a transfer of no output")
+        demand((u, output) in problem.number_of, "schedule: a transfer of no output")
+        demand(isinstance(to, str) and to in problem.device, "schedule: a transfer to no device")
+        tensor, target = problem.number_of[u, output], problem.device[str(to)]
+        demand((tensor, target) not in moves, "schedule: a tensor crosses twice")
+        delay = problem.delay(tensor, device[u], target)
+        demand(delay is not None, "schedule: a transfer where no link is")
+        assert delay is not None
+        start, at_once = number(transfer.get("start")), problem.communication == "delay"
+        demand(start >= end[u], "schedule: a transfer starts before its tensor is made")
+        demand(start == end[u] or not at_once, "schedule: a transfer starts late")
+        demand(number(transfer.get("end")) == start + delay, "schedule: a transfer ends wrongly")
+        moves[tensor, target] = start, start + delay
+    needed = {(tensor, device[v]) for u, v, tensor in problem.edges if device[u] != device[v]}
+    demand(needed <= moves.keys(), "schedule: a tensor that is needed does not cross")
+    demand(moves.keys() <= needed, "schedule: a tensor crosses that nobody needs")
+    return moves
+
+
+# --- 4. The grid ------------------------------------------------------------------------------
+
+
+class Grid:
+    """Times in ticks, rounded down, and the horizon that is to be refuted.
+
+    Let ``s`` be any number of ticks per unit of time. If a schedule has makespan ``C < T``, replace
+    every start ``σ`` by ``⌊s·σ⌋``. Because ``⌊x⌋ + ⌊y⌋ ≤ ⌊x + y⌋``, all rules still hold with run
+    times and delays rounded down, and everything ends by ``⌊s·C⌋ ≤ ⌈s·T⌉ − 1 = H``. So a proof that
+    no schedule of the rounded instance ends by ``H`` is a proof that ``T`` is least, whatever ``s``
+    is. Longer than ``H + 1`` counts as ``H + 1``: neither fits. That transfers or sends take turns,
+    or that memory depends on time, only makes schedules longer, and is left out.
+    """
+
+    def __init__(self, problem: Problem, scale: Fraction, makespan: Fraction) -> None:
+        demand(scale > 0, "ticks_per_unit is not positive")
+        size = max(scale.numerator.bit_length(), scale.denominator.bit_length())
+        demand(size <= MAX_BITS, "ticks_per_unit has too many digits")
+        self.problem = problem
+        self.horizon = horizon = math.ceil(makespan * scale) - 1
+
+        def ticks(time: Fraction | None) -> int | None:
+            return None if time is None else min(math.floor(time * scale), horizon + 1)
+
+        self.run = [[ticks(p) for p in row] for row in problem.run]
+        k = range(len(problem.devices))
+        shared: dict[object, list[list[int | None]]] = {}
+        #: Delay in ticks of each consumed tensor from device to device.
+        self.delay: dict[int, list[list[int | None]]] = {}
+        for tensor in dict.fromkeys(tensor for _, _, tensor in problem.edges):
+            key = ("measured", tensor) if tensor in problem.measured else problem.size[tensor]
+            if key not in shared:
+                shared[key] = [[ticks(problem.delay(tensor, d, e)) for e in k] for d in k]
+            self.delay[tensor] = shared[key]
+
+
+# --- 5. Windows -------------------------------------------------------------------------------
+
+
+class Windows:
+    """Heads, tails, and the devices that they leave.
+
+    Attributes
+    ----------
+    head : list of list of int
+        No schedule of at most ``H`` ticks starts a vertex on a device earlier: every input comes
+        from somewhere, and colocated inputs from the device itself. ``H + 1`` where it cannot be.
+    tail : list of list of int
+        So long after the vertex's end on the device something still runs, for the same reason.
+    possible : list of list of int
+        The devices on which each unit can be: head, run time and tail of all its members fit.
+    """
+
+    def __init__(self, grid: Grid) -> None:
+        problem = grid.problem
+        self.grid = grid
+        members: list[list[int]] = [[] for _ in range(problem.units)]
+        for v, unit in enumerate(problem.unit):
+            members[unit].append(v)
+        self.members = members
+        every = range(len(problem.devices))
+        self.possible = [
+            [d for d in every if all(grid.run[v][d] is not None for v in unit)] for unit in members
+        ]
+        # What is dropped makes other heads and tails larger; each round is valid by itself.
+        for _ in range(ROUNDS):
+            self.head = self._longest(forwards=True)
+            self.tail = self._longest(forwards=False)
+            left = [[d for d in self.possible[u] if self._fits(u, d)] for u in range(len(members))]
+            if left == self.possible:
+                break
+            self.possible = left
+        self.feasible = all(self.possible)
+
+    def time(self, v: int, d: int) -> int:
+        """Run time of a vertex on a device that is possible for it."""
+        run = self.grid.run[v][d]
+        assert run is not None
+        return run
+
+    def _fits(self, unit: int, d: int) -> bool:
+        return all(
+            self.head[v][d] + self.time(v, d) + self.tail[v][d] <= self.grid.horizon
+            for v in self.members[unit]
+        )
+
+    def _longest(self, forwards: bool) -> list[list[int]]:
+        problem, grid = self.grid.problem, self.grid
+        never, k = grid.horizon + 1, len(problem.devices)
+        result = [[never] * k for _ in problem.vertices]
+        edges: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for u, v, tensor in problem.edges:
+            if forwards:
+                edges[v].append((u, tensor))
+            else:
+                edges[u].append((v, tensor))
+        for v in problem.order if forwards else reversed(problem.order):
+            unit = problem.unit[v]
+            for d in self.possible[unit]:
+                longest = 0
+                for w, tensor in edges[v]:
+                    delay, least = grid.delay[tensor], never
+                    for e in [d] if problem.unit[w] == unit else self.possible[problem.unit[w]]:
+                        crossing = delay[e][d] if forwards else delay[d][e]
+                        if crossing is not None:
+                            least = min(least, result[w][e] + self.time(w, e) + crossing)
+                    longest = max(longest, least)
+                result[v][d] = longest
+        return result
+
+
+# --- 6. Refutations by arithmetic -------------------------------------------------------------
+
+
+def refute_by_path(windows: Windows, record: dict[str, Any]) -> None:
+    """Some unit has no device from which its longest chain ends in time."""
+    object_of(record, "", "record")
+    demand(not windows.feasible, "every unit has a device where its paths fit")
+
+
+def vertices_of(record: dict[str, Any], problem: Problem) -> list[int]:
+    """Return the distinct vertices that a record is about."""
+    n = len(problem.vertices)
+    listed = [integer(v, 0, n - 1, "vertices") for v in list_of(record.get("vertices"), "vertices")]
+    demand(len(set(listed)) == len(listed), "record: a vertex occurs twice")
+    return listed
+
+
+def refute_by_one_machine(windows: Windows, record: dict[str, Any]) -> None:
+    """Some vertices must share a device, which takes them one after the other.
+
+    The first starts no earlier than the least head, and after the last comes at least the least
+    tail.
+    """
+    object_of(record, "device vertices", "record")
+    problem = windows.grid.problem
+    d = integer(record.get("device"), 0, len(problem.devices) - 1, "device")
+    chosen = vertices_of(record, problem)
+    demand(chosen, "record: no vertices")
+    for v in chosen:
+        demand(windows.possible[problem.unit[v]] == [d], "record: a vertex can be elsewhere")
+    total = min(windows.head[v][d] for v in chosen) + min(windows.tail[v][d] for v in chosen)
+    total += sum(windows.time(v, d) for v in chosen)
+    demand(total > windows.grid.horizon, f"the record only proves {total} ticks")
+
+
+def refute_by_load(windows: Windows, record: dict[str, Any]) -> None:
+    """The devices have not room enough, weighted by the multipliers of the record.
+
+    Let ``y_d, μ_d ≥ 0``. In a schedule of at most ``H`` ticks the listed vertices on ``d`` run for
+    ``load_d ≤ room_d``, and memory gives ``need_d ≤ M_d``. Added up, with every unit where it
+    weighs least: ``Σ_u min_d (y_d·load_u,d + μ_d·need_u) ≤ Σ_d (y_d·room_d + μ_d·M_d)``.
+    """
+    object_of(record, "vertices load memory", "record")
+    demand(windows.feasible, "the windows refute by themselves; the tier is path")
+    problem, k = windows.grid.problem, len(windows.grid.problem.devices)
+    y = [not_negative(x) for x in list_of(record.get("load"), "load", k)]
+    mu = [not_negative(x) for x in list_of(record.get("memory"), "memory", k)]
+    denominators = {x.denominator for x in (*y, *mu)}
+    demand(math.lcm(*denominators).bit_length() <= MAX_BITS, "record: too many fractions")
+    chosen = set(vertices_of(record, problem))
+    total = Fraction(0)
+    for d, limit in enumerate(problem.capacity):
+        demand(limit is not None or mu[d] == 0, "record: a device without a limit of memory")
+        total -= y[d] * room(windows, chosen, d) + mu[d] * (limit or 0)
+    for unit, members in enumerate(windows.members):
+        need = sum(problem.need[v] for v in members)
+        total += min(
+            y[d] * sum(windows.time(v, d) for v in members if v in chosen) + mu[d] * need
+            for d in windows.possible[unit]
+        )
+    demand(total > 0, "the record does not prove it")
+
+
+def room(windows: Windows, chosen: set[int], d: int) -> int:
+    """Return the most ticks that the chosen vertices can run on a device.
+
+    They take turns between the least head and the least tail of those that can be there, and run
+    for the sum of some of their units' run times.
+    """
+    there = [v for v in chosen if d in windows.possible[windows.grid.problem.unit[v]]]
+    if not there:
+        return 0
+    limit = windows.grid.horizon
+    limit -= min(windows.head[v][d] for v in there) + min(windows.tail[v][d] for v in there)
+    if limit < 0 or limit > MAX_COUNTED:
+        return max(0, limit)
+    loads: dict[int, int] = defaultdict(int)
+    for v in there:
+        loads[windows.grid.problem.unit[v]] += windows.time(v, d)
+    sums = 1  # the sums of subsets, as bits
+    for load in loads.values():
+        if load <= limit:
+            sums = (sums | sums << load) & ((2 << limit) - 1)
+    return sums.bit_length() - 1
+
+
+# --- 7. Refutation by proof -------------------------------------------------------------------
+
+Clause = list[int]
+
+TRUE, FALSE = 1, -1  # literals of a variable that stands in no clause
+NONE: list[Clause] = []
+
+
+class Moment:
+    """A whole number between ``low`` and ``high``; one variable per threshold above ``low``."""
+
+    def __init__(self, low: int, high: int, first: int) -> None:
+        self.low, self.high, self.first = low, high, first
+
+    def at_least(self, t: int) -> int:
+        """Return the literal that says: the number is ``t`` or more."""
+        if t <= self.low:
+            return TRUE
+        return FALSE if t > self.high else self.first + t - self.low - 1
+
+
+def follows(conditions: Clause, first: Moment, second: Moment, lag: int) -> Iterator[Clause]:
+    """Say ``second ≥ first + lag``, unless one of the literals ``conditions`` holds."""
+    if TRUE in conditions:
+        return
+    begin = max(first.low, second.low - lag + 1)
+    finish = min(first.high, max(first.low, second.high - lag + 1))
+    for t in range(begin, finish + 1):
+        yield [*conditions, -first.at_least(t), second.at_least(t + lag)]
+
+
+class Encoding:
+    """The variables of the formula ``order/1``, and how a schedule of ``≤ H`` ticks sets them.
+
+    * ``place(u, d)``: unit ``u`` is on device ``d``.
+    * ``start[v]``, ``end[v]``: when ``v`` starts and ends. They are one set of variables where the
+      run time of ``v`` is the same on all its devices.
+    * further ones that a family of clauses brings along and explains.
+    """
+
+    def __init__(self, windows: Windows, document: object) -> None:
+        record = object_of(document, "encoding loads multipliers memory_scale", "record")
+        demand(record.get("encoding") == "order/1", "record: the encoding is not order/1")
+        problem = windows.grid.problem
+        n, k = len(problem.vertices), len(problem.devices)
+        demand(n <= MAX_VERTICES_IN_FORMULA, "too many vertices for a formula")
+        demand(k <= MAX_DEVICES_IN_FORMULA, "too many devices for a formula")
+        demand(windows.feasible, "the windows refute by themselves; the tier is path")
+        self.windows, self.grid, self.problem = windows, windows.grid, problem
+        self.horizon = windows.grid.horizon
+        loads = list_of(record.get("loads"), "loads")
+        demand(len(loads) <= MAX_LOADS, "record: too many loads")
+        self.loads = []
+        for load in loads:
+            d, head, tail = list_of(load, "a load", 3)
+            limits = (0, self.horizon, "a load")
+            self.loads.append(
+                (integer(d, 0, k - 1, "a load"), integer(head, *limits), integer(tail, *limits))
+            )
+        self.multipliers = [
+            integer(y, 0, 2**64, "multipliers") for y in list_of(record.get("multipliers"), "")
+        ]
+        demand(len(self.multipliers) in (0, k), "record: not one multiplier a device")
+        self.memory_scale = not_negative(record.get("memory_scale"))
+        self.variables = 1
+        self._place: list[dict[int, int]] = []
+        for devices in windows.possible:
+            single = len(devices) == 1
+            self._place.append({d: TRUE if single else self.new() for d in devices})
+        self.start: list[Moment] = []
+        self.end: list[Moment] = []
+        for v in range(n):
+            self._add_moments(v)
+        self._among: dict[object, int] = {}
+
+    def new(self, count: int = 1) -> int:
+        """Return the first of so many new variables."""
+        self.variables += count
+        demand(self.variables <= MAX_VARIABLES, "the formula has too many variables")
+        return self.variables - count + 1
+
+    def _add_moments(self, v: int) -> None:
+        windows = self.windows
+        devices = windows.possible[self.problem.unit[v]]
+        head, tail = windows.head[v], windows.tail[v]
+        run = {d: windows.time(v, d) for d in devices}
+        low = min(head[d] for d in devices)
+        high = max(self.horizon - tail[d] - run[d] for d in devices)
+        start = Moment(low, high, self.new(high - low) if high > low else 0)
+        self.start.append(start)
+        if len(set(run.values())) == 1:
+            length = run[devices[0]]
+            self.end.append(Moment(low + length, high + length, start.first))
+        else:
+            low = min(head[d] + run[d] for d in devices)
+            high = max(self.horizon - tail[d] for d in devices)
+            self.end.append(Moment(low, high, self.new(high - low) if high > low else 0))
+
+    def place(self, unit: int, d: int) -> int:
+        """Return the literal that says: the unit is on the device."""
+        return self._place[unit].get(d, FALSE)
+
+    def among(self, a: int, b: int, pairs: frozenset[tuple[int, int]]) -> tuple[int, list[Clause]]:
+        """Return a literal that holds if units ``a`` and ``b`` are on one of the pairs of devices.
+
+        It comes with its clauses, the first time only. ``b`` is on some device; so if ``a`` is on
+        ``d`` and ``b`` on none that makes no pair with ``d``, the literal holds. And the same the
+        other way round.
+        """
+        key = a, b, pairs
+        if key in self._among:
+            return self._among[key], []
+        literal = self._among[key] = self.new()
+        clauses = []
+        for x, y, forwards in ((a, b, True), (b, a, False)):
+            every = self.windows.possible[y]
+            for d in self.windows.possible[x]:
+                others = [e for e in every if ((d, e) if forwards else (e, d)) not in pairs]
+                if len(others) < len(every):
+                    clauses.append(
+                        [literal, -self.place(x, d), *(self.place(y, e) for e in others)]
+                    )
+        return literal, clauses
+
+
+# Each of the following functions yields one family of clauses, and says why every schedule of at
+# most H ticks satisfies them once the variables are set as they mean. Families marked "implied"
+# only help the proof: without them the formula would have the same answer.
+
+
+def one_device(code: Encoding) -> Iterator[Clause]:
+    """Every unit is on one device."""
+    for unit, devices in enumerate(code.windows.possible):
+        yield [code.place(unit, d) for d in devices]
+        for d, e in combinations(devices, 2):
+            yield [-code.place(unit, d), -code.place(unit, e)]
+
+
+def thresholds(code: Encoding) -> Iterator[Clause]:
+    """What is at least ``t + 1`` is at least ``t``."""
+    for start, end in zip(code.start, code.end, strict=True):
+        for moment in [start] if start.first == end.first else [start, end]:
+            for t in range(moment.low + 1, moment.high):
+                yield [-moment.at_least(t + 1), moment.at_least(t)]
+
+
+def run_times(code: Encoding) -> Iterator[Clause]:
+    """A vertex ends no earlier than its run time after its start.
+
+    For each length that its run time can have: on the devices where it is as long or longer.
+    """
+    for v, (start, end) in enumerate(zip(code.start, code.end, strict=True)):
+        unit = code.problem.unit[v]
+        devices = code.windows.possible[unit]
+        lengths = sorted({code.windows.time(v, d) for d in devices})
+        if len(lengths) == 1:
+            continue  # start and end are the same variables
+        for length in lengths:
+            pairs = frozenset((d, d) for d in devices if code.windows.time(v, d) >= length)
+            literal, clauses = TRUE, NONE
+            if len(pairs) < len(devices):
+                literal, clauses = code.among(unit, unit, pairs)
+            yield from clauses
+            yield from follows([-literal], start, end, length)
+
+
+def precedence(code: Encoding) -> Iterator[Clause]:
+    """A vertex starts no earlier than its inputs arrive.
+
+    For each delay that an edge can have: on the pairs of devices where it is as long or longer.
+    """
+    effort = 0
+    for u, v, tensor in code.problem.edges:
+        a, b, delay = code.problem.unit[u], code.problem.unit[v], code.grid.delay[tensor]
+        known: dict[tuple[int, int], int] = {}
+        for d in code.windows.possible[a]:
+            for e in [d] if a == b else code.windows.possible[b]:
+                crossing = delay[d][e]
+                if crossing is None:
+                    yield [-code.place(a, d), -code.place(b, e)]
+                else:
+                    known[d, e] = crossing
+        lags = sorted(set(known.values()))
+        effort += len(lags) * len(known)
+        demand(effort <= 10 * MAX_DELAYS, "the formula has too many delays")
+        for lag in lags:
+            pairs = frozenset(pair for pair, crossing in known.items() if crossing >= lag)
+            literal, clauses = TRUE, NONE
+            if len(pairs) < len(known):
+                literal, clauses = code.among(a, b, pairs)
+            yield from clauses
+            yield from follows([-literal], code.end[u], code.start[v], lag)
+
+
+def turns(code: Encoding) -> Iterator[Clause]:
+    """Of two vertices on one device, one ends before the other starts.
+
+    Two literals say "ends before": one for either order. Where there is no choice of devices one
+    literal and its negation do. No clauses where an edge path or the windows give the order.
+    """
+    problem, start, end = code.problem, code.start, code.end
+    ancestors = [0] * len(problem.vertices)  # bit sets
+    sources = defaultdict(list)
+    for u, v, _ in problem.edges:
+        sources[v].append(u)
+    for v in problem.order:
+        for u in sources[v]:
+            ancestors[v] |= ancestors[u] | 1 << u
+    for u, v in combinations(range(len(problem.vertices)), 2):
+        a, b = problem.unit[u], problem.unit[v]
+        shared = [d for d in code.windows.possible[a] if d in code.windows.possible[b]]
+        if not shared or ancestors[u] >> v & 1 or ancestors[v] >> u & 1:
+            continue
+        if end[u].high <= start[v].low or end[v].high <= start[u].low:
+            continue
+        together = a == b or code.place(a, shared[0]) == code.place(b, shared[0]) == TRUE
+        first = FALSE if end[u].low > start[v].high else code.new()
+        second = FALSE if end[v].low > start[u].high else -first if together else code.new()
+        if together:
+            yield [first, second]
+        else:
+            for d in shared:
+                yield [-code.place(a, d), -code.place(b, d), first, second]
+        yield from follows([-first], end[u], start[v], 0)
+        yield from follows([-second], end[v], start[u], 0)
+
+
+def apart(code: Encoding) -> Iterator[Clause]:
+    """Separated vertices are on different devices."""
+    for u, v in code.problem.separated:
+        a, b = code.problem.unit[u], code.problem.unit[v]
+        for d in code.windows.possible[a]:
+            yield [-code.place(a, d), -code.place(b, d)]
+
+
+def memory(code: Encoding) -> Iterator[Clause]:
+    """What units take on a device is no more than it has.
+
+    Counted in units of ``1 / memory_scale`` and rounded down, which only weakens it.
+    """
+    scale = code.memory_scale
+    for d, limit in enumerate(code.problem.capacity):
+        if limit is not None and scale:
+            needs = (
+                math.floor(scale * sum(code.problem.need[v] for v in members))
+                for members in code.windows.members
+            )
+            weights = [(need, code.place(unit, d)) for unit, need in enumerate(needs)]
+            yield from at_most(code, weights, math.floor(scale * limit))
+
+
+def windows_by_device(code: Encoding) -> Iterator[Clause]:
+    """Implied: heads and tails of a vertex on the device where it is."""
+    for v, (start, end) in enumerate(zip(code.start, code.end, strict=True)):
+        unit = code.problem.unit[v]
+        for d in code.windows.possible[unit]:
+            yield [-code.place(unit, d), start.at_least(code.windows.head[v][d])]
+            latest = code.horizon - code.windows.tail[v][d]
+            yield [-code.place(unit, d), -end.at_least(latest + 1)]
+
+
+def loads(code: Encoding) -> Iterator[Clause]:
+    """Implied: what runs on a device takes turns between the least head and the least tail.
+
+    For each ``(device, head, tail)`` of the record: of the vertices with at least this head and
+    tail there, the first starts no earlier than ``head`` and the last ends ``tail`` before the
+    horizon.
+    """
+    windows = code.windows
+    for d, head, tail in code.loads:
+        weights = []
+        for unit, members in enumerate(windows.members):
+            if d in windows.possible[unit]:
+                counted = [
+                    v for v in members if windows.head[v][d] >= head and windows.tail[v][d] >= tail
+                ]
+                if counted:
+                    load = sum(windows.time(v, d) for v in counted)
+                    weights.append((load, code.place(unit, d)))
+        limit = code.horizon - head - tail
+        if limit < 0:
+            yield from ([-literal] for _, literal in weights)
+        else:
+            yield from at_most(code, weights, limit)
+
+
+def least_loads(code: Encoding) -> Iterator[Clause]:
+    """Implied: a device takes what the others have no room for.
+
+    With the multipliers ``y`` of the record, and every unit where it weighs least,
+    ``Σ_e y_e·load_e ≥ W``; and ``load_e ≤ room_e``. So ``y_d·load_d ≥ W − Σ_{e≠d} y_e·room_e``, and
+    what of all that could be on ``d`` is not, adds up to no more than the rest.
+    """
+    windows, y = code.windows, code.multipliers
+    every = set(range(len(code.problem.vertices)))
+    taken = [y_d * room(windows, every, d) for d, y_d in enumerate(y)]
+    work = [
+        {d: sum(windows.time(v, d) for v in members) for d in windows.possible[unit]}
+        for unit, members in enumerate(windows.members)
+    ]
+    total = sum(min(y[d] * time for d, time in row.items()) for row in work) if y else 0
+    for d, y_d in enumerate(y):
+        if y_d:
+            least = -((sum(taken) - taken[d] - total) // y_d)
+            away = [(row[d], -code.place(unit, d)) for unit, row in enumerate(work) if d in row]
+            yield from at_most(code, away, sum(time for time, _ in away) - max(0, least))
+
+
+def at_most(code: Encoding, weights: Iterable[tuple[int, int]], limit: int) -> Iterator[Clause]:
+    """Say that the weights of the literals that hold add up to at most ``limit``.
+
+    A decision diagram: the variable of a node says that the weights from some position on add up to
+    at most some ``room``. If it holds, so does the one without the next literal; and, if that
+    holds, the one with its weight less room. Two rooms between which no sum lies are the same.
+    """
+    there = [(weight, literal) for weight, literal in weights if literal != FALSE]
+    limit -= sum(weight for weight, literal in there if literal == TRUE)
+    items = sorted((-weight, literal) for weight, literal in there if weight and literal != TRUE)
+    if limit >= -sum(weight for weight, _ in items):
+        return
+    demand(limit <= MAX_COUNTED, "a load or memory limit counts too far")
+    if limit < 0:
+        yield []
+        return
+    sums = [1]  # per position from the end the sums of subsets, as bits
+    for weight, _ in reversed(items):
+        sums.append((sums[-1] | sums[-1] << -weight) & ((2 << limit) - 1))
+    sums.reverse()
+    most = [-sum(weight for weight, _ in items[i:]) for i in range(len(items) + 1)]
+    nodes: dict[int, int] = {limit: TRUE}
+    for i, (weight, literal) in enumerate(items):
+        following: dict[int, int] = {}
+
+        def node(room: int, i: int = i, following: dict[int, int] = following) -> int:
+            if room < 0:
+                return FALSE
+            if room >= most[i + 1]:
+                return TRUE
+            largest = (sums[i + 1] & ((2 << room) - 1)).bit_length() - 1
+            if largest not in following:
+                following[largest] = code.new()
+            return following[largest]
+
+        for room, name in nodes.items():
+            yield [-name, node(room)]
+            yield [-name, -literal, node(room + weight)]
+        nodes = following
+
+
+def alike_devices(code: Encoding) -> Iterator[Clause]:
+    """Symmetry: units take identical devices in turn.
+
+    If exchanging two devices changes nothing, a schedule stays one when the devices of a class are
+    renamed by the first unit that each has. Then a unit is on the next device of a class only if
+    an earlier unit is on the one before. Units with more work come earlier.
+    """
+    problem, windows = code.problem, code.windows
+    matrices = list({id(matrix): matrix for matrix in code.grid.delay.values()}.values())
+
+    def alike(d: int, e: int) -> bool:
+        return (
+            problem.capacity[d] == problem.capacity[e]
+            and all(row[d] == row[e] for row in code.grid.run)
+            and all(
+                m[d][e] == m[e][d]
+                and all(
+                    m[d][f] == m[e][f] and m[f][d] == m[f][e]
+                    for f in range(len(problem.devices))
+                    if f not in (d, e)
+                )
+                for m in matrices
+            )
+        )
+
+    classes: list[list[int]] = []
+    for d in range(len(problem.devices)):
+        for known in classes:
+            if alike(known[0], d):
+                known.append(d)
+                break
+        else:
+            classes.append([d])
+    work = [
+        max((sum(windows.time(v, d) for v in members) for d in windows.possible[unit]), default=0)
+        for unit, members in enumerate(windows.members)
+    ]
+    units = sorted(range(problem.units), key=lambda unit: (-work[unit], unit))
+    for known in classes:
+        for d, e in pairwise(known):
+            for i, unit in enumerate(units):
+                if code.place(unit, e) != FALSE:
+                    yield [-code.place(unit, e), *(code.place(other, d) for other in units[:i])]
+
+
+def alike_vertices(code: Encoding) -> Iterator[Clause]:
+    """Symmetry: interchangeable vertices start in the order of their numbers.
+
+    Vertices are if they run, need, consume and produce the same for the same consumers; none of
+    them is colocated or separated. Sorting such a class by start gives a schedule again. Devices
+    may be renamed after that, since it moves no start.
+    """
+    problem = code.problem
+    inputs, outputs = defaultdict(list), defaultdict(list)
+    for u, v, tensor in problem.edges:
+        inputs[v].append(tensor)
+        outputs[u].append((v, id(code.grid.delay[tensor])))
+    bound = {v for pair in problem.separated for v in pair}
+    classes: dict[object, list[int]] = defaultdict(list)
+    for v in range(len(problem.vertices)):
+        if v not in bound and len(code.windows.members[problem.unit[v]]) == 1:
+            key = (
+                tuple(code.grid.run[v]),
+                problem.need[v],
+                tuple(sorted(inputs[v])),
+                tuple(sorted(outputs[v])),
+            )
+            classes[key].append(v)
+    for known in classes.values():
+        for u, v in pairwise(known):
+            yield from follows([], code.start[u], code.start[v], 0)
+
+
+Family = Callable[[Encoding], Iterator[Clause]]
+
+FAMILIES: tuple[Family, ...] = (
+    one_device,
+    thresholds,
+    run_times,
+    precedence,
+    turns,
+    apart,
+    memory,
+    windows_by_device,
+    loads,
+    least_loads,
+    alike_devices,
+    alike_vertices,
+)
+
+
+def clauses(code: Encoding, families: Sequence[Family] = FAMILIES) -> Iterator[Clause]:
+    """Yield the clauses of the formula, without those that always hold, literals once each."""
+    seen = 0
+    for family in families:
+        for clause in family(code):
+            seen += len(clause) + 1
+            demand(seen <= 2 * MAX_LITERALS, "the formula is too long")
+            if TRUE not in clause:
+                yield [literal for literal in dict.fromkeys(clause) if literal != FALSE]
+
+
+class Formula:
+    """Clauses by number, from 1: those of the encoding, packed, and lemmas while they are kept."""
+
+    def __init__(self, source: Iterable[Clause]) -> None:
+        self.literals = array.array("i")
+        self.ends = array.array("q", [0])
+        for clause in source:
+            self.literals.extend(clause)
+            self.ends.append(len(self.literals))
+            demand(len(self.literals) + len(self.ends) <= MAX_LITERALS, "the formula is too long")
+        self.deleted = bytearray(len(self.ends))
+        self.lemmas: dict[int, tuple[int, ...]] = {}
+        self.kept = 0
+
+    def __len__(self) -> int:
+        return len(self.ends) - 1
+
+    def clause(self, number: int) -> Sequence[int]:
+        """Return a clause that is there."""
+        if number in self.lemmas:
+            return self.lemmas[number]
+        demand(0 < number <= len(self), f"proof: there is no clause {number}")
+        demand(not self.deleted[number], f"proof: clause {number} was deleted")
+        return self.literals[self.ends[number - 1] : self.ends[number]]
+
+    def add(self, number: int, literals: tuple[int, ...]) -> None:
+        """Keep a lemma."""
+        self.lemmas[number] = literals
+        self.kept += len(literals) + 1
+        demand(self.kept <= MAX_LITERALS, "proof: too many lemmas at one time")
+
+    def delete(self, number: int) -> None:
+        """Drop a clause or a lemma that is there."""
+        size = len(self.clause(number))
+        if number in self.lemmas:
+            del self.lemmas[number]
+            self.kept -= size + 1
+        else:
+            self.deleted[number] = 1
+
+
+def check_proof(formula: Formula, variables: int, lines: Iterable[bytes]) -> int:
+    """Check an LRAT proof of unsatisfiability; return its number of lemmas.
+
+    A line is ``id literals 0 hints 0`` or ``id d ids 0``. A lemma holds if, with all its literals
+    false, each hint in turn has one literal that is not false yet, which so becomes true, and the
+    last hint has none. The last lemma is the empty clause.
+    """
+    last, steps, visits, done = len(formula), 0, 0, False
+    for line in lines:
+        fields = line.split()
+        if len(fields) > 1 and fields[1] == b"d":
+            demand(fields[-1] == b"0" and len(fields) > 2, "proof: a line is cut short")
+            for field in fields[2:-1]:
+                formula.delete(int(field))
+            continue
+        demand(not done, "proof: goes on after the empty clause")
+        entries = [int(field) for field in fields]
+        demand(entries and entries[-1] == 0, "proof: a line is cut short")
+        name, zero = entries[0], entries.index(0)
+        demand(zero > 0 and zero < len(entries) - 1, "proof: a lemma without hints")
+        lemma, hints = entries[1:zero], entries[zero + 1 : -1]
+        demand(name > last, f"proof: number {shown(name)} is not larger than those before")
+        for literal in lemma:
+            demand(abs(literal) <= variables, f"proof: no variable {shown(abs(literal))}")
+        false = set(lemma)
+        where, conflict = f"proof: lemma {name}", False
+        for hint in hints:
+            demand(not conflict, f"{where}: hints after the conflict")
+            clause = formula.clause(hint)
+            visits += len(clause) + 1
+            demand(visits <= MAX_VISITS, "proof: takes too long")
+            left = [literal for literal in clause if literal not in false]
+            demand(len(left) <= 1, f"{where}: hint {hint} leaves more than one literal")
+            if left:
+                demand(-left[0] not in false, f"{where}: hint {hint} says nothing new")
+                false.add(-left[0])
+            else:
+                conflict = True
+        demand(conflict, f"{where}: the hints reach no conflict")
+        formula.add(name, tuple(lemma))
+        last, steps, done = name, steps + 1, not lemma
+    demand(done, "proof: the empty clause is missing")
+    return steps
+
+
+def unpacked_lines(content: bytes) -> Iterator[bytes]:
+    """Yield the lines of an xz file, unpacked piece by piece."""
+    unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_UNPACKER)
+    rest, total = b"", 0
+    while not unpacker.eof:
+        try:
+            piece = unpacker.decompress(content, 2**20)
+        except lzma.LZMAError as error:
+            raise RejectedError(f"proof cannot be unpacked ({error})") from None
+        content = b""
+        demand(piece or not unpacker.needs_input or unpacker.eof, "proof is cut short")
+        total += len(piece)
+        demand(total <= MAX_PROOF, f"proof is longer than {MAX_PROOF} bytes when unpacked")
+        *lines, rest = (rest + piece).split(b"\n")
+        demand(len(rest) <= MAX_LINE, "proof: a line is too long")
+        yield from lines
+    demand(not unpacker.unused_data, "proof: something follows the packed file")
+    demand(not rest, "proof: the last line has no end")
+
+
+# --- 8. The certificate -----------------------------------------------------------------------
+
+
+def check(directory: str, instance: str | None = None) -> str:
+    """Check the certificate in a directory; return what is proven, in words.
+
+    Parameters
+    ----------
+    instance : str, optional
+        A file that the certificate has to be about, byte for byte.
+
+    Raises
+    ------
+    RejectedError
+        With the reason, if it does not prove what it claims.
+    """
+    try:
+        return _check(directory, instance)
+    except RejectedError:
+        raise
+    except Exception as error:
+        # Files made to confuse can fail in more ways than are worth naming; none is accepted.
+        raise RejectedError(f"malformed ({type(error).__name__}: {shown(str(error))})") from None
+
+
+def _check(directory: str, instance: str | None) -> str:
+    content = read_file(os.path.join(directory, "certificate.json"), MAX_CERTIFICATE)
+    certificate = object_of(
+        read_json(content, "certificate.json"),
+        "format instance instance_sha256 makespan tier ticks_per_unit record",
+        "certificate",
+    )
+    demand(certificate.get("format") == FORMAT, f"certificate: not {FORMAT}")
+    content = read_file(instance or os.path.join(directory, "instance.json"), MAX_JSON)
+    digest = hashlib.sha256(content).hexdigest()
+    demand(certificate.get("instance_sha256") == digest, "certificate: of another instance")
+    problem = Problem(read_json(content, "instance.json"))
+    demand(certificate.get("instance") == problem.name, "certificate: of another name")
+    makespan = not_negative(certificate.get("makespan"))
+
+    content = read_file(os.path.join(directory, "schedule.json"), MAX_JSON)
+    result = read_json(content, "schedule.json")
+    demand(isinstance(result, dict), "schedule is no object")
+    demand(result.get("format") == "optpart-result/1", "schedule: not optpart-result/1")
+    reached = check_schedule(problem, result.get("schedule"))
+    demand(reached == makespan, f"the schedule takes {shown(reached)}, not {shown(makespan)}")
+
+    how = "no schedule takes less than 0"
+    if makespan > 0:
+        grid = Grid(problem, number(certificate.get("ticks_per_unit")), makespan)
+        windows, tier, record = Windows(grid), certificate.get("tier"), certificate.get("record")
+        if tier == "lrat":
+            how = refute_by_proof(windows, record, directory)
+        else:
+            refute_by_arithmetic(windows, tier, record)
+            how = ""
+        how = f"tier {tier}{how}"
+    return f"{shown(problem.name)}: optimal makespan {shown(makespan)} ({how}; sha256 {digest})"
+
+
+def refute_by_arithmetic(windows: Windows, tier: object, record: object) -> None:
+    """Check by arithmetic that no schedule keeps the horizon of the grid."""
+    demand(isinstance(record, dict), "record is no object")
+    assert isinstance(record, dict)
+    tiers: dict[object, Callable[[Windows, dict[str, Any]], None]] = {
+        "path": refute_by_path,
+        "one-machine": refute_by_one_machine,
+        "load": refute_by_load,
+    }
+    demand(isinstance(tier, str) and tier in tiers, f"unknown tier {shown(tier)}")
+    tiers[tier](windows, record)
+
+
+def refute_by_proof(windows: Windows, record: object, directory: str) -> str:
+    """Check the proof that no schedule keeps the horizon of the grid; return its size in words."""
+    code = Encoding(windows, record)
+    formula = Formula(clauses(code))
+    content = read_file(os.path.join(directory, "proof.lrat.xz"), MAX_PROOF)
+    lemmas = check_proof(formula, code.variables, unpacked_lines(content))
+    return f", {code.variables} variables, {len(formula)} clauses, {lemmas} lemmas"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Check directories, print one line for each, and return the exit code."""
+    parser = argparse.ArgumentParser(description="Check certificates of optimal schedules.")
+    parser.add_argument("directory", nargs="+", help="holds certificate.json and what goes with it")
+    parser.add_argument("--instance", help="take the instance from this file instead")
+    options = parser.parse_args(arguments)
+    code = 0
+    for directory in options.directory:
+        try:
+            print(f"ACCEPTED: {check(directory, options.instance)}", flush=True)
+        except RejectedError as error:
+            where = f"{shown(directory)}: " if len(options.directory) > 1 else ""
+            print(f"REJECTED: {where}{error}", flush=True)
+            code = 1
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

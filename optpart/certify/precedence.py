@@ -1,0 +1,575 @@
+"""Second refutation of shorter schedules: placement and precedence, without a grid.
+
+    python -m optpart.certify.precedence DIRECTORY [--instance FILE]
+
+checks the same claim as :mod:`optpart.certify.check`, in another way. Its formula has no times: one
+variable says that a unit is on a device, one that a vertex comes before another. Time enters by
+*lemmas*, clauses that the record brings along and that nobody has to believe: the negation of each
+is assumed here, and exact arithmetic must run it into a contradiction. An LRAT proof then shows
+that formula and lemmas together have no solution.
+
+Like the judge this needs nothing but Python's standard library, and the judge: it takes from there
+the reading of files, the upper half, and the checking of LRAT.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import chain, combinations, pairwise
+
+from optpart.certify.check import (
+    MAX_BITS,
+    MAX_JSON,
+    MAX_PROOF,
+    Formula,
+    Problem,
+    RejectedError,
+    check_proof,
+    check_schedule,
+    demand,
+    integer,
+    list_of,
+    not_negative,
+    object_of,
+    read_file,
+    read_json,
+    shown,
+    unpacked_lines,
+)
+
+FORMAT = "optpart-precedence/1"
+
+MAX_VERTICES = 150  # transitivity takes a clause for every three
+MAX_DEVICES = 100
+MAX_LEMMAS = 100_000
+MAX_WEIGHTS = 10
+MAX_WEIGHT = 10**9
+MAX_RECORD = 2**25  # bytes
+MAX_WORK = 1_000_000_000  # vertices, edges and devices looked at while lemmas are checked
+
+TRUE, FALSE = 1, -1  # literals of a variable that stands in no clause
+
+Clause = list[int]
+Delay = list[list[int | None]]
+
+
+class Precedence:
+    """An instance in whole numbers, and the variables of the formula ``precedence/1``.
+
+    Attributes
+    ----------
+    makespan : int
+        What is to be undercut. All times are multiples of one unit, so nothing is rounded.
+    run : list of list of int
+        Run time by vertex and device; meaningless where the vertex must not be.
+    inputs, outputs : list of list of (int, Delay)
+        Neighbours of a vertex, with the delay by the neighbour's device and its own.
+    possible : list of list of int
+        Devices on which each unit may be.
+    step : list of int
+        Common divisor of all run times on a device.
+    need : list of int, capacity : list of (int or None)
+        Memory by vertex and by device.
+    earlier, later : list of int
+        Ancestors and descendants of each vertex, as bits.
+    work, round : int
+        What the consequences drawn so far took, in steps, and what one more round takes.
+    weights : list of list of int
+        Multipliers ≥ 0 of the devices, by which their loads are added up.
+    """
+
+    def __init__(
+        self, problem: Problem, makespan: Fraction, weights: Sequence[Sequence[int]] = ()
+    ) -> None:
+        n, k = len(problem.vertices), len(problem.devices)
+        demand(n <= MAX_VERTICES, "too many vertices for a formula of precedence")
+        demand(k <= MAX_DEVICES, "too many devices for a formula of precedence")
+        for weight in weights:
+            demand(len(weight) == k and min(weight) >= 0, "weights are not ≥ 0, one a device")
+        self.problem = problem
+        self.weights = weights
+        tensors = dict.fromkeys(tensor for _, _, tensor in problem.edges)
+        delays = {
+            tensor: [[problem.delay(tensor, d, e) for e in range(k)] for d in range(k)]
+            for tensor in tensors
+        }
+        times = [t for row in problem.run for t in row]
+        times += [t for matrix in delays.values() for row in matrix for t in row]
+        scale = math.lcm(makespan.denominator, *{t.denominator for t in times if t is not None})
+        demand(scale.bit_length() <= MAX_BITS, "times in too many different fractions")
+        self.makespan = int(makespan * scale)
+        self.work = 0
+        self.round = n * k + 2 * len(problem.edges) * k * k + n * n
+        self.run = [[0 if t is None else int(t * scale) for t in row] for row in problem.run]
+        self.inputs: list[list[tuple[int, Delay]]] = [[] for _ in range(n)]
+        self.outputs: list[list[tuple[int, Delay]]] = [[] for _ in range(n)]
+        whole = {tensor: _whole(matrix, scale) for tensor, matrix in delays.items()}
+        turned = {t: [list(column) for column in zip(*m, strict=True)] for t, m in whole.items()}
+        for u, v, tensor in problem.edges:
+            self.inputs[v].append((u, whole[tensor]))
+            self.outputs[u].append((v, turned[tensor]))
+        self.members: list[list[int]] = [[] for _ in range(problem.units)]
+        for v, unit in enumerate(problem.unit):
+            self.members[unit].append(v)
+        self.possible = [
+            [d for d in range(k) if all(problem.run[v][d] is not None for v in members)]
+            for members in self.members
+        ]
+        unit = math.lcm(1, *{need.denominator for need in problem.need})
+        self.step = [
+            math.gcd(*(self.run[v][d] for v in range(n) if d in self.possible[problem.unit[v]]))
+            or 1
+            for d in range(k)
+        ]
+        self.need = [int(need * unit) for need in problem.need]
+        self.capacity = [None if c is None else math.floor(c * unit) for c in problem.capacity]
+        self.separated = [(problem.unit[a], problem.unit[b]) for a, b in problem.separated]
+        self.earlier, self.later = [0] * n, [0] * n
+        for v in problem.order:
+            for u, _ in self.inputs[v]:
+                self.earlier[v] |= self.earlier[u] | 1 << u
+        for v in reversed(problem.order):
+            for w, _ in self.outputs[v]:
+                self.later[v] |= self.later[w] | 1 << w
+        self._name()
+
+    def _name(self) -> None:
+        """Number the variables, from 2."""
+        self.placing: dict[int, tuple[int, int]] = {}
+        self.ordering: dict[int, tuple[int, int]] = {}
+        self._place: list[dict[int, int]] = [{} for _ in self.members]
+        self._before: dict[tuple[int, int], int] = {}
+        number = 1
+        for unit, devices in enumerate(self.possible):
+            for d in devices:
+                number += 1
+                self.placing[number] = unit, d
+                self._place[unit][d] = number
+        for a, b in combinations(range(len(self.run)), 2):
+            if self.earlier[b] >> a & 1:
+                self._before[a, b] = TRUE
+            elif self.earlier[a] >> b & 1:
+                self._before[a, b] = FALSE
+            else:
+                number += 1
+                self.ordering[number] = a, b
+                self._before[a, b] = number
+        self.variables = number
+
+    def place(self, unit: int, d: int) -> int:
+        """Return the literal that says: the unit is on the device."""
+        return self._place[unit].get(d, FALSE)
+
+    def before(self, a: int, b: int) -> int:
+        """Return the literal that says: vertex ``a`` comes before vertex ``b``."""
+        return self._before[a, b] if a < b else -self._before[b, a]
+
+
+def _whole(matrix: Sequence[Sequence[Fraction | None]], scale: int) -> Delay:
+    return [[None if t is None else int(t * scale) for t in row] for row in matrix]
+
+
+# Each of the following functions yields one family of clauses, and says why every schedule gives a
+# solution. Given a schedule, `a` comes before `b` if it starts earlier; of those that start
+# together, the ones without length come first, and then the order is one in which sources come
+# before targets. So an edge always leads from the earlier to the later vertex, and of two vertices
+# on one device the earlier one ends before the other starts.
+
+
+def one_device(code: Precedence) -> Iterator[Clause]:
+    """Every unit is on one device."""
+    for unit, devices in enumerate(code.possible):
+        yield [code.place(unit, d) for d in devices]
+        for d, e in combinations(devices, 2):
+            yield [-code.place(unit, d), -code.place(unit, e)]
+
+
+def apart(code: Precedence) -> Iterator[Clause]:
+    """Separated units are on different devices."""
+    for a, b in code.separated:
+        for d in code.possible[a]:
+            yield [-code.place(a, d), -code.place(b, d)]
+
+
+def linked(code: Precedence) -> Iterator[Clause]:
+    """What an edge connects is where the tensor can get from one to the other."""
+    for v, inputs in enumerate(code.inputs):
+        b = code.problem.unit[v]
+        for u, delay in inputs:
+            a = code.problem.unit[u]
+            for d in code.possible[a]:
+                for e in code.possible[b]:
+                    if delay[d][e] is None:
+                        yield [-code.place(a, d), -code.place(b, e)]
+
+
+def in_line(code: Precedence) -> Iterator[Clause]:
+    """What comes before something comes before everything after that."""
+    for a, b, c in combinations(range(len(code.run)), 3):
+        first, second, both = code.before(a, b), code.before(b, c), code.before(a, c)
+        yield [-first, -second, both]
+        yield [first, second, -both]
+
+
+def alike(code: Precedence) -> Iterator[Clause]:
+    """Symmetry: units take interchangeable devices in turn.
+
+    A schedule stays one, with the same starts, when the devices of a class are renamed by the first
+    unit that each has. Then a unit is on the next device of a class only if an earlier unit is on
+    the one before.
+    """
+    for devices in interchangeable(code):
+        for d, e in pairwise(devices):
+            for unit in range(len(code.members)):
+                yield [-code.place(unit, e), *(code.place(other, d) for other in range(unit))]
+
+
+def interchangeable(code: Precedence) -> list[list[int]]:
+    """Return classes of devices of which any two can be exchanged without changing anything."""
+    k = len(code.problem.devices)
+    delays = list({id(m): m for inputs in code.inputs for _, m in inputs}.values())
+
+    def same(d: int, e: int) -> bool:
+        others = [f for f in range(k) if f not in (d, e)]
+        return (
+            code.capacity[d] == code.capacity[e]
+            and all(row[d] == row[e] for row in code.problem.run)
+            and all(m[d][e] == m[e][d] for m in delays)
+            and all(m[d][f] == m[e][f] and m[f][d] == m[f][e] for m in delays for f in others)
+        )
+
+    classes: list[list[int]] = []
+    for d in range(k):
+        known = next((devices for devices in classes if same(devices[0], d)), None)
+        if known is None:
+            classes.append([d])
+        else:
+            known.append(d)
+    return classes
+
+
+FAMILIES: tuple[Callable[[Precedence], Iterator[Clause]], ...] = (
+    one_device,
+    apart,
+    linked,
+    in_line,
+    alike,
+)
+
+
+def clauses(
+    code: Precedence,
+    families: Sequence[Callable[[Precedence], Iterator[Clause]]] = FAMILIES,
+) -> Iterator[Clause]:
+    """Yield the clauses of the formula, without those that always hold, literals once each."""
+    for family in families:
+        for clause in family(code):
+            if TRUE not in clause:
+                yield [literal for literal in dict.fromkeys(clause) if literal != FALSE]
+
+
+class Consequences:
+    """What follows by arithmetic if some literals hold and the makespan is undercut.
+
+    What follows from fewer of the literals, ``fewer``, is a start where it is known.
+
+    Attributes
+    ----------
+    head, tail : list of list of int
+        By vertex and device: if it is there, it starts no earlier, and from its end the schedule
+        lasts no less.
+    possible : list of list of int
+        Devices on which a unit can still be.
+    earlier, later : list of int
+        What is known to come before and after a vertex, as bits.
+    """
+
+    def __init__(
+        self, code: Precedence, literals: Iterable[int], fewer: Consequences | None = None
+    ) -> None:
+        self.code = code
+        nothing = [[0] * len(code.problem.devices) for _ in code.run]
+        self.possible: list[list[int]] = list(fewer.possible if fewer else code.possible)
+        self.earlier: list[int] = list(fewer.earlier if fewer else code.earlier)
+        self.later: list[int] = list(fewer.later if fewer else code.later)
+        self.head: list[list[int]] = [list(row) for row in (fewer.head if fewer else nothing)]
+        self.tail: list[list[int]] = [list(row) for row in (fewer.tail if fewer else nothing)]
+        for literal in literals:
+            if abs(literal) in code.placing:
+                unit, d = code.placing[abs(literal)]
+                self._keep(unit, [e for e in self.possible[unit] if (e == d) == (literal > 0)])
+            else:
+                a, b = code.ordering[abs(literal)]
+                self._order(*((a, b) if literal > 0 else (b, a)))
+
+    def _order(self, a: int, b: int) -> None:
+        self.earlier[b] |= 1 << a
+        self.later[a] |= 1 << b
+        self.changed = True
+
+    def contradict(self) -> bool:
+        """Return whether no schedule that undercuts the makespan can be like this.
+
+        Every round only adds what follows from the rounds before, so stopping early is sound.
+        """
+        order = self.code.problem.order
+        for _ in range(2 * len(order) + 2):
+            self.code.work += self.code.round
+            self.changed = False
+            self._settle()
+            self._longest(order, self.code.inputs, self.earlier, self.head)
+            self._longest(order[::-1], self.code.outputs, self.later, self.tail)
+            self._drop()
+            for weight in self.code.weights:
+                self._balance(weight)
+            if not all(self.possible):
+                return True
+            for d, there in enumerate(self.settled):
+                if self._too_much(there, d) or self._no_order(there, d):
+                    return True
+            if not self.changed:
+                return False
+        return False
+
+    def _settle(self) -> None:
+        """Note which vertices are on which device for certain."""
+        self.settled: list[list[int]] = [[] for _ in self.code.problem.devices]
+        for unit, devices in enumerate(self.possible):
+            if len(devices) == 1:
+                self.settled[devices[0]] += self.code.members[unit]
+
+    def _longest(
+        self,
+        order: Sequence[int],
+        neighbours: list[list[tuple[int, Delay]]],
+        nearer: list[int],
+        result: list[list[int]],
+    ) -> None:
+        """Raise heads (or, backwards, tails) to what follows from one another.
+
+        Every input has to arrive from somewhere. And if ``v`` is on ``d``, so are the vertices of
+        its unit and those that are settled there; whichever of them come before ``v`` run one
+        after the other, and the first of them not before the least of their heads.
+        """
+        code, never = self.code, self.code.makespan
+        unit_of = code.problem.unit
+        for v in order:
+            unit = unit_of[v]
+            for d in self.possible[unit]:
+                longest = result[v][d]
+                for w, delay in neighbours[v]:
+                    least = never
+                    for e in [d] if unit_of[w] == unit else self.possible[unit_of[w]]:
+                        crossing = delay[e][d]
+                        if crossing is not None:
+                            least = min(least, result[w][e] + code.run[w][e] + crossing)
+                    longest = max(longest, least)
+                there = self.settled[d]
+                if len(self.possible[unit]) > 1 and len(code.members[unit]) > 1:
+                    there = there + code.members[unit]
+                turns = [(result[w][d], code.run[w][d]) for w in there if nearer[v] >> w & 1]
+                turns.sort(reverse=True)
+                load = 0
+                for begin, time in turns:
+                    load += time
+                    longest = max(longest, begin + load)
+                if longest > result[v][d]:
+                    result[v][d] = longest
+                    self.changed = True
+
+    def _drop(self) -> None:
+        """Take devices from units that would take too long there, or be with what they must not."""
+        for unit, devices in enumerate(self.possible):
+            fit = [d for d in devices if all(self._fits(v, d) for v in self.code.members[unit])]
+            self._keep(unit, fit)
+        for a, b in self.code.separated:
+            for one, other in ((a, b), (b, a)):
+                only = self.possible[one]
+                if len(only) == 1:
+                    self._keep(other, [d for d in self.possible[other] if d not in only])
+
+    def _balance(self, weight: Sequence[int]) -> None:
+        """Take devices from units where they would leave the others too little time.
+
+        What runs on a device takes turns between the least head and the least tail there:
+        ``rim_d + load_d ≤ C`` in a schedule of makespan ``C``. It holds for an empty device, too,
+        as far as ``rim_d`` is no more than what ``C`` is known to be. Added up by weight and with
+        every unit where it weighs least: ``Σ_u min_d w_d·load_u,d ≤ Σ_d w_d·(C − rim_d)``. And
+        each load is a multiple of what divides all run times on its device.
+        """
+        code = self.code
+        if not all(self.possible):
+            return
+        least = 0  # of C
+        there: list[list[int]] = [[] for _ in weight]
+        for unit, devices in enumerate(self.possible):
+            members = code.members[unit]
+            for v in members:
+                least = max(
+                    least,
+                    min(self.head[v][d] + code.run[v][d] + self.tail[v][d] for d in devices),
+                )
+            for d in devices:
+                there[d] += members
+        spare = 0
+        for d, factor in enumerate(weight):
+            rim = min((self.head[v][d] for v in there[d]), default=0)
+            rim += min((self.tail[v][d] for v in there[d]), default=0)
+            room = code.makespan - min(rim, least) - 1
+            spare += factor * (room - room % code.step[d])
+        loads = [
+            {d: weight[d] * sum(code.run[v][d] for v in code.members[unit]) for d in devices}
+            for unit, devices in enumerate(self.possible)
+        ]
+        spare -= sum(min(load.values()) for load in loads)
+        for unit, load in enumerate(loads):
+            limit = min(load.values()) + spare
+            self._keep(unit, [d for d in self.possible[unit] if load[d] <= limit])
+
+    def _keep(self, unit: int, devices: list[int]) -> None:
+        if len(devices) < len(self.possible[unit]):
+            self.possible[unit] = devices
+            self.changed = True
+
+    def _fits(self, v: int, d: int) -> bool:
+        return self.head[v][d] + self.code.run[v][d] + self.tail[v][d] < self.code.makespan
+
+    def _too_much(self, there: list[int], d: int) -> bool:
+        """Return whether what is settled on a device exceeds its memory or its time.
+
+        Of some vertices the first starts no earlier than their least head, and after the last there
+        is no less than their least tail.
+        """
+        code = self.code
+        limit = code.capacity[d]
+        if limit is not None and sum(code.need[v] for v in there) > limit:
+            return True
+        by_tail = sorted(there, key=lambda v: -self.tail[v][d])
+        for begin in {self.head[v][d] for v in there}:
+            load = 0
+            for v in by_tail:
+                if self.head[v][d] >= begin:
+                    load += code.run[v][d]
+                    if begin + load + self.tail[v][d] >= code.makespan:
+                        return True
+        return False
+
+    def _no_order(self, there: list[int], d: int) -> bool:
+        """Return whether two vertices on a device have no order; note orders without a choice."""
+        code = self.code
+        for a, b in combinations(there, 2):
+            both = code.run[a][d] + code.run[b][d]
+            a_first = self.head[a][d] + both + self.tail[b][d] < code.makespan
+            b_first = self.head[b][d] + both + self.tail[a][d] < code.makespan
+            a_first &= not self.later[b] >> a & 1
+            b_first &= not self.later[a] >> b & 1
+            if not a_first and not b_first:
+                return True
+            if not b_first and not self.earlier[b] >> a & 1:
+                self._order(a, b)
+            elif not a_first and not self.earlier[a] >> b & 1:
+                self._order(b, a)
+        return False
+
+
+def holds(code: Precedence, lemma: Sequence[int], anyway: Consequences | None = None) -> bool:
+    """Return whether every schedule that undercuts the makespan satisfies a clause.
+
+    ``anyway`` is what follows without any assumption.
+    """
+    return Consequences(code, [-literal for literal in lemma], anyway).contradict()
+
+
+def check(directory: str, instance: str | None = None) -> str:
+    """Check the second refutation in a directory; return what is proven, in words.
+
+    Parameters
+    ----------
+    instance : str, optional
+        A file that it has to be about, byte for byte.
+
+    Raises
+    ------
+    RejectedError
+        With the reason, if it does not prove what it claims.
+    """
+    try:
+        return _check(directory, instance)
+    except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError) as error:
+        # Files made to confuse can fail in more ways than are worth naming; none is accepted.
+        raise RejectedError(f"malformed ({type(error).__name__}: {shown(str(error))})") from None
+
+
+def _check(directory: str, instance: str | None) -> str:
+    content = read_file(os.path.join(directory, "precedence.json"), MAX_RECORD)
+    record = object_of(
+        read_json(content, "precedence.json"),
+        "format instance_sha256 makespan weights lemmas",
+        "record",
+    )
+    demand(record.get("format") == FORMAT, f"record: not {FORMAT}")
+    content = read_file(instance or os.path.join(directory, "instance.json"), MAX_JSON)
+    digest = hashlib.sha256(content).hexdigest()
+    demand(record.get("instance_sha256") == digest, "record: of another instance")
+    problem = Problem(read_json(content, "instance.json"))
+    makespan = not_negative(record.get("makespan"))
+    content = read_file(os.path.join(directory, "schedule.json"), MAX_JSON)
+    result = read_json(content, "schedule.json")
+    demand(isinstance(result, dict), "schedule is no object")
+    demand(result.get("format") == "optpart-result/1", "schedule: not optpart-result/1")
+    reached = check_schedule(problem, result.get("schedule"))
+    demand(reached == makespan, f"the schedule takes {shown(reached)}, not {shown(makespan)}")
+    content = read_file(os.path.join(directory, "precedence.lrat.xz"), MAX_PROOF)
+    how = refute(problem, makespan, record, unpacked_lines(content))
+    return f"{shown(problem.name)}: optimal makespan {shown(makespan)} ({how}; sha256 {digest})"
+
+
+def refute(
+    problem: Problem, makespan: Fraction, record: dict[str, object], proof: Iterable[bytes]
+) -> str:
+    """Check that no schedule undercuts a makespan; return how, in words."""
+    if makespan == 0:
+        return "no schedule takes less than 0"
+    weights = [
+        [integer(w, 0, MAX_WEIGHT, "weights") for w in list_of(weight, "weights")]
+        for weight in list_of(record.get("weights"), "weights")
+    ]
+    demand(len(weights) <= MAX_WEIGHTS, "record: too many weights")
+    code = Precedence(problem, makespan, weights)
+    lemmas = list_of(record.get("lemmas"), "lemmas")
+    demand(len(lemmas) <= MAX_LEMMAS, "record: too many lemmas")
+    anyway = Consequences(code, [])
+    anyway.contradict()
+    for i, lemma in enumerate(lemmas):
+        for literal in list_of(lemma, "a lemma"):
+            integer(literal, -code.variables, code.variables, "a lemma")
+            demand(abs(literal) > 1, "record: a lemma with a literal of no variable")
+        demand(holds(code, lemma, anyway), f"record: lemma {i} does not hold")
+        demand(code.work <= MAX_WORK, "record: the lemmas take too long to check")
+    formula = Formula(chain(clauses(code), lemmas))
+    steps = check_proof(formula, code.variables, proof)
+    return f"by precedence, {code.variables} variables, {len(lemmas)} lemmas, {steps} steps"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Check a directory, print one line, and return the exit code."""
+    parser = argparse.ArgumentParser(description="Check a second refutation of shorter schedules.")
+    parser.add_argument("directory", help="holds precedence.json and what belongs to it")
+    parser.add_argument("--instance", help="take the instance from this file instead")
+    options = parser.parse_args(arguments)
+    try:
+        print(f"ACCEPTED: {check(options.directory, options.instance)}")
+    except RejectedError as error:
+        print(f"REJECTED: {error}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

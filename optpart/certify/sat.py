@@ -1,0 +1,184 @@
+"""Unsatisfiability with a proof: CaDiCaL, in a process of its own, writing LRAT.
+
+Nothing here is trusted. The proof is a claim, which :mod:`optpart.certify.trim` checks and shortens
+and the checker checks again.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from optpart.errors import InputError
+
+Status = Literal["unsat", "sat", "unknown"]
+
+#: How long past its limit the solver may take to be ended.
+_GRACE = 5
+
+#: Largest proof, in bytes, that the solver may write.
+_MAX_PROOF = 2**31
+
+
+@dataclass(frozen=True)
+class Refutation:
+    """What the solver says of a set of clauses.
+
+    Attributes
+    ----------
+    status : {"unsat", "sat", "unknown"}
+    model : tuple of int
+        Of every variable its literal that is true, if satisfiable.
+    proof : bytes
+        If unsatisfiable: LRAT text of additions only. Clause ``i`` of the given list has the id
+        ``i + 1``; derived clauses have greater ids, ascending, not without gaps.
+    reason : str
+        Why nothing is known.
+    seconds : float
+    """
+
+    status: Status
+    model: tuple[int, ...] = ()
+    proof: bytes = b""
+    reason: str = ""
+    seconds: float = 0.0
+
+
+def refute(variables: int, clauses: Sequence[Sequence[int]], seconds: float) -> Refutation:
+    """Find a model of the clauses, or a proof that there is none.
+
+    Parameters
+    ----------
+    variables : int
+        Literals are ``±1 … ±variables``.
+    clauses : sequence of clauses
+    seconds : float
+        Wall-clock limit.
+
+    Raises
+    ------
+    InputError
+        If python-sat is not installed.
+
+    Notes
+    -----
+    CaDiCaL 1.9.5 writes LRAT itself ([CaDiCaL] option ``lrat``), with resolution and no steps
+    beyond reverse unit propagation. It numbers clauses as they come, given and derived ones alike,
+    and derives as soon as it is given a unit. For given clauses to keep their places, a unit ``x``
+    is given as ``x ∨ g`` with a fresh ``g``, and ``¬g`` comes last; hints that name ``¬g`` are
+    then dropped, and ``x ∨ g`` is ``x``.
+    """
+    if find_spec("pysat") is None:
+        raise InputError("", "python-sat is not installed", "pip install optpart[certify]")
+    begin = time.perf_counter()
+    for i, clause in enumerate(clauses):
+        if not clause:  # the solver is not asked, for it would not say which clause it was
+            return Refutation("unsat", proof=b"%d 0 %d 0\n" % (len(clauses) + 1, i + 1))
+    with tempfile.TemporaryDirectory(prefix="optpart-") as folder:
+        place = Path(folder)
+        (place / "cnf").write_bytes(_flat(variables, clauses).tobytes())
+        error = _run(place, seconds)
+        took = time.perf_counter() - begin
+        if error:
+            return Refutation("unknown", reason=error, seconds=took)
+        answer = array("q", (place / "answer").read_bytes())
+        if answer[0]:
+            return Refutation("sat", model=tuple(answer[1 : variables + 1]), seconds=took)
+        with open(place / "proof", "rb") as stream:
+            proof = b"".join(_additions(stream, len(clauses) + 1))
+    return Refutation("unsat", proof=proof, seconds=time.perf_counter() - begin)
+
+
+def _flat(variables: int, clauses: Sequence[Sequence[int]]) -> array[int]:
+    """All clauses, each ended by 0, that bind no literal before the last of them."""
+    guard = variables + 1
+    flat = array("q")
+    for clause in clauses:
+        literals = dict.fromkeys(clause)
+        if any(-x in literals for x in literals):  # says nothing, but keeps its number
+            literals = dict.fromkeys((clause[0], -guard))
+        elif len(literals) == 1:
+            literals[guard] = None
+        flat.extend(literals)
+        flat.append(0)
+    flat.extend((-guard, 0))
+    return flat
+
+
+def _run(place: Path, seconds: float) -> str:
+    """Let the process solve ``cnf`` to ``answer`` and ``proof``; return what went wrong."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", __name__, str(place), str(int(seconds) + _GRACE)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        code = process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return f"no answer within {seconds:g} s"
+    finally:
+        process.kill()
+        process.wait()
+    if code:
+        return f"the SAT solver died ({f'signal {-code}' if code < 0 else f'exit {code}'})"
+    return ""
+
+
+def _additions(lines: Iterable[bytes], guard: int) -> Iterator[bytes]:
+    """Lines of a proof without deletions and without hints of the guard."""
+    named = b" %d " % guard
+    for line in lines:
+        if b" d " in line:
+            continue
+        if named in line:
+            clause, _, hints = line.partition(b" 0 ")
+            line = clause + b" 0" + (b" " + hints).replace(named, b" ")
+        yield line
+
+
+def main() -> None:
+    """Solve what lies in the folder of the first argument; the second limits processor time."""
+    from pysat.solvers import Cadical195, pysolvers
+
+    # Whoever started this process may have died: it must end by itself.
+    with suppress(ImportError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[2]), int(sys.argv[2])))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (_MAX_PROOF, _MAX_PROOF))
+    with suppress(ValueError):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's to handle
+    place = Path(sys.argv[1])
+    flat = array("q", (place / "cnf").read_bytes()).tolist()
+    solver = Cadical195()
+    solver.configure({"lrat": 1, "binary": 0})
+    solver.prfile = open(place / "proof", "w+b")  # noqa: SIM115  (the solver closes it)
+    solver.prfp = pysolvers.cadical195_tracepr(solver.cadical, solver.prfile)
+    clause: list[int] = []
+    for literal in flat:
+        if literal:
+            clause.append(literal)
+        else:
+            solver.add_clause(clause)
+            clause = []
+    satisfiable = solver.solve()
+    answer = array("q", [int(satisfiable), *(solver.get_model() or [])])
+    solver.delete()
+    (place / "answer").write_bytes(answer.tobytes())
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""``optpart certify``: an optimal schedule with a proof that anybody can check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from optpart.certify.certify import Refutation
+    from optpart.instance import Instance
+
+
+def certify(
+    file: Annotated[
+        str, typer.Argument(help="An instance file, or the name of a library instance.")
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The folder to write, new or a certificate.")
+    ],
+    result: Annotated[
+        Path | None,
+        typer.Option(help="A result file with an optimal schedule; without it, one is sought."),
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option(help="Seconds for the schedule, and again for the proof.", min=0.0)
+    ] = 60.0,
+    workers: Annotated[int, typer.Option(help="Threads of the solver.", min=1)] = 2,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = 0,
+    second: Annotated[
+        bool,
+        typer.Option(
+            "--second", help="Add a second refutation, by another encoding; for small instances."
+        ),
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Machine-readable to standard output.")
+    ] = False,
+) -> None:
+    """Write a schedule and a proof that none is shorter, for 'optpart check' to judge.
+
+    Ends with 3 where there is no schedule at all and 4 where no proof was found; then nothing is
+    written.
+    """
+    import sys
+    import time
+
+    from optpart.certify.certify import UncertifiedError, check_supported
+    from optpart.certify.certify import certify as write
+    from optpart.compiled import announce_compilation
+    from optpart.exact.cpsat import cpsat
+    from optpart.formats.native import pretty
+    from optpart.formats.result import read_document, read_schedule
+    from optpart.result import Budget, Status
+
+    instance, source = _open(file)
+    check_supported(instance)
+    begin = time.perf_counter()
+    if result is not None:
+        schedule = read_schedule(result, instance)
+        method = str(read_document(result).get("method", "given"))
+    else:
+        announce_compilation()
+        solved = cpsat(instance, budget=Budget(time_limit, workers), seed=seed)
+        if solved.status is Status.INFEASIBLE:
+            print(f"{instance.name}: INFEASIBLE: {solved.reason}", file=sys.stderr)
+            raise typer.Exit(3)
+        if solved.schedule is None:
+            print(f"{instance.name}: no schedule found: {solved.reason}", file=sys.stderr)
+            raise typer.Exit(4)
+        schedule, method = solved.schedule, solved.method
+    took = time.perf_counter() - begin
+    try:
+        found = write(instance, schedule, output, source=source, method=method, seconds=time_limit)
+    except UncertifiedError as error:
+        print(f"{instance.name}: not certified: {error}", file=sys.stderr)
+        raise typer.Exit(4) from None
+    lemmas = _lemmas(output, time_limit) if second else None
+    makespan = schedule.makespan(instance)
+    if json:
+        document: dict[str, Any] = {
+            "instance": instance.name,
+            "makespan": str(makespan),
+            "tier": found.tier,
+            "ticks_per_unit": str(found.ticks_per_unit),
+            "variables": found.variables,
+            "clauses": found.clauses,
+            "lemmas": found.steps,
+            "second_lemmas": lemmas,
+            "bytes": sum(path.stat().st_size for path in output.iterdir()),
+            "seconds": {"solve": took, **found.seconds},
+        }
+        print(pretty(document), end="")
+    else:
+        print(f"{instance.name}: makespan {makespan} is optimal; {_how(found)}, in {output}")
+    if second and lemmas is None:
+        print(f"{instance.name}: no second refutation within the limit", file=sys.stderr)
+    elif second and not json:
+        print(f"{instance.name}: refuted a second time, by {lemmas} lemmas on precedence")
+
+
+def _lemmas(output: Path, seconds: float) -> int | None:
+    """Add the second refutation; return its number of lemmas, or ``None`` if time ran out."""
+    from optpart.certify.lemmas import add_second
+
+    found = add_second(output, seconds)
+    return None if found is None else len(found.lemmas)
+
+
+def _open(file: str) -> tuple[Instance, bytes | None]:
+    """Read an instance, and its file's content where that is in the native format already."""
+    from optpart import library
+    from optpart.errors import InputError
+    from optpart.files import read_bytes
+    from optpart.formats.detect import read_instance
+    from optpart.formats.native import FORMAT
+
+    path = Path(file)
+    if not path.exists():
+        known = library.index().get(file)
+        if known is None:
+            raise InputError(
+                "", "no such file", "name a file, or an instance of 'optpart gap --list'", file
+            )
+        path = library.folder() / known.group / f"{file}.json"
+        if not path.exists():
+            return library.load(file), None
+    instance = read_instance(path)
+    content = read_bytes(path)
+    native = path.suffix == ".json" and f'"{FORMAT}"'.encode() in content
+    return instance, content if native else None
+
+
+def _how(found: Refutation) -> str:
+    if found.tier != "lrat":
+        return f"proven by tier {found.tier}"
+    return f"proven by {found.steps} lemmas on {found.clauses} clauses"

@@ -1,0 +1,50 @@
+"""``optpart check``: the judge of certificates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def check(
+    directories: Annotated[
+        list[Path], typer.Argument(help="Folders that 'optpart certify' wrote.")
+    ],
+    instance: Annotated[
+        Path | None,
+        typer.Option(help="The file that the certificate has to be about, byte for byte."),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Machine-readable to standard output.")
+    ] = False,
+) -> None:
+    """Check certificates: is the schedule valid, and is none shorter?
+
+    Ends with 0 where all are accepted and 1 where one is rejected. The same judge runs without
+    optpart's other parts: python -m optpart.certify.check DIRECTORY.
+    """
+    from optpart.certify.check import RejectedError
+    from optpart.certify.check import check as judge
+    from optpart.certify.precedence import check as second_judge
+    from optpart.formats.native import pretty
+
+    found = []
+    for directory in directories:
+        try:
+            file = None if instance is None else str(instance)
+            said = judge(str(directory), file)
+            if (directory / "precedence.json").exists():
+                said += f"; and again: {second_judge(str(directory), file)}"
+            found.append({"directory": str(directory), "accepted": True, "reason": said})
+        except RejectedError as error:
+            found.append({"directory": str(directory), "accepted": False, "reason": str(error)})
+        if not json:
+            where = f"{directory}: " if len(directories) > 1 else ""
+            verdict = "ACCEPTED" if found[-1]["accepted"] else "REJECTED"
+            print(f"{verdict}: {where}{found[-1]['reason']}")
+    if json:
+        print(pretty({"certificates": found}), end="")
+    if not all(each["accepted"] for each in found):
+        raise typer.Exit(1)

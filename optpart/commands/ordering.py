@@ -1,0 +1,85 @@
+"""``optpart ordering``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def ordering(
+    file: Annotated[
+        str,
+        typer.Argument(help="An instance, or the name of one, that leaves no choice of devices."),
+    ],
+    time_limit: Annotated[
+        float, typer.Option(help="Seconds for the optimal order.", min=0.0)
+    ] = 60.0,
+    workers: Annotated[int, typer.Option(help="Threads of the solver.", min=1)] = 2,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = 0,
+    times: Annotated[
+        Path | None,
+        typer.Option(help="Measured times: a CSV of name,time, or a Chrome trace .json."),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Machine-readable to standard output.")
+    ] = False,
+) -> None:
+    """Measure orders of an assigned graph by ordering efficiency, and by the optimal order."""
+    from optpart import library
+    from optpart.compiled import announce_compilation
+    from optpart.formats.detect import read_instance
+    from optpart.formats.native import pretty
+    from optpart.ordering.compare import compare_orders
+    from optpart.ordering.oracle import read_times, with_times
+    from optpart.report.progress import ProgressLine
+    from optpart.report.text import number
+    from optpart.result import Budget
+
+    in_library = not Path(file).exists() and file in library.index()
+    instance = library.load(file) if in_library else read_instance(file)
+    if times is not None:
+        instance = with_times(instance, read_times(times))
+    announce_compilation()
+    line = ProgressLine()
+    found = compare_orders(
+        instance, Budget(time_limit, workers), seed=seed, watch=lambda step: line("cpsat", step)
+    )
+    line.clear()
+    best, bounds = found.best, found.best.bounds
+    low, high = best.efficiency
+    loose = best.looseness
+    if json:
+        document = {
+            "instance": instance.name,
+            "upper": str(bounds.upper),
+            "lower": str(bounds.lower),
+            "speedup": bounds.speedup,
+            "optimal": best.optimal,
+            "proven": str(best.proven),
+            "attainable_efficiency": [low, high],
+            "looseness": list(loose),
+            "orders": found.rows(),
+        }
+        print(pretty(document), end="")
+        return
+    print(
+        f"{instance.name}: makespan from {number(bounds.lower, up=False)} (eq. 2) to "
+        f"{number(bounds.upper, up=True)} (eq. 1), S = {bounds.speedup:.3f}"
+    )
+    told = f"E* = {high:.4f}" if best.optimal else f"E* from {low:.4f} to {high:.4f}"
+    print(
+        f"optimal order {'proven' if best.optimal else 'not proven'}: {told}; it lies "
+        + (f"{loose[0]:.2%}" if best.optimal else f"{loose[0]:.2%} to {loose[1]:.2%}")
+        + " above eq. 2"
+    )
+    for name, result in found.results.items():
+        if result.makespan is None:
+            continue
+        share = best.share(result.makespan)
+        text = f"{share[1]:.4f}" if best.optimal else f"{share[0]:.4f} to {share[1]:.4f}"
+        print(
+            f"  {name:14}{number(result.makespan, up=True):>14}  "
+            f"E {bounds.efficiency(result.makespan):7.4f}  E/E* {text}"
+        )

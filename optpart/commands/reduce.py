@@ -1,0 +1,136 @@
+"""``optpart reduce``: NP-hardness to look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from optpart.reductions.decide import Answer
+
+_SUFFIXES = (".json", ".source.json", ".png")
+
+
+def reduce(
+    name: Annotated[
+        str | None, typer.Argument(help="The source problem; without it, all are listed.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Argument(help="A source instance; without one, a random one.")
+    ] = None,
+    random: Annotated[
+        int | None, typer.Option("--random", help="Draw a source of this size.", min=1, max=200)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = 0,
+    method: Annotated[
+        str, typer.Option("--method", "-m", help="cpsat, milp, minizinc or enumerate.")
+    ] = "cpsat",
+    time_limit: Annotated[float, typer.Option(help="Seconds.", min=0.0)] = 60.0,
+    workers: Annotated[int, typer.Option(help="Threads of the solver.", min=1)] = 2,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="Where to write: STEM.json (the TF instance), STEM.source.json and STEM.png; "
+            "without it, STEM is NAME.",
+        ),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Machine-readable to standard output.")
+    ] = False,
+) -> None:
+    """Answer an instance of an NP-complete problem by way of TF, and check both directions.
+
+    Ends with 0 where the answer is yes, 3 where it is no, and 4 where it is not known.
+    """
+    import numpy as np
+
+    from optpart.compiled import announce_compilation
+    from optpart.errors import InputError
+    from optpart.formats.native import pretty
+    from optpart.reductions.base import read_source
+    from optpart.reductions.catalogue import REDUCTIONS, reduction
+    from optpart.reductions.decide import decide, document
+    from optpart.result import Budget
+
+    if name is None:
+        for known in REDUCTIONS.values():
+            print(f"{known.name:18}{known.title} ({known.reference})")
+        return
+    chosen = reduction(name)
+    if file is not None and random is not None:
+        raise InputError("--random", "together with a file", "choose one of them")
+    if file is not None:
+        source = read_source(chosen, file)
+    else:
+        source = chosen.random(random or chosen.size, np.random.default_rng(seed))
+    announce_compilation()
+    answer = decide(chosen, source, method, budget=Budget(time_limit, workers), seed=seed)
+    written = _write(answer, output or Path(name))
+    if json:
+        print(pretty({**document(answer), "written": [str(path) for path in written]}), end="")
+    else:
+        for label, text in _lines(answer):
+            print(f"{label:10}{text}")
+        print(f"{'written':10}{' '.join(map(str, written))}")
+    _leave(answer)
+
+
+def _write(answer: Answer[Any, Any], stem: Path) -> list[Path]:
+    from optpart.files import write_text
+    from optpart.formats import native
+    from optpart.reductions import picture
+
+    paths = [stem.with_name(stem.name + suffix) for suffix in _SUFFIXES]
+    native.write(answer.question.instance, paths[0])
+    write_text(paths[1], native.pretty(answer.reduction.document(answer.source)))
+    picture.draw(answer, paths[2])
+    return paths
+
+
+def _lines(answer: Answer[Any, Any]) -> list[tuple[str, str]]:
+    from optpart.reductions.decide import WORDS
+
+    reduction, question, result = answer.reduction, answer.question, answer.result
+    instance = question.instance
+    model = "" if instance.model.memory == "none" else f", memory {instance.model.memory}"
+    rows = [
+        ("reduction", f"{reduction.title} → TF ({reduction.reference})"),
+        ("reading", reduction.reading),
+        ("source", reduction.describe(answer.source)),
+        (
+            "TF",
+            f"{instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
+            f"{instance.devices} devices{model}; makespan at most {question.deadline}?",
+        ),
+    ]
+    why = f"makespan {result.makespan}" if answer.verdict else result.reason
+    rows.append(
+        ("answer", f"{WORDS[answer.verdict]}: {why} ({result.method}, {result.seconds:.2f} s)")
+    )
+    if answer.solution is None:
+        return rows
+    solution_fault = answer.solution_fault
+    return [
+        *rows,
+        ("solution", reduction.describe_solution(answer.source, answer.solution)),
+        ("checked", _checked("schedule, by TF's verifier", answer.schedule_fault)),
+        ("checked", _checked("solution, by the rules of the source", solution_fault)),
+        ("checked", _checked("solution turned into a schedule again", answer.forth_fault)),
+    ]
+
+
+def _checked(what: str, fault: str) -> str:
+    return f"{what}: {fault or 'valid'}"
+
+
+def _leave(answer: Answer[Any, Any]) -> None:
+    if answer.solution_fault or answer.forth_fault:
+        raise typer.Exit(1)
+    if answer.verdict is None:
+        raise typer.Exit(4)
+    if not answer.verdict:
+        raise typer.Exit(3)

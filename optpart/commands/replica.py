@@ -1,0 +1,56 @@
+"""``optpart generate replica``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def generate_replica(
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model",
+            help="alexnet, vgg16, inception-v2, inception-v3, inception-v3-aux, resnet-50, par-32 "
+            "or seq-32.",
+        ),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where to write.")],
+    workers: Annotated[int, typer.Option(help="Copies of the model.", min=1)] = 1,
+    servers: Annotated[int, typer.Option(help="Parameter servers.", min=1)] = 1,
+    channels: Annotated[
+        int, typer.Option(help="Channels from one sender to one receiver.", min=1)
+    ] = 1,
+    training: Annotated[
+        bool, typer.Option("--training", help="With gradients, their transfers and updates.")
+    ] = False,
+    only_worker: Annotated[
+        bool, typer.Option("--only-worker", help="The partition of one worker, without servers.")
+    ] = False,
+    batch: Annotated[int, typer.Option(help="Samples of a worker in an iteration.", min=1)] = 32,
+    speed: Annotated[
+        str, typer.Option(help="Operations per microsecond of a worker and a server.")
+    ] = "500000",
+    bandwidth: Annotated[str, typer.Option(help="Bytes per microsecond of a channel.")] = "125",
+) -> None:
+    """Build a model replica with parameter servers; channels are devices ([H] §2.3)."""
+    from optpart.commands.generated import write_generated
+    from optpart.errors import InputError
+    from optpart.ordering.models import base_model
+    from optpart.ordering.replica import platform, replica, worker_partition
+
+    base, on = base_model(model), platform(batch, speed, bandwidth)
+    if only_worker:
+        if workers > 1:
+            raise InputError("--workers", "with --only-worker", "leave one of them out")
+        instance = worker_partition(
+            base, servers=servers, channels=channels, training=training, on=on
+        )
+    else:
+        instance = replica(
+            base, workers=workers, servers=servers, channels=channels, training=training, on=on
+        )
+    write_generated(instance, output)
+    print(f"{base.size} parameters")

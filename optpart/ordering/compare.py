@@ -1,0 +1,128 @@
+"""Orders of one assigned graph side by side, measured by what is truly attainable."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from optpart.bounds.best import best_bound
+from optpart.errors import InputError
+from optpart.exact.cpsat import cpsat
+from optpart.instance import Instance
+from optpart.ordering.efficiency import Attainable, assigned, attainable
+from optpart.ordering.waist import split, waist
+from optpart.partition.base import Partition
+from optpart.result import Budget, Result, Status, Watch, conclude, with_bound
+from optpart.scheduling.as_received import as_received
+from optpart.scheduling.pct import pct
+from optpart.scheduling.random_order import random_order
+from optpart.scheduling.tao import tao
+from optpart.scheduling.tio import tio
+from optpart.simulate import Scheduler, simulate
+
+#: What orders an assigned graph, by name.
+ORDERS: dict[str, Scheduler] = {
+    "tao": tao,
+    "tio": tio,
+    "as-received": as_received,
+    "random-order": random_order,
+    "pct": pct,
+}
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What was found.
+
+    Attributes
+    ----------
+    best : Attainable
+        Of the solver, and of the best of the orders.
+    results : dict of str to Result
+        Verified, by the name of the order; of the solver as ``cpsat``.
+    """
+
+    best: Attainable
+    results: dict[str, Result]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return per order its makespan, ``E``, and the range of ``E / E*``."""
+        table = []
+        for name, result in self.results.items():
+            if result.makespan is None:
+                continue
+            low, high = self.best.share(result.makespan)
+            table.append(
+                {
+                    "order": name,
+                    "makespan": str(result.makespan),
+                    "efficiency": self.best.bounds.efficiency(result.makespan),
+                    "share_of_attainable": [low, high],
+                }
+            )
+        return table
+
+
+def order(instance: Instance, name: str, seed: int = 0) -> Result:
+    """Return the schedule of one of :data:`ORDERS` of a graph that leaves no choice of devices."""
+    if name not in ORDERS:
+        raise InputError("order", f"no order {name!r}", f"choose of {', '.join(ORDERS)}")
+    schedule = simulate(instance, Partition(assigned(instance)), ORDERS[name], seed)
+    return conclude(instance, name, schedule, seed=seed)
+
+
+def best_order(
+    known: Sequence[Result], budget: Budget, *, seed: int = 0, watch: Watch | None = None
+) -> Result:
+    """Solve for the optimal order, starting from the best of some schedules of one instance.
+
+    A graph that has a waist is split there first (:mod:`optpart.ordering.waist`), for half of the
+    time. Where the solver does not prove the order, the combinatorial bounds add what they prove.
+    """
+    begin = time.perf_counter()
+    best = min(known, key=lambda result: (result.makespan is None, result.makespan or 0))
+    instance = best.instance
+    bounds: list[Fraction] = []
+    v = waist(instance)
+    if v is not None:
+        quarter = replace(budget, seconds=budget.seconds / 4)
+        parts = split(instance, v, lambda part: cpsat(part, budget=quarter, seed=seed))
+        bounds.append(parts.bound)
+        joined = conclude(instance, "cpsat", parts.schedule, bound=parts.bound, seed=seed)
+        if joined.makespan is not None and joined.makespan <= (best.makespan or joined.makespan):
+            best = joined
+        elif best.makespan is not None:
+            best = with_bound(best, parts.bound)
+        if best.status is Status.OPTIMAL:
+            return replace(best, seconds=time.perf_counter() - begin)
+    left = replace(budget, seconds=max(0.0, budget.seconds - (time.perf_counter() - begin)))
+    found = cpsat(instance, budget=left, seed=seed, start=best.schedule, watch=watch)
+    if found.status is not Status.OPTIMAL:
+        combinatorial = best_bound(instance, makespan=found.makespan).value
+        bounds += [] if combinatorial is None else [combinatorial]
+    for bound in bounds:
+        found = with_bound(found, bound)
+    return replace(found, seconds=time.perf_counter() - begin)
+
+
+def compare_orders(
+    instance: Instance,
+    budget: Budget,
+    *,
+    names: Iterable[str] = tuple(ORDERS),
+    seed: int = 0,
+    watch: Watch | None = None,
+) -> Orders:
+    """Order a graph in several ways, and solve for the optimal order.
+
+    Parameters
+    ----------
+    budget : Budget
+        Of the solver, which starts from the best of the orders.
+    """
+    results = {name: order(instance, name, seed) for name in names}
+    solved = best_order(list(results.values()), budget, seed=seed, watch=watch)
+    return Orders(attainable(solved), {**results, "cpsat": solved})

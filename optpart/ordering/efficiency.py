@@ -1,0 +1,183 @@
+"""How good an order is: ordering efficiency and speed-up ([H] §3.1), and what is truly attainable.
+
+[H] measures an order between two makespans that ignore all dependencies (eq. 1 and 2), because the
+optimal order is NP-hard to find. Where it has been proven, an order can be measured against it:
+``E*`` is the efficiency of the optimal order, ``E / E*`` the share of it that a heuristic reaches,
+and ``makespan* / lower`` says how loose eq. 2 is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.errors import InputError
+from optpart.instance import Instance
+from optpart.result import Result
+from optpart.schedule import crossings
+
+
+@dataclass(frozen=True)
+class MakespanBounds:
+    """The makespans between which orders are measured.
+
+    Attributes
+    ----------
+    upper : Fraction
+        Eq. 1, the theoretical worst: one op at a time.
+    lower : Fraction
+        Eq. 2, the theoretical best: the time of the resource that is busy longest.
+    """
+
+    upper: Fraction
+    lower: Fraction
+
+    def efficiency(self, makespan: Fraction) -> float:
+        """Return the ordering efficiency ``E`` (eq. 3): 1 at best, 0 at worst.
+
+        Where nothing can overlap, upper and lower are the same and every order is the best. Idle
+        resources can make ``E`` negative: eq. 1 bounds only schedules that do not wait needlessly.
+        """
+        if self.upper == self.lower:
+            return 1.0
+        return float((self.upper - makespan) / (self.upper - self.lower))
+
+    @property
+    def speedup(self) -> float:
+        """Speed-up ``S`` of the best over the worst order at most (eq. 4); 0 if nothing runs."""
+        return float((self.upper - self.lower) / self.lower) if self.lower else 0.0
+
+
+def assigned(instance: Instance) -> NDArray[np.int32]:
+    """Return the placement of an instance that leaves no choice.
+
+    Raises
+    ------
+    InputError
+        If some vertex may run on several devices, or on none.
+    """
+    allowed = instance.vertex_allowed
+    free = np.flatnonzero(allowed.sum(axis=1) != 1)
+    if len(free):
+        v = int(free[0])
+        raise InputError(
+            f"vertices[{v}]",
+            f"{instance.graph.names[v]!r} may run on {int(allowed[v].sum())} devices",
+            "give every vertex one device, or a placement",
+        )
+    return np.asarray(allowed.argmax(axis=1), dtype=np.int32)
+
+
+def makespan_bounds(
+    instance: Instance, placement: NDArray[np.int32] | Sequence[int] | None = None
+) -> MakespanBounds:
+    """Return eq. 1 and eq. 2 of an assigned graph.
+
+    Ops are the vertices and all transfers. Devices are resources; transfers add to the resources
+    on which they take turns: to their link under ``link``, to both ports under ``port`` (shared out
+    evenly over the channels), with their send vertex to the sender under ``sendrecv``. Under
+    ``delay`` they take turns nowhere, so that they count in eq. 1 alone.
+
+    Parameters
+    ----------
+    placement : array of int, length n, optional
+        Not needed where every vertex has one allowed device only.
+    """
+    device = assigned(instance) if placement is None else np.asarray(placement, dtype=np.int32)
+    load: dict[tuple[object, ...], Fraction] = {}
+    upper = Fraction(0)
+
+    def run(time: Fraction, *resources: tuple[object, ...], share: int = 1) -> None:
+        nonlocal upper
+        upper += time
+        for resource in resources:
+            load[resource] = load.get(resource, Fraction(0)) + time / share
+
+    for v, d in enumerate(device.tolist()):
+        run(instance.duration(v, d), ("device", d))
+    producer = instance.graph.tensor_vertex
+    model = instance.model
+    for tensor, target in crossings(instance, device):
+        sender = int(device[producer[tensor]])
+        delay = instance.delay(tensor, sender, target)
+        if delay is None:
+            raise InputError(
+                "placement",
+                f"{instance.graph.tensor_name(tensor)} cannot cross",
+                "place producer and consumer on linked devices",
+            )
+        match model.communication:
+            case "link":
+                run(delay, ("link", sender, target))
+            case "port":
+                run(delay, ("out", sender), ("in", target), share=model.channels)
+            case "sendrecv":
+                run(instance.send_duration(sender), ("device", sender))
+                run(delay)
+            case "delay":
+                run(delay)
+    return MakespanBounds(upper, max(load.values(), default=Fraction(0)))
+
+
+@dataclass(frozen=True)
+class Attainable:
+    """What an order can attain at best, as far as it is proven.
+
+    Attributes
+    ----------
+    bounds : MakespanBounds
+    makespan : Fraction or None
+        Of the best order that is known.
+    proven : Fraction
+        No order is shorter. It is at least eq. 2.
+    """
+
+    bounds: MakespanBounds
+    makespan: Fraction | None
+    proven: Fraction
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the best known order is proven to be the optimal one."""
+        return self.makespan == self.proven
+
+    @property
+    def efficiency(self) -> tuple[float, float]:
+        """Range in which ``E*`` lies; both ends are the same if the optimal order is proven."""
+        least = 0.0 if self.makespan is None else self.bounds.efficiency(self.makespan)
+        return least, self.bounds.efficiency(self.proven)
+
+    def share(self, makespan: Fraction) -> tuple[float, float]:
+        """Range in which ``E / E*`` of an order lies; 1 where ``E*`` is 0 and all are the worst."""
+        own = self.bounds.efficiency(makespan)
+        low, high = self.efficiency
+        return (own / high if high else 1.0, own / low if low else 1.0)
+
+    @property
+    def looseness(self) -> tuple[float, float]:
+        """Range of the optimal makespan over eq. 2, less 1: how far the lower bound is off."""
+        low = float(self.proven / self.bounds.lower) - 1 if self.bounds.lower else 0.0
+        if self.makespan is None:
+            return low, float("inf")
+        return low, float(self.makespan / self.bounds.lower) - 1 if self.bounds.lower else 0.0
+
+
+def attainable(result: Result) -> Attainable:
+    """Return what a result proves of an instance that leaves no choice of devices.
+
+    Parameters
+    ----------
+    result : Result
+        Of a solver, for the makespan, with nothing given.
+    """
+    if result.objective != "makespan" or result.given:
+        raise InputError(
+            "result", "is of another problem than the least makespan", "solve it without a goal"
+        )
+    bounds = makespan_bounds(result.instance)
+    proven = max(bounds.lower, result.lower_bound or Fraction(0))
+    return Attainable(bounds, result.makespan, proven)

@@ -1,0 +1,36 @@
+"""Base models by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+
+from optpart.errors import InputError
+from optpart.ordering.models.alexnet import alexnet
+from optpart.ordering.models.inception_v2 import inception_v2
+from optpart.ordering.models.inception_v3 import inception_v3
+from optpart.ordering.models.network import BaseModel
+from optpart.ordering.models.resnet import resnet50
+from optpart.ordering.models.toy import par_32, seq_32
+from optpart.ordering.models.vgg import vgg16
+
+MODELS: Mapping[str, Callable[[], BaseModel]] = MappingProxyType(
+    {
+        "alexnet": alexnet,
+        "vgg16": vgg16,
+        "inception-v2": inception_v2,
+        "inception-v3": inception_v3,
+        "inception-v3-aux": partial(inception_v3, auxiliary=True),
+        "resnet-50": resnet50,
+        "par-32": par_32,
+        "seq-32": seq_32,
+    }
+)
+
+
+def base_model(name: str) -> BaseModel:
+    """Return the base model of a name; an unknown one is an :class:`InputError` that lists all."""
+    if name not in MODELS:
+        raise InputError("model", f"no model {name!r}", f"choose of {', '.join(MODELS)}")
+    return MODELS[name]()

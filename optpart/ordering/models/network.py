@@ -1,0 +1,229 @@
+"""Base models of [H] §2.3: operations and the parameters that they read, from layer shapes.
+
+Operations and parameters count for one sample of the input and are computed from shapes alone:
+
+- a convolution or matrix product has two operations per multiply-add;
+- a pooling has one per element of its window and result;
+- a batch normalisation has two per element, all else one per element of its result.
+
+Convolutions with ``same`` padding map ``s`` to ``⌈s/stride⌉``, with ``valid`` padding to
+``⌈(s − kernel + 1)/stride⌉``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Padding = Literal["same", "valid"]
+
+#: What follows a convolution: a bias, or a batch normalisation with offset (and scale).
+Norm = Literal["bias", "offset", "scale"]
+
+#: Classes of ImageNet.
+CLASSES = 1000
+
+
+class Parameter(NamedTuple):
+    """A persistent parameter that an operation reads: its name and number of elements."""
+
+    name: str
+    size: int
+
+
+class Op(NamedTuple):
+    """An operation of the forward pass.
+
+    Attributes
+    ----------
+    name : str
+    inputs : tuple of str
+        Operations whose results it reads.
+    parameters : tuple of Parameter
+    operations, multiply_adds : int
+        For one sample; ``multiply_adds`` is what convolutions and matrix products are usually
+        counted in, and 0 for all else.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    operations: int
+    multiply_adds: int
+
+
+@dataclass(frozen=True)
+class BaseModel:
+    """The forward pass of a model, in topological order."""
+
+    name: str
+    ops: tuple[Op, ...]
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        """All parameters, in the order of the operations that read them."""
+        return [parameter for op in self.ops for parameter in op.parameters]
+
+    @property
+    def size(self) -> int:
+        """Number of elements of all parameters."""
+        return sum(parameter.size for parameter in self.parameters)
+
+    @property
+    def multiply_adds(self) -> int:
+        """Multiply-adds of the forward pass of one sample."""
+        return sum(op.multiply_adds for op in self.ops)
+
+
+class Tensor(NamedTuple):
+    """The result of an operation for one sample."""
+
+    name: str
+    height: int
+    width: int
+    channels: int
+
+    @property
+    def elements(self) -> int:
+        """Number of elements."""
+        return self.height * self.width * self.channels
+
+
+class Network:
+    """Adds layers one by one; each returns what it computes."""
+
+    def __init__(self, name: str, norm: Norm = "bias") -> None:
+        self.name = name
+        self.norm: Norm = norm
+        self._ops: list[Op] = []
+
+    def build(self) -> BaseModel:
+        """Return the model."""
+        return BaseModel(self.name, tuple(self._ops))
+
+    def op(
+        self,
+        name: str,
+        inputs: Iterable[Tensor],
+        shape: tuple[int, int, int],
+        *,
+        parameters: Sequence[Parameter] = (),
+        multiply_adds: int = 0,
+        operations: int | None = None,
+    ) -> Tensor:
+        """Add one operation; without a count it has one operation per element of its result."""
+        result = Tensor(name, *shape)
+        count = result.elements if operations is None else operations
+        names = tuple(tensor.name for tensor in inputs)
+        self._ops.append(Op(name, names, tuple(parameters), count, multiply_adds))
+        return result
+
+    def input(self, height: int, width: int, channels: int) -> Tensor:
+        """Add the sample, which costs nothing to read."""
+        return self.op("input", (), (height, width, channels), operations=0)
+
+    def conv(
+        self,
+        name: str,
+        given: Tensor,
+        filters: int,
+        kernel: int | tuple[int, int] = 1,
+        stride: int = 1,
+        padding: Padding = "same",
+        *,
+        norm: Norm | None = None,
+        relu: bool = True,
+    ) -> Tensor:
+        """Add a convolution, what follows it (the network's ``norm`` unless given), and a ReLU."""
+        height, width = (kernel, kernel) if isinstance(kernel, int) else kernel
+        rows = _length(given.height, height, stride, padding)
+        columns = _length(given.width, width, stride, padding)
+        weights = Parameter(f"{name}/weights", height * width * given.channels * filters)
+        products = rows * columns * weights.size
+        result = self.op(
+            f"{name}/Conv2D", [given], (rows, columns, filters),
+            parameters=[weights], multiply_adds=products, operations=2 * products,
+        )  # fmt: skip
+        return self.normalised(name, result, norm or self.norm, relu=relu)
+
+    def separable_conv(
+        self, name: str, given: Tensor, filters: int, kernel: int, stride: int, multiplier: int
+    ) -> Tensor:
+        """Add a depthwise convolution with ``multiplier`` filters a channel, then a pointwise."""
+        rows, columns = (_length(s, kernel, stride, "same") for s in (given.height, given.width))
+        between = given.channels * multiplier
+        depthwise = Parameter(f"{name}/depthwise_weights", kernel * kernel * between)
+        pointwise = Parameter(f"{name}/pointwise_weights", between * filters)
+        tensor = given
+        for suffix, weights, channels in (
+            ("depthwise", depthwise, between),
+            ("Conv2D", pointwise, filters),
+        ):
+            products = rows * columns * weights.size
+            tensor = self.op(
+                f"{name}/{suffix}", [tensor], (rows, columns, channels),
+                parameters=[weights], multiply_adds=products, operations=2 * products,
+            )  # fmt: skip
+        return self.normalised(name, tensor, self.norm, relu=True)
+
+    def normalised(self, name: str, given: Tensor, norm: Norm, *, relu: bool) -> Tensor:
+        """Add a bias or a batch normalisation, and a ReLU."""
+        shape, channels = given[1:], given.channels
+        if norm == "bias":
+            biases = Parameter(f"{name}/biases", channels)
+            given = self.op(f"{name}/BiasAdd", [given], shape, parameters=[biases])
+        else:
+            parts = ("gamma", "beta") if norm == "scale" else ("beta",)
+            given = self.op(
+                f"{name}/BatchNorm", [given], shape,
+                parameters=[Parameter(f"{name}/{part}", channels) for part in parts],
+                operations=2 * given.elements,
+            )  # fmt: skip
+        return self.op(f"{name}/Relu", [given], shape) if relu else given
+
+    def dense(self, name: str, given: Tensor, units: int, *, relu: bool = True) -> Tensor:
+        """Add a fully connected layer: a convolution whose window is all of its input."""
+        window = given.height, given.width
+        return self.conv(name, given, units, window, 1, "valid", norm="bias", relu=relu)
+
+    def matmul(self, name: str, given: Tensor, units: int) -> Tensor:
+        """Add a matrix product alone, without a bias."""
+        weights = Parameter(f"{name}/weights", given.elements * units)
+        return self.op(
+            f"{name}/MatMul", [given], (1, 1, units),
+            parameters=[weights], multiply_adds=weights.size, operations=2 * weights.size,
+        )  # fmt: skip
+
+    def pool(
+        self, name: str, given: Tensor, kernel: int, stride: int = 1, padding: Padding = "same"
+    ) -> Tensor:
+        """Add a pooling, by maximum or average: they cost the same."""
+        rows, columns = (_length(s, kernel, stride, padding) for s in (given.height, given.width))
+        shape = rows, columns, given.channels
+        window = rows * columns * given.channels * kernel * kernel
+        return self.op(name, [given], shape, operations=window)
+
+    def average(self, name: str, given: Tensor) -> Tensor:
+        """Add an average over all positions."""
+        return self.op(name, [given], (1, 1, given.channels), operations=given.elements)
+
+    def concat(self, name: str, parts: Sequence[Tensor]) -> Tensor:
+        """Add a concatenation of channels."""
+        shape = parts[0].height, parts[0].width, sum(part.channels for part in parts)
+        return self.op(name, parts, shape)
+
+    def add(self, name: str, parts: Sequence[Tensor], *, operations: int | None = None) -> Tensor:
+        """Add a sum of tensors of one shape."""
+        count = (len(parts) - 1) * parts[0].elements if operations is None else operations
+        return self.op(name, parts, parts[0][1:], operations=count)
+
+    def loss(self, scores: Sequence[Tensor]) -> None:
+        """End the model: the loss of one or more scores."""
+        self.op("loss", scores, (1, 1, 1), operations=sum(tensor.elements for tensor in scores))
+
+
+def _length(size: int, kernel: int, stride: int, padding: Padding) -> int:
+    if padding == "valid":
+        size = size - kernel + 1
+    return -(-size // stride)

@@ -1,0 +1,146 @@
+"""Time oracles ([H] §3, §5): how long an op takes, by its name.
+
+Measured times come from
+
+- a CSV with the header ``name,time`` and a row per measurement,
+- a profile in the Chrome trace format, as TensorFlow writes it: complete events (``"ph": "X"`` with
+  ``dur``) and pairs of ``B`` and ``E`` events of one thread; an event is of the op that its
+  ``args.name`` says, or else its ``name``; its times are microseconds.
+
+The time of an op is the least of all that were measured ([H] §5). The general oracle needs no
+measurements ([H] eq. 6).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from optpart.errors import FaultsOf, InputError
+from optpart.files import read_text
+from optpart.formats.tables import read_rows
+from optpart.instance import Instance
+from optpart.ordering.efficiency import assigned
+from optpart.rational import RationalArray, non_negative, shown
+from optpart.scheduling.transfers import is_transfer
+from optpart.tasks import tasks
+
+_COLUMNS = ("name", "time")
+
+
+def least(measured: Iterable[tuple[str, Fraction]]) -> dict[str, Fraction]:
+    """Return the least time of every op."""
+    times: dict[str, Fraction] = {}
+    for name, time in measured:
+        times[name] = min(time, times.get(name, time))
+    return times
+
+
+def read_csv(path: str | Path) -> dict[str, Fraction]:
+    """Read measured times from a CSV; see the module."""
+    with FaultsOf(path):
+        rows = read_rows(path, _COLUMNS)
+        return least(
+            (row["name"], non_negative(row["time"], f"{place}, time")) for place, row in rows
+        )
+
+
+def read_trace(path: str | Path) -> dict[str, Fraction]:
+    """Read measured times from a Chrome trace; see the module."""
+    with FaultsOf(path):
+        return least(_durations(_events(read_text(path))))
+
+
+def read_times(path: str | Path) -> dict[str, Fraction]:
+    """Read a trace if the file is called ``.json``, else a CSV."""
+    return read_trace(path) if Path(path).suffix.lower() == ".json" else read_csv(path)
+
+
+def _events(text: str) -> list[Any]:
+    try:
+        document = json.loads(text, parse_float=Decimal)
+    except (json.JSONDecodeError, RecursionError, ValueError) as error:
+        raise InputError("", f"not JSON ({error})", "give a Chrome trace") from None
+    events = document.get("traceEvents") if isinstance(document, dict) else document
+    if not isinstance(events, list):
+        raise InputError("traceEvents", "missing", "give a Chrome trace: a list of events")
+    return events
+
+
+def _durations(events: list[Any]) -> Iterator[tuple[str, Fraction]]:
+    begun: dict[tuple[str, str], list[tuple[str, Fraction]]] = {}
+    for i, event in enumerate(events):
+        place = f"traceEvents[{i}]"
+        if not isinstance(event, dict):
+            raise InputError(place, "no object", "give a Chrome trace: a list of events")
+        kind = event.get("ph")
+        if kind == "X":
+            yield _name(event, place), non_negative(event.get("dur"), f"{place}.dur")
+        elif kind in ("B", "E"):
+            thread = str(event.get("pid")), str(event.get("tid"))
+            at = non_negative(event.get("ts"), f"{place}.ts")
+            open_ = begun.setdefault(thread, [])
+            if kind == "B":
+                open_.append((_name(event, place), at))
+                continue
+            if not open_:
+                raise InputError(place, "ends what has not begun", "give the event that begins it")
+            name, start = open_.pop()
+            if at < start:
+                raise InputError(f"{place}.ts", "lies before the beginning", "sort the events")
+            yield name, at - start
+
+
+def _name(event: dict[str, Any], place: str) -> str:
+    arguments = event.get("args")
+    name = arguments.get("name") if isinstance(arguments, dict) else None
+    name = event.get("name") if name is None else name
+    if not isinstance(name, str) or not name:
+        raise InputError(f"{place}.name", f"{shown(name)} is no name", "name the op")
+    return name
+
+
+def general(instance: Instance) -> dict[str, Fraction]:
+    """Return the times of the general oracle ([H] eq. 6): 1 for a *recv* op, 0 for all else.
+
+    Which ops are those says :func:`~optpart.scheduling.transfers.is_transfer`.
+    """
+    found = is_transfer(tasks(instance, assigned(instance)), instance.vertices)
+    return {
+        name: Fraction(int(is_recv))
+        for name, is_recv in zip(instance.graph.names, found, strict=False)
+    }
+
+
+def with_times(instance: Instance, times: Mapping[str, Fraction]) -> Instance:
+    """Return an assigned graph whose ops take the times of an oracle.
+
+    Ops that the oracle does not know keep their time, and what it knows besides does not matter: a
+    profile has events of the runtime, and may lack ops that take no time.
+
+    Raises
+    ------
+    InputError
+        If it knows no op of the instance at all, or some vertex may run on several devices.
+    """
+    device = assigned(instance)
+    names = instance.graph.names
+    if instance.vertices and not any(name in times for name in names):
+        raise InputError("", "no op of the instance is measured", "name ops as the instance does")
+    known = dict(times)
+    ops = [
+        known.get(name, instance.duration(v, d)) * instance.cluster.speed[d]
+        for v, (name, d) in enumerate(zip(names, device.tolist(), strict=True))
+    ]
+    graph = replace(
+        instance.graph,
+        ops=RationalArray.from_fractions(ops),
+        # Given durations, which go, may have been all that told the device.
+        allowed_devices={v: (instance.cluster.names[d],) for v, d in enumerate(device.tolist())},
+    )
+    return replace(instance, graph=graph, durations=None)

@@ -1,0 +1,307 @@
+"""Model replicas with parameter servers ([H] §2.3, §2.4): partitions whose channels are devices.
+
+Every op has exactly one allowed device. The devices are
+
+- ``worker_0``, …: the computational resource of a worker;
+- ``server_0``, …: that of a parameter server;
+- ``server_0/worker_1/0``, …: a channel that carries one transfer at a time from a sender to a
+  receiver, here from the server to the worker, with their number between these two. A sender and a
+  receiver have channels of their own in either direction, as under gRPC ([H] §5.1).
+
+A transfer is one op on its channel: the end of it that takes the time. The other end, which only
+has to be activated, is an op without length on its own device.
+
+=============================  =============  ==================================================
+op                             device         time
+=============================  =============  ==================================================
+``server_0/read/P``            server         0
+``server_0/send/P/worker_1``   server         0 (activation)
+``worker_1/recv/P``            channel        size of P by bandwidth
+``worker_1/X``                 worker         operations of X, a sample, times batch by speed
+``worker_1/gradients/X``       worker         the same: gradient by the inputs of X
+``worker_1/gradients/X/own``   worker         the same: gradient by the parameters of X
+``worker_1/send/P``            channel        size of P by bandwidth
+``server_0/recv/P/worker_1``   server         0 (activation)
+``server_0/aggregate/P``       server         an operation per element and worker but one
+``server_0/update/P``          server         two operations per element
+=============================  =============  ==================================================
+
+The last six rows are there for training only. The partition of the reference worker ([H] §4) is the
+worker's part of that with its channels: all ``recv`` ops are leaves, all ``send`` ops are roots.
+
+Parameters go to servers in turn, as TensorFlow places them, and of one server to its channels in
+turn. Times are whole microseconds, rounded to the nearest, as a tracer would measure them; all
+edges are control dependencies, since all transfers are ops.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+from optpart.cluster import Cluster, Device
+from optpart.errors import InputError
+from optpart.generate import draw
+from optpart.graph import GraphBuilder
+from optpart.instance import Instance
+from optpart.ordering.models.network import BaseModel, Op
+from optpart.rational import Number, rational, shown
+
+#: Operations per microsecond of a worker: half a TFLOP/s, a server with 32 cores ([H] §6).
+SPEED = 500_000
+
+#: Bytes per microsecond of a channel: Ethernet of 1 Gbit/s ([H] §6).
+BANDWIDTH = 125
+
+#: Bytes of an element.
+ELEMENT = 4
+
+#: Device type of all channels.
+CHANNEL = "channel"
+
+
+class Platform(NamedTuple):
+    """How fast things go.
+
+    Attributes
+    ----------
+    batch : int
+        Samples that a worker takes in an iteration.
+    speed, server_speed : Fraction
+        Operations per microsecond of a worker, and of a server.
+    bandwidth : Fraction
+        Bytes per microsecond of a channel.
+    """
+
+    batch: int
+    speed: Fraction
+    server_speed: Fraction
+    bandwidth: Fraction
+
+    def compute(self, operations: int) -> int:
+        """Return the time of a worker's op."""
+        return round(operations * self.batch / self.speed)
+
+    def serve(self, operations: int) -> int:
+        """Return the time of a server's op."""
+        return round(operations / self.server_speed)
+
+    def transfer(self, elements: int) -> int:
+        """Return the time of a transfer."""
+        return round(elements * ELEMENT / self.bandwidth)
+
+
+def platform(
+    batch: int = 32,
+    speed: Number = SPEED,
+    bandwidth: Number = BANDWIDTH,
+    server_speed: Number | None = None,
+) -> Platform:
+    """Check and return a platform; a server is as fast as a worker unless its speed is given."""
+    worker = _positive(speed, "speed")
+    return Platform(
+        draw.count(batch, "batch", least=1),
+        worker,
+        worker if server_speed is None else _positive(server_speed, "server speed"),
+        _positive(bandwidth, "bandwidth"),
+    )
+
+
+def replica(
+    model: BaseModel,
+    *,
+    workers: int = 1,
+    servers: int = 1,
+    channels: int = 1,
+    training: bool = False,
+    on: Platform | None = None,
+) -> Instance:
+    """Build the whole partitioned graph of a model replica: all workers and all servers.
+
+    Parameters
+    ----------
+    workers, servers : int
+    channels : int
+        Channels from one sender to one receiver.
+    training : bool
+        Whether gradients are computed, sent, aggregated and applied; otherwise there is the forward
+        pass alone.
+    on : Platform, optional
+
+    Returns
+    -------
+    Instance
+        Without memory limits, of infinite bandwidth: all times are those of vertices.
+    """
+    _check(workers, servers, channels)
+    layout = _Layout(model, servers, channels, training, platform() if on is None else on)
+    for s in range(servers):
+        layout.device(f"server_{s}", "server")
+    for w in range(workers):
+        layout.worker(w)
+    layout.server_ops(workers)
+    for w in range(workers):
+        layout.worker_ops(w)
+    layout.updates(workers)
+    return layout.instance(f"{workers}w-{servers}s" + (f"-{channels}c" if channels > 1 else ""))
+
+
+def worker_partition(
+    model: BaseModel,
+    *,
+    servers: int = 1,
+    channels: int = 1,
+    training: bool = False,
+    on: Platform | None = None,
+) -> Instance:
+    """Build the partition of the reference worker with its channels ([H] §2.4, §4).
+
+    Parameters are those of :func:`replica`.
+    """
+    _check(1, servers, channels)
+    layout = _Layout(model, servers, channels, training, platform() if on is None else on)
+    layout.worker(0)
+    layout.worker_ops(0)
+    return layout.instance("worker" + (f"-{servers}s" if servers > 1 else "")
+                           + (f"-{channels}c" if channels > 1 else ""))  # fmt: skip
+
+
+def _check(workers: int, servers: int, channels: int) -> None:
+    draw.count(workers, "workers", least=1)
+    draw.count(servers, "servers", least=1)
+    draw.count(channels, "channels", least=1)
+
+
+def _positive(value: Number, place: str) -> Fraction:
+    number = rational(value, place)
+    if number <= 0:
+        raise InputError(place, f"{shown(value)} is not positive", "give a number > 0")
+    return number
+
+
+class _Layout:
+    """Vertices, edges and devices, while they are collected."""
+
+    def __init__(
+        self, model: BaseModel, servers: int, channels: int, training: bool, on: Platform
+    ) -> None:
+        self.model, self.training, self.on = model, training, on
+        self.servers, self.channels = servers, channels
+        parameters = model.parameters
+        # In turn over the servers, and over the channels of each.
+        self.home = {p.name: i % servers for i, p in enumerate(parameters)}
+        self.lane = {p.name: i // servers % channels for i, p in enumerate(parameters)}
+        self.builder = GraphBuilder()
+        self.devices: list[Device] = []
+        self.present: set[str] = set()
+
+    def instance(self, suffix: str) -> Instance:
+        mode = "training" if self.training else "forward"
+        return Instance(
+            self.builder.build(),
+            Cluster.of(self.devices),
+            name=f"{self.model.name}-{mode}-{suffix}-b{self.on.batch}",
+            source=f"model replica of {self.model.name} with parameter servers, times in µs",
+        )
+
+    def device(self, name: str, kind: str) -> None:
+        self.devices.append(Device(name, 1, kind))
+
+    def vertex(self, name: str, device: str, time: int = 0, after: tuple[str, ...] = ()) -> str:
+        self.builder.vertex(name, time, devices=[device])
+        self.present.add(name)
+        for source in after:
+            self.builder.edge(source, name, None)
+        return name
+
+    # --- workers ---------------------------------------------------------------------------------
+
+    def worker(self, w: int) -> None:
+        """Add the devices of a worker: itself, and the channels that end or begin there."""
+        self.device(f"worker_{w}", "worker")
+        ways = [(f"server_{s}", f"worker_{w}") for s in range(self.servers)]
+        ways += [(there, here) for here, there in ways if self.training]
+        for sender, receiver in ways:
+            for lane in range(self.channels):
+                self.device(f"{sender}/{receiver}/{lane}", CHANNEL)
+
+    def worker_ops(self, w: int) -> None:
+        """Add a worker's copy of the base model, its reads received and its updates sent."""
+        worker = f"worker_{w}"
+        for parameter in self.model.parameters:
+            name = parameter.name
+            server = f"server_{self.home[name]}"
+            activated = f"{server}/send/{name}/{worker}"
+            self.vertex(
+                f"{worker}/recv/{name}",
+                f"{server}/{worker}/{self.lane[name]}",
+                self.on.transfer(parameter.size),
+                (activated,) if activated in self.present else (),
+            )
+        for op in self.model.ops:
+            needs = [f"{worker}/{name}" for name in op.inputs]
+            needs += [f"{worker}/recv/{parameter.name}" for parameter in op.parameters]
+            self.vertex(f"{worker}/{op.name}", worker, self.on.compute(op.operations), tuple(needs))
+        if self.training:
+            self._gradients(worker)
+
+    def _gradients(self, worker: str) -> None:
+        """Add the backward pass: of each op the gradient by its inputs, and by its parameters.
+
+        An op whose inputs depend on no parameter needs no gradient by them.
+        """
+        learnt = _depend_on_parameters(self.model)
+        readers: dict[str, list[Op]] = {op.name: [] for op in self.model.ops}
+        for op in self.model.ops:
+            for name in op.inputs:
+                readers[name].append(op)
+        for op in reversed(self.model.ops):
+            above = tuple(f"{worker}/gradients/{reader.name}" for reader in readers[op.name])
+            # The loss itself has no reader: its gradient needs the loss alone.
+            needs = above or (f"{worker}/{op.name}",)
+            time = self.on.compute(op.operations)
+            if any(name in learnt for name in op.inputs):
+                self.vertex(f"{worker}/gradients/{op.name}", worker, time, needs)
+            if op.parameters:
+                own = self.vertex(f"{worker}/gradients/{op.name}/own", worker, time, needs)
+                for parameter in op.parameters:
+                    name = parameter.name
+                    way = f"{worker}/server_{self.home[name]}/{self.lane[name]}"
+                    length = self.on.transfer(parameter.size)
+                    self.vertex(f"{worker}/send/{name}", way, length, (own,))
+
+    # --- servers ---------------------------------------------------------------------------------
+
+    def server_ops(self, workers: int) -> None:
+        """Add what servers do at the beginning: read every parameter, and activate its sends."""
+        for parameter in self.model.parameters:
+            name = parameter.name
+            server = f"server_{self.home[name]}"
+            read = self.vertex(f"{server}/read/{name}", server)
+            for w in range(workers):
+                self.vertex(f"{server}/send/{name}/worker_{w}", server, 0, (read,))
+
+    def updates(self, workers: int) -> None:
+        """Add what servers do at the end: receive, aggregate and apply every gradient."""
+        if not self.training:
+            return
+        for name, size in self.model.parameters:
+            server = f"server_{self.home[name]}"
+            received = tuple(
+                self.vertex(
+                    f"{server}/recv/{name}/worker_{w}", server, 0, (f"worker_{w}/send/{name}",)
+                )
+                for w in range(workers)
+            )
+            sums = self.on.serve(size * (workers - 1))
+            total = self.vertex(f"{server}/aggregate/{name}", server, sums, received)
+            self.vertex(f"{server}/update/{name}", server, self.on.serve(2 * size), (total,))
+
+
+def _depend_on_parameters(model: BaseModel) -> set[str]:
+    """Names of the ops whose results change with some parameter."""
+    found: set[str] = set()
+    for op in model.ops:
+        if op.parameters or not found.isdisjoint(op.inputs):
+            found.add(op.name)
+    return found

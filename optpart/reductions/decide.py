@@ -1,0 +1,133 @@
+"""The answer to a source by way of TF, with everything that vouches for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, Generic
+
+from optpart import methods
+from optpart.errors import InputError
+from optpart.reductions.base import Question, Reduction, Solution, Source
+from optpart.result import Budget, Result, Status
+from optpart.schedule import Schedule
+from optpart.verify import verify
+
+#: A verdict in a word.
+WORDS = {True: "yes", False: "no", None: "unknown"}
+
+
+@dataclass(frozen=True, eq=False)
+class Answer(Generic[Source, Solution]):
+    """What is known about a source.
+
+    Attributes
+    ----------
+    verdict : bool or None
+        ``None`` if the method ran out of time.
+    solution : optional
+        Mapped back from the schedule, where the verdict is yes.
+    """
+
+    reduction: Reduction[Source, Solution]
+    source: Source
+    question: Question
+    result: Result
+    verdict: bool | None
+    solution: Solution | None
+
+    @property
+    def schedule_fault(self) -> str:
+        """What is wrong with the schedule; empty if nothing is."""
+        schedule = self.result.schedule
+        return "" if schedule is None else fault(self.question, schedule)
+
+    @property
+    def solution_fault(self) -> str:
+        """What is wrong with the solution, by the rules of the source; empty if nothing is."""
+        return "" if self.solution is None else self.reduction.check(self.source, self.solution)
+
+    @property
+    def forth_fault(self) -> str:
+        """What is wrong with the schedule that the solution turns into; empty if nothing is."""
+        if self.solution is None or self.solution_fault:
+            return ""
+        return fault(self.question, self.reduction.forth(self.source, self.solution))
+
+
+def fault(question: Question, schedule: Schedule) -> str:
+    """Return the first rule that a schedule breaks, the deadline included; empty if it is valid."""
+    violations = verify(question.instance, schedule, most=1)
+    if violations:
+        return str(violations[0])
+    makespan = schedule.makespan(question.instance)
+    return f"makespan {makespan} > {question.deadline}" if makespan > question.deadline else ""
+
+
+def decide(
+    reduction: Reduction[Source, Solution],
+    source: Source,
+    method: str = "cpsat",
+    *,
+    budget: Budget | None = None,
+    seed: int = 0,
+) -> Answer[Source, Solution]:
+    """Answer a source by an exact method for TF.
+
+    Yes needs a schedule within the deadline, no a proof that there is none: by bounds or by
+    search.
+
+    Raises
+    ------
+    InputError
+        If the method does not decide questions.
+    """
+    run: Callable[..., Result] = methods.get(method)
+    if "goal" not in signature(run).parameters:
+        raise InputError(
+            "--method", f"{method} proves nothing", "use cpsat, milp, minizinc or enumerate"
+        )
+    question = reduction.to_tf(source)
+    result = run(question.instance, budget=budget or Budget(), seed=seed, goal=question.goal)
+    if result.schedule is not None and not fault(question, result.schedule):
+        return Answer(
+            reduction, source, question, result, True, reduction.back(source, result.schedule)
+        )
+    beyond = result.lower_bound is not None and result.lower_bound > question.deadline
+    refuted = result.status is Status.INFEASIBLE or beyond
+    return Answer(reduction, source, question, result, False if refuted else None, None)
+
+
+def best_heuristic(question: Question) -> Schedule | None:
+    """Return the shortest schedule that the heuristics find, to look at where the answer is no."""
+    instance = question.instance
+    found = [methods.get(name)(instance).schedule for name in methods.heuristics()]
+    schedules = [schedule for schedule in found if schedule is not None]
+    return min(schedules, key=lambda schedule: schedule.makespan(instance), default=None)
+
+
+def document(answer: Answer[Any, Any]) -> dict[str, Any]:
+    """Return everything about an answer as JSON."""
+    from optpart.formats import native
+    from optpart.formats import result as result_format
+
+    solved = answer.solution is not None
+    return {
+        "reduction": answer.reduction.name,
+        "source": answer.reduction.document(answer.source),
+        "instance": native.to_dict(answer.question.instance),
+        "deadline": native.number(answer.question.deadline),
+        "answer": WORDS[answer.verdict],
+        "result": result_format.to_dict(answer.result),
+        "solution": answer.reduction.describe_solution(answer.source, answer.solution)
+        if solved
+        else None,
+        "verified": {
+            "schedule": not answer.schedule_fault,
+            "solution": not answer.solution_fault,
+            "forth": not answer.forth_fault,
+        }
+        if solved
+        else None,
+    }

@@ -1,0 +1,207 @@
+"""Single execution time scheduling → TF, exactly as [M] lemma 2.2 builds it.
+
+J. D. Ullman, NP-complete scheduling problems, Journal of Computer and System Sciences 10 (1975):
+given jobs that take one time slot each, a partial order ≺ on them, k′ processors and a limit, is
+there ``g: jobs → {0, …, limit − 1}`` with ``g(v) < g(w)`` where ``v ≺ w`` and at most k′ jobs in a
+slot? [M] builds a vertex a job, an edge wherever ``v ≺ w``, k′ devices of speed 1, and c = 1.
+
+Where the text of [M] is loose, it is read as follows.
+
+* "``t_i = B_ij = 0``, i.e., we ignore network communication": a time of 0/0 says nothing, and
+  literally a bandwidth of 0 is a missing link, with which the lemma is false: one job before two
+  others on two processors ends after 2 slots, but its vertices could not part. So tensors
+  have size 0, bandwidth is infinite, and everything crosses in no time.
+* "an edge iff ``v₁ ≺ v₂``": ≺ is transitive, so pairs that follow from others become edges too.
+* ``max f(v) < t_max`` compares the *starts* of the jobs with the limit. Jobs take one slot and
+  start in whole slots, so this is makespan ≤ t_max, and that is what is asked here. It is not the
+  value that the artificial sink of [M] §2 takes: that is the makespan itself, and ``<`` would
+  cut off the last slot.
+* ``f`` maps to ℕ. Here starts are rational; rounding all of them down keeps a schedule of
+  unit jobs valid, since two starts that are at least 1 apart still are.
+* "``< C_j``" in equation 2: edges carry nothing, so any positive capacity will do: none is set.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import networkx as nx
+import numpy as np
+
+from optpart.cluster import Cluster
+from optpart.errors import InputError
+from optpart.graph import GraphBuilder
+from optpart.instance import Instance
+from optpart.reductions.base import Question, Reduction, arcs, names, parallel, whole
+from optpart.schedule import Schedule
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Slots = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """Jobs of one slot each.
+
+    Attributes
+    ----------
+    names : tuple of str
+    order : tuple of (int, int)
+        Pairs of jobs, earlier before later; ≺ is their transitive closure.
+    processors, limit : int
+    """
+
+    names: tuple[str, ...]
+    order: tuple[tuple[int, int], ...]
+    processors: int
+    limit: int
+
+    def __post_init__(self) -> None:
+        acyclic(self.names, self.order)
+
+    @property
+    def before(self) -> list[tuple[int, int]]:
+        """All pairs of ≺."""
+        graph: nx.DiGraph[int] = nx.DiGraph(self.order)
+        return sorted(nx.transitive_closure_dag(graph).edges)
+
+
+def acyclic(known: Sequence[str], order: Sequence[tuple[int, int]]) -> None:
+    """Raise :class:`InputError` if the pairs lead back to where they start."""
+    graph: nx.DiGraph[int] = nx.DiGraph(order)
+    if not nx.is_directed_acyclic_graph(graph):
+        cycle = " ≺ ".join(known[u] for u, *_ in nx.find_cycle(graph))
+        raise InputError("order", f"cycle {cycle} ≺ …", "remove a pair of it")
+
+
+class SingleExecutionTime(Reduction[Jobs, Slots]):
+    """Jobs to vertices; a slot is a unit of time."""
+
+    name = "scheduling"
+    title = "single execution time scheduling, P|prec,p=1|Cmax"
+    reference = "Ullman 1975; [M] lemma 2.2"
+    reading = "t = B = 0 is read as: crossing takes no time; max f < limit as makespan ≤ limit"
+    size = 10
+    keys = frozenset({"jobs", "order", "processors", "limit"})
+
+    def read(self, document: Mapping[str, Any]) -> Jobs:
+        """Read names, pairs of names and two numbers."""
+        known = names(document["jobs"], "jobs")
+        return Jobs(
+            known,
+            arcs(document["order"], "order", known),
+            whole(document["processors"], "processors"),
+            whole(document["limit"], "limit"),
+        )
+
+    def document(self, source: Jobs) -> dict[str, Any]:
+        """Return names, pairs of names and two numbers."""
+        return {
+            "problem": self.name,
+            "jobs": list(source.names),
+            "order": [[source.names[u], source.names[v]] for u, v in source.order],
+            "processors": source.processors,
+            "limit": source.limit,
+        }
+
+    def random(self, size: int, rng: np.random.Generator) -> Jobs:
+        """Draw a sparse order and the least limit that load and longest chain allow."""
+        processors = 2 + size // 8
+        chance = 2 / max(2, size - 1)
+        order = [(u, v) for v in range(size) for u in range(v) if rng.random() < chance]
+        level = levels(size, order)
+        limit = max(-(-size // processors), max(level) + 1)
+        return Jobs(tuple(f"j{v}" for v in range(size)), tuple(order), processors, limit)
+
+    def to_tf(self, source: Jobs) -> Question:
+        """Build G, k, c, s and t as the lemma says."""
+        builder = GraphBuilder()
+        for name in source.names:
+            builder.vertex(name, 1, outputs=[0])
+        for u, v in source.before:
+            builder.edge(source.names[u], source.names[v])
+        instance = Instance(
+            builder.build(),
+            Cluster.uniform(source.processors, speed=1, bandwidth=None),
+            name=f"scheduling-{len(source.names)}-{source.processors}",
+            source="single execution time scheduling, [M] lemma 2.2",
+        )
+        return Question(instance, Fraction(source.limit))
+
+    def forth(self, source: Jobs, solution: Slots) -> Schedule:
+        """Run the jobs of a slot on the first devices."""
+        taken = [0] * source.limit
+        placement = []
+        for slot in solution:
+            placement.append(taken[slot])
+            taken[slot] += 1
+        return parallel(self.to_tf(source), placement, [Fraction(slot) for slot in solution])
+
+    def back(self, source: Jobs, schedule: Schedule) -> Slots:
+        """Round the starts down."""
+        return tuple(math.floor(start) for start in schedule.start.fractions())
+
+    def check(self, source: Jobs, solution: Slots) -> str:
+        """Check the three properties of [M] §2.1, in their order."""
+        known = source.names
+        if len(solution) != len(known):
+            return f"{len(solution)} slots for {len(known)} jobs"
+        for u, v in source.order:
+            if solution[u] >= solution[v]:
+                return f"{known[u]} is not before {known[v]}"
+        for name, slot in zip(known, solution, strict=True):
+            if not 0 <= slot < source.limit:
+                return f"{name} is in slot {slot} of {source.limit}"
+        for slot in set(solution):
+            if solution.count(slot) > source.processors:
+                return f"{solution.count(slot)} jobs in slot {slot}"
+        return ""
+
+    def describe(self, source: Jobs) -> str:
+        """Return numbers of jobs, pairs, processors and slots."""
+        return (
+            f"{len(source.names)} jobs of one slot each, {len(source.order)} pairs that are "
+            f"ordered, {source.processors} processors; do {source.limit} slots suffice?"
+        )
+
+    def describe_solution(self, source: Jobs, solution: Slots) -> str:
+        """Return the jobs of each slot."""
+        return by_slot(source.names, solution)
+
+    def draw(self, axes: Axes, source: Jobs, solution: Slots | None) -> None:
+        """Draw the order, from left to right by slot or by depth."""
+        from optpart.reductions.picture import draw_order
+
+        column = levels(len(source.names), source.order) if solution is None else list(solution)
+        axes.set_xlabel("depth" if solution is None else "slot")
+        draw_order(axes, source.names, source.order, column)
+
+
+def levels(n: int, order: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the number of jobs that must come before each, one after the other."""
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    graph.add_nodes_from(range(n))
+    graph.add_edges_from(order)
+    level = [0] * n
+    for v in nx.topological_sort(graph):
+        for w in graph[v]:
+            level[w] = max(level[w], level[v] + 1)
+    return level
+
+
+def by_slot(known: Sequence[str], slots: Sequence[int]) -> str:
+    """Write what every slot holds."""
+    held = [
+        " ".join(name for name, slot in zip(known, slots, strict=True) if slot == at)
+        for at in range(max(slots) + 1)
+    ]
+    return " | ".join(slot or "–" for slot in held)
+
+
+SINGLE_EXECUTION_TIME = SingleExecutionTime()

@@ -1,0 +1,170 @@
+"""3-PARTITION → TF.
+
+M. R. Garey, D. S. Johnson, Computers and Intractability (1979), SP15: ``3m`` whole numbers of
+sum ``m·B``, each between ``B/4`` and ``B/2``; do they split into ``m`` triples of sum ``B``? As run
+times on ``m`` equal devices they end at ``B`` if and only if they do: every device is then busy
+from 0 to ``B``, and between a quarter and a half means that it runs three. The problem is
+NP-complete in the strong sense, so no table of sums helps, and TF without any edge is so too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optpart.cluster import Cluster
+from optpart.errors import InputError
+from optpart.instance import Instance
+from optpart.reductions.base import Question, Reduction, one_after_the_other, wholes
+from optpart.reductions.partition import listed, run_times
+from optpart.schedule import Schedule
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Triples = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Threes:
+    """``3m`` numbers, each between a quarter and a half of ``bound = sum / m``."""
+
+    numbers: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        count, total = len(self.numbers), sum(self.numbers)
+        if not count or count % 3:
+            raise InputError("numbers", f"{count} numbers", "give three, six, nine, …")
+        if total % self.triples:
+            raise InputError(
+                "numbers", f"sum {total}", f"give a sum that {self.triples} triples can share"
+            )
+        for i, number in enumerate(self.numbers):
+            if not self.bound < 4 * number or not 2 * number < self.bound:
+                raise InputError(
+                    f"numbers[{i}]",
+                    f"{number} is not between a quarter and a half of {self.bound}",
+                    "give numbers closer to one another",
+                )
+
+    @property
+    def triples(self) -> int:
+        """How many triples there are to be."""
+        return len(self.numbers) // 3
+
+    @property
+    def bound(self) -> int:
+        """What each triple must sum to."""
+        return sum(self.numbers) // self.triples
+
+
+class ThreePartition(Reduction[Threes, Triples]):
+    """Numbers to run times; triples to devices."""
+
+    name = "three-partition"
+    title = "3-PARTITION, strongly NP-complete"
+    reference = "Garey & Johnson 1975; 1979, SP15"
+    reading = "TF is strongly NP-hard without edges"
+    size = 12
+    keys = frozenset({"numbers"})
+
+    def read(self, document: Mapping[str, Any]) -> Threes:
+        """Read a list of positive whole numbers."""
+        return Threes(wholes(document["numbers"], "numbers"))
+
+    def document(self, source: Threes) -> dict[str, Any]:
+        """Return the list."""
+        return {"problem": self.name, "numbers": list(source.numbers)}
+
+    def random(self, size: int, rng: np.random.Generator) -> Threes:
+        """Draw about ``size`` numbers, a multiple of three, where both answers are likely."""
+        triples = max(2, round(size / 3))
+        return random_threes(triples, critical_bound(triples), rng)
+
+    def to_tf(self, source: Threes) -> Question:
+        """Build a vertex a number and ``m`` devices of speed 1."""
+        instance = Instance(
+            run_times(source.numbers),
+            Cluster.uniform(source.triples),
+            name=f"three-partition-{source.triples}",
+            source="3-PARTITION (Garey & Johnson SP15)",
+        )
+        return Question(instance, Fraction(source.bound))
+
+    def forth(self, source: Threes, solution: Triples) -> Schedule:
+        """Run each triple on a device of its own, that of the first number on the first."""
+        placement = [0] * len(source.numbers)
+        for d, triple in enumerate(sorted(solution, key=min)):
+            for i in triple:
+                placement[i] = d
+        return one_after_the_other(self.to_tf(source), placement)
+
+    def back(self, source: Threes, schedule: Schedule) -> Triples:
+        """Read off what each device runs."""
+        device = schedule.placement.tolist()
+        return tuple(
+            tuple(i for i, d in enumerate(device) if d == chosen)
+            for chosen in range(source.triples)
+        )
+
+    def check(self, source: Threes, solution: Triples) -> str:
+        """Check that every number is in one triple, and every sum."""
+        if sorted(i for triple in solution for i in triple) != list(range(len(source.numbers))):
+            return "not every number is in exactly one triple"
+        for triple in solution:
+            total = sum(source.numbers[i] for i in triple)
+            if len(triple) != 3 or total != source.bound:
+                return f"{len(triple)} numbers of sum {total}, not 3 of sum {source.bound}"
+        return ""
+
+    def describe(self, source: Threes) -> str:
+        """Return the numbers and the bound."""
+        return (
+            f"{len(source.numbers)} numbers: {listed(source.numbers, 18)}; do they split into "
+            f"{source.triples} triples of sum {source.bound}?"
+        )
+
+    def describe_solution(self, source: Threes, solution: Triples) -> str:
+        """Return the sums."""
+        return ", ".join(" + ".join(str(source.numbers[i]) for i in triple) for triple in solution)
+
+    def draw(self, axes: Axes, source: Threes, solution: Triples | None) -> None:
+        """Draw the numbers as bars, coloured by triple."""
+        from optpart.reductions.picture import draw_numbers
+
+        group = None
+        if solution is not None:
+            of = {i: t for t, triple in enumerate(solution) for i in triple}
+            group = [of[i] for i in range(len(source.numbers))]
+        draw_numbers(axes, source.numbers, group)
+        axes.set_xlabel("number")
+
+
+def critical_bound(triples: int) -> int:
+    """Return a bound at which about one way to split random numbers is expected to fit.
+
+    There are ``(3m)! / (6^m m!)`` ways. A triple of numbers that are uniform between ``B/4`` and
+    ``B/2`` has a sum of standard deviation ``B/8``, so it is ``B`` with probability about
+    ``8 / (√(2π) B)``; the last triple fits if the others do.
+    """
+    log_ways = math.lgamma(3 * triples + 1) - triples * math.log(6) - math.lgamma(triples + 1)
+    return max(24, round(8 / math.sqrt(2 * math.pi) * math.exp(log_ways / max(1, triples - 1))))
+
+
+def random_threes(triples: int, bound: int, rng: np.random.Generator) -> Threes:
+    """Draw ``3·triples`` numbers between a quarter and a half of ``bound``, of mean ``bound/3``."""
+    low, high = bound // 4 + 1, (bound - 1) // 2
+    numbers = rng.integers(low, high, size=3 * triples, endpoint=True).tolist()
+    while (missing := triples * bound - sum(numbers)) != 0:
+        i, step = int(rng.integers(len(numbers))), 1 if missing > 0 else -1
+        if low <= numbers[i] + step <= high:
+            numbers[i] += step
+    return Threes(tuple(numbers))
+
+
+THREE_PARTITION = ThreePartition()

@@ -1,0 +1,274 @@
+"""Certificates from end to end: written whole or not at all, and accepted by the judge."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import brute_force
+import numpy as np
+import pytest
+import typer
+from strategies import random_instance
+from typer.testing import CliRunner
+
+from optpart import Cluster, GraphBuilder, Instance, Model, Schedule, library
+from optpart.certify import check
+from optpart.certify.certify import UncertifiedError, certify, grid_scales
+from optpart.commands.certify import certify as certify_command
+from optpart.commands.check import check as check_command
+from optpart.errors import InputError, OptpartError, UnsupportedError
+from optpart.formats import native
+from optpart.formats.result import read_schedule, write
+from optpart.instance import Communication
+from optpart.result import conclude
+from optpart.schedule import retime
+from optpart.verify import verify
+
+app = typer.Typer()
+app.command()(certify_command)
+app.command()(check_command)
+runner = CliRunner()
+
+
+def optimal(instance: Instance) -> Schedule | None:
+    best = brute_force.optimum(instance)
+    return None if best is None else retime(instance, best.placement, best.order)
+
+
+def jobs(*ops: int, devices: int = 2) -> Instance:
+    builder = GraphBuilder()
+    for v, each in enumerate(ops):
+        builder.vertex(f"v{v}", each)
+    return Instance(builder.build(), Cluster.uniform(devices), name="jobs")
+
+
+def test_optima_by_enumeration_are_certified(tmp_path: Path) -> None:
+    rng = np.random.default_rng(31)
+    tiers = set()
+    for i in range(16):
+        instance = random_instance(rng, 6, 3, memory=("none", "estimate")[i % 2])
+        schedule = optimal(instance)
+        if schedule is None:
+            continue
+        found = certify(instance, schedule, tmp_path / str(i))
+        tiers.add(found.tier)
+        said = check.check(str(tmp_path / str(i)))
+        assert f"optimal makespan {schedule.makespan(instance)} (" in said
+        again = read_schedule(tmp_path / str(i) / "schedule.json", instance)
+        assert not verify(instance, again)
+    assert {"path", "lrat"} <= tiers
+
+
+def test_what_is_not_optimal_is_not_certified(tmp_path: Path) -> None:
+    rng = np.random.default_rng(32)
+    for i in range(5):
+        instance = random_instance(rng, 4, 2, rational=False)
+        schedule = optimal(instance)
+        if schedule is None or schedule.makespan(instance) == 0:
+            continue
+        scale = Fraction(1, 1) / 3
+        late = [str(t + scale) for t in schedule.start.fractions()]
+        worse = Schedule(
+            schedule.placement,
+            type(schedule.start).from_fractions(map(Fraction, late)),
+            type(schedule.transfers).of(
+                (int(t), int(d), s + scale, e + scale)
+                for t, d, s, e in zip(
+                    schedule.transfers.tensor,
+                    schedule.transfers.target,
+                    schedule.transfers.start.fractions(),
+                    schedule.transfers.end.fractions(),
+                    strict=True,
+                )
+            ),
+        )
+        assert not verify(instance, worse)
+        with pytest.raises(UncertifiedError, match="shorter schedule"):
+            certify(instance, worse, tmp_path / str(i))
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_invalid_schedule_is_a_fault_of_the_user_s(tmp_path: Path) -> None:
+    instance = jobs(2, 2)
+    schedule = retime(instance, [0, 0], [0, 1])
+    together = Schedule(
+        schedule.placement,
+        type(schedule.start).from_fractions([Fraction(0)] * 2),
+        schedule.transfers,
+    )
+    with pytest.raises(InputError, match="not valid"):
+        certify(instance, together, tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+OUTSIDE = {"refcount": Model(memory="refcount"), "2": Model("port", channels=2)}
+
+
+@pytest.mark.parametrize(("name", "model"), OUTSIDE.items(), ids=list(OUTSIDE))
+def test_what_is_out_of_scope_is_refused(name: str, model: Model, tmp_path: Path) -> None:
+    instance = Instance(jobs(1).graph, Cluster.uniform(1), model)
+    with pytest.raises(UnsupportedError, match=name):
+        certify(instance, retime(instance, [0], [0]), tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("communication", ["sendrecv", "link", "port"])
+def test_transfers_that_take_turns_are_certified_where_that_does_not_matter(
+    communication: Communication, tmp_path: Path
+) -> None:
+    builder = GraphBuilder().vertex("a", 2, outputs=[6], devices=["d0"])
+    builder.vertex("b", 9, devices=["d1"]).edge("a", "b").vertex("c", 1, devices=["d2"])
+    instance = Instance(
+        builder.edge("a", "c").build(),
+        Cluster.uniform(3, bandwidth=3),
+        Model(communication, send_ops=Fraction(1, 2)),
+    )
+    schedule = retime(instance, [0, 1, 2], [0, (0, 1), (0, 2), 1, 2])
+    certify(instance, schedule, tmp_path / "out")
+    makespan = Fraction(27, 2) if communication == "sendrecv" else 13
+    assert f"optimal makespan {makespan} (tier path" in check.check(str(tmp_path / "out"))
+    late = retime(instance, [0, 1, 2], [0, (0, 2), (0, 1), 1, 2])
+    if communication in ("sendrecv", "port"):
+        with pytest.raises(UncertifiedError):
+            certify(instance, late, tmp_path / "late")
+
+
+@pytest.mark.parametrize("instance", [jobs(), jobs(0, 0)], ids=["nothing", "no time"])
+def test_a_makespan_of_0_needs_no_proof(instance: Instance, tmp_path: Path) -> None:
+    placement = [0] * instance.vertices
+    schedule = retime(instance, placement, list(range(instance.vertices)))
+    assert certify(instance, schedule, tmp_path / "out").tier == "none"
+    assert "no schedule takes less than 0" in check.check(str(tmp_path / "out"))
+
+
+def test_a_coarser_grid_proves_what_the_exact_one_does_not(tmp_path: Path) -> None:
+    """Three jobs of 10 on two devices: 15 on average, but whole jobs take 20."""
+    instance = jobs(10, 10, 10)
+    schedule = optimal(instance)
+    assert schedule is not None
+    found = certify(instance, schedule, tmp_path / "out")
+    assert (found.tier, found.ticks_per_unit) == ("load", Fraction(1, 10))
+
+
+def test_the_grids_are_coarse_first() -> None:
+    builder = GraphBuilder().vertex("a", 20, outputs=[7]).vertex("b", 30).edge("a", "b")
+    instance = Instance(builder.build(), Cluster.uniform(2, bandwidth=1))
+    problem = check.Problem(check.read_json(native.dumps(instance).encode(), "instance"))
+    assert grid_scales(problem, Fraction(50)) == [Fraction(1, 10), Fraction(1)]
+
+
+def too_fine(devices: int) -> Instance:
+    """Jobs of very nearly one unit."""
+    builder = GraphBuilder()
+    for v in range(3):
+        builder.vertex(f"v{v}", Fraction(10**20 + v, 10**20))
+    return Instance(builder.build(), Cluster.uniform(devices))
+
+
+def test_arithmetic_is_exact_however_fine_the_times(tmp_path: Path) -> None:
+    schedule = retime(too_fine(1), [0, 0, 0], [0, 1, 2])
+    found = certify(too_fine(1), schedule, tmp_path / "out")
+    assert (found.tier, found.ticks_per_unit) == ("one-machine", Fraction(10**20))
+
+
+def test_a_rounded_grid_refutes_no_more_than_is_true(tmp_path: Path) -> None:
+    schedule = retime(too_fine(2), [1, 0, 0], [0, 1, 2])  # the two longest jobs share a device
+    with pytest.raises(UncertifiedError, match="shorter schedule"):
+        certify(too_fine(2), schedule, tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_earlier_certificate_is_replaced_and_nothing_else_is(tmp_path: Path) -> None:
+    instance = jobs(2, 2, 2)
+    schedule = optimal(instance)
+    assert schedule is not None
+    out = tmp_path / "out"
+    certify(instance, schedule, out)
+    (out / "certificate.json").write_text("{}")
+    certify(instance, schedule, out)
+    check.check(str(out))
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "precious").write_text("x")
+    with pytest.raises(InputError, match="no certificate"):
+        certify(instance, schedule, other)
+    with pytest.raises(InputError, match="does not exist"):
+        certify(instance, schedule, tmp_path / "no" / "where")
+    assert (other / "precious").read_text() == "x"
+
+
+def test_what_the_checker_does_not_accept_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reject(directory: str) -> str:
+        raise check.RejectedError("for a test")
+
+    monkeypatch.setattr(check, "check", reject)
+    instance = jobs(2, 2, 2)
+    schedule = optimal(instance)
+    assert schedule is not None
+    with pytest.raises(OptpartError, match="for a test"):
+        certify(instance, schedule, tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+# --- commands ------------------------------------------------------------------------------------
+
+
+def test_a_library_instance_is_certified_with_its_file_as_it_is(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    ended = runner.invoke(app, ["certify", "lpt-2", "-o", str(out), "--json"])
+    assert ended.exit_code == 0, ended.output
+    assert json.loads(ended.stdout)["tier"] == "load"
+    source = library.folder() / "classic" / "lpt-2.json"
+    assert (out / "instance.json").read_bytes() == source.read_bytes()
+    ended = runner.invoke(app, ["check", str(out), "--instance", str(source)])
+    assert ended.exit_code == 0
+    assert ended.stdout.startswith("ACCEPTED: 'lpt-2': optimal makespan 6 (tier load;")
+
+
+def test_a_result_can_be_given(tmp_path: Path) -> None:
+    instance = jobs(3, 3, 2, 2, 2)
+    native.write(instance, tmp_path / "jobs.json")
+    schedule = optimal(instance)
+    assert schedule is not None
+    certify(instance, schedule, tmp_path / "first")
+    result = str(tmp_path / "first" / "schedule.json")
+    arguments = [str(tmp_path / "jobs.json"), "-o", str(tmp_path / "out"), "--result", result]
+    ended = runner.invoke(app, ["certify", *arguments])
+    assert ended.exit_code == 0, ended.output
+    assert "makespan 6 is optimal; proven by tier load" in ended.stdout
+    ended = runner.invoke(app, ["check", str(tmp_path / "out"), "--json"])
+    assert json.loads(ended.stdout)["certificates"][0]["accepted"] is True
+    ended = runner.invoke(app, ["check", str(tmp_path / "out"), str(tmp_path)])
+    assert ended.exit_code == 1
+    assert [line.split(":")[0] for line in ended.stdout.splitlines()] == ["ACCEPTED", "REJECTED"]
+
+
+def test_a_rejection_ends_with_1(tmp_path: Path) -> None:
+    ended = runner.invoke(app, ["check", str(tmp_path)])
+    assert ended.exit_code == 1
+    assert ended.stdout == "REJECTED: certificate.json cannot be read (No such file or directory)\n"
+
+
+def test_an_instance_without_a_schedule_ends_with_3(tmp_path: Path) -> None:
+    builder = GraphBuilder().vertex("a", 1).vertex("b", 1).separate("a", "b")
+    native.write(Instance(builder.build(), Cluster.uniform(1)), tmp_path / "none.json")
+    out = tmp_path / "out"
+    ended = runner.invoke(app, ["certify", str(tmp_path / "none.json"), "-o", str(out)])
+    assert ended.exit_code == 3
+    assert not out.exists()
+
+
+def test_a_schedule_that_is_not_optimal_ends_with_4(tmp_path: Path) -> None:
+    instance = jobs(2, 2)
+    native.write(instance, tmp_path / "jobs.json")
+    write(conclude(instance, "test", retime(instance, [0, 0], [0, 1])), tmp_path / "result.json")
+    out, result = tmp_path / "out", str(tmp_path / "result.json")
+    arguments = [str(tmp_path / "jobs.json"), "-o", str(out), "--result", result]
+    ended = runner.invoke(app, ["certify", *arguments])
+    assert ended.exit_code == 4
+    assert not out.exists()

@@ -1,0 +1,104 @@
+"""Proofs made strict and short: what is kept, and that nothing unproven passes."""
+
+from __future__ import annotations
+
+import pytest
+from pysat.solvers import Cadical195
+
+from optpart.certify.check import Formula, check_proof
+from optpart.certify.trim import Proof, ProofError, trim
+
+#: No two of the four corners agree with 1 and 2 as they are.
+SQUARE = [[1, 2], [-1, 2], [1, -2], [-1, -2]]
+
+#: ``2`` from the first two, ``−2`` from the others.
+PROOF = b"5 2 0 1 2 0\n6 -2 0 3 4 0\n7 0 5 6 0\n"
+
+
+def strict(clauses: list[list[int]], proof: Proof) -> int:
+    """Steps of a proof, all of which the judge accepts."""
+    variables = max(abs(x) for clause in clauses for x in clause)
+    return check_proof(Formula(clauses), variables, proof.text().splitlines())
+
+
+class TestWhatIsKept:
+    def test_a_proof_that_needs_everything_stays_as_it_is_but_for_deletions(self) -> None:
+        proof = trim(SQUARE, PROOF)
+        assert proof.text() == b"5 2 0 1 2 0\n6 -2 0 3 4 0\n7 0 5 6 0\n7 d 5 6 0\n"
+        assert strict(SQUARE, proof) == 3
+
+    def test_steps_that_lead_nowhere_go_and_the_rest_is_numbered_without_gaps(self) -> None:
+        wordy = b"8 1 2 0 1 0\n12 2 0 1 2 0\n20 -1 2 0 2 0\n30 -2 0 3 4 0\n31 0 12 30 0\n"
+        assert trim(SQUARE, wordy) == trim(SQUARE, PROOF)
+
+    def test_what_follows_the_empty_clause_goes(self) -> None:
+        assert trim(SQUARE, PROOF + b"8 1 0 1 0\n9 0 5 6 0\n") == trim(SQUARE, PROOF)
+
+    def test_a_clause_is_deleted_after_the_step_that_uses_it_last(self) -> None:
+        clauses = [[1], [-1, 2], [-2, 3], [-3]]
+        proof = trim(clauses, b"5 2 0 1 2 0\n6 3 0 5 3 0\n7 0 6 4 0\n")
+        assert proof.text() == b"5 2 0 1 2 0\n6 3 0 5 3 0\n6 d 5 0\n7 0 6 4 0\n7 d 6 0\n"
+        assert strict(clauses, proof) == 3
+
+    def test_deletions_of_the_solver_are_passed_over(self) -> None:
+        lines = PROOF.splitlines(keepends=True)
+        assert trim(SQUARE, lines[0] + b"5 d 1 2 0\n" + b"".join(lines[1:])) == trim(SQUARE, PROOF)
+
+    def test_trimming_again_changes_nothing(self) -> None:
+        once = trim(SQUARE, PROOF)
+        assert trim(SQUARE, once.text()) == once
+
+
+class TestHints:
+    @pytest.mark.parametrize(
+        "hints",
+        [b"1 2", b"4 1 2", b"1 1 2", b"1 2 3 4", b"1 99 2", b"1 7 2", b"-3 1 2"],
+        ids=["as is", "useless", "twice", "beyond", "of nothing", "of later", "negative"],
+    )
+    def test_only_those_remain_that_the_conflict_rests_on(self, hints: bytes) -> None:
+        proof = trim(SQUARE, PROOF.replace(b"0 1 2 0", b"0 " + hints + b" 0"))
+        assert proof == trim(SQUARE, PROOF)
+
+    def test_in_another_order_they_are_put_right(self) -> None:
+        clauses = [[1], [-1, 2], [-2, 3], [-3, 4], [-4]]
+        proof = trim(clauses, b"6 0 5 3 2 1 4 0\n")
+        assert strict(clauses, proof) == 1
+
+    def test_a_hint_that_says_what_is_known_already_goes(self) -> None:
+        clauses = [[1], [1, 2], [-1, 3], [-3, -1]]
+        proof = trim(clauses, b"5 0 1 2 3 4 0\n")
+        assert proof.steps == [(5, (), (1, 3, 4))]
+
+    def test_clauses_with_a_literal_twice(self) -> None:
+        assert trim([[1, 1], [-1, -1]], b"3 0 1 2 0\n").steps == [(3, (), (1, 2))]
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("proof", "reason"),
+        [
+            (b"", "does not derive the empty clause"),
+            (PROOF.replace(b"7 0 5 6 0\n", b""), "does not derive the empty clause"),
+            (PROOF.replace(b"0 1 2 0", b"0 1 0"), "step 5 does not follow"),
+            (PROOF.replace(b"0 1 2 0", b"0 3 2 0"), "step 5 does not follow"),
+            (PROOF.replace(b"5 2 0", b"5 1 0"), "step 7 does not follow"),
+            (PROOF.replace(b"7 0 5 6 0", b"7 0 6 7 0"), "step 7 does not follow"),
+            (PROOF.replace(b"6 -2 0", b"5 -2 0"), "id 5 after id 5"),
+            (PROOF.replace(b"5 2 0", b"3 2 0"), "id 3 after id 4"),
+            (PROOF.replace(b"5 2 0", b"5 x 0"), "not a line of LRAT"),
+            (PROOF.replace(b"5 2 0 1 2 0", b"5 2 1 2"), "not a line of LRAT"),
+            (b"\n" + PROOF, "not a line of LRAT"),
+        ],
+    )
+    def test_a_proof_that_proves_nothing(self, proof: bytes, reason: str) -> None:
+        with pytest.raises(ProofError, match=reason):
+            trim(SQUARE, proof)
+
+    def test_no_proof_of_what_has_a_solution_passes(self) -> None:
+        """Every clause left out of a smallest set without solutions leaves one."""
+        for i in range(len(SQUARE)):
+            clauses = SQUARE[:i] + SQUARE[i + 1 :]
+            with Cadical195(bootstrap_with=clauses) as solver:
+                assert solver.solve()
+            with pytest.raises(ProofError):
+                trim(clauses, PROOF)
