@@ -6,7 +6,7 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-from store import MACHINE, Row, Store
+from store import MACHINE, Row, Store, down, up
 
 from optpart.generate.cluster import drawn_cluster
 from optpart.generate.layered import layered
@@ -76,7 +76,8 @@ def _table(rows: list[Row]) -> Iterator[str]:
     yield "| " + " | ".join(heads) + " |"
     yield "|---" * len(heads) + "|"
     for row in rows:
-        values = [f"{float(row[name]):.2f}" for name in ("start", *after, "bound")]
+        values = [up(float(row[name])) for name in ("start", *after)]
+        values.append(down(float(row["bound"])))
         yield (
             f"| {int(row['vertices']):,} | {row['shape']} | "
             + " | ".join(values)

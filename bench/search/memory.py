@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from networks import best_heuristic
-from store import MACHINE, Row, Store
+from store import MACHINE, Row, Store, down, up
 
 from optpart import methods
 from optpart.formats.native import read
@@ -34,18 +34,25 @@ def run(shared: Path, folder: Path) -> str:
 
 
 def tight(given: Instance, memory: Memory, factor: Fraction = Fraction(11, 10)) -> Instance:
-    """Give every device ``factor`` times the least equal capacity for which a placement is found.
+    """Give every device ``factor`` times the least equal capacity that is found to fit.
 
-    The least is that under ``estimate``, by bisection; ``refcount`` gets the same capacity.
+    It is bisected: under ``estimate`` a placement has to be found, under ``refcount`` a schedule by
+    some heuristic.
     """
     static = _with(given, "estimate", None).static_memory
     total = sum((static[u] for u in range(len(given.units))), Fraction(0))
-    low, high = total / given.devices, total
-    for _ in range(20):
+    low, high = Fraction(0), total
+    for _ in range(20 if memory == "estimate" else 8):
         middle = (low + high) / 2
-        found = repaired(_with(given, "estimate", middle), None, np.random.default_rng(0))
-        low, high = (low, middle) if found is not None else (middle, high)
+        low, high = (low, middle) if _fits(_with(given, memory, middle)) else (middle, high)
     return _with(given, memory, factor * high)
+
+
+def _fits(instance: Instance) -> bool:
+    if instance.model.memory == "estimate":
+        return repaired(instance, None, np.random.default_rng(0)) is not None
+    found = (methods.get(name)(instance) for name in methods.pairs())
+    return any(result.schedule is not None for result in found)
 
 
 def _with(given: Instance, memory: Memory, capacity: Fraction | None) -> Instance:
@@ -71,5 +78,6 @@ def _table(rows: list[Row]) -> Iterator[str]:
     yield "| instance | memory | best feasible heuristic | search | hybrid | bound |"
     yield "|---" * 6 + "|"
     for row in rows:
-        values = [f"{float(row[name]):.2f}" for name in ("heuristic", "search", "hybrid", "bound")]
+        values = [up(float(row[name])) for name in ("heuristic", "search", "hybrid")]
+        values.append(down(float(row["bound"])))
         yield f"| `{row['instance']}` | {row['memory']} | " + " | ".join(values) + " |"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
 from prototype import anneal
-from store import MACHINE, Row, Store
+from store import MACHINE, Row, Store, down, up
 
 from optpart import methods
 from optpart.exact import cpsat as exact
@@ -100,13 +99,7 @@ def _table(rows: list[Row]) -> Iterator[str]:
                 cells.append("–")
                 continue
             medians.append(statistics.median(values))
-            # Rounded up, as every makespan that is shown; a bound is rounded down.
-            cells.append(f"{_up(medians[-1])} ({_up(max(values))} of {len(values)})")
+            cells.append(f"{up(medians[-1])} ({up(max(values))} of {len(values)})")
         bound = max(float(row["bound"]) for row in own)
         gap = min(medians) / bound - 1
-        low = math.floor(100 * bound) / 100
-        yield f"| `{name}` | " + " | ".join(cells) + f" | {low:.2f} | {gap:.1%} |"
-
-
-def _up(value: float) -> str:
-    return f"{math.ceil(100 * value - 1e-6) / 100:.2f}"
+        yield f"| `{name}` | " + " | ".join(cells) + f" | {down(bound)} | {gap:.1%} |"

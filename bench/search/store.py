@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 from collections.abc import Callable
@@ -11,6 +12,16 @@ from pathlib import Path
 Row = dict[str, str | int | float]
 
 MACHINE = f"{platform.machine()}, {os.cpu_count()} cores"
+
+
+def up(value: float) -> str:
+    """Write a makespan, rounded up."""
+    return f"{math.ceil(100 * value - 1e-6) / 100:.2f}"
+
+
+def down(value: float) -> str:
+    """Write a bound, rounded down."""
+    return f"{math.floor(100 * value + 1e-6) / 100:.2f}"
 
 
 class Store:

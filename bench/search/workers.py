@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
-from store import MACHINE, Row, Store
+from store import MACHINE, Row, Store, up
 
 from optpart.formats.native import read
 from optpart.result import Budget
@@ -48,4 +48,4 @@ def _table(rows: list[Row]) -> Iterator[str]:
             )
             for workers in (2, 1)
         ]
-        yield f"| `{name}` | {cells[0]:.2f} | {cells[1]:.2f} |"
+        yield f"| `{name}` | {up(cells[0])} | {up(cells[1])} |"
