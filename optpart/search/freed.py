@@ -100,7 +100,7 @@ def random_units(state: State, rng: np.random.Generator) -> State:
 
 def _window(state: State, rng: np.random.Generator, size: int) -> Ints:
     order = state.layout.order
-    first = int(rng.integers(1 - size // 2, max(2, len(order) - size // 2)))
+    first = int(rng.integers(-(size // 2), max(1, len(order) - size // 2)))
     return order[max(0, first) : max(1, first + size)]
 
 

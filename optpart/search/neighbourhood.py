@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,7 @@ class Neighbourhoods:
         start: Layout,
         rng: np.random.Generator,
         repairs: dict[str, Operator],
-        accept: Any,
+        accept: Callable[[], Any],
         size: int,
         weight: int,
     ) -> None:
@@ -91,7 +92,8 @@ class Neighbourhoods:
             self._alns.add_repair_operator(repair, name=name)
         for listen in (self._alns.on_accept, self._alns.on_better, self._alns.on_best):
             listen(self._keep)
-        self._accept = accept
+        self._accepting = accept
+        self._accept = accept()
         self._select = SegmentedRouletteWheel(_SCORES, _KEPT, _SEGMENT, len(FREEING), len(repairs))
         self._size = size
         self._weight = weight
@@ -113,6 +115,8 @@ class Neighbourhoods:
         at.enter(layout)
         value = at.value()
         self._now = valued(at, at.weights(value), self._size)
+        # Costs of before had other weights.
+        self._accept = self._accepting()
         return value
 
     def _keep(self, state: State, rng: np.random.Generator) -> None:
@@ -124,13 +128,14 @@ class Neighbourhoods:
         found = self._alns.iterate(start, self._select, self._accept, stop)
         # The first objective is that of the start.
         self.moves += len(found.statistics.objectives) - 1
-        for name, counts in found.statistics.destroy_operator_counts.items():
-            self.paid[name] += counts[0]
         best = found.best_state
         assert isinstance(best, State)
         if not best.value < self.value:
             return False
         self.best, self.value = best.layout, best.value
+        # What led to a best of these tries; at most one of them is a best of all.
+        paid = found.statistics.destroy_operator_counts
+        self.paid[max(paid, key=lambda name: paid[name][0])] += 1
         return True
 
 
@@ -141,7 +146,7 @@ class Greedy(Neighbourhoods):
         self, evaluator: Evaluator, start: Layout, rng: np.random.Generator, *, timed: bool
     ) -> None:
         repairs: dict[str, Operator] = {"earliest-finish": earliest_finish, "regret": regret}
-        accept = LateAcceptanceHillClimbing(_LATE)
+        accept = partial(LateAcceptanceHillClimbing, _LATE)
         super().__init__(evaluator, start, rng, repairs, accept, _FEWEST, _GREEDY)
         self._timed = timed
 
@@ -163,7 +168,7 @@ class Exact(Neighbourhoods):
         seconds: float | None,
     ) -> None:
         repairs: dict[str, Operator] = {"cpsat": self._solved}
-        super().__init__(evaluator, start, rng, repairs, HillClimbing(), _FREED, _EXACT)
+        super().__init__(evaluator, start, rng, repairs, HillClimbing, _FREED, _EXACT)
         self._timed = seconds is not None
         self._longest = max(_PART, _LONGEST * (seconds or 0.0))
         self._seconds = _PART

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from typing import IO
 
 import numpy as np
 from ortools.sat.python import cp_model
 
-from optpart.exact.messages import Done, Incumbent, Limits, receive, send
+from optpart.exact.messages import Done, Incumbent, Limits, send
+from optpart.exact.serving import serve
 from optpart.search.part import NOWHERE, Part
 
 
 def main() -> None:
-    """Serve parts from standard input until it ends."""
-    # What is printed must not get between the messages.
-    channel = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    while (job := receive(sys.stdin.buffer)) is not None:
-        part, limits = job
-        _solve(part, limits, channel)
+    """Serve parts until standard input ends."""
+    serve(_solve)
 
 
 def _solve(part: Part, limits: Limits, channel: IO[bytes]) -> None:

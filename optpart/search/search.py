@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -202,8 +203,9 @@ class _Search:
             for helper in self.helpers:
                 helper.stop()
         if self.climb is not None:
-            self._take(self.climb, final=True)
-            self._write(self.climb, final=True)
+            with suppress(KeyboardInterrupt):  # of one who interrupts twice
+                self._take(self.climb, final=True)
+                self._write(self.climb, final=True)
         objective = self.goal.objective
         return conclude(
             self.given,
@@ -230,6 +232,9 @@ class _Search:
         if self.infeasible:
             return
         self._start(start)
+        if self.resumed is not None:
+            at = Evaluator(self.instance, self.goal.objective)
+            self._offer(at.schedule(self.resumed.layout))
         self._bound_cheaply()
         layout = self._first_layout(start)
         if self.infeasible or self._proven():

@@ -13,7 +13,7 @@ from optpart.search.plan import Floats, Ints, Layout, by_start
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A layout, sorted by start, with its times under that order.
+    """A layout with its times, sorted by start, or nearly so where transfers queue.
 
     Attributes
     ----------
@@ -60,8 +60,15 @@ def valued(at: Evaluator, weights: tuple[float, float, float], size: int) -> Sta
     at.refresh()
     value = at.value()
     if at.rules.whole:
-        p.start[:], p.end[:] = at.execution.start, at.execution.end
-    order = by_start(p)
+        _executed(at)
+        # Where transfers queue, another order of the vertices is another order of the queues.
+        p.order[:] = by_start(p)
+        at.refresh()
+        value = at.value()
+        _executed(at)
+        order = p.order.copy()
+    else:
+        order = by_start(p)
     over, first, second = value
     if at.objective == "traffic":
         first, second = second, first
@@ -70,3 +77,7 @@ def valued(at: Evaluator, weights: tuple[float, float, float], size: int) -> Sta
     layout = Layout(p.device.copy(), order, p.eager.copy())
     times = (p.start.copy(), p.end.copy(), p.tail.copy(), p.delay.copy())
     return State(at, layout, value, cost, weights, size, *times)
+
+
+def _executed(at: Evaluator) -> None:
+    at.plan.start[:], at.plan.end[:] = at.execution.start, at.execution.end
