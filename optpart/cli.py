@@ -41,6 +41,9 @@ app.command()(check)
 app.command()(ordering)
 app.command()(reduce)
 
+#: Methods that keep a state and repair what they start from.
+_SEARCHES = ("search", "hybrid")
+
 #: Up to so many instances get a table each; more get a line each.
 _TABLES = 3
 
@@ -225,8 +228,10 @@ def _with_goal(run: Method, method: str, goal: Goal | None) -> Method:
 def _with_checkpoint(run: Method, method: str, checkpoint: Path | None, resume: bool) -> Method:
     from functools import partial
 
-    if method != "search":
-        raise InputError("--checkpoint", f"{method} keeps no state", "use it with --method search")
+    if method not in _SEARCHES:
+        raise InputError(
+            "--checkpoint", f"{method} keeps no state", "use it with --method search or hybrid"
+        )
     if checkpoint is None:
         raise InputError("--resume", "nothing to go on from", "name the file with --checkpoint")
     with_state: Any = run
@@ -308,8 +313,8 @@ def solve(
     instance = _open(file)
     given = first = None
     if start is not None:
-        given = first = _started(start, instance, seed, repair=method == "search")
-        if method != "search":
+        given = first = _started(start, instance, seed, repair=method in _SEARCHES)
+        if method not in _SEARCHES:
             first = _valid(start, instance, given, needed=fix is not Fixed.placement)
     goal = _goal(instance, given, objective.value, within, traffic_limit, fix)
     if goal is not None or pareto:
@@ -361,7 +366,7 @@ def _bounded(result: Result) -> Result:
 
 
 def _started(start: str, instance: Instance, seed: int, *, repair: bool) -> Schedule:
-    """Return what to start from, unverified; ``search`` also takes results of other instances."""
+    """Return what to start from, unverified; searches also take results of other instances."""
     from optpart.search.layout import read_start
     from optpart.start import started
 

@@ -169,6 +169,10 @@ SOLVERS = {
         "optpart.search.search:search",
         "annealing of placement and order from the best heuristics; every model",
     ),
+    "hybrid": Strategy(
+        "optpart.search.search:hybrid",
+        "search, and large neighbourhoods repaired greedily and by CP-SAT; every model",
+    ),
     "milp": Strategy(
         "optpart.exact.milp:milp", "mixed-integer program by HiGHS; delay, memory none or estimate"
     ),

@@ -38,6 +38,11 @@ class Progress:
     objective: Fraction | None
     bound: Fraction | None
 
+    @property
+    def remark(self) -> str:
+        """What else the method says of the step."""
+        return ""
+
 
 Watch = Callable[[Progress], None]
 

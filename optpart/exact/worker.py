@@ -5,17 +5,16 @@ Reads jobs from standard input and writes messages (:mod:`optpart.exact.messages
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 import time
-from typing import IO, Any
+from typing import IO
 
 from ortools.sat.python import cp_model
 
 from optpart.exact.identical import IdenticalModel
-from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, receive, send
+from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, send
 from optpart.exact.model import ScheduleModel, Task
+from optpart.exact.serving import serve
 
 #: What proves optimality with two workers: both on search by conflicts, one of them with frequent
 #: restarts. By default one of them only looks for better schedules. Where nothing is left to
@@ -29,28 +28,7 @@ _PROVABLE = 100
 
 def main() -> None:
     """Serve jobs until standard input ends."""
-    # The solver may print; messages get a descriptor of their own.
-    channel = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    jobs: list[Any] = []
-    arrived = threading.Condition()
-
-    def listen() -> None:
-        while True:
-            job = receive(sys.stdin.buffer)
-            if job is None:  # the caller is gone
-                os._exit(0)
-            with arrived:
-                jobs.append(job)
-                arrived.notify()
-
-    threading.Thread(target=listen, daemon=True).start()
-    while True:
-        with arrived:
-            while not jobs:
-                arrived.wait()
-            task, limits = jobs.pop(0)
-        _solve(task, limits, channel)
+    serve(_solve)
 
 
 def _strategies(task: Task) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ class ProgressLine:
                 f"  incumbent {number(step.objective, up=True)}"
                 f"  bound {number(step.bound, up=False)}"
                 f"  gap {percent(gap(step.objective, step.bound))}  {step.seconds:.1f} s"
+                f"  {step.remark}".rstrip()
             )
         if self._terminal:
             sys.stderr.write("\r" + text.ljust(self._width))

@@ -16,6 +16,7 @@ from optpart.search.moves import (
     MOVES,
     anywhere,
     before_previous,
+    block_end,
     chain,
     exchange,
     neighbour,
@@ -30,6 +31,10 @@ _LAST = len(MOVES) - 1
 
 #: Of moves, how many are around a vertex of a critical path; the others around any vertex.
 _CRITICAL = 0.8
+
+#: After this share of its length in accepted moves a critical path is looked for anew: it seldom
+#: changes much at once, and following it takes as long as many moves.
+_REFRESH = 20.0
 
 #: Positions that a vertex passes at most, so that moves of large graphs stay cheap.
 _REACH = 2000
@@ -119,12 +124,14 @@ def _change(
     if kind == 2:
         return chain(a, g, p, s, state, v, below(state, k))
     if kind == 3:
-        return before_previous(a, g, p, s, v)
+        return before_previous(a, g, p, s, v, least)
     if kind == 4:
         return anywhere(a, g, p, s, state, v, _REACH)
     if kind == 5:
         return past_block(a, g, p, s, state, v)
-    return exchange(a, g, p, s, v, below(state, n))
+    if kind == 6:
+        return exchange(a, g, p, s, v, below(state, n))
+    return block_end(a, g, p, s, state, v)
 
 
 @kernel
@@ -226,7 +233,7 @@ def anneal(
         cost = h.makespan * makespan + h.excess * over
         if c.counts:
             cost += h.traffic * c.total[0]
-        stale = True
+        stale = stale or uniform(state) * length < _REFRESH
         tried[kind, 1] += 1
         if _record(p, c, h, best, makespan, over):
             tried[kind, 2] += 1

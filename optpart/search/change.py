@@ -67,7 +67,8 @@ def notes(n: int, edges: int) -> Notes:
 
 
 @inner
-def _wait(count: Any, waits: Any, position: Any) -> None:
+def wait(count: Any, waits: Any, position: Any) -> None:
+    """Note that the vertex at a position needs new times."""
     if waits[position] == 0:
         waits[position] = 1
         count[WAITING] += 1
@@ -159,12 +160,12 @@ def move(a: Arrays, g: Links, p: Plan, s: Notes, v: Any, d: Any, to: Any) -> Non
         _shift(p, v, to)
     count[TOUCHED] = max(count[TOUCHED], i, to)
     if follower >= 0:
-        _wait(count, s.waits, position[follower])
+        wait(count, s.waits, position[follower])
     moved_away = p.device[v] != d
     _link(p, v, d, last_before(p, d, to))
-    _wait(count, s.waits, to)
+    wait(count, s.waits, to)
     if p.after[v] >= 0:
-        _wait(count, s.waits, position[p.after[v]])
+        wait(count, s.waits, position[p.after[v]])
     if not moved_away:
         return
     p.run[v] = run_time(a, v, d)
@@ -174,7 +175,7 @@ def move(a: Arrays, g: Links, p: Plan, s: Notes, v: Any, d: Any, to: Any) -> Non
         w = a.out_target[e]
         there = max(0.0, crossing_time(a, a.out_tensor[e], d, p.device[w]))
         if _cross(p, s, g.in_of_out[e], there):
-            _wait(count, s.waits, position[w])
+            wait(count, s.waits, position[w])
 
 
 @inner

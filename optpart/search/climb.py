@@ -1,24 +1,18 @@
-"""One searcher: rounds of simulated annealing, each from the best known, at what heat pays."""
+"""A searcher that anneals: rounds of cooling, each from the best known, at what heat pays."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
-from typing import Any
+from collections import Counter
+from dataclasses import dataclass
 
 import numpy as np
 
-from optpart.compiled import Arrays, arrays, kernel
-from optpart.goal import Objective
-from optpart.instance import Instance
-from optpart.schedule import Schedule, retime
-from optpart.search.anneal import Best, Heat, anneal, latest
-from optpart.search.change import notes
+from optpart.search.anneal import Best, Heat, anneal
 from optpart.search.draw import source
-from optpart.search.execute import EDGES, Execution, Rules, excess, execute, execution, rules
+from optpart.search.evaluator import NOTHING, Evaluator, Value
 from optpart.search.moves import MOVES, ORDER_SHARES, SHARES
-from optpart.search.plan import Layout, Links, Plan, by_start, empty_plan, links, load, rebuild
-from optpart.search.traffic import Crossed, count_all, crossed
+from optpart.search.plan import Layout, by_start
 
 #: First temperatures of a round as shares of the objective, cold to hot: large graphs melt at
 #: temperatures at which small ones are still frozen.
@@ -42,16 +36,8 @@ _FAITHFUL = 0.7
 #: Seconds between two looks at clock and messages, and moves between them where moves are counted.
 _SECONDS, _MOVES = 0.03, 1000
 
-#: Weight of what counts second, against what counts first.
-_SECOND = 1e-5
-
-#: Memory beyond a capacity counts as if the schedule were so many times as long as it is above it.
-_EXCESS = 4.0
-
-#: Excess of memory, what counts first, what counts second: smaller is better.
-Value = tuple[float, float, float]
-
-_NOTHING: Value = (np.inf, np.inf, np.inf)
+#: Seconds more per vertex: between two looks everything is computed anew.
+_PER_VERTEX = 1e-5
 
 
 @dataclass
@@ -63,16 +49,6 @@ class Round:
     end: float
 
 
-@dataclass
-class Tally:
-    """What has been done: moves made, and per kind how many were evaluated, accepted, best."""
-
-    moves: int = 0
-    kinds: np.ndarray[Any, np.dtype[np.int64]] = field(
-        default_factory=lambda: np.zeros((len(MOVES), 3), dtype=np.int64)
-    )
-
-
 class Climb:
     """The state of one searcher.
 
@@ -82,48 +58,44 @@ class Climb:
     value : tuple of float
         Of the best: excess of memory, what counts first and second; in the unit of
         :class:`~optpart.compiled.Arrays`.
-    tally : Tally
+    kinds : ndarray of int64, moves × 3
+        By kind of move: how many were evaluated, accepted, and led to a new best.
     """
 
     def __init__(
-        self,
-        instance: Instance,
-        start: Layout,
-        objective: Objective,
-        rng: np.random.Generator,
-        *,
-        timed: bool,
+        self, evaluator: Evaluator, start: Layout, rng: np.random.Generator, *, timed: bool
     ) -> None:
-        self.instance = instance
-        self.objective = objective
+        self.evaluator = evaluator
+        self._vertices = evaluator.instance.vertices
         self.rng = rng
         self.timed = timed
-        self._arrays = arrays(instance)
-        self._links = links(instance)
-        self._rules = rules(instance)
-        self._plan = empty_plan(instance)
-        self._notes = notes(instance.vertices, len(self._arrays.in_source))
-        self._execution = execution(instance, self._rules)
-        sizes = instance.graph.tensor_size.floats
-        counts = objective != "makespan"
-        self._crossed = crossed(sizes, instance.devices, len(self._arrays.in_source), counts)
         self._state = source(rng)
-        placed = bool((instance.allowed.sum(axis=1) == 1).all())
+        placed = bool((evaluator.instance.allowed.sum(axis=1) == 1).all())
         shares = np.array(ORDER_SHARES if placed else SHARES, dtype=np.float64)
-        if self._rules.communication == 0:
+        if evaluator.rules.communication == 0:
             shares[MOVES.index("transfer")] = 0.0
         self._shares = np.cumsum(shares / shares.sum())
-        self.tally = Tally()
-        self._since = _NOTHING
+        self.moves = 0
+        self.kinds = np.zeros((len(MOVES), 3), dtype=np.int64)
+        self._since = NOTHING
         self._spent = 0.0
         self._round: Round | None = None
         self._length = _ROUND
-        self._moves = 200 if timed else _MOVES
+        self._batch = 200 if timed else _MOVES
         self.best = start
-        self.value = _NOTHING
         self._met = self._empty()
-        self._enter(start)
-        self.value = self._value()
+        evaluator.enter(start)
+        self.value = evaluator.value()
+
+    @property
+    def effort(self) -> int:
+        """Return about how many moves of annealing what was done took."""
+        return self.moves
+
+    @property
+    def paid(self) -> Counter[str]:
+        """Return how often each operator led to a new best."""
+        return Counter(dict(zip(MOVES, self.kinds[:, 2].tolist(), strict=True)))
 
     def offer(self, layout: Layout, value: Value) -> None:
         """Take another searcher's best into account; rounds from the next on start from it."""
@@ -132,9 +104,8 @@ class Climb:
 
     def consider(self, layout: Layout) -> None:
         """Take a layout into account whose value is not known."""
-        self._enter(layout)
-        value = self._value()
-        self.offer(layout, value)
+        self.evaluator.enter(layout)
+        self.offer(layout, self.evaluator.value())
 
     def step(self, share: float) -> bool:
         """Search for a moment; return whether the best has become better.
@@ -157,7 +128,8 @@ class Climb:
         self._anneal(hot * _COOLING**done, hot * _COOLING**soon)
         seconds = max(time.perf_counter() - before, 1e-6)
         if self.timed:
-            self._moves = int(min(max(self._moves * _SECONDS / seconds, 20), 4 * self._moves))
+            batch = self._batch * (_SECONDS + _PER_VERTEX * self._vertices) / seconds
+            self._batch = int(min(max(batch, 20), 4 * self._batch))
         value: Value = tuple(self._met.value.tolist())
         if not value < self.value:
             return False
@@ -165,24 +137,11 @@ class Climb:
         self.value = value
         return True
 
-    def schedule(self, layout: Layout) -> Schedule:
-        """Return the schedule of a layout in exact time."""
-        order: list[int | tuple[int, int]] = layout.order.tolist()
-        if self._rules.whole:
-            plan = empty_plan(self.instance)
-            load(plan, layout)
-            rebuild(self._arrays, self._links, plan)
-            _carry_out(self._arrays, self._links, self._rules, plan, self._execution)
-            n, k = self.instance.vertices, self.instance.devices
-            items = self._execution.items[: self._execution.run[1]].tolist()
-            order = [item if item < n else divmod(item - n, k) for item in items]
-        return retime(self.instance, layout.device, order)
-
     # --- rounds ----------------------------------------------------------------------------
 
     def _next_round(self, share: float) -> Round:
         # Moves per vertex and whole budget, as far as can be told.
-        rate = self.tally.moves / max(share, 1e-9) / max(1, self.instance.vertices)
+        rate = self.moves / max(share, 1e-9) / max(1, self._vertices)
         left = max(1e-9, 1.0 - share)
         length = min(self._length, _ENOUGH / rate) if rate > 0 else self._length
         if length * 1.5 > left:
@@ -192,7 +151,7 @@ class Climb:
         self._since = self.value
         self._round = Round(heat, share, share + length)
         self._met = self._empty()
-        self._enter(self.best)
+        self.evaluator.enter(self.best)
         return self._round
 
     def _heat(self, moves: float) -> int:
@@ -213,76 +172,32 @@ class Climb:
     # --- the compiled part -----------------------------------------------------------------
 
     def _empty(self) -> Best:
-        n, t = self.instance.vertices, self.instance.graph.tensors
+        n, t = self._vertices, self.evaluator.instance.graph.tensors
         return Best(
-            np.array(_NOTHING),
+            np.array(NOTHING),
             np.zeros(n, dtype=np.int32),
             np.zeros(n, dtype=np.int32),
             np.zeros(t, dtype=np.bool_),
         )
 
-    def _enter(self, layout: Layout) -> None:
-        load(self._plan, layout)
-        self._refresh()
-
-    def _refresh(self) -> None:
-        """Compute everything anew, which also ends the drift of sums of doubles."""
-        rebuild(self._arrays, self._links, self._plan)
-        if self._crossed.counts:
-            _count(self._arrays, self._links, self._plan, self._crossed)
-
-    def _value(self) -> Value:
-        over, makespan = _carry_out(
-            self._arrays, self._links, self._rules, self._plan, self._execution
-        )
-        traffic = float(self._crossed.total[0])
-        if self.objective == "makespan":
-            return over, makespan, 0.0
-        first = (makespan, traffic) if self.objective == "lexicographic" else (traffic, makespan)
-        return (over, *first)
-
     def _anneal(self, hot: float, cold: float) -> None:
-        weights = self._weights()
+        at = self.evaluator
         first = max(self.value[1], 1e-300)
         anneal(
-            self._arrays,
-            self._links,
-            self._rules,
-            self._plan,
-            self._notes,
-            self._execution,
-            self._crossed,
-            Heat(*weights, hot * first, cold * first),
+            at.arrays,
+            at.links,
+            at.rules,
+            at.plan,
+            at.notes,
+            at.execution,
+            at.crossed,
+            Heat(*at.weights(self.value), hot * first, cold * first),
             self._met,
             self._state,
             self._shares,
-            self.tally.kinds,
-            self._moves,
+            self.kinds,
+            self._batch,
         )
-        self.tally.moves += self._moves
-        self._plan.order[:] = by_start(self._plan)
-        self._refresh()
-
-    def _weights(self) -> tuple[float, float, float]:
-        """Weights of makespan, traffic and excess of memory."""
-        _, first, second = self.value
-        if self.objective == "makespan":
-            return 1.0, 0.0, _EXCESS * first
-        other = _SECOND * max(first, 1e-9) / max(second, 1e-9)
-        if self.objective == "lexicographic":
-            return 1.0, other, _EXCESS * first
-        return other, 1.0, _EXCESS * max(first, 1e-9)
-
-
-@kernel
-def _carry_out(a: Arrays, g: Links, r: Rules, p: Plan, x: Execution) -> Any:
-    """Return excess of memory and makespan of a plan."""
-    if not r.whole:
-        return 0.0, latest(p)
-    makespan = execute(a, g, r, p, x, np.zeros(p.last.shape[0]))
-    return (excess(a, g, r, p, x) if r.memory >= EDGES else 0.0), makespan
-
-
-@kernel
-def _count(a: Arrays, g: Links, p: Plan, c: Crossed) -> None:
-    count_all(a, g, p, c)
+        self.moves += self._batch
+        at.plan.order[:] = by_start(at.plan)
+        at.refresh()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 
 from optpart.goal import Objective
 from optpart.instance import Instance
-from optpart.search.climb import Value
+from optpart.search.evaluator import Value
 from optpart.search.plan import Layout
+from optpart.search.searcher import Manner
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class Job:
         Of a schedule that is known.
     """
 
+    manner: Manner
     instance: Instance
     start: Layout
     objective: Objective
@@ -49,6 +52,7 @@ class Bounded:
 
 @dataclass(frozen=True)
 class Moves:
-    """How many moves a searcher has made."""
+    """How many moves a searcher has made, and how often each operator has paid."""
 
     count: int
+    paid: Counter[str]

@@ -18,14 +18,14 @@ from optpart.search.plan import Links, Plan
 #: Names of the moves, by number.
 MOVES = (
     "any-device", "neighbour-device", "chain", "before-previous", "anywhere", "past-block",
-    "exchange", "transfer",
+    "exchange", "block-end", "transfer",
 )  # fmt: skip
 
 #: How often each is tried, out of a hundred.
-SHARES = (30, 20, 5, 19, 10, 10, 5, 1)
+SHARES = (30, 24, 6, 16, 4, 6, 3, 10, 1)
 
 #: The same where every unit has one device: only orders can change.
-ORDER_SHARES = (0, 0, 0, 60, 5, 34, 0, 1)
+ORDER_SHARES = (0, 0, 0, 50, 5, 4, 0, 40, 1)
 
 #: Vertices on the longest chain that moves together, and on the longest block that is passed.
 _CHAIN, _BLOCK = 5, 8
@@ -90,7 +90,7 @@ def neighbour(a: Arrays, v: Any, state: Any) -> Any:
 
 
 @inner
-def _window(a: Arrays, p: Plan, v: Any, reach: Any) -> Any:
+def window(a: Arrays, p: Plan, v: Any, reach: Any) -> Any:
     """First and last position that a vertex may have, given where the others are."""
     i = np.int64(p.position[v])
     low, high = max(0, i - reach), min(np.int64(p.device.shape[0]) - 1, i + reach)
@@ -102,7 +102,7 @@ def _window(a: Arrays, p: Plan, v: Any, reach: Any) -> Any:
 
 
 @inner
-def _position_at(p: Plan, v: Any, low: Any, high: Any, ready: float) -> Any:
+def position_at(p: Plan, v: Any, low: Any, high: Any, ready: float) -> Any:
     """Position of a window from which on the others start when ``v`` is ready or later."""
     i = np.int64(p.position[v])
     while low < high:
@@ -143,8 +143,8 @@ def to_device(
         tail = max(tail, crossing + p.run[w] + p.tail[w])
     to = i = np.int64(p.position[v])
     if uniform(state) < 0.5:
-        low, high = _window(a, p, v, reach)
-        to = _position_at(p, v, low, high, head)
+        low, high = window(a, p, v, reach)
+        to = position_at(p, v, low, high, head)
     x = last_before(p, d, to if to <= i else to + 1)
     y = p.after[x] if x >= 0 else p.first[d]
     if x >= 0:
@@ -173,18 +173,45 @@ def chain(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any, d: Any) ->
 
 
 @inner
-def before_previous(a: Arrays, g: Links, p: Plan, s: Notes, v: Any) -> Any:
+def _swapped(a: Arrays, g: Links, p: Plan, w: Any, v: Any) -> Any:
+    """Longest way through either of two neighbours of a device once ``v`` runs before ``w``.
+
+    What changes neither comes before both nor after both (Balas and Vazacopoulos 1998), so heads
+    of what they wait for and tails of what waits for them stay true.
+    """
+    x, y = p.before[w], p.after[v]
+    head, tail = (p.end[x] if x >= 0 else 0.0), (p.run[y] + p.tail[y] if y >= 0 else 0.0)
+    later, rest = 0.0, 0.0
+    for e in range(a.in_start[v], a.in_start[v + 1]):
+        head = max(head, p.end[a.in_source[e]] + p.delay[e])
+    for e in range(a.in_start[w], a.in_start[w + 1]):
+        later = max(later, p.end[a.in_source[e]] + p.delay[e])
+    for e in range(a.out_start[w], a.out_start[w + 1]):
+        z = a.out_target[e]
+        tail = max(tail, p.delay[g.in_of_out[e]] + p.run[z] + p.tail[z])
+    for e in range(a.out_start[v], a.out_start[v + 1]):
+        z = a.out_target[e]
+        rest = max(rest, p.delay[g.in_of_out[e]] + p.run[z] + p.tail[z])
+    later = max(later, head + p.run[v])
+    rest = max(rest, p.run[w] + tail)
+    return max(head + p.run[v] + rest, later + p.run[w] + tail)
+
+
+@inner
+def before_previous(a: Arrays, g: Links, p: Plan, s: Notes, v: Any, least: float) -> Any:
     """Let a vertex run before the one that its device runs before it (N5 on a critical block)."""
     w = p.before[v]
     if w < 0:
         return False
     n = p.device.shape[0]
-    low, _ = _window(a, p, v, n)
+    low, _ = window(a, p, v, n)
     if low <= p.position[w]:
+        if _swapped(a, g, p, w, v) > least:
+            return False
         move(a, g, p, s, v, np.int64(p.device[v]), np.int64(p.position[w]))
         return True
-    _, high = _window(a, p, w, n)
-    if high < p.position[v]:
+    _, high = window(a, p, w, n)
+    if high < p.position[v] or _swapped(a, g, p, w, v) > least:
         return False
     move(a, g, p, s, w, np.int64(p.device[v]), np.int64(p.position[v]))
     return True
@@ -193,7 +220,7 @@ def before_previous(a: Arrays, g: Links, p: Plan, s: Notes, v: Any) -> Any:
 @inner
 def past_block(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any) -> Any:
     """Let a vertex run before or after several neighbours on its device (N6 on a block)."""
-    low, high = _window(a, p, v, p.device.shape[0])
+    low, high = window(a, p, v, p.device.shape[0])
     earlier = uniform(state) < 0.5
     w = v
     for _ in range(1 + below(state, _BLOCK)):
@@ -208,9 +235,32 @@ def past_block(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any) -> An
 
 
 @inner
+def block_end(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any) -> Any:
+    """Let a vertex run first or last of those that its device runs without a pause (N6).
+
+    Where it cannot, it goes as far as it can.
+    """
+    low, high = window(a, p, v, p.device.shape[0])
+    earlier = uniform(state) < 0.5
+    w = v
+    while True:
+        x = p.before[w] if earlier else p.after[w]
+        if x < 0 or p.position[x] < low or p.position[x] > high:
+            break
+        pause = p.start[w] - p.end[x] if earlier else p.start[x] - p.end[w]
+        if pause > 0.0:
+            break
+        w = x
+    if w == v:
+        return False
+    move(a, g, p, s, v, np.int64(p.device[v]), np.int64(p.position[w]))
+    return True
+
+
+@inner
 def anywhere(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any, reach: Any) -> Any:
     """Give a vertex any position between its predecessors and successors."""
-    low, high = _window(a, p, v, reach)
+    low, high = window(a, p, v, reach)
     if high <= low:
         return False
     to = low + below(state, high - low + 1)

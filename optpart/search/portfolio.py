@@ -6,6 +6,7 @@ import queue
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from typing import IO
 
@@ -19,6 +20,7 @@ class Helper:
 
     def __init__(self, job: Job) -> None:
         self.moves = 0
+        self.paid: Counter[str] = Counter()
         self._messages: queue.SimpleQueue[object] = queue.SimpleQueue()
         self.process = subprocess.Popen(
             [sys.executable, "-c", "from optpart.search.worker import main; main()"],
@@ -42,7 +44,7 @@ class Helper:
         while not self._messages.empty():
             message = self._messages.get()
             if isinstance(message, Moves):
-                self.moves = message.count
+                self.moves, self.paid = message.count, message.paid
             elif isinstance(message, (Found, Bounded)):
                 yield message
 

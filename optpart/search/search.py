@@ -1,15 +1,16 @@
-"""Search from heuristic starts until the budget ends: the method ``search``."""
+"""Search from heuristic starts until the budget ends: the methods ``search`` and ``hybrid``."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
-from optpart.bounds.best import best_bound
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.load import load_bound
 from optpart.errors import UnsupportedError
@@ -20,19 +21,20 @@ from optpart.metrics import traffic
 from optpart.result import Budget, Progress, Result, Status, Watch, conclude
 from optpart.schedule import Schedule
 from optpart.search import checkpoint as checkpoints
-from optpart.search.climb import Climb, Value
+from optpart.search.bounding import bounded
+from optpart.search.evaluator import Evaluator, Value
 from optpart.search.layout import layout_of, repaired
 from optpart.search.messages import Bounded, Found, Job
-from optpart.search.moves import MOVES
 from optpart.search.plan import Layout
 from optpart.search.portfolio import Helper
+from optpart.search.searcher import Manner, Searcher, searcher
 from optpart.verify import verify
 
 #: Starts besides the heuristics that stand in every table.
 _STARTS = ("etf", "peft", "critical-path-paper+pct", "batch-split+pct", "mite+pct", "min-cut+pct")
 
 #: Shares of the budget that starts and bounds may take, and most seconds for a bound.
-_STARTING, _BOUNDING, _BOUNDING_BESIDE, _MOST_BOUNDING = 0.15, 0.1, 0.3, 120.0
+_STARTING, _BOUNDING, _BOUNDING_BESIDE, _MOST_BOUNDING = 0.05, 0.1, 0.3, 120.0
 
 #: Exact timing and verification of new incumbents take this share of the time at most.
 _VERIFYING = 0.1
@@ -40,8 +42,8 @@ _VERIFYING = 0.1
 #: Seconds between two checkpoints.
 _CHECKPOINT = 10.0
 
-#: Up to so many vertices the slower bounds keep near their time.
-_BOUNDED = 6000
+#: Up to so many vertices heads, tails and load take a second or two at most.
+_QUICK = 6000
 
 #: Up to so many vertices every pair of strategies is tried for a start.
 _ALL_PAIRS = 2000
@@ -65,6 +67,14 @@ class SearchProgress(Progress):
 
     moves_per_second: float = 0.0
     paid: str = ""
+
+    @property
+    def remark(self) -> str:
+        """Speed, and what has paid."""
+        if not self.moves_per_second:
+            return ""
+        paid = f", best by {self.paid}" if self.paid else ""
+        return f"{self.moves_per_second:,.0f} moves/s{paid}"
 
 
 def search(
@@ -99,13 +109,45 @@ def search(
     InputError
         If the goal asks for something else, or the checkpoint is not one of this instance.
     """
+    return _run("search", instance, budget, seed, start, watch, goal, checkpoint, resume)
+
+
+def hybrid(
+    instance: Instance,
+    *,
+    budget: Budget | None = None,
+    seed: int = 0,
+    start: Schedule | None = None,
+    watch: Watch | None = None,
+    goal: Goal | None = None,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
+) -> Result:
+    """As :func:`search`, and by large neighbourhoods that are repaired greedily and by CP-SAT.
+
+    See :func:`search` for parameters and errors.
+    """
+    return _run("hybrid", instance, budget, seed, start, watch, goal, checkpoint, resume)
+
+
+def _run(
+    manner: Manner,
+    instance: Instance,
+    budget: Budget | None,
+    seed: int,
+    start: Schedule | None,
+    watch: Watch | None,
+    goal: Goal | None,
+    checkpoint: str | Path | None,
+    resume: bool,
+) -> Result:
     goal = goal or Goal()
     goal.check(instance)
     if goal.order or goal.makespan is not None or goal.traffic is not None:
         raise UnsupportedError(
             "goal", "an order or a limit is given", "give a placement only, or use method cpsat"
         )
-    run = _Search(instance, budget or Budget(), seed, watch, goal)
+    run = _Search(manner, instance, budget or Budget(), seed, watch, goal)
     if checkpoint is not None:
         run.checkpoint = Path(checkpoint)
         if resume:
@@ -117,8 +159,15 @@ class _Search:
     """One run: the verified incumbent and the bound in exact numbers, and the trace of both."""
 
     def __init__(
-        self, instance: Instance, budget: Budget, seed: int, watch: Watch | None, goal: Goal
+        self,
+        manner: Manner,
+        instance: Instance,
+        budget: Budget,
+        seed: int,
+        watch: Watch | None,
+        goal: Goal,
     ) -> None:
+        self.manner: Manner = manner
         self.given = instance
         self.instance = instance
         self.budget = budget
@@ -137,7 +186,7 @@ class _Search:
         self.reason = ""
         self.infeasible = ""
         self.helpers: list[Helper] = []
-        self.climb: Climb | None = None
+        self.climb: Searcher | None = None
         self.taken: Layout | None = None
         self.verifying = 0.0
         self.asked = False
@@ -154,12 +203,13 @@ class _Search:
             for helper in self.helpers:
                 helper.stop()
         if self.climb is not None:
-            self._take(self.climb, final=True)
-            self._write(self.climb, final=True)
+            with suppress(KeyboardInterrupt):  # of one who interrupts twice
+                self._take(self.climb, final=True)
+                self._write(self.climb, final=True)
         objective = self.goal.objective
         return conclude(
             self.given,
-            "search",
+            self.manner,
             self.incumbent,
             bound=None if self.infeasible else self.bound,
             infeasible=self.infeasible,
@@ -182,6 +232,9 @@ class _Search:
         if self.infeasible:
             return
         self._start(start)
+        if self.resumed is not None:
+            at = Evaluator(self.instance, self.goal.objective)
+            self._offer(at.schedule(self.resumed.layout))
         self._bound_cheaply()
         layout = self._first_layout(start)
         if self.infeasible or self._proven():
@@ -189,8 +242,7 @@ class _Search:
         if layout is None:
             self.reason = self.reason or "no placement found that keeps the memory and all else"
             return
-        large = self.instance.vertices > _BOUNDED
-        if self.budget.workers == 1 and self.budget.deterministic is None and not large:
+        if self.budget.workers == 1 and self.budget.deterministic is None:
             self._bound_here()
             if self.infeasible or self._proven():
                 return
@@ -278,13 +330,13 @@ class _Search:
             self._report()
 
     def _bound_cheaply(self) -> None:
-        self._bounded(critical_path_bound(self.instance))
-        if self.instance.vertices <= _BOUNDED:
+        if self.instance.vertices <= _QUICK:
+            self._bounded(critical_path_bound(self.instance))
             self._bounded(load_bound(self.instance))
 
     def _bound_here(self) -> None:
         seconds = min(_BOUNDING * self.budget.seconds, _MOST_BOUNDING)
-        self._bounded(best_bound(self.instance, seconds, self.makespan).value)
+        self._bounded(bounded(self.instance, seconds, self.makespan))
 
     def _bounded(self, bound: Fraction | None) -> None:
         if bound is None:
@@ -306,13 +358,13 @@ class _Search:
         least = Fraction(0) if self.goal.objective == "traffic" else self.bound
         value = self.traffic if self.goal.objective == "traffic" else self.makespan
         moves = sum(helper.moves for helper in self.helpers)
-        paid = ""
+        paid: Counter[str] = sum((helper.paid for helper in self.helpers), Counter())
         if self.climb is not None:
-            moves += self.climb.tally.moves
-            bests = self.climb.tally.kinds[:, 2]
-            paid = MOVES[int(bests.argmax())] if bests.any() else ""
+            moves += self.climb.moves
+            paid += self.climb.paid
+        often = paid.most_common(1)[0][0] if paid else ""
         seconds = self._seconds()
-        step = SearchProgress(seconds, value, least, moves / max(seconds, 1e-9), paid)
+        step = SearchProgress(seconds, value, least, moves / max(seconds, 1e-9), often)
         self.trace.append(Progress(seconds, value, least))
         if self.watch is not None:
             self.watch(step)
@@ -322,7 +374,7 @@ class _Search:
 
     # --- search ----------------------------------------------------------------------------
 
-    def _share(self, climb: Climb) -> float:
+    def _share(self, climb: Searcher) -> float:
         """How much of the budget is spent."""
         before_seconds, before_moves = 0.0, 0
         if self.resumed is not None:
@@ -330,16 +382,21 @@ class _Search:
         spent = (self._seconds() + before_seconds) / max(self.budget.seconds, 1e-9)
         if self.budget.deterministic is None:
             return spent
-        moves = climb.tally.moves + before_moves
+        moves = climb.effort + before_moves
         counted = moves / max(1.0, 1000 * self.budget.deterministic)
         return 1.0 if spent >= 1.0 else counted
 
     def _climb(self, layout: Layout) -> None:
         timed = self.budget.deterministic is None
         self._engage(layout)
-        climb = Climb(self.instance, layout, self.goal.objective, self.rng, timed=timed)
-        lazy = layout._replace(eager=np.zeros_like(layout.eager))
-        climb.consider(lazy)
+        climb = searcher(
+            self._manner_of(0),
+            self.instance,
+            self.goal.objective,
+            self._lazy_or_eager(layout),
+            self.rng,
+            seconds=self.budget.seconds if timed else None,
+        )
         self.climb = climb
         while (share := self._share(climb)) < 1.0:
             better = climb.step(share)
@@ -354,13 +411,30 @@ class _Search:
                 return
         self.reason = "time limit" if timed else "move limit"
 
+    def _manner_of(self, number: int) -> Manner:
+        """What a worker does: where there are several, every other one anneals only."""
+        mixed = self.budget.workers == 1 or number % 2 == 1
+        return self.manner if mixed else "search"
+
+    def _lazy_or_eager(self, layout: Layout) -> Layout:
+        """Return which is better: transfers that queue when asked for, or at once."""
+        if not layout.eager.any():
+            return layout
+        at = Evaluator(self.instance, self.goal.objective)
+        both = (layout, layout._replace(eager=np.zeros_like(layout.eager)))
+        values = []
+        for candidate in both:
+            at.enter(candidate)
+            values.append(at.value())
+        return both[values.index(min(values))]
+
     def _engage(self, layout: Layout) -> None:
         """Start the other searchers."""
         for number in range(1, self.budget.workers):
             seconds = self.budget.seconds - self._seconds()
-            bounds = number == 1 and self.instance.vertices <= _BOUNDED
-            bounding = min(_BOUNDING_BESIDE * seconds, _MOST_BOUNDING) if bounds else 0.0
+            bounding = min(_BOUNDING_BESIDE * seconds, _MOST_BOUNDING) if number == 1 else 0.0
             job = Job(
+                self._manner_of(number),
                 self.instance,
                 layout,
                 self.goal.objective,
@@ -371,7 +445,7 @@ class _Search:
             )
             self.helpers.append(Helper(job))
 
-    def _hear(self, climb: Climb) -> None:
+    def _hear(self, climb: Searcher) -> None:
         for helper in self.helpers:
             for message in helper.heard():
                 if isinstance(message, Bounded):
@@ -385,7 +459,7 @@ class _Search:
             if helper is not but:
                 helper.tell(found)
 
-    def _take(self, climb: Climb, *, final: bool = False) -> None:
+    def _take(self, climb: Searcher, *, final: bool = False) -> None:
         """Time and verify the best layout, if it is new and there is time for it."""
         value: Value = climb.value
         busy = self.verifying > _VERIFYING * self._seconds()
@@ -393,10 +467,10 @@ class _Search:
             return
         begin = time.perf_counter()
         self.taken = climb.best
-        self._offer(climb.schedule(climb.best))
+        self._offer(climb.evaluator.schedule(climb.best))
         self.verifying += time.perf_counter() - begin
 
-    def _write(self, climb: Climb, *, final: bool = False) -> None:
+    def _write(self, climb: Searcher, *, final: bool = False) -> None:
         if self.checkpoint is None:
             return
         now = time.perf_counter()
@@ -404,6 +478,6 @@ class _Search:
             self.written = now
             before = self.resumed or checkpoints.Checkpoint(climb.best, 0.0, 0)
             reached = checkpoints.Checkpoint(
-                climb.best, before.seconds + self._seconds(), before.moves + climb.tally.moves
+                climb.best, before.seconds + self._seconds(), before.moves + climb.effort
             )
             checkpoints.write(self.checkpoint, self.given, reached)

@@ -10,10 +10,10 @@ import time
 
 import numpy as np
 
-from optpart.bounds.best import best_bound
 from optpart.exact.messages import receive, send
-from optpart.search.climb import Climb
+from optpart.search.bounding import bounded
 from optpart.search.messages import Bounded, Found, Job, Moves
+from optpart.search.searcher import searcher
 
 #: Seconds between two counts of moves.
 _COUNT = 1.0
@@ -31,20 +31,21 @@ def main() -> None:
     heard: queue.SimpleQueue[Found] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(heard,), daemon=True).start()
     if job.bound_seconds > 0:
-        send(channel, Bounded(best_bound(job.instance, job.bound_seconds, job.makespan).value))
+        value = bounded(job.instance, job.bound_seconds, job.makespan)
+        send(channel, Bounded(value))
     rng = np.random.default_rng(job.seed)
-    climb = Climb(job.instance, job.start, job.objective, rng, timed=True)
+    own = searcher(job.manner, job.instance, job.objective, job.start, rng, seconds=job.seconds)
     counted = time.perf_counter()
     while (share := (time.perf_counter() - begin) / job.seconds) < 1.0:
         while not heard.empty():
             found = heard.get()
-            climb.offer(found.layout, found.value)
-        if climb.step(share):
-            send(channel, Found(climb.best, climb.value))
+            own.offer(found.layout, found.value)
+        if own.step(share):
+            send(channel, Found(own.best, own.value))
         if time.perf_counter() - counted > _COUNT:
             counted = time.perf_counter()
-            send(channel, Moves(climb.tally.moves))
-    send(channel, Moves(climb.tally.moves))
+            send(channel, Moves(own.moves, own.paid))
+    send(channel, Moves(own.moves, own.paid))
 
 
 def _listen(heard: queue.SimpleQueue[Found]) -> None:

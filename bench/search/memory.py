@@ -1,0 +1,83 @@
+"""Tight memory: search beside the best heuristic that keeps the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from networks import best_heuristic
+from store import MACHINE, Row, Store, down, up
+
+from optpart import methods
+from optpart.formats.native import read
+from optpart.instance import Instance, Memory, Model
+from optpart.result import Budget
+from optpart.search.layout import repaired
+from optpart.verify import verify
+
+NAMES = ("convolutional_network-7-1", "convolutional_network-50-1")
+MODELS: tuple[Memory, ...] = ("estimate", "refcount")
+SECONDS = 30.0
+
+
+def run(shared: Path, folder: Path) -> str:
+    """Run what is missing and return the table."""
+    store = Store(folder, "memory")
+    for name in NAMES:
+        for memory in MODELS:
+            given = read(shared / "instances" / f"{name}.json")
+            store.run({"instance": name, "memory": memory}, lambda: _row(given, memory))  # noqa: B023
+    return "\n".join(_table(store.rows))
+
+
+def tight(given: Instance, memory: Memory, factor: Fraction = Fraction(11, 10)) -> Instance:
+    """Give every device ``factor`` times the least equal capacity that is found to fit.
+
+    It is bisected: under ``estimate`` a placement has to be found, under ``refcount`` a schedule by
+    some heuristic.
+    """
+    static = _with(given, "estimate", None).static_memory
+    total = sum((static[u] for u in range(len(given.units))), Fraction(0))
+    low, high = Fraction(0), total
+    for _ in range(20 if memory == "estimate" else 8):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _fits(_with(given, memory, middle)) else (middle, high)
+    return _with(given, memory, factor * high)
+
+
+def _fits(instance: Instance) -> bool:
+    if instance.model.memory == "estimate":
+        return repaired(instance, None, np.random.default_rng(0)) is not None
+    found = (methods.get(name)(instance) for name in methods.pairs())
+    return any(result.schedule is not None for result in found)
+
+
+def _with(given: Instance, memory: Memory, capacity: Fraction | None) -> Instance:
+    cluster = replace(given.cluster, memory=(capacity,) * given.devices)
+    return replace(given, cluster=cluster, model=Model("delay", memory))
+
+
+def _row(given: Instance, memory: Memory) -> Row:
+    instance = tight(given, memory)
+    start = best_heuristic(instance)
+    row: Row = {"heuristic": float(start.makespan(instance))}
+    for method in ("search", "hybrid"):
+        result = methods.get(method)(instance, budget=Budget(SECONDS, 2))
+        assert result.schedule is not None
+        assert not verify(instance, result.schedule, most=1)
+        row[method] = float(result.makespan or 0)
+        row["bound"] = float(result.lower_bound or 0)
+    return row
+
+
+def _table(rows: list[Row]) -> Iterator[str]:
+    yield f"After {SECONDS:.0f} s on two cores; every schedule verified. {MACHINE}.\n"
+    yield "| instance | memory | best feasible heuristic | search | hybrid | bound |"
+    yield "|---" * 6 + "|"
+    for row in rows:
+        values = [up(float(row[name])) for name in ("heuristic", "search", "hybrid")]
+        values.append(down(float(row["bound"])))
+        yield f"| `{row['instance']}` | {row['memory']} | " + " | ".join(values) + " |"

@@ -1,0 +1,105 @@
+"""Four networks: search and hybrid beside what they start from and what they compete with."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+from prototype import anneal
+from store import MACHINE, Row, Store, down, up
+
+from optpart import methods
+from optpart.exact import cpsat as exact
+from optpart.formats.native import read
+from optpart.goal import Goal
+from optpart.instance import Instance
+from optpart.result import Budget, Result
+from optpart.schedule import Schedule
+
+NAMES = (
+    "convolutional_network-7-1",
+    "convolutional_network-50-1",
+    "recurrent_network-50-1",
+    "dynamic_rnn-50-1",
+)
+#: Methods, and how many seeds each is run with.
+METHODS = {"heuristic": 1, "prototype": 2, "cpsat": 2, "search": 5, "hybrid": 5}
+SECONDS = 60.0
+
+
+class _Alone(exact._Solve):
+    """CP-SAT without the search that it begins with on large instances."""
+
+    def _improve_start(self) -> None:
+        pass
+
+
+def run(shared: Path, folder: Path) -> str:
+    """Run what is missing and return the table."""
+    store = Store(folder, "networks")
+    for seed in range(max(METHODS.values())):
+        for name in NAMES:
+            instance = read(shared / "instances" / f"{name}.json")
+            start = best_heuristic(instance)
+            for method, seeds in METHODS.items():
+                if seed >= seeds:
+                    continue
+                key: Row = {"instance": name, "method": method, "seed": seed}
+                store.run(key, lambda: _row(instance, start, method, seed))  # noqa: B023
+    return "\n".join(_table(store.rows))
+
+
+def best_heuristic(instance: Instance) -> Schedule:
+    """Return the best schedule of all pairs of strategies that find one."""
+    found = (methods.get(name)(instance).schedule for name in methods.pairs())
+    schedules = [schedule for schedule in found if schedule is not None]
+    return min(schedules, key=lambda schedule: schedule.makespan(instance))
+
+
+def _row(instance: Instance, start: Schedule, method: str, seed: int) -> Row:
+    makespan, bound, moves = start.makespan(instance), Fraction(0), 0.0
+    if method == "prototype":
+        makespan = anneal(instance, start, SECONDS, seed)
+    elif method != "heuristic":
+        budget = Budget(SECONDS, 2)
+        speed: list[float] = []
+
+        def watch(step: object) -> None:
+            speed.append(getattr(step, "moves_per_second", 0.0))
+
+        if method == "cpsat":
+            result: Result = _Alone(instance, budget, seed, None, Goal()).run(start)
+        else:
+            result = methods.get(method)(
+                instance, budget=budget, seed=seed, start=start, watch=watch
+            )
+        assert result.makespan is not None
+        makespan, bound = result.makespan, result.lower_bound or bound
+        moves = speed[-1] if speed else 0.0
+    return {"makespan": float(makespan), "bound": float(bound), "moves_per_second": round(moves)}
+
+
+def _table(rows: list[Row]) -> Iterator[str]:
+    yield (
+        f"Medians after {SECONDS:.0f} s on two cores (the prototype: one), in brackets the worst "
+        f"of so many seeds; gap of the best median to the best bound. {MACHINE}.\n"
+    )
+    yield "| instance | " + " | ".join(METHODS) + " | bound | gap |"
+    yield "|---" * (len(METHODS) + 3) + "|"
+    for name in NAMES:
+        own = [row for row in rows if row["instance"] == name]
+        if not own:
+            continue
+        cells, medians = [], []
+        for method in METHODS:
+            values = [float(row["makespan"]) for row in own if row["method"] == method]
+            if not values:
+                cells.append("–")
+                continue
+            medians.append(statistics.median(values))
+            cells.append(f"{up(medians[-1])} ({up(max(values))} of {len(values)})")
+        bound = max(float(row["bound"]) for row in own)
+        gap = min(medians) / bound - 1
+        yield f"| `{name}` | " + " | ".join(cells) + f" | {down(bound)} | {gap:.1%} |"

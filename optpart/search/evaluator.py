@@ -1,0 +1,105 @@
+"""What every searcher needs of an instance: a plan, its value, and its schedule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optpart.compiled import Arrays, arrays, kernel
+from optpart.goal import Objective
+from optpart.instance import Instance
+from optpart.schedule import Schedule, retime
+from optpart.search.anneal import latest
+from optpart.search.change import notes
+from optpart.search.execute import EDGES, Execution, Rules, excess, execute, execution, rules
+from optpart.search.plan import Layout, Links, Plan, empty_plan, links, load, rebuild
+from optpart.search.traffic import Crossed, count_all, crossed
+
+#: Excess of memory, what counts first, what counts second: smaller is better.
+Value = tuple[float, float, float]
+
+NOTHING: Value = (np.inf, np.inf, np.inf)
+
+#: Weight of what counts second, against what counts first.
+_SECOND = 1e-5
+
+#: Memory beyond a capacity counts as if the schedule were so many times as long as it is above it.
+_EXCESS = 4.0
+
+
+class Evaluator:
+    """One plan, and everything that is needed to change and to value it.
+
+    Values are in the unit of :class:`~optpart.compiled.Arrays`.
+    """
+
+    def __init__(self, instance: Instance, objective: Objective) -> None:
+        self.instance = instance
+        self.objective = objective
+        self.arrays = arrays(instance)
+        self.links = links(instance)
+        self.rules = rules(instance)
+        self.plan = empty_plan(instance)
+        edges = len(self.arrays.in_source)
+        self.notes = notes(instance.vertices, edges)
+        self.execution = execution(instance, self.rules)
+        sizes = instance.graph.tensor_size.floats
+        self.crossed = crossed(sizes, instance.devices, edges, objective != "makespan")
+
+    def enter(self, layout: Layout) -> None:
+        """Make the plan that of a layout."""
+        load(self.plan, layout)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Compute everything anew, which also ends the drift of sums of doubles."""
+        rebuild(self.arrays, self.links, self.plan)
+        if self.crossed.counts:
+            _count(self.arrays, self.links, self.plan, self.crossed)
+
+    def value(self) -> Value:
+        """Return the value of the plan."""
+        over, makespan = _carry_out(self.arrays, self.links, self.rules, self.plan, self.execution)
+        traffic = float(self.crossed.total[0])
+        if self.objective == "makespan":
+            return over, makespan, 0.0
+        first = (makespan, traffic) if self.objective == "lexicographic" else (traffic, makespan)
+        return (over, *first)
+
+    def weights(self, value: Value) -> tuple[float, float, float]:
+        """Weights of makespan, traffic and excess of memory around a value."""
+        _, first, second = value
+        if self.objective == "makespan":
+            return 1.0, 0.0, _EXCESS * first
+        other = _SECOND * max(first, 1e-9) / max(second, 1e-9)
+        if self.objective == "lexicographic":
+            return 1.0, other, _EXCESS * first
+        return other, 1.0, _EXCESS * max(first, 1e-9)
+
+    def schedule(self, layout: Layout) -> Schedule:
+        """Return the schedule of a layout in exact time."""
+        order: list[int | tuple[int, int]] = layout.order.tolist()
+        if self.rules.whole:
+            plan = empty_plan(self.instance)
+            load(plan, layout)
+            rebuild(self.arrays, self.links, plan)
+            _carry_out(self.arrays, self.links, self.rules, plan, self.execution)
+            n, k = self.instance.vertices, self.instance.devices
+            items = self.execution.items[: self.execution.run[1]].tolist()
+            order = [item if item < n else divmod(item - n, k) for item in items]
+        return retime(self.instance, layout.device, order)
+
+
+@kernel
+def _carry_out(a: Arrays, g: Links, r: Rules, p: Plan, x: Execution) -> Any:
+    """Return excess of memory and makespan of a plan."""
+    if not r.whole:
+        return 0.0, latest(p)
+    makespan = execute(a, g, r, p, x, np.zeros(p.last.shape[0]))
+    return (excess(a, g, r, p, x) if r.memory >= EDGES else 0.0), makespan
+
+
+@kernel
+def _count(a: Arrays, g: Links, p: Plan, c: Crossed) -> None:
+    count_all(a, g, p, c)

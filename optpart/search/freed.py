@@ -1,0 +1,116 @@
+"""What large-neighbourhood search frees: plain functions ``(state, rng) → state``.
+
+Each frees whole assignment units, of about ``state.size`` vertices together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.search.state import State
+
+#: Of the transfers, so many times as many as are freed compete for it.
+_HEAVIEST = 4
+
+Ints = NDArray[np.integer]
+
+
+def time_window(state: State, rng: np.random.Generator) -> State:
+    """Free all that starts within a window of time."""
+    return state.freeing(_window(state, rng, state.size))
+
+
+def critical_path(state: State, rng: np.random.Generator) -> State:
+    """Free a stretch of what cannot start later, one critical path or several."""
+    slack = state.start + (state.end - state.start) + state.tail
+    order = state.layout.order
+    critical = order[slack[order] >= slack.max() * (1.0 - 1e-9)]
+    first = int(rng.integers(0, max(1, len(critical) - state.size + 1)))
+    return state.freeing(critical[first : first + state.size])
+
+
+def device_pair(state: State, rng: np.random.Generator) -> State:
+    """Free what two devices run within a window of time."""
+    device = state.layout.device
+    used = np.unique(device)
+    if len(used) < 2:
+        return time_window(state, rng)
+    last = int(device[np.argmax(state.end)])
+    one = last if rng.random() < 0.5 else int(rng.choice(used))
+    other = int(rng.choice(used[used != one]))
+    both = state.layout.order[np.isin(device[state.layout.order], (one, other))]
+    first = int(rng.integers(0, max(1, len(both) - state.size + 1)))
+    return state.freeing(both[first : first + state.size])
+
+
+def subgraph(state: State, rng: np.random.Generator) -> State:
+    """Free a unit and what is nearest to it in the graph."""
+    a = state.at.arrays
+    first = int(rng.integers(0, len(a.unit)))
+    found, seen = [first], {first}
+    for v in found:
+        near = np.concatenate((
+            a.in_source[a.in_start[v] : a.in_start[v + 1]],
+            a.out_target[a.out_start[v] : a.out_start[v + 1]],
+        ))  # fmt: skip
+        rng.shuffle(near)
+        for w in near.tolist():
+            if w not in seen:
+                seen.add(w)
+                found.append(w)
+        if len(found) >= state.size:
+            break
+    return state.freeing(np.array(found[: state.size]))
+
+
+def colocation_groups(state: State, rng: np.random.Generator) -> State:
+    """Free colocation groups that start one after the other, and nothing else."""
+    a = state.at.arrays
+    length = np.diff(a.unit_start)
+    groups = np.flatnonzero(length > 1)
+    if len(groups) == 0:
+        return subgraph(state, rng)
+    begin = state.start[a.unit_vertex[a.unit_start[groups]]]
+    near = begin[int(rng.integers(0, len(groups)))]
+    nearest = groups[np.argsort(np.abs(begin - near), kind="stable")]
+    count = int(np.searchsorted(np.cumsum(length[nearest]), state.size)) + 1
+    return state.freeing(a.unit_vertex[a.unit_start[nearest[:count]]])
+
+
+def heaviest_traffic(state: State, rng: np.random.Generator) -> State:
+    """Free both ends of some of the transfers that take longest."""
+    a = state.at.arrays
+    delay = state.delay
+    crossing = np.flatnonzero(delay > 0.0)
+    if len(crossing) == 0:
+        return random_units(state, rng)
+    most = min(len(crossing), _HEAVIEST * state.size)
+    heaviest = crossing[np.argpartition(-delay[crossing], most - 1)[:most]]
+    chosen = rng.choice(heaviest, size=min(most, max(1, state.size // 2)), replace=False)
+    target = np.searchsorted(a.in_start, chosen, side="right") - 1
+    return state.freeing(np.concatenate((a.in_source[chosen], target)))
+
+
+def random_units(state: State, rng: np.random.Generator) -> State:
+    """Free vertices drawn from a wide window of time."""
+    window = _window(state, rng, 8 * state.size)
+    return state.freeing(rng.choice(window, size=min(len(window), state.size), replace=False))
+
+
+def _window(state: State, rng: np.random.Generator, size: int) -> Ints:
+    order = state.layout.order
+    first = int(rng.integers(-(size // 2), max(1, len(order) - size // 2)))
+    return order[max(0, first) : max(1, first + size)]
+
+
+#: All of them.
+FREEING = (
+    time_window,
+    critical_path,
+    device_pair,
+    subgraph,
+    colocation_groups,
+    heaviest_traffic,
+    random_units,
+)

@@ -1,0 +1,218 @@
+"""A searcher by large neighbourhoods: units are freed and placed again, greedily or by CP-SAT."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from alns import ALNS
+from alns.accept import HillClimbing, LateAcceptanceHillClimbing
+from alns.select import SegmentedRouletteWheel
+from alns.stop import MaxIterations, MaxRuntime
+
+from optpart.exact.messages import Done, Incumbent, Limits
+from optpart.exact.process import SolverDiedError, borrowed
+from optpart.search.evaluator import Evaluator, Value
+from optpart.search.freed import FREEING
+from optpart.search.part import cut, merged
+from optpart.search.plan import Layout
+from optpart.search.reinsert import earliest_finish, regret
+from optpart.search.state import State, valued
+
+WORKER = "optpart.search.part_worker"
+
+#: Scores of an operator for a new best, a better, an accepted and a rejected layout; how much of
+#: its old weight it keeps after so many tries.
+_SCORES, _KEPT, _SEGMENT = [5.0, 2.0, 1.0, 0.2], 0.8, 50
+
+#: Seconds of one step by greedy repair, and its tries where these are counted.
+_SECONDS, _TRIES = 0.1, 50
+
+#: About how many vertices are freed for greedy repair, at least and at most.
+_FEWEST, _MOST = 4, 40
+
+#: A greedy repair is kept if it beats the layout of so many tries ago.
+_LATE = 300
+
+#: Seconds that the solver has for a part at first; so many times as many after so many tries that
+#: led to nothing better; at most this share of the budget.
+_PART, _PATIENCE, _MORE, _LONGEST = 0.5, 10, 2.0, 0.3
+
+#: Seconds that a part never takes; where moves are counted the solver counts too.
+_PLENTY = 600.0
+
+#: How many moves of annealing a neighbourhood counts for.
+_GREEDY, _EXACT = 50, 50_000
+
+#: How many vertices are freed for the solver at first, and by how much that changes.
+_FREED, _GROWS, _SHRINKS = 20, 1.1, 0.9
+
+Operator = Callable[[State, np.random.Generator], State]
+
+
+class Neighbourhoods:
+    """What greedy and exact repair have in common: operators, their weights, the best.
+
+    Selection, acceptance and iteration are those of the package ``alns``.
+
+    Attributes
+    ----------
+    best : Layout
+    value : tuple of float
+    moves : int
+        Neighbourhoods tried.
+    effort : int
+        About as many moves of annealing as these took.
+    paid : Counter
+        By operator: how often it led to a new best.
+    """
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        start: Layout,
+        rng: np.random.Generator,
+        repairs: dict[str, Operator],
+        accept: Callable[[], Any],
+        size: int,
+        weight: int,
+    ) -> None:
+        self.evaluator = evaluator
+        self.rng = rng
+        self.moves = 0
+        self.paid: Counter[str] = Counter()
+        self._alns = ALNS(rng)
+        for free in FREEING:
+            self._alns.add_destroy_operator(free)
+        for name, repair in repairs.items():
+            self._alns.add_repair_operator(repair, name=name)
+        for listen in (self._alns.on_accept, self._alns.on_better, self._alns.on_best):
+            listen(self._keep)
+        self._accepting = accept
+        self._accept = accept()
+        self._select = SegmentedRouletteWheel(_SCORES, _KEPT, _SEGMENT, len(FREEING), len(repairs))
+        self._size = size
+        self._weight = weight
+        self.best, self.value = start, self._enter(start)
+
+    @property
+    def effort(self) -> int:
+        """Return about how many moves of annealing what was done took."""
+        return self._weight * self.moves
+
+    def offer(self, layout: Layout, value: Value) -> None:
+        """Take another searcher's best into account and go on from it."""
+        if value < self.value:
+            self.best, self.value = layout, value
+            self._enter(layout)
+
+    def _enter(self, layout: Layout) -> Value:
+        at = self.evaluator
+        at.enter(layout)
+        value = at.value()
+        self._now = valued(at, at.weights(value), self._size)
+        # Costs of before had other weights.
+        self._accept = self._accepting()
+        return value
+
+    def _keep(self, state: State, rng: np.random.Generator) -> None:
+        self._now = state
+
+    def _iterate(self, stop: Any) -> bool:
+        """Try neighbourhoods until it is time to stop; return whether the best is better."""
+        start = replace(self._now, size=self._size)
+        found = self._alns.iterate(start, self._select, self._accept, stop)
+        # The first objective is that of the start.
+        self.moves += len(found.statistics.objectives) - 1
+        best = found.best_state
+        assert isinstance(best, State)
+        if not best.value < self.value:
+            return False
+        self.best, self.value = best.layout, best.value
+        # What led to a best of these tries; at most one of them is a best of all.
+        paid = found.statistics.destroy_operator_counts
+        self.paid[max(paid, key=lambda name: paid[name][0])] += 1
+        return True
+
+
+class Greedy(Neighbourhoods):
+    """Repair by insertion: thousands of neighbourhoods in a second."""
+
+    def __init__(
+        self, evaluator: Evaluator, start: Layout, rng: np.random.Generator, *, timed: bool
+    ) -> None:
+        repairs: dict[str, Operator] = {"earliest-finish": earliest_finish, "regret": regret}
+        accept = partial(LateAcceptanceHillClimbing, _LATE)
+        super().__init__(evaluator, start, rng, repairs, accept, _FEWEST, _GREEDY)
+        self._timed = timed
+
+    def step(self, share: float) -> bool:
+        """Try some neighbourhoods; return whether the best has become better."""
+        self._size = int(self.rng.integers(_FEWEST, _MOST + 1))
+        return self._iterate(MaxRuntime(_SECONDS) if self._timed else MaxIterations(_TRIES))
+
+
+class Exact(Neighbourhoods):
+    """Repair by CP-SAT, in a process of its own: a crash there costs one neighbourhood."""
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        start: Layout,
+        rng: np.random.Generator,
+        *,
+        seconds: float | None,
+    ) -> None:
+        repairs: dict[str, Operator] = {"cpsat": self._solved}
+        super().__init__(evaluator, start, rng, repairs, HillClimbing, _FREED, _EXACT)
+        self._timed = seconds is not None
+        self._longest = max(_PART, _LONGEST * (seconds or 0.0))
+        self._seconds = _PART
+        self._vain = 0
+
+    def step(self, share: float) -> bool:
+        """Try one neighbourhood; return whether the best has become better."""
+        better = self._iterate(MaxIterations(1))
+        self._vain = 0 if better else self._vain + 1
+        if better:
+            self._seconds = _PART
+        elif self._vain % _PATIENCE == 0:
+            self._seconds = min(self._longest, _MORE * self._seconds)
+        return better
+
+    def _solved(self, state: State, rng: np.random.Generator) -> State:
+        """Let the solver place the freed units."""
+        part = cut(state, rng)
+        if part is None:
+            return state
+        seed = int(rng.integers(0, 2**31))
+        limits = Limits(self._seconds, 1, seed, None)
+        if not self._timed:
+            limits = Limits(_PLENTY, 1, seed, self._seconds)
+        found: Incumbent | None = None
+        closed = False
+        try:
+            with borrowed(WORKER) as process:
+                for message in process.solve(part, limits):
+                    if isinstance(message, Incumbent):
+                        found = message
+                    elif isinstance(message, Done):
+                        closed = message.status == "OPTIMAL"
+        except SolverDiedError:
+            return state
+        self._size = self._fitting(closed=closed)
+        if found is None or found.start is None:
+            return state
+        layout = merged(state, part, found.placement.tolist(), found.start.tolist())
+        self.evaluator.enter(layout)
+        return valued(self.evaluator, state.weights, self._size)
+
+    def _fitting(self, *, closed: bool) -> int:
+        """Return how much to free, so that the solver closes about every second part."""
+        n = self.evaluator.instance.vertices
+        size = self._size * _GROWS + 1 if closed else self._size * _SHRINKS
+        return int(min(max(size, _FEWEST), n))

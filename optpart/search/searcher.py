@@ -1,0 +1,182 @@
+"""What a search drives: one way of looking for better layouts, or several that take turns."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from optpart.goal import Objective
+from optpart.instance import Instance
+from optpart.search.climb import Climb
+from optpart.search.evaluator import Evaluator, Value
+from optpart.search.plan import Layout
+
+#: How layouts are changed: by annealing, or by large neighbourhoods as well.
+Manner = Literal["search", "hybrid"]
+
+#: How much of the budget passes until what a searcher has found counts half.
+_MEMORY = 0.05
+
+
+class Searcher(Protocol):
+    """One way of looking for better layouts.
+
+    Attributes
+    ----------
+    evaluator : Evaluator
+    best : Layout
+    value : tuple of float
+        Of the best: excess of memory, what counts first and second; in the unit of
+        :class:`~optpart.compiled.Arrays`.
+    """
+
+    evaluator: Evaluator
+    best: Layout
+    value: Value
+
+    @property
+    def moves(self) -> int:
+        """Return how many changes were tried."""
+
+    @property
+    def effort(self) -> int:
+        """Return about how many moves of annealing what was done took."""
+
+    @property
+    def paid(self) -> Counter[str]:
+        """Return how often each operator led to a new best."""
+
+    def offer(self, layout: Layout, value: Value) -> None:
+        """Take another searcher's best into account."""
+
+    def step(self, share: float) -> bool:
+        """Search for a moment; return whether the best has become better.
+
+        Parameters
+        ----------
+        share : float
+            How much of the budget is spent.
+        """
+
+
+def searcher(
+    manner: Manner,
+    instance: Instance,
+    objective: Objective,
+    start: Layout,
+    rng: np.random.Generator,
+    *,
+    seconds: float | None,
+) -> Searcher:
+    """Make a searcher.
+
+    Parameters
+    ----------
+    seconds : float, optional
+        The budget; ``None`` where moves are counted and clocks must not matter.
+    """
+    timed = seconds is not None
+    climb = Climb(Evaluator(instance, objective), start, rng, timed=timed)
+    if manner == "search":
+        return climb
+    # The package of operators takes a while to load, and only this manner needs it.
+    from optpart.search.neighbourhood import Exact, Greedy
+
+    evaluator = Evaluator(instance, objective)
+    greedy = Greedy(evaluator, start, rng, timed=timed)
+    turns = [Turn(climb, 0.4), Turn(greedy, 0.02)]
+    if objective != "traffic":  # the solver shortens, whatever crosses
+        turns.append(Turn(Exact(evaluator, start, rng, seconds=seconds), 0.3))
+    return Mixed(turns, timed=timed)
+
+
+@dataclass
+class Turn:
+    """A searcher among others.
+
+    Attributes
+    ----------
+    least : float
+        Its share of the time if it finds nothing.
+    spent, gained : float
+        Time, and improvement as a share of the value; what is long past counts less.
+    """
+
+    searcher: Searcher
+    least: float
+    spent: float = 0.0
+    gained: float = 0.0
+
+
+class Mixed:
+    """Searchers that take turns: each has a share, and the rest goes to what pays most of late."""
+
+    def __init__(self, turns: list[Turn], *, timed: bool) -> None:
+        self._turns = turns
+        self._timed = timed
+        self._share = 0.0
+        self.evaluator = turns[0].searcher.evaluator
+        self.best = turns[0].searcher.best
+        self.value = turns[0].searcher.value
+
+    @property
+    def moves(self) -> int:
+        """Return how many changes were tried."""
+        return sum(turn.searcher.moves for turn in self._turns)
+
+    @property
+    def effort(self) -> int:
+        """Return about how many moves of annealing what was done took."""
+        return sum(turn.searcher.effort for turn in self._turns)
+
+    @property
+    def paid(self) -> Counter[str]:
+        """Return how often each operator led to a new best."""
+        return sum((turn.searcher.paid for turn in self._turns), Counter())
+
+    def offer(self, layout: Layout, value: Value) -> None:
+        """Take another searcher's best into account."""
+        if value < self.value:
+            self.best, self.value = layout, value
+            for turn in self._turns:
+                turn.searcher.offer(layout, value)
+
+    def step(self, share: float) -> bool:
+        """Let the searcher search that is furthest behind its share."""
+        kept = 0.5 ** (max(0.0, share - self._share) / _MEMORY)
+        self._share = share
+        for turn in self._turns:
+            turn.spent *= kept
+            turn.gained *= kept
+        now = min(self._turns, key=lambda turn: turn.spent / self._due(turn))
+        before = time.perf_counter() if self._timed else now.searcher.effort
+        better = now.searcher.step(share)
+        after = time.perf_counter() if self._timed else now.searcher.effort
+        now.spent += after - before
+        if not better or not now.searcher.value < self.value:
+            return False
+        now.gained += _improvement(self.value, now.searcher.value)
+        self.best, self.value = now.searcher.best, now.searcher.value
+        for turn in self._turns:
+            if turn is not now:
+                turn.searcher.offer(self.best, self.value)
+        return True
+
+    def _due(self, turn: Turn) -> float:
+        """Share of the time that a searcher is to have."""
+        rates = [other.gained / max(other.spent, 1e-9) for other in self._turns]
+        rest = 1.0 - sum(other.least for other in self._turns)
+        own = turn.gained / max(turn.spent, 1e-9)
+        return turn.least + (rest * own / sum(rates) if sum(rates) > 0.0 else 0.0)
+
+
+def _improvement(before: Value, after: Value) -> float:
+    """Improvement of what has improved first, as a share of it."""
+    for one, other in zip(before, after, strict=True):
+        if other < one:
+            return min(1.0, (one - other) / one) if np.isfinite(one) else 1.0
+    return 0.0

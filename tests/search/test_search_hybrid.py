@@ -1,0 +1,108 @@
+"""The method ``hybrid``: verified, never worse than its start, repeatable, outlives its solver."""
+
+from __future__ import annotations
+
+import subprocess
+from itertools import product
+from typing import get_args
+
+import numpy as np
+import pytest
+from layouts import random_layout
+from tiny import tiny_instance
+
+from optpart import Instance, methods
+from optpart.exact.process import SolverProcess
+from optpart.instance import Communication, Memory
+from optpart.result import Budget
+from optpart.search.evaluator import Evaluator
+from optpart.search.neighbourhood import Exact
+from optpart.search.search import hybrid
+from optpart.verify import verify
+
+#: One worker and moves enough for annealing, a part for the solver and greedy repair.
+COUNTED = Budget(seconds=60, workers=1, deterministic=60)
+
+
+def medium(communication: Communication = "delay", memory: Memory = "none") -> Instance:
+    return tiny_instance(11, communication, memory, vertices=12, devices=3)
+
+
+@pytest.mark.parametrize(
+    ("communication", "memory"), list(product(get_args(Communication), get_args(Memory)))
+)
+def test_every_model_gives_a_valid_schedule_no_worse_than_its_start(
+    communication: Communication, memory: Memory
+) -> None:
+    instance = medium(communication, memory)
+    start = methods.get("etf")(instance)
+    found = hybrid(instance, budget=COUNTED, start=start.schedule)
+    if found.schedule is None:
+        assert start.schedule is None
+        return
+    assert found.method == "hybrid"
+    assert verify(instance, found.schedule) == []
+    assert found.makespan is not None
+    assert found.lower_bound is not None
+    assert found.lower_bound <= found.makespan
+    assert start.makespan is None or found.makespan <= start.makespan
+
+
+@pytest.mark.parametrize("communication", get_args(Communication))
+def test_same_seed_and_moves_give_the_same_schedule(communication: Communication) -> None:
+    instance = medium(communication)
+    one, other = (hybrid(instance, budget=COUNTED, seed=7).schedule for _ in range(2))
+    assert one is not None
+    assert other is not None
+    assert one.placement.tolist() == other.placement.tolist()
+    assert one.start.fractions() == other.start.fractions()
+
+
+def exact(instance: Instance) -> Exact:
+    rng = np.random.default_rng(3)
+    layout = random_layout(instance, rng)
+    assert layout is not None
+    return Exact(Evaluator(instance, "makespan"), layout, rng, seconds=None)
+
+
+def test_a_solver_that_is_killed_costs_one_neighbourhood(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    born = SolverProcess._started
+    killed: list[int] = []
+
+    def doomed(self: SolverProcess) -> subprocess.Popen[bytes]:
+        process = born(self)
+        if len(killed) < 2:
+            process.kill()
+            killed.append(process.pid)
+        return process
+
+    monkeypatch.setattr(SolverProcess, "_started", doomed)
+    searcher = exact(medium())
+    best, value = searcher.best, searcher.value
+    for _ in range(2):
+        assert not searcher.step(0.0)
+    assert len(set(killed)) == 2
+    assert searcher.best is best
+    assert searcher.value == value
+    better = [searcher.step(0.0) for _ in range(5)]
+    assert any(better)
+    assert searcher.moves == 7
+
+
+def test_the_value_of_what_the_solver_finds_is_true() -> None:
+    searcher = exact(medium())
+    for _ in range(5):
+        searcher.step(0.0)
+    anew = Evaluator(searcher.evaluator.instance, "makespan")
+    anew.enter(searcher.best)
+    assert anew.value() == searcher.value
+
+
+def test_two_workers_give_a_valid_schedule() -> None:
+    instance = medium()
+    found = hybrid(instance, budget=Budget(1.5, 2))
+    assert found.schedule is not None
+    assert found.workers == 2
+    assert verify(instance, found.schedule) == []

@@ -1,0 +1,88 @@
+"""Moves that heads and tails show to be too long are not made; all others are."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from layouts import copied, random_layout
+from tiny import tiny_instance
+
+from optpart.compiled import Arrays, arrays
+from optpart.search.change import Notes, forget, notes, take_back
+from optpart.search.moves import _swapped, before_previous
+from optpart.search.plan import Links, Plan, empty_plan, links, load, rebuild
+
+
+def planned(seed: int) -> tuple[Arrays, Links, Plan, Notes] | None:
+    instance = tiny_instance(seed, vertices=9, devices=2)
+    layout = random_layout(instance, np.random.default_rng(seed))
+    if layout is None:
+        return None
+    made, a, g = empty_plan(instance), arrays(instance), links(instance)
+    load(made, layout)
+    rebuild(a, g, made)
+    return a, g, made, notes(instance.vertices, len(a.in_source))
+
+
+def exchanges(seed: int) -> list[tuple[float, float]]:
+    """Of each adjacent exchange that is possible: its lower bound and its true makespan."""
+    case = planned(seed)
+    found: list[tuple[float, float]] = []
+    if case is None:
+        return found
+    a, g, p, s = case
+    for v in range(len(p.device)):
+        forget(p, s)
+        bound = _swapped(a, g, p, p.before[v], v) if p.before[v] >= 0 else 0.0
+        if before_previous(a, g, p, s, v, np.inf):
+            anew = copied(p)
+            rebuild(a, g, anew)
+            found.append((bound, float(anew.end.max())))
+            take_back(p, s)
+    return found
+
+
+@settings(derandomize=True, deadline=None, max_examples=150)
+@given(seed=st.integers(0, 10**6))
+def test_the_bound_of_an_exchange_is_never_above_its_makespan(seed: int) -> None:
+    for bound, makespan in exchanges(seed):
+        assert bound <= makespan
+
+
+def test_the_bound_of_an_exchange_is_often_its_makespan() -> None:
+    pairs = [pair for seed in range(40) for pair in exchanges(seed)]
+    assert sum(bound == makespan for bound, makespan in pairs) > 0.3 * len(pairs) > 0
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(seed=st.integers(0, 10**6))
+def test_an_exchange_is_made_if_its_makespan_is_within_the_limit(seed: int) -> None:
+    case = planned(seed)
+    if case is None:
+        return
+    a, g, p, s = case
+    for v in range(len(p.device)):
+        forget(p, s)
+        if not before_previous(a, g, p, s, v, np.inf):
+            continue
+        anew = copied(p)
+        rebuild(a, g, anew)
+        take_back(p, s)
+        assert before_previous(a, g, p, s, v, float(anew.end.max()))
+        take_back(p, s)
+
+
+def test_an_exchange_that_is_certainly_too_long_leaves_the_plan_alone() -> None:
+    rejected = 0
+    for seed in range(20):
+        case = planned(seed)
+        if case is None:
+            continue
+        a, g, p, s = case
+        before = copied(p)
+        for v in range(len(p.device)):
+            forget(p, s)
+            rejected += not before_previous(a, g, p, s, v, 0.0)
+            assert p.order.tolist() == before.order.tolist()
+    assert rejected > 0
