@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from optpart.library import load as load
     from optpart.methods import register as register
     from optpart.methods import solve as solve
+    from optpart.ordering.efficiency import attainable as attainable
+    from optpart.ordering.efficiency import makespan_bounds as makespan_bounds
     from optpart.rational import RationalArray as RationalArray
     from optpart.result import Budget as Budget
     from optpart.result import Result as Result
@@ -49,6 +51,8 @@ _HOME = {
     "load": "library",
     "register": "methods",
     "solve": "methods",
+    "attainable": "ordering.efficiency",
+    "makespan_bounds": "ordering.efficiency",
     "RationalArray": "rational",
     "Budget": "result",
     "Result": "result",
