@@ -483,7 +483,7 @@ class TestTrace:
         seen: list[Progress] = []
         result = cpsat(HARD, budget=Budget(1.5, 2), watch=seen.append)
         assert tuple(seen) == result.trace
-        assert len(seen) > 2
+        assert len(seen) >= 2
         for before, after in pairwise(seen):
             assert before.seconds <= after.seconds
             assert after.bound is not None
