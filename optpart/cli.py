@@ -41,6 +41,9 @@ app.command()(check)
 app.command()(ordering)
 app.command()(reduce)
 
+#: Larger instances are searched before CP-SAT solves them.
+_SEARCHED = 100
+
 #: Methods that keep a state and repair what they start from.
 _SEARCHES = ("search", "hybrid")
 
@@ -322,6 +325,10 @@ def solve(
     if checkpoint is not None or resume:
         run = _with_checkpoint(run, method, checkpoint, resume)
     _compiling()
+    if method in _SEARCHES or (method == "cpsat" and instance.vertices > _SEARCHED):
+        from optpart.search.searcher import warm_up
+
+        warm_up("hybrid" if method == "hybrid" else "search")
     line = ProgressLine()
     budget = Budget(time_limit, workers)
     if pareto:
@@ -478,7 +485,7 @@ def gap(
     comparisons: list[Comparison] = []
     with nullcontext() if store is None else Store(store) as kept:
         _compiling()
-        methods.warm_up()
+        methods.warm_up(large=any(instance.vertices > _SEARCHED for instance in instances))
         for comparison in sweep(
             instances,
             names,

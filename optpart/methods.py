@@ -288,8 +288,14 @@ def solve(
     return get(method)(instance, budget=budget, seed=seed, start=start, watch=watch)
 
 
-def warm_up() -> None:
-    """Load or compile what the heuristics and bounds run on, so that their times are their own."""
+def warm_up(*, large: bool = False) -> None:
+    """Load or compile what the heuristics and bounds run on, so that their times are their own.
+
+    Parameters
+    ----------
+    large : bool
+        Also what large instances are searched with.
+    """
     from optpart.bounds.best import all_bounds
     from optpart.cluster import Cluster
     from optpart.graph import GraphBuilder
@@ -299,6 +305,10 @@ def warm_up() -> None:
     for name in heuristics():
         get(name)(tiny)
     all_bounds(tiny)
+    if large:
+        from optpart.search import searcher
+
+        searcher.warm_up("search")
 
 
 def split(name: str) -> tuple[str, str] | None:

@@ -9,7 +9,9 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from optpart.cluster import Cluster
 from optpart.goal import Objective
+from optpart.graph import GraphBuilder
 from optpart.instance import Instance
 from optpart.search.climb import Climb
 from optpart.search.evaluator import Evaluator, Value
@@ -92,6 +94,21 @@ def searcher(
     if objective != "traffic":  # the solver shortens, whatever crosses
         turns.append(Turn(Exact(evaluator, start, rng, seconds=seconds), 0.3))
     return Mixed(turns, timed=timed)
+
+
+def warm_up(manner: Manner) -> None:
+    """Load or compile what searchers run on, so that a budget is not spent on that."""
+    graph = GraphBuilder().vertex("a", 1, outputs=[1]).vertex("b", 1).edge("a", "b").build()
+    tiny = Instance(graph, Cluster.uniform(2, bandwidth=1), name="warm-up")
+    start = Layout(
+        np.zeros(2, dtype=np.int32), np.arange(2, dtype=np.int32), np.ones(1, dtype=np.bool_)
+    )
+    evaluator, rng = Evaluator(tiny, "makespan"), np.random.default_rng(0)
+    Climb(evaluator, start, rng, timed=False).step(0.0)
+    if manner == "hybrid":
+        from optpart.search.neighbourhood import Greedy
+
+        Greedy(evaluator, start, rng, timed=False).step(0.0)
 
 
 @dataclass

@@ -15,9 +15,11 @@ from optpart import Instance, methods
 from optpart.exact.process import SolverProcess
 from optpart.instance import Communication, Memory
 from optpart.result import Budget
+from optpart.search.anneal import anneal
 from optpart.search.evaluator import Evaluator
 from optpart.search.neighbourhood import Exact
 from optpart.search.search import hybrid
+from optpart.search.searcher import Manner, warm_up
 from optpart.verify import verify
 
 #: One worker and moves enough for annealing, a part for the solver and greedy repair.
@@ -106,3 +108,12 @@ def test_two_workers_give_a_valid_schedule() -> None:
     assert found.schedule is not None
     assert found.workers == 2
     assert verify(instance, found.schedule) == []
+
+
+@pytest.mark.parametrize("manner", ["search", "hybrid"])
+def test_what_a_search_runs_on_can_be_loaded_beforehand(manner: Manner) -> None:
+    warm_up(manner)
+    compiled = len(anneal.signatures)
+    assert compiled > 0
+    warm_up(manner)
+    assert len(anneal.signatures) == compiled
