@@ -33,7 +33,7 @@ from optpart.result import Result, conclude
 from optpart.schedule import Schedule
 
 #: Larger formulas are not given to the solver.
-_MAX_LITERALS = 12_000_000
+_MAX_LITERALS = 26_000_000
 
 #: Widths, in ticks, of the rounded grids that are tried where the exact one is too fine.
 _ROUNDED = (500, 2000, 8000)
