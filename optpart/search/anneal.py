@@ -138,8 +138,8 @@ def _change(
 def anneal(
     a: Arrays, g: Links, r: Rules, p: Plan, s: Notes, x: Execution, c: Crossed, h: Heat,
     best: Best, state: Any, shares: Any, tried: Any, moves: int,
-) -> None:  # fmt: skip
-    """Make so many moves.
+) -> Any:  # fmt: skip
+    """Make so many moves; return what the plan costs then.
 
     Parameters
     ----------
@@ -237,6 +237,7 @@ def anneal(
         tried[kind, 1] += 1
         if _record(p, c, h, best, makespan, over):
             tried[kind, 2] += 1
+    return cost
 
 
 @inner

@@ -14,23 +14,44 @@ from optpart.search.evaluator import NOTHING, Evaluator, Value
 from optpart.search.moves import MOVES, ORDER_SHARES, SHARES
 from optpart.search.plan import Layout, by_start
 
-#: First temperatures of a round as shares of the objective, cold to hot: large graphs melt at
-#: temperatures at which small ones are still frozen.
-HEATS = (3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
+#: A round melts the best until its cost has risen by such a share, then cools it: how hot that is
+#: differs by orders of magnitude between graphs.
+MELTS = (0.01, 0.03, 0.1, 0.3)
 
-#: Moves per vertex in a round from which on the next heat is the usual one.
-_COOLABLE = (30, 100, 1000, 2000, 4000)
+#: By how much first: where the budget is enough for more than a round, and where not.
+_FIRST, _ONLY = 0.1, 0.03
 
-#: A round ends at this share of the temperature that it began with.
+#: How often each of them is drawn.
+_LIKELY = (0.15, 0.3, 0.35, 0.2)
+
+#: Temperatures as shares of the best: what melting begins with, unless it is known what it led to,
+#: and what it never exceeds.
+_COLD, _HOTTEST = 3e-5, 0.1
+
+#: By how much melting raises the temperature in each move per vertex, and the share of a round
+#: that it may take.
+_RAISE, _MELTING = 1.07, 0.1
+
+#: Moves per vertex in melting between two looks at the cost at most.
+_MELTED = 5
+
+#: Melting begins at this share of the last temperature that it ended with.
+_AGAIN = 0.1
+
+#: A round ends at this share of the temperature that it began to cool from.
 _COOLING = 1 / 30
+
+#: First the start is improved without melting it, for this share of the budget.
+_QUENCH = 0.02
 
 #: The first round takes this share of the budget, each further one so many times as much.
 _ROUND, _LONGER = 0.05, 1.4
 
-#: Moves per vertex of which more are of little use in one round.
-_ENOUGH = 8000
+#: Moves per vertex that a round has at least, if the budget allows, and at most: fewer cannot
+#: rebuild what has melted, more are of little use.
+_NEEDED, _ENOUGH = 4000, 8000
 
-#: How often a round keeps the heat of the last one if that has paid.
+#: How often a round melts as much as the last one if that has paid.
 _FAITHFUL = 0.7
 
 #: Seconds between two looks at clock and messages, and moves between them where moves are counted.
@@ -42,11 +63,25 @@ _PER_VERTEX = 1e-5
 
 @dataclass
 class Round:
-    """One cooling: its heat by number, and from which to which share of the budget it lasts."""
+    """One melting and cooling.
 
-    heat: int
+    Attributes
+    ----------
+    melt : float
+        By which share the cost is to rise.
+    begin, end : float
+        From which to which share of the budget it lasts.
+    temperature : float
+        As a share of the best: of melting the last, of cooling the first.
+    cooling : float, optional
+        When cooling began; ``None`` before.
+    """
+
+    melt: float
     begin: float
     end: float
+    temperature: float
+    cooling: float | None = None
 
 
 class Climb:
@@ -78,7 +113,7 @@ class Climb:
         self.moves = 0
         self.kinds = np.zeros((len(MOVES), 3), dtype=np.int64)
         self._since = NOTHING
-        self._spent = 0.0
+        self._begun = self._spent = 0.0
         self._round: Round | None = None
         self._length = _ROUND
         self._batch = 200 if timed else _MOVES
@@ -118,14 +153,17 @@ class Climb:
         current = self._round
         if current is None or share >= current.end:
             current = self._next_round(share)
-        whole = current.end - current.begin
-        done = min(1.0, (share - current.begin) / whole)
-        # As much of the round as the last step took is likely to be spent in this one.
-        soon = min(1.0, done + max(0.0, share - self._spent) / whole)
-        self._spent = share
-        hot = HEATS[current.heat]
         before = time.perf_counter()
-        self._anneal(hot * _COOLING**done, hot * _COOLING**soon)
+        if current.cooling is None:
+            self._melt(current, share)
+        else:
+            whole = current.end - current.cooling
+            done = min(1.0, (share - current.cooling) / whole)
+            # As much of the round as the last step took is likely to be spent in this one.
+            soon = min(1.0, done + max(0.0, share - self._spent) / whole)
+            hot = current.temperature
+            self._anneal(hot * _COOLING**done, hot * _COOLING**soon)
+        self._spent = share
         seconds = max(time.perf_counter() - before, 1e-6)
         if self.timed:
             batch = self._batch * (_SECONDS + _PER_VERTEX * self._vertices) / seconds
@@ -140,34 +178,41 @@ class Climb:
     # --- rounds ----------------------------------------------------------------------------
 
     def _next_round(self, share: float) -> Round:
-        # Moves per vertex and whole budget, as far as can be told.
-        rate = self.moves / max(share, 1e-9) / max(1, self._vertices)
+        last = self._round
+        if last is None:
+            self._begun = share
+            self._round = Round(0.0, share, share + _QUENCH, _COLD, share)
+            return self._round
+        # Moves per vertex in the whole budget, as far as can be told.
+        rate = self.moves / max(share - self._begun, 1e-9) / max(1, self._vertices)
+        length = min(max(self._length, _NEEDED / rate), _ENOUGH / rate)
         left = max(1e-9, 1.0 - share)
-        length = min(self._length, _ENOUGH / rate) if rate > 0 else self._length
         if length * 1.5 > left:
             length = left
-        heat = self._heat(rate * length)
+        if last.melt > 0.0 and self.value < self._since and self.rng.random() < _FAITHFUL:
+            melt = last.melt
+        elif last.melt > 0.0:
+            melt = float(self.rng.choice(MELTS, p=_LIKELY))
+        else:
+            melt = _FIRST if length < left else _ONLY
+        cold = max(_COLD, _AGAIN * last.temperature)
         self._length *= _LONGER
         self._since = self.value
-        self._round = Round(heat, share, share + length)
+        self._round = Round(melt, share, share + length, cold)
         self._met = self._empty()
         self.evaluator.enter(self.best)
         return self._round
 
-    def _heat(self, moves: float) -> int:
-        """Stay with a heat that has just paid, or draw one near what a round's moves can cool.
-
-        Parameters
-        ----------
-        moves : float
-            Per vertex, in the round.
-        """
-        last = self._round
-        if last is not None and self.value < self._since and self.rng.random() < _FAITHFUL:
-            return last.heat
-        usual = sum(moves >= most for most in _COOLABLE)
-        heat = usual + int(self.rng.choice((-1, 0, 0, 1)))
-        return min(max(heat, 0), len(HEATS) - 1)
+    def _melt(self, current: Round, share: float) -> None:
+        """Move at a temperature, and raise it unless the best has melted."""
+        before = self.moves
+        self._batch = min(self._batch, max(1, _MELTED * self._vertices))
+        cost = self._anneal(current.temperature, current.temperature)
+        late = share - current.begin > _MELTING * (current.end - current.begin)
+        if late or cost > 1.0 + current.melt or current.temperature >= _HOTTEST:
+            current.cooling = share
+        else:
+            current.temperature *= _RAISE ** ((self.moves - before) / max(1, self._vertices))
 
     # --- the compiled part -----------------------------------------------------------------
 
@@ -180,10 +225,12 @@ class Climb:
             np.zeros(t, dtype=np.bool_),
         )
 
-    def _anneal(self, hot: float, cold: float) -> None:
+    def _anneal(self, hot: float, cold: float) -> float:
+        """Make a batch of moves; return what the plan then costs as a share of the best."""
         at = self.evaluator
+        weights = at.weights(self.value)
         first = max(self.value[1], 1e-300)
-        anneal(
+        cost = anneal(
             at.arrays,
             at.links,
             at.rules,
@@ -191,7 +238,7 @@ class Climb:
             at.notes,
             at.execution,
             at.crossed,
-            Heat(*at.weights(self.value), hot * first, cold * first),
+            Heat(*weights, hot * first, cold * first),
             self._met,
             self._state,
             self._shares,
@@ -201,3 +248,4 @@ class Climb:
         self.moves += self._batch
         at.plan.order[:] = by_start(at.plan)
         at.refresh()
+        return float(cost) / max(at.cost(self.value), 1e-300)

@@ -77,6 +77,14 @@ class Evaluator:
             return 1.0, other, _EXCESS * first
         return other, 1.0, _EXCESS * max(first, 1e-9)
 
+    def cost(self, value: Value) -> float:
+        """Return what a value costs by the weights around it."""
+        makespan, traffic, excess = self.weights(value)
+        over, first, second = value
+        if self.objective == "traffic":
+            first, second = second, first
+        return makespan * first + traffic * second + excess * over
+
     def schedule(self, layout: Layout) -> Schedule:
         """Return the schedule of a layout in exact time."""
         order: list[int | tuple[int, int]] = layout.order.tolist()

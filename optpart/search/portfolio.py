@@ -16,9 +16,12 @@ from optpart.search.messages import Bounded, Found, Job, Moves
 
 
 class Helper:
-    """One process. If it dies, what it had found stays and nothing more comes."""
+    """One process. If it dies, what it had found stays and nothing more comes.
 
-    def __init__(self, job: Job) -> None:
+    It starts at once, so that it is ready when its job comes.
+    """
+
+    def __init__(self) -> None:
         self.moves = 0
         self.paid: Counter[str] = Counter()
         self._messages: queue.SimpleQueue[object] = queue.SimpleQueue()
@@ -37,6 +40,9 @@ class Helper:
         ).start()
         self._outbox: queue.SimpleQueue[object] = queue.SimpleQueue()
         threading.Thread(target=_post, args=(self._inbox, self._outbox), daemon=True).start()
+
+    def assign(self, job: Job) -> None:
+        """Give the process its only job."""
         self._outbox.put(job)
 
     def heard(self) -> Iterator[Found | Bounded]:

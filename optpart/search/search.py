@@ -34,7 +34,7 @@ from optpart.verify import verify
 _STARTS = ("etf", "peft", "critical-path-paper+pct", "batch-split+pct", "mite+pct", "min-cut+pct")
 
 #: Shares of the budget that starts and bounds may take, and most seconds for a bound.
-_STARTING, _BOUNDING, _BOUNDING_BESIDE, _MOST_BOUNDING = 0.05, 0.1, 0.3, 120.0
+_STARTING, _BOUNDING, _BOUNDING_BESIDE, _MOST_BOUNDING = 0.05, 0.1, 0.2, 120.0
 
 #: Exact timing and verification of new incumbents take this share of the time at most.
 _VERIFYING = 0.1
@@ -231,6 +231,7 @@ class _Search:
         self.infeasible = contradiction(self.instance)
         if self.infeasible:
             return
+        self.helpers = [Helper() for _ in range(1, self.budget.workers)]
         self._start(start)
         if self.resumed is not None:
             at = Evaluator(self.instance, self.goal.objective)
@@ -429,8 +430,8 @@ class _Search:
         return both[values.index(min(values))]
 
     def _engage(self, layout: Layout) -> None:
-        """Start the other searchers."""
-        for number in range(1, self.budget.workers):
+        """Give the other searchers their jobs."""
+        for number, helper in enumerate(self.helpers, start=1):
             seconds = self.budget.seconds - self._seconds()
             bounding = min(_BOUNDING_BESIDE * seconds, _MOST_BOUNDING) if number == 1 else 0.0
             job = Job(
@@ -443,7 +444,7 @@ class _Search:
                 bounding,
                 self.makespan,
             )
-            self.helpers.append(Helper(job))
+            helper.assign(job)
 
     def _hear(self, climb: Searcher) -> None:
         for helper in self.helpers:

@@ -13,7 +13,7 @@ import numpy as np
 from optpart.exact.messages import receive, send
 from optpart.search.bounding import bounded
 from optpart.search.messages import Bounded, Found, Job, Moves
-from optpart.search.searcher import searcher
+from optpart.search.searcher import searcher, warm_up
 
 #: Seconds between two counts of moves.
 _COUNT = 1.0
@@ -24,6 +24,7 @@ def main() -> None:
     # What is printed must not get between the messages.
     channel = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    warm_up("search")
     job = receive(sys.stdin.buffer)
     if not isinstance(job, Job):
         return

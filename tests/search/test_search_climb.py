@@ -1,0 +1,77 @@
+"""Rounds of melting and cooling."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tiny import tiny_instance
+
+from optpart.goal import Objective
+from optpart.methods import get
+from optpart.search.climb import MELTS, Climb
+from optpart.search.evaluator import Evaluator
+from optpart.search.layout import layout_of
+
+
+def climb(objective: Objective = "makespan", seed: int = 0) -> Climb:
+    instance = tiny_instance(11, vertices=25, devices=3)
+    start = get("hash+fifo")(instance).schedule
+    assert start is not None
+    evaluator = Evaluator(instance, objective)
+    return Climb(evaluator, layout_of(instance, start), np.random.default_rng(seed), timed=False)
+
+
+def searched(own: Climb, steps: int) -> Climb:
+    for number in range(steps):
+        own.step(number / steps)
+    return own
+
+
+@pytest.mark.parametrize("objective", ["makespan", "traffic", "lexicographic"])
+def test_annealing_tells_what_the_plan_that_it_leaves_costs(objective: Objective) -> None:
+    own = searched(climb(objective), 20)
+    told = own._anneal(0.01, 0.01)
+    first = own.evaluator.cost(own.evaluator.value())
+    # Weights are those around the best, not those around the plan.
+    makespan, traffic, excess = own.evaluator.weights(own.value)
+    over, one, other = own.evaluator.value()
+    if objective == "traffic":
+        one, other = other, one
+    cost = makespan * one + traffic * other + excess * over
+    assert first > 0.0
+    assert told == pytest.approx(cost / own.evaluator.cost(own.value))
+
+
+def test_the_start_is_improved_before_anything_melts() -> None:
+    own = climb()
+    before = own.value
+    own.step(0.0)
+    first = own._round
+    assert first is not None
+    assert first.melt == 0.0
+    assert own.value < before
+
+
+def test_every_further_round_melts_by_a_share_and_cools_from_there() -> None:
+    own, rounds = climb(), {}
+    for number in range(400):
+        own.step(number / 400)
+        if own._round is not None:
+            rounds[own._round.begin] = own._round
+    first, *further = rounds.values()
+    assert len(further) >= 2
+    for one in further[:-1]:
+        assert one.melt in MELTS
+        assert one.cooling is not None
+        assert first.temperature < one.temperature <= 0.2
+
+
+def test_what_has_few_moves_stays_cold() -> None:
+    own = climb()
+    own.step(0.0)
+    for share in (0.02, 0.04):
+        own.step(share)
+    now = own._round
+    assert now is not None
+    assert now.end == pytest.approx(1.0)
+    assert now.temperature < 1e-3
