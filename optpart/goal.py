@@ -62,6 +62,20 @@ class Goal:
             parts.append(f"traffic at most {self.traffic}")
         return ", ".join(parts)
 
+    def better(self, value: tuple[Fraction, Fraction], other: tuple[Fraction, Fraction]) -> bool:
+        """Return whether the first of two pairs of makespan and traffic is better.
+
+        Where only one of the two is minimised, the makespan ignores the traffic, and of equal
+        traffic the shorter schedule is better.
+        """
+        match self.objective:
+            case "makespan":
+                return value[0] < other[0]
+            case "traffic":
+                return value[::-1] < other[::-1]
+            case "lexicographic":
+                return value < other
+
     def check(self, instance: Instance) -> None:
         """Raise :class:`InputError` if it names what the instance does not have."""
         n, k, t = instance.vertices, instance.devices, instance.graph.tensors

@@ -1,13 +1,34 @@
-"""Lets every test import the shared modules of this folder, whatever pytest's import mode."""
+"""What all tests share: the modules of this folder, and the command line as a function."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
+# Whatever pytest's import mode.
 sys.path.insert(0, str(Path(__file__).parent))
+
+from commandline import Outcome, Run
+
+from optpart.cli import main
 
 settings.register_profile("optpart", derandomize=True, deadline=None)
 settings.load_profile("optpart")
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command line in this process."""
+
+    def call(*arguments: object) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["optpart", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        captured = capsys.readouterr()
+        code = stop.value.code
+        return Outcome(code if isinstance(code, int) else 0, captured.out, captured.err)
+
+    return call

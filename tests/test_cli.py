@@ -8,40 +8,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commandline import Run
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
-from optpart.cli import main
 from optpart.formats import native
 from optpart.formats.detect import read_instance
-
-
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Outcome]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["optpart", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        captured = capsys.readouterr()
-        code = stop.value.code
-        return Outcome(code if isinstance(code, int) else 0, captured.out, captured.err)
-
-    return call
 
 
 def document(**changes: Any) -> dict[str, Any]:

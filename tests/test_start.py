@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commandline import Outcome, Run
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, conclude, retime
-from optpart.cli import main
 from optpart.formats import native
 from optpart.formats import result as result_format
 from optpart.generate.small import small
 from optpart.start import only_placement, pair_of
 
-
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-
 Solve = Callable[..., Outcome]
 
 
 @pytest.fixture
-def solve(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Solve:
+def solve(run: Run, tmp_path: Path) -> Solve:
     """Solve an instance, or the library's instance of a name."""
 
     def call(instance: Instance | str, *arguments: object) -> Outcome:
@@ -40,12 +29,7 @@ def solve(
         if isinstance(instance, Instance):
             file = str(tmp_path / "instance.json")
             native.write(instance, file)
-        monkeypatch.setattr(sys, "argv", ["optpart", "solve", str(file), *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        captured = capsys.readouterr()
-        code = stop.value.code
-        return Outcome(code if isinstance(code, int) else 0, captured.out, captured.err)
+        return run("solve", file, *arguments)
 
     return call
 

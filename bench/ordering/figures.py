@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -26,20 +25,11 @@ LABELS = {
     "worst": "theoretical worst",
 }
 _DPI = 110
-_STYLE: dict[Any, Any] = {
-    "font.size": 9,
-    "axes.titlesize": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "grid.color": "#e3e3e3",
-    "legend.frameon": False,
-}
+_STYLE = Path(__file__).parents[1] / "charts.mplstyle"
 
 
 def draw_all(found: Measured, folder: Path) -> None:
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(fname=_STYLE):
         for name, draw in (
             ("figure_7", figure_7),
             ("figure_8", figure_8),

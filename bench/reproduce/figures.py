@@ -6,7 +6,6 @@ import io
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -37,16 +36,7 @@ _SERIES = ("#000000", "#e69f00", "#56b4e9", "#009e73", "#d55e00", "#0072b2", "#c
 _SHAPES = "osD^vPX*"
 _LAICH_RULES = ("fifo", "pct", "msr")
 _DPI = 110
-_STYLE: dict[Any, Any] = {
-    "font.size": 9,
-    "axes.titlesize": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "grid.color": "#e3e3e3",
-    "legend.frameon": False,
-}
+_STYLE = Path(__file__).parents[1] / "charts.mplstyle"
 
 _SHORT = {"critical-path": "CP", "iterated-critical-path": "ICP", "batch-split": "batch\nsplit"}
 _UPPER = ("heft", "mite", "dfs")
@@ -83,7 +73,7 @@ def draw_all(data: Data, folder: Path) -> list[Path]:
     """Draw all figures for which there are measurements."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(fname=_STYLE):
         for name, draw in _figures().items():
             path = folder / f"{name}.png"
             try:

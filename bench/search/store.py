@@ -34,13 +34,15 @@ class Store:
         lines = self._path.read_text().splitlines() if self._path.exists() else []
         self.rows: list[Row] = [row for row in map(json.loads, lines) if row["part"] == part]
 
+    def known(self, key: Row) -> Row | None:
+        """Return the row of a run that was made before."""
+        return next((row for row in self.rows if key.items() <= row.items()), None)
+
     def run(self, key: Row, call: Callable[[], Row]) -> Row:
         """Return the row of a run, made now unless it was made before."""
-        key = {"part": self._part, **key}
-        for row in self.rows:
-            if key.items() <= row.items():
-                return row
-        row = key | call()
+        if (known := self.known(key)) is not None:
+            return known
+        row = {"part": self._part, **key} | call()
         self.rows.append(row)
         with self._path.open("a") as stream:
             stream.write(json.dumps(row) + "\n")

@@ -1277,8 +1277,13 @@ def check(directory: str, instance: str | None = None) -> str:
     RejectedError
         With the reason, if it does not prove what it claims.
     """
+    return judged(_check, directory, instance)
+
+
+def judged(judge: Callable[[str, str | None], str], directory: str, instance: str | None) -> str:
+    """Return what a judge says is proven; whatever goes wrong in it is a rejection."""
     try:
-        return _check(directory, instance)
+        return judge(directory, instance)
     except RejectedError:
         raise
     except Exception as error:
@@ -1287,27 +1292,16 @@ def check(directory: str, instance: str | None = None) -> str:
 
 
 def _check(directory: str, instance: str | None) -> str:
-    content = read_file(os.path.join(directory, "certificate.json"), MAX_CERTIFICATE)
-    certificate = object_of(
-        read_json(content, "certificate.json"),
+    certificate, problem, digest = opened(
+        directory,
+        instance,
+        ("certificate", MAX_CERTIFICATE),
         "format instance instance_sha256 makespan tier ticks_per_unit record",
-        "certificate",
+        FORMAT,
     )
-    demand(certificate.get("format") == FORMAT, f"certificate: not {FORMAT}")
-    content = read_file(instance or os.path.join(directory, "instance.json"), MAX_JSON)
-    digest = hashlib.sha256(content).hexdigest()
-    demand(certificate.get("instance_sha256") == digest, "certificate: of another instance")
-    problem = Problem(read_json(content, "instance.json"))
     demand(certificate.get("instance") == problem.name, "certificate: of another name")
     makespan = not_negative(certificate.get("makespan"))
-
-    content = read_file(os.path.join(directory, "schedule.json"), MAX_JSON)
-    result = read_json(content, "schedule.json")
-    demand(isinstance(result, dict), "schedule is no object")
-    demand(result.get("format") == "optpart-result/1", "schedule: not optpart-result/1")
-    reached = check_schedule(problem, result.get("schedule"))
-    demand(reached == makespan, f"the schedule takes {shown(reached)}, not {shown(makespan)}")
-
+    demand_schedule(directory, problem, makespan)
     how = "no schedule takes less than 0"
     if makespan > 0:
         grid = Grid(problem, number(certificate.get("ticks_per_unit")), makespan)
@@ -1319,6 +1313,40 @@ def _check(directory: str, instance: str | None) -> str:
             how = ""
         how = f"tier {tier}{how}"
     return f"{shown(problem.name)}: optimal makespan {shown(makespan)} ({how}; sha256 {digest})"
+
+
+def opened(
+    directory: str, instance: str | None, file: tuple[str, int], known: str, form: str
+) -> tuple[dict[str, Any], Problem, str]:
+    """Return a document, the instance that it is about, and the digest of that.
+
+    Parameters
+    ----------
+    file : (str, int)
+        Name of the document without its ending, and how many bytes it may have.
+    known : str
+        Its fields.
+    form : str
+        What its format must be.
+    """
+    name, most = file
+    content = read_file(os.path.join(directory, f"{name}.json"), most)
+    document = object_of(read_json(content, f"{name}.json"), known, name)
+    demand(document.get("format") == form, f"{name}: not {form}")
+    content = read_file(instance or os.path.join(directory, "instance.json"), MAX_JSON)
+    digest = hashlib.sha256(content).hexdigest()
+    demand(document.get("instance_sha256") == digest, f"{name}: of another instance")
+    return document, Problem(read_json(content, "instance.json")), digest
+
+
+def demand_schedule(directory: str, problem: Problem, makespan: Fraction) -> None:
+    """Reject unless the schedule in a directory is valid and takes exactly so long."""
+    content = read_file(os.path.join(directory, "schedule.json"), MAX_JSON)
+    result = read_json(content, "schedule.json")
+    demand(isinstance(result, dict), "schedule is no object")
+    demand(result.get("format") == "optpart-result/1", "schedule: not optpart-result/1")
+    reached = check_schedule(problem, result.get("schedule"))
+    demand(reached == makespan, f"the schedule takes {shown(reached)}, not {shown(makespan)}")
 
 
 def refute_by_arithmetic(windows: Windows, tier: object, record: object) -> None:

@@ -15,7 +15,6 @@ the reading of files, the upper half, and the checking of LRAT.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import math
 import os
 import sys
@@ -25,20 +24,19 @@ from itertools import chain, combinations, pairwise
 
 from optpart.certify.check import (
     MAX_BITS,
-    MAX_JSON,
     MAX_PROOF,
     Formula,
     Problem,
     RejectedError,
     check_proof,
-    check_schedule,
     demand,
+    demand_schedule,
     integer,
+    judged,
     list_of,
     not_negative,
-    object_of,
+    opened,
     read_file,
-    read_json,
     shown,
     unpacked_lines,
 )
@@ -499,32 +497,19 @@ def check(directory: str, instance: str | None = None) -> str:
     RejectedError
         With the reason, if it does not prove what it claims.
     """
-    try:
-        return _check(directory, instance)
-    except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError) as error:
-        # Files made to confuse can fail in more ways than are worth naming; none is accepted.
-        raise RejectedError(f"malformed ({type(error).__name__}: {shown(str(error))})") from None
+    return judged(_check, directory, instance)
 
 
 def _check(directory: str, instance: str | None) -> str:
-    content = read_file(os.path.join(directory, "precedence.json"), MAX_RECORD)
-    record = object_of(
-        read_json(content, "precedence.json"),
+    record, problem, digest = opened(
+        directory,
+        instance,
+        ("precedence", MAX_RECORD),
         "format instance_sha256 makespan weights lemmas",
-        "record",
+        FORMAT,
     )
-    demand(record.get("format") == FORMAT, f"record: not {FORMAT}")
-    content = read_file(instance or os.path.join(directory, "instance.json"), MAX_JSON)
-    digest = hashlib.sha256(content).hexdigest()
-    demand(record.get("instance_sha256") == digest, "record: of another instance")
-    problem = Problem(read_json(content, "instance.json"))
     makespan = not_negative(record.get("makespan"))
-    content = read_file(os.path.join(directory, "schedule.json"), MAX_JSON)
-    result = read_json(content, "schedule.json")
-    demand(isinstance(result, dict), "schedule is no object")
-    demand(result.get("format") == "optpart-result/1", "schedule: not optpart-result/1")
-    reached = check_schedule(problem, result.get("schedule"))
-    demand(reached == makespan, f"the schedule takes {shown(reached)}, not {shown(makespan)}")
+    demand_schedule(directory, problem, makespan)
     content = read_file(os.path.join(directory, "precedence.lrat.xz"), MAX_PROOF)
     how = refute(problem, makespan, record, unpacked_lines(content))
     return f"{shown(problem.name)}: optimal makespan {shown(makespan)} ({how}; sha256 {digest})"

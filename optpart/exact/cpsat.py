@@ -212,15 +212,8 @@ class _Solve:
         makespan = schedule.makespan(self.instance)
         crossing = traffic(self.instance, schedule.placement)
         if self.makespan is not None and self.traffic is not None:
-            now, then = (makespan, crossing), (self.makespan, self.traffic)
-            match self.goal.objective:
-                case "makespan":
-                    better = now[0] < then[0]
-                case "traffic":
-                    better = now[::-1] < then[::-1]
-                case "lexicographic":
-                    better = now < then
-            if not better:
+            known = self.makespan, self.traffic
+            if not self.goal.better((makespan, crossing), known):
                 return
         self.incumbent, self.makespan, self.traffic = schedule, makespan, crossing
         self._report()

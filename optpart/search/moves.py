@@ -220,18 +220,8 @@ def before_previous(a: Arrays, g: Links, p: Plan, s: Notes, v: Any, least: float
 @inner
 def past_block(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any) -> Any:
     """Let a vertex run before or after several neighbours on its device (N6 on a block)."""
-    low, high = window(a, p, v, p.device.shape[0])
     earlier = uniform(state) < 0.5
-    w = v
-    for _ in range(1 + below(state, _BLOCK)):
-        x = p.before[w] if earlier else p.after[w]
-        if x < 0 or p.position[x] < low or p.position[x] > high:
-            break
-        w = x
-    if w == v:
-        return False
-    move(a, g, p, s, v, np.int64(p.device[v]), np.int64(p.position[w]))
-    return True
+    return _past(a, g, p, s, v, earlier, 1 + below(state, _BLOCK), False)
 
 
 @inner
@@ -240,15 +230,22 @@ def block_end(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any) -> Any
 
     Where it cannot, it goes as far as it can.
     """
+    return _past(a, g, p, s, v, uniform(state) < 0.5, p.device.shape[0], True)
+
+
+@inner
+def _past(
+    a: Arrays, g: Links, p: Plan, s: Notes, v: Any, earlier: Any, most: Any, joined: Any
+) -> Any:
+    """Let a vertex run before or after so many neighbours, if joined only up to a pause."""
     low, high = window(a, p, v, p.device.shape[0])
-    earlier = uniform(state) < 0.5
     w = v
-    while True:
+    for _ in range(most):
         x = p.before[w] if earlier else p.after[w]
         if x < 0 or p.position[x] < low or p.position[x] > high:
             break
         pause = p.start[w] - p.end[x] if earlier else p.start[x] - p.end[w]
-        if pause > 0.0:
+        if joined and pause > 0.0:
             break
         w = x
     if w == v:

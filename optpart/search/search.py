@@ -309,21 +309,13 @@ class _Search:
             return False
         makespan = schedule.makespan(self.instance)
         crossing = traffic(self.instance, schedule.placement)
-        if self._better(makespan, crossing):
-            self.incumbent, self.makespan, self.traffic = schedule, makespan, crossing
-            self._report()
+        if self.makespan is not None and self.traffic is not None:
+            known = self.makespan, self.traffic
+            if not self.goal.better((makespan, crossing), known):
+                return True
+        self.incumbent, self.makespan, self.traffic = schedule, makespan, crossing
+        self._report()
         return True
-
-    def _better(self, makespan: Fraction, crossing: Fraction) -> bool:
-        if self.makespan is None or self.traffic is None:
-            return True
-        match self.goal.objective:
-            case "makespan":
-                return makespan < self.makespan
-            case "traffic":
-                return (crossing, makespan) < (self.traffic, self.makespan)
-            case "lexicographic":
-                return (makespan, crossing) < (self.makespan, self.traffic)
 
     def _raise(self, bound: Fraction | None) -> None:
         if bound is not None and bound > self.bound:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import product
 
 import pytest
 
@@ -12,7 +13,7 @@ from optpart.exact.alike import unnamed
 from optpart.exact.cpsat import cpsat
 from optpart.exact.pareto import pareto
 from optpart.formats import result as result_format
-from optpart.goal import Goal
+from optpart.goal import Goal, Objective
 from optpart.instance import Communication
 from optpart.result import Budget, Result, Status, with_bound
 from optpart.verify import verify
@@ -293,3 +294,23 @@ class TestRounding:
         result = cpsat(fork(), budget=Budget(0, 1), start=start, goal=Goal("traffic"))
         assert result.status is Status.OPTIMAL
         assert result.traffic == 0
+
+
+@pytest.mark.parametrize(
+    ("objective", "order"),
+    [
+        ("makespan", [(1, 9), (2, 3), (3, 1)]),
+        ("traffic", [(3, 1), (2, 3), (9, 3)]),
+        ("lexicographic", [(1, 9), (2, 3), (2, 4), (3, 1)]),
+    ],
+)
+def test_what_is_better(objective: Objective, order: list[tuple[int, int]]) -> None:
+    """Pairs of makespan and traffic from best to worst."""
+    goal = Goal(objective)
+    pairs = [(Fraction(makespan), Fraction(crossing)) for makespan, crossing in order]
+    for one, other in product(range(len(pairs)), repeat=2):
+        assert goal.better(pairs[one], pairs[other]) == (one < other)
+
+
+def test_the_makespan_ignores_the_traffic() -> None:
+    assert not Goal().better((Fraction(2), Fraction(1)), (Fraction(2), Fraction(5)))
