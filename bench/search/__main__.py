@@ -1,6 +1,7 @@
 """What search reaches, beside what it starts from and what it competes with.
 
-    python bench/search --data ../shared [--part networks|sets|large|memory|workers] [-o FOLDER]
+    python bench/search --data ../shared [-o FOLDER]
+        [--part networks|sets|large|memory|workers|shares]
 
 Every run is kept in ``runs.jsonl``: a command that was stopped goes on where it was. Each part
 writes a table of its own.
@@ -15,6 +16,7 @@ import large
 import memory
 import networks
 import sets
+import shares
 import workers
 
 from optpart.files import write_text
@@ -26,6 +28,7 @@ PARTS = {
     "large": large.run,
     "memory": memory.run,
     "workers": workers.run,
+    "shares": shares.run,
 }
 
 
