@@ -1,4 +1,10 @@
-"""A searcher that anneals: rounds of cooling, each from the best known, at what heat pays."""
+"""A searcher that anneals: rounds of melting and cooling, each from the best known.
+
+How hot a round becomes is found on the instance itself, by how much its cost has risen: at the
+same temperature, relative to the makespan, one graph is still frozen and another has lost all that
+was found. A round that has melted takes a number of moves to be rebuilt that grows with the graph;
+so rounds are few on large graphs, and on the largest nothing ever melts.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +20,14 @@ from optpart.search.evaluator import NOTHING, Evaluator, Value
 from optpart.search.moves import MOVES, ORDER_SHARES, SHARES
 from optpart.search.plan import Layout, by_start
 
-#: A round melts the best until its cost has risen by such a share, then cools it: how hot that is
-#: differs by orders of magnitude between graphs.
+#: A round melts the best until its cost has risen by such a share.
 MELTS = (0.01, 0.03, 0.1, 0.3)
 
-#: By how much first: where the budget is enough for more than a round, and where not.
-_FIRST, _ONLY = 0.1, 0.03
-
-#: How often each of them is drawn.
+#: How often each of these shares is drawn.
 _LIKELY = (0.15, 0.3, 0.35, 0.2)
+
+#: The share of the first round: where the budget is enough for another, and where not.
+_FIRST, _ONLY = 0.1, 0.03
 
 #: Temperatures as shares of the best: what melting begins with, unless it is known what it led to,
 #: and what it never exceeds.
