@@ -93,7 +93,7 @@ def _row(path: Path, method: str) -> Row:
         def watch(step: object) -> None:
             speed.append(getattr(step, "moves_per_second", 0.0))
 
-        methods.get(method)(instance, budget=Budget(SECONDS), watch=watch)
+        methods.get(method)(instance, budget=Budget(SECONDS, 1), watch=watch)
     return {"moves_per_second": round(speed[-1]), **clock.shares()}
 
 
