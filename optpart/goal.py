@@ -65,8 +65,7 @@ class Goal:
     def better(self, value: tuple[Fraction, Fraction], other: tuple[Fraction, Fraction]) -> bool:
         """Return whether the first of two pairs of makespan and traffic is better.
 
-        Where only one of the two is minimised, the makespan ignores the traffic, and of equal
-        traffic the shorter schedule is better.
+        A least makespan ignores the traffic; of equal traffic the shorter schedule is better.
         """
         match self.objective:
             case "makespan":

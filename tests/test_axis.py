@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from commandline import Run
 
 from optpart import (
     Budget,
@@ -22,7 +22,6 @@ from optpart import (
     library,
 )
 from optpart.axis import Bracket, Division, Split, divide
-from optpart.cli import main
 from optpart.exact.cpsat import cpsat
 from optpart.formats import native
 from optpart.report.axis_table import share
@@ -180,31 +179,20 @@ def test_a_solver_is_no_pair() -> None:
 
 
 class TestCommand:
-    def run(self, monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int | str | None:
-        monkeypatch.setattr(sys, "argv", ["optpart", "gap", "--axis", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        return stop.value.code
-
-    def test_the_table(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        assert not self.run(monkeypatch, "heft-10", "-m", "heft", "-m", "hash+pct")
-        shown = capsys.readouterr().out.splitlines()
+    def test_the_table(self, run: Run) -> None:
+        outcome = run("gap", "--axis", "heft-10", "-m", "heft", "-m", "hash+pct")
+        assert not outcome.code
+        shown = outcome.out.splitlines()
         assert shown[0] == "heft-10  10 vertices, 15 edges, 3 devices"
         assert shown[1] == "  optimum 73; losses are shares of it"
         assert shown[3].split() == ["heft", "80", "80", "9.59%", "0", "9.59%"]
 
-    def test_json_holds_exact_numbers(
-        self,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-        tmp_path: Path,
-    ) -> None:
+    def test_json_holds_exact_numbers(self, run: Run, tmp_path: Path) -> None:
         output = tmp_path / "axis.json"
         arguments = ("heft-10", "-m", "heft", "--seeds", 2, "--json", "-o", output)
-        assert not self.run(monkeypatch, *arguments)
-        printed = capsys.readouterr().out
+        outcome = run("gap", "--axis", *arguments)
+        assert not outcome.code
+        printed = outcome.out
         assert output.read_text(encoding="utf-8") == printed
         (found,) = json.loads(printed)["instances"]
         assert found["free"]["makespan"] == found["free"]["lower_bound"] == "73"
@@ -215,22 +203,18 @@ class TestCommand:
             "in_all": ["7/73", "7/73"],
         }
 
-    def test_an_infeasible_instance(
-        self,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-        tmp_path: Path,
-    ) -> None:
+    def test_an_infeasible_instance(self, run: Run, tmp_path: Path) -> None:
         builder = GraphBuilder().vertex("a", 1, memory=9)
         cluster = Cluster.of([Device("x", memory=5)])
         instance = Instance(builder.build(), cluster, Model(memory="estimate"), name="full")
         path = tmp_path / "full.json"
         native.write(instance, path)
-        assert self.run(monkeypatch, path, "-m", "heft") == 3
-        assert "infeasible: a needs memory 9" in capsys.readouterr().out
+        outcome = run("gap", "--axis", path, "-m", "heft")
+        assert outcome.code == 3
+        assert "infeasible: a needs memory 9" in outcome.out
 
     def test_an_interruption_keeps_what_is_done(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def interrupted(instance: Instance, **options: object) -> Result:
             if instance.name == "heft-10":
@@ -239,11 +223,11 @@ class TestCommand:
 
         monkeypatch.setattr("optpart.axis.cpsat", interrupted)
         files = ("heft-10", "kwok-ahmad-9-2")
-        assert not self.run(monkeypatch, *files, "-m", "heft", "--json")
-        captured = capsys.readouterr()
-        (found,) = json.loads(captured.out)["instances"]
+        outcome = run("gap", "--axis", *files, "-m", "heft", "--json")
+        assert not outcome.code
+        (found,) = json.loads(outcome.out)["instances"]
         assert found["instance"] == "heft-10"
-        assert captured.err.startswith("interrupted: ")
+        assert outcome.err.startswith("interrupted: ")
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -256,10 +240,10 @@ class TestCommand:
     )
     def test_what_cannot_be_asked(
         self,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
+        run: Run,
         arguments: str,
         message: str,
     ) -> None:
-        assert self.run(monkeypatch, "heft-10", *arguments.split()) == 2
-        assert message in capsys.readouterr().err
+        outcome = run("gap", "--axis", "heft-10", *arguments.split())
+        assert outcome.code == 2
+        assert message in outcome.err

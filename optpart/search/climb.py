@@ -194,12 +194,12 @@ class Climb:
         left = max(1e-9, 1.0 - share)
         if length * 1.5 > left:
             length = left
-        if last.melt > 0.0 and self.value < self._since and self.rng.random() < _FAITHFUL:
-            melt = last.melt
-        elif last.melt > 0.0:
-            melt = float(self.rng.choice(MELTS, p=_LIKELY))
-        else:
+        if last.melt == 0.0:
             melt = _FIRST if length < left else _ONLY
+        elif self.value < self._since and self.rng.random() < _FAITHFUL:
+            melt = last.melt
+        else:
+            melt = float(self.rng.choice(MELTS, p=_LIKELY))
         cold = max(_COLD, _AGAIN * last.temperature)
         self._length *= _LONGER
         self._since = self.value
@@ -253,4 +253,4 @@ class Climb:
         self.moves += self._batch
         at.plan.order[:] = by_start(at.plan)
         at.refresh()
-        return float(cost) / max(at.cost(self.value), 1e-300)
+        return float(cost) / max(at.cost(self.value, weights), 1e-300)

@@ -77,9 +77,9 @@ class Evaluator:
             return 1.0, other, _EXCESS * first
         return other, 1.0, _EXCESS * max(first, 1e-9)
 
-    def cost(self, value: Value) -> float:
-        """Return what a value costs by the weights around it."""
-        makespan, traffic, excess = self.weights(value)
+    def cost(self, value: Value, weights: tuple[float, float, float]) -> float:
+        """Return what a value costs by weights of makespan, traffic and excess of memory."""
+        makespan, traffic, excess = weights
         over, first, second = value
         if self.objective == "traffic":
             first, second = second, first

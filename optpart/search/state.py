@@ -69,14 +69,9 @@ def valued(at: Evaluator, weights: tuple[float, float, float], size: int) -> Sta
         order = p.order.copy()
     else:
         order = by_start(p)
-    over, first, second = value
-    if at.objective == "traffic":
-        first, second = second, first
-    makespan, traffic, excess = weights
-    cost = makespan * first + traffic * second + excess * over
     layout = Layout(p.device.copy(), order, p.eager.copy())
     times = (p.start.copy(), p.end.copy(), p.tail.copy(), p.delay.copy())
-    return State(at, layout, value, cost, weights, size, *times)
+    return State(at, layout, value, at.cost(value, weights), weights, size, *times)
 
 
 def _executed(at: Evaluator) -> None:

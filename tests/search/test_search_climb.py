@@ -31,15 +31,11 @@ def searched(own: Climb, steps: int) -> Climb:
 def test_annealing_tells_what_the_plan_that_it_leaves_costs(objective: Objective) -> None:
     own = searched(climb(objective), 20)
     told = own._anneal(0.01, 0.01)
-    first = own.evaluator.cost(own.evaluator.value())
     # Weights are those around the best, not those around the plan.
-    makespan, traffic, excess = own.evaluator.weights(own.value)
-    over, one, other = own.evaluator.value()
-    if objective == "traffic":
-        one, other = other, one
-    cost = makespan * one + traffic * other + excess * over
-    assert first > 0.0
-    assert told == pytest.approx(cost / own.evaluator.cost(own.value))
+    weights = own.evaluator.weights(own.value)
+    left = own.evaluator.cost(own.evaluator.value(), weights)
+    assert left > 0.0
+    assert told == pytest.approx(left / own.evaluator.cost(own.value, weights))
 
 
 def test_the_start_is_improved_before_anything_melts() -> None:
