@@ -47,6 +47,9 @@ _SEARCHED = 100
 #: Methods that keep a state and repair what they start from.
 _SEARCHES = ("search", "hybrid")
 
+#: Exact methods whose pruning rules can be switched off.
+_AUDITED = ("cpsat", "milp", "milp-cbc")
+
 #: Up to so many instances get a table each; more get a line each.
 _TABLES = 3
 
@@ -303,11 +306,20 @@ def solve(
     pareto: Annotated[
         bool, typer.Option("--pareto", help="The whole front of makespan and traffic, by cpsat.")
     ] = False,
+    audit: Annotated[
+        bool,
+        typer.Option(
+            "--audit",
+            help="Solve again without any rule that removes solutions, and compare; for cpsat and "
+            "milp. Takes up to --time-limit more.",
+        ),
+    ] = False,
     output: Output = None,
     json: Json = False,
 ) -> None:
     """Find a schedule, and prove as much about it as the method and the bounds can."""
     from optpart import methods
+    from optpart.exact.second_opinion import confirmed
     from optpart.formats import result as result_format
     from optpart.report.progress import ProgressLine
     from optpart.result import Budget
@@ -324,6 +336,10 @@ def solve(
         run = _with_goal(run, method, goal)
     if checkpoint is not None or resume:
         run = _with_checkpoint(run, method, checkpoint, resume)
+    if audit and (pareto or method not in _AUDITED):
+        raise InputError(
+            "--audit", "not for this method, or --pareto", f"use {' or '.join(_AUDITED)}"
+        )
     _compiling()
     if method in _SEARCHES or (method == "cpsat" and instance.vertices > _SEARCHED):
         from optpart.search.searcher import warm_up
@@ -342,6 +358,9 @@ def solve(
     line.clear()
     if goal is None:
         result = _bounded(result)
+    result = confirmed(result, goal)
+    if audit:
+        _audit(run, result, budget, seed)
     if output is not None:
         result_format.write(result, output)
     if json:
@@ -350,6 +369,25 @@ def solve(
         _say_result(result)
         _say_schedule(result)
     _leave(result)
+
+
+def _audit(run: Method, result: Result, budget: Budget, seed: int) -> None:
+    """Solve again without pruning, and say whether that contradicts the result."""
+    from functools import partial
+
+    from optpart.exact.pruning import ALL
+    from optpart.exact.second_opinion import compare
+    from optpart.report.text import number, seconds
+
+    able: Any = run
+    other = partial(able, without=ALL)(result.instance, budget=budget, seed=seed)
+    compare(result, other)
+    print(
+        f"audit: nothing contradicts it without pruning ({other.status}, makespan "
+        f"{number(other.makespan, up=True)}, lower bound {number(other.lower_bound, up=False)}, "
+        f"{seconds(other.seconds)})",
+        file=sys.stderr,
+    )
 
 
 def _bounded(result: Result) -> Result:

@@ -63,3 +63,7 @@ class FaultsOf:
 
 class UnsupportedError(InputError):
     """A method was asked for something outside its scope."""
+
+
+class ContradictionError(OptpartError):
+    """Two computations that must agree do not: one of them is wrong, and neither may be trusted."""

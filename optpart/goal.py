@@ -117,6 +117,19 @@ class Goal:
         graph = replace(graph, allowed_devices={**graph.allowed_devices, **placed})
         return replace(instance, graph=graph)
 
+    def require_kept(self, instance: Instance, start: Schedule) -> None:
+        """Raise :class:`InputError` if a start contradicts the placement or order that is given.
+
+        It may exceed limits: then it is where to look from, not an answer.
+        """
+        broken = replace(self, makespan=None, traffic=None).broken(instance, start)
+        if broken:
+            raise InputError(
+                "start",
+                f"it does not keep what is given: {broken}",
+                "start from a schedule that keeps it, or give less",
+            )
+
     def broken(self, instance: Instance, schedule: Schedule) -> str:
         """Return what of the goal a valid schedule does not keep; empty if it keeps all."""
         names, devices = instance.graph.names, instance.cluster.names

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import metadata
 from typing import Protocol
 
-from optpart.goal import Objective
+from optpart.goal import Goal, Objective
 from optpart.instance import Instance
 from optpart.metrics import traffic
 from optpart.schedule import Schedule
@@ -162,6 +162,7 @@ def conclude(
     objective: Objective = "makespan",
     traffic_bound: Fraction | None = None,
     given: str = "",
+    goal: Goal | None = None,
 ) -> Result:
     """Verify a schedule and state what follows from it.
 
@@ -176,14 +177,19 @@ def conclude(
         Why no schedule exists, if that is proven.
     given : str
         What had to be kept, and what all of this holds under.
+    goal : Goal, optional
+        What was asked for. It takes the place of ``objective`` and ``given``, and the schedule
+        must keep it.
 
     Returns
     -------
     Result
-        ``OPTIMAL`` only if the verifier accepts the schedule and the bound equals its value in the
-        objective. A schedule that the verifier refuses is dropped and its first violation becomes
-        the reason.
+        ``OPTIMAL`` only if the verifier accepts the schedule, the schedule keeps the goal and the
+        bound equals its value in the objective. A schedule that the verifier refuses, or that
+        breaks the goal, is dropped, and its first violation becomes the reason.
     """
+    if goal is not None:
+        objective, given = goal.objective, goal.given
     base = Result(
         instance,
         method,
@@ -205,6 +211,8 @@ def conclude(
     violations = verify(instance, schedule, most=1)
     if violations:
         return replace(base, reason=f"its schedule is not valid: {violations[0]}")
+    if goal is not None and (broken := goal.broken(instance, schedule)):
+        return replace(base, reason=f"its schedule does not keep what is given: {broken}")
     known = replace(
         base,
         makespan=schedule.makespan(instance),

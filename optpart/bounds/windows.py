@@ -91,6 +91,13 @@ def windows(
             return Windows(head, tail, through, possible)
 
 
+def no_windows(instance: Instance) -> Windows:
+    """Return windows that say nothing but where units are allowed."""
+    nothing = np.zeros((instance.vertices, instance.devices), dtype=np.int64)
+    through = np.zeros(instance.allowed.shape, dtype=np.int64)
+    return Windows(nothing, nothing, through, instance.allowed)
+
+
 @kernel
 def _delay(
     tensor: int, d: int, e: int, size_class: Any, link_class: Any, delays: Any, measured: Any,

@@ -168,7 +168,8 @@ class Crossings:
                     self._wait(tensor, v, d, there)
         match self.communication:
             case "sendrecv":
-                self._load_of_sends()
+                if self.core.task.load_cuts:
+                    self._load_of_sends()
             case "link":
                 self._links()
             case "port":
@@ -235,7 +236,8 @@ class Crossings:
         """
         if len(queue) <= channels:
             return
-        self._load_of_queue(queue, channels)
+        if self.core.task.load_cuts:
+            self._load_of_queue(queue, channels)
         if channels == 1:
             self.model.add_no_overlap(
                 self.core.interval(self.begin[crossing], length, sent)

@@ -17,21 +17,21 @@ from optpart.bounds.destructive import destructive_bound
 from optpart.bounds.energy import energy_bound
 from optpart.bounds.load import load_ticks
 from optpart.bounds.one_machine import sharpened
-from optpart.bounds.windows import Windows, windows
+from optpart.bounds.windows import Windows, no_windows, windows
 from optpart.compiled import UNLIMITED, arrays, whole_memory
-from optpart.exact.alike import (
-    alike_devices,
-    canonical,
-    possible_first,
-    talkers_first,
-    unnamed,
-)
 from optpart.exact.conflict import conflict, memory_conflict
 from optpart.exact.identical import identical
 from optpart.exact.memory_model import Amounts, amounts
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
 from optpart.exact.model import Asked, Known, Task
 from optpart.exact.process import SolverDiedError, borrowed
+from optpart.exact.pruning import NONE, Pruning
+from optpart.exact.symmetry import (
+    canonical,
+    interchangeable_devices,
+    possible_first,
+    talkers_first,
+)
 from optpart.exact.timing import schedules
 from optpart.feasibility import contradiction
 from optpart.goal import Goal
@@ -79,6 +79,7 @@ def cpsat(
     start: Schedule | None = None,
     watch: Watch | None = None,
     goal: Goal | None = None,
+    without: frozenset[Pruning] = NONE,
 ) -> Result:
     """Solve an instance with CP-SAT.
 
@@ -90,15 +91,18 @@ def cpsat(
         Where to start from besides the heuristics.
     goal : Goal, optional
         What is asked for; by default a least makespan.
+    without : frozenset of Pruning
+        Rules to leave out: slower, and the same answer if every rule is right.
 
     Raises
     ------
     InputError
-        If the goal names what the instance does not have.
+        If the goal names what the instance does not have, or ``start`` contradicts the placement
+        or the order that the goal gives.
     """
     goal = goal or Goal()
     goal.check(instance)
-    return _Solve(instance, budget or Budget(), seed, watch, goal).run(start)
+    return _Solve(instance, budget or Budget(), seed, watch, goal, without).run(start)
 
 
 class _Units(NamedTuple):
@@ -112,7 +116,13 @@ class _Solve:
     """One run: the incumbent and the bounds in exact numbers, and the trace of both."""
 
     def __init__(
-        self, instance: Instance, budget: Budget, seed: int, watch: Watch | None, goal: Goal
+        self,
+        instance: Instance,
+        budget: Budget,
+        seed: int,
+        watch: Watch | None,
+        goal: Goal,
+        without: frozenset[Pruning] = NONE,
     ) -> None:
         self.given = instance
         self.instance = instance
@@ -120,6 +130,7 @@ class _Solve:
         self.seed = seed
         self.watch = watch
         self.goal = goal
+        self.without = without
         self.begin = time.perf_counter()
         self.incumbent: Schedule | None = None
         self.makespan: Fraction | None = None
@@ -140,7 +151,8 @@ class _Solve:
         try:
             if not infeasible:
                 self.instance = self.goal.narrowed(self.given)
-                self.alike = unnamed(alike_devices(self.instance), self.goal.order)
+                if Pruning.SYMMETRY not in self.without:
+                    self.alike = interchangeable_devices(self.instance, self.goal)
                 self.turn = talkers_first(self.instance)
                 infeasible = contradiction(self.instance)
             if not infeasible:
@@ -154,13 +166,12 @@ class _Solve:
             self.incumbent,
             bound=None if infeasible else self.bound,
             infeasible=infeasible,
-            given=self.goal.given,
+            goal=self.goal,
             reason="; ".join(part for part in (self.reason, *self.remarks) if part),
             seconds=time.perf_counter() - self.begin,
             seed=self.seed,
             workers=self.budget.workers,
             trace=tuple(self.trace),
-            objective=self.goal.objective,
             traffic_bound=None if infeasible else self.traffic_bound,
         )
 
@@ -172,6 +183,7 @@ class _Solve:
         if self.goal.objective == "traffic":
             self.traffic_bound = Fraction(0)
         if start is not None:
+            self.goal.require_kept(self.given, start)
             broken = self._broken(start)
             if broken:
                 self.remarks.append(f"the start given was not used: {broken}")
@@ -188,7 +200,7 @@ class _Solve:
         # Search itself turns to exact methods only where there is no schedule to start from.
         small = self.instance.vertices <= _PROVABLE
         goal, limited = self.goal, self.budget.deterministic is None
-        if small or self.incumbent is None or not limited:
+        if small or self.incumbent is None or not limited or Pruning.BOUNDS in self.without:
             return
         if goal.objective != "makespan" or goal.order or goal.traffic is not None or goal.decides:
             return  # where it decides, the incumbent already is the answer
@@ -268,7 +280,8 @@ class _Solve:
 
     def _limit(self) -> Fraction | None:
         """The makespan that counts as too long, as far as it is known."""
-        known = [limit for limit in (self.makespan, self.goal.makespan) if limit is not None]
+        reached = None if Pruning.INCUMBENT in self.without else self.makespan
+        known = [limit for limit in (reached, self.goal.makespan) if limit is not None]
         return min(known, default=None)
 
     def _least_makespan_on(self, grid: Grid) -> str:
@@ -278,7 +291,7 @@ class _Solve:
         window = self._windows(grid, upper)
         if window.bound is None:
             return self._no_device(upper)
-        lower = load_ticks(self.instance, grid, window)
+        lower = self._load(grid, window)
         if upper is not None and lower > upper:
             return self._nothing_within(upper)
         self._raise(grid.time(lower))
@@ -287,7 +300,8 @@ class _Solve:
                 self._raise(bound(self.instance, self._share(), limit) or Fraction(0))
         if self.bound == self.makespan:
             return ""
-        upper = _serial(self.instance, grid) if upper is None else upper
+        if upper is None:
+            upper = max(_serial(self.instance, grid), grid.floor(self.makespan or Fraction(0)))
         asked: Asked = "decision" if self.goal.decides else "makespan"
         return self._solve_on(grid, window, max(lower, grid.floor(self.bound)), upper, asked)
 
@@ -302,7 +316,7 @@ class _Solve:
         window = self._windows(grid, upper)
         if window.bound is None:
             return self._no_device(upper)
-        lower = load_ticks(self.instance, grid, window)
+        lower = self._load(grid, window)
         if upper is not None and lower > upper:
             return self._nothing_within(upper)
         if self.goal.objective == "traffic":
@@ -313,13 +327,23 @@ class _Solve:
 
     def _windows(self, grid: Grid, upper: int | None) -> Windows:
         """Return heads and tails, sharpened within a small share of the budget."""
+        if Pruning.WINDOWS in self.without:
+            return no_windows(self.instance)
         allowed = None
-        if not identical(self.instance, self.goal):
+        if not self._identical():
             allowed = possible_first(self.instance, self.alike, self.turn)
         window = windows(self.instance, grid, upper, allowed)
         if window.bound is None:
             return window
         return sharpened(self.instance, grid, window, upper, seconds=self._share())
+
+    def _identical(self) -> bool:
+        """Whether one cumulative resource stands for all devices."""
+        return Pruning.IDENTICAL not in self.without and identical(self.instance, self.goal)
+
+    def _load(self, grid: Grid, window: Windows) -> int:
+        """Return a bound in ticks from the load of the devices."""
+        return 0 if Pruning.BOUNDS in self.without else load_ticks(self.instance, grid, window)
 
     def _share(self) -> float:
         """Seconds for one kind of reasoning before the search."""
@@ -330,6 +354,8 @@ class _Solve:
 
     def _further_bounds(self) -> list[Bound]:
         """Return what is worth its time: of large instances the solver itself proves little."""
+        if Pruning.BOUNDS in self.without:
+            return []
         if self.instance.vertices <= _PROVABLE or self.budget.deterministic is not None:
             return [energy_bound]
         return [energy_bound, destructive_bound]
@@ -400,7 +426,8 @@ class _Solve:
         instance, goal = self.instance, self.goal
         memory = self._memory(upper)
         timed = (
-            asked != "traffic"
+            Pruning.UNTIMED in self.without
+            or asked != "traffic"
             or goal.objective != "traffic"
             or goal.makespan is not None
             or bool(goal.order)
@@ -420,12 +447,13 @@ class _Solve:
             None if self.incumbent is None else self._known(grid, self.incumbent),
             self.alike,
             self.turn,
-            identical(instance, goal),
+            self._identical(),
             asked,
             timed,
             goal.order,
             units.weight,
             -1 if goal.traffic is None else math.floor(goal.traffic / units.unit),
+            Pruning.LOAD_CUTS not in self.without,
         )
 
     def _known(self, grid: Grid, schedule: Schedule) -> Known:

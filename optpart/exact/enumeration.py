@@ -532,8 +532,7 @@ class _Search:
             seconds=time.perf_counter() - self.begin,
             seed=seed,
             trace=tuple(self.trace),
-            given=self.goal.given,
-            objective=self.goal.objective,
+            goal=self.goal,
             traffic_bound=traffic_bound,
         )
 

@@ -15,13 +15,14 @@ import numpy as np
 
 from optpart.bounds.load import load_ticks
 from optpart.bounds.search import horizon
-from optpart.bounds.windows import Windows, windows
+from optpart.bounds.windows import Windows, no_windows, windows
 from optpart.compiled import UNLIMITED, arrays, whole_memory
 from optpart.errors import UnsupportedError
-from optpart.exact.alike import alike_devices, canonical
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
 from optpart.exact.milp_job import Job, Solver, passed_tensors
 from optpart.exact.process import SolverDiedError, borrowed
+from optpart.exact.pruning import NONE, Pruning
+from optpart.exact.symmetry import canonical, interchangeable_devices
 from optpart.feasibility import contradiction
 from optpart.goal import Goal
 from optpart.instance import Instance
@@ -58,6 +59,7 @@ def milp(
     watch: Watch | None = None,
     goal: Goal = _MAKESPAN,
     solver: Solver = "HiGHS",
+    without: frozenset[Pruning] = NONE,
 ) -> Result:
     """Solve an instance as a mixed-integer linear program.
 
@@ -74,6 +76,8 @@ def milp(
         Where to start from; otherwise the best of the heuristics that reaches the goal.
     goal : Goal
     solver : {"HiGHS", "CBC"}
+    without : frozenset of Pruning
+        Rules to leave out: slower, and the same answer if every rule is right.
 
     Raises
     ------
@@ -95,7 +99,7 @@ def milp(
     whose bounds hold for the true problem.
     """
     _check(instance, goal, solver)
-    return _Solve(instance, budget or Budget(), seed, watch, goal, solver).run(start)
+    return _Solve(instance, budget or Budget(), seed, watch, goal, solver, without).run(start)
 
 
 def _check(instance: Instance, goal: Goal, solver: Solver) -> None:
@@ -151,6 +155,7 @@ class _Solve:
         watch: Watch | None,
         goal: Goal,
         solver: Solver,
+        without: frozenset[Pruning],
     ) -> None:
         self.instance = instance
         self.budget = budget
@@ -158,6 +163,7 @@ class _Solve:
         self.watch = watch
         self.goal = goal
         self.solver = solver
+        self.without = without
         self.begin = time.perf_counter()
         self.incumbent: Schedule | None = None
         self.makespan: Fraction | None = None
@@ -183,7 +189,7 @@ class _Solve:
             seconds=time.perf_counter() - self.begin,
             seed=self.seed,
             trace=tuple(self.trace),
-            given=self.goal.given,
+            goal=self.goal,
         )
 
     def _run(self, start: Schedule | None) -> str:
@@ -201,6 +207,7 @@ class _Solve:
         from optpart import methods
 
         if start is not None:
+            self.goal.require_kept(self.instance, start)
             self._offer(start)
         for name in methods.heuristics():
             schedule = methods.get(name)(restricted, seed=self.seed).schedule
@@ -231,11 +238,22 @@ class _Solve:
             self.watch(step)
 
     def _search(self, restricted: Instance) -> str:
-        limit = self.makespan if self.makespan is not None else self.goal.makespan
+        reached = None if Pruning.INCUMBENT in self.without else self.makespan
+        limit = self.goal.makespan if reached is None else reached
         grid = _grid(restricted, limit)
-        upper = horizon(grid) if limit is None else grid.floor(limit)
-        window = windows(restricted, grid, upper)
-        lower = None if window.bound is None else load_ticks(restricted, grid, window)
+        if limit is None:
+            upper = max(horizon(grid), grid.floor(self.makespan or Fraction(0)))
+        else:
+            upper = grid.floor(limit)
+        if Pruning.WINDOWS in self.without:
+            window = no_windows(restricted)
+        else:
+            window = windows(restricted, grid, upper)
+        lower: int | None = 0
+        if window.bound is None:
+            lower = None
+        elif Pruning.BOUNDS not in self.without:
+            lower = load_ticks(restricted, grid, window)
         if lower is None or lower > upper:
             if self.makespan is not None:
                 raise AssertionError("bounds exclude a verified schedule; please report this")
@@ -265,7 +283,9 @@ class _Solve:
     ) -> Job:
         placement = start = None
         sequence: list[int] = []
-        alike = alike_devices(restricted)
+        alike: list[list[int]] = []
+        if Pruning.SYMMETRY not in self.without:
+            alike = interchangeable_devices(restricted, self.goal)
         if self.incumbent is not None:
             placement = canonical(restricted, self.incumbent.placement, alike)
             times = self.incumbent.start.fractions()
@@ -289,6 +309,7 @@ class _Solve:
             start,
             sequence,
             self.solver,
+            Pruning.LOAD_CUTS not in self.without,
         )
 
     def _listen(self, job: Job, limits: Limits) -> str:

@@ -48,6 +48,8 @@ class Job:
         A schedule to start from.
     sequence : list of int
         Its vertices by start.
+    load_cuts : bool
+        Whether to add what is implied by vertices taking turns on devices.
     """
 
     instance: Instance
@@ -66,6 +68,7 @@ class Job:
     start: NDArray[np.int64] | None
     sequence: list[int]
     solver: Solver
+    load_cuts: bool
 
 
 def proven_ticks(bound: float, starts: int, rows: int, horizon: int) -> int | None:

@@ -56,7 +56,8 @@ class MilpModel:
         self._separation()
         self._memory()
         self._traffic()
-        self._load_cuts()
+        if job.load_cuts:
+            self._load_cuts()
         self._order_of_alike_devices()
         self._hint()
 

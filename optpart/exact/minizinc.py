@@ -148,8 +148,7 @@ class _Solve:
             seconds=self._seconds(),
             seed=seed,
             trace=tuple(self.trace),
-            given=self.goal.given,
-            objective=self.goal.objective,
+            goal=self.goal,
             traffic_bound=self.bound.get("traffic"),
         )
 

@@ -80,6 +80,8 @@ class Task:
         Size of each tensor as it counts in the traffic.
     most_traffic : int
         −1 is no limit.
+    load_cuts : bool
+        Whether to add what is implied by tasks taking turns on devices, links and ports.
     """
 
     instance: Instance
@@ -101,6 +103,7 @@ class Task:
     order: tuple[tuple[goal.Task, goal.Task], ...]
     weight: NDArray[np.int64]
     most_traffic: int
+    load_cuts: bool
 
     @property
     def sequences_only(self) -> bool:
@@ -161,7 +164,8 @@ class ScheduleModel:
                 self.crossings.add_queues()
             add_dynamic_memory(self)
             add_order(self)
-            self._load_cuts()
+            if task.load_cuts:
+                self._load_cuts()
         self._order_of_alike_devices()
         self._objective()
         if task.known is not None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from optpart.exact.cpsat import cpsat
+from optpart.exact.second_opinion import confirmed
 from optpart.goal import Goal
 from optpart.instance import Instance
 from optpart.result import Budget, Result, Status, Watch
@@ -41,6 +42,11 @@ def pareto(
         the last one is what was reached when a proof was missing, possibly without a schedule:
         the points before it are on the front, and the others have less traffic than they have.
         A single ``INFEASIBLE`` result says that there is no schedule at all.
+
+    Raises
+    ------
+    ContradictionError
+        If enumeration contradicts a point of a small instance.
     """
     budget = budget or Budget()
     deadline = time.perf_counter() + budget.seconds
@@ -48,7 +54,7 @@ def pareto(
     goal = replace(goal, objective="lexicographic")
     while True:
         left = replace(budget, seconds=max(0.0, deadline - time.perf_counter()))
-        result = cpsat(instance, budget=left, seed=seed, watch=watch, goal=goal)
+        result = confirmed(cpsat(instance, budget=left, seed=seed, watch=watch, goal=goal), goal)
         if result.status is Status.INFEASIBLE and front:
             return front
         front.append(result)

@@ -220,7 +220,7 @@ class _Search:
             trace=tuple(self.trace),
             objective=objective,
             traffic_bound=None if objective == "makespan" or self.infeasible else Fraction(0),
-            given=self.goal.given,
+            goal=self.goal,
         )
 
     def _search(self, start: Schedule | None) -> None:

@@ -30,9 +30,9 @@ from optpart import (
 from optpart.bounds.load import load_bound
 from optpart.exact import cpsat as module
 from optpart.exact import process
-from optpart.exact.alike import alike_devices
 from optpart.exact.cpsat import cpsat
 from optpart.exact.process import shared
+from optpart.exact.symmetry import interchangeable_devices
 from optpart.instance import Memory
 from optpart.rational import Number
 from optpart.result import Budget, Progress, Result, Status
@@ -122,7 +122,7 @@ class TestAgainstBruteForce:
             latency = int(rng.integers(0, 3))
             cluster = Cluster.uniform(3, bandwidth=int(rng.integers(1, 5)), latency=latency)
             alike = Instance(instance.graph, cluster)
-            assert alike_devices(alike) == [[0, 1, 2]]
+            assert interchangeable_devices(alike) == [[0, 1, 2]]
             check(alike)
 
     def test_alike_devices_with_little_memory(self) -> None:
@@ -146,7 +146,7 @@ class TestAgainstBruteForce:
             speeds = rng.permutation([1, 1, 3]).tolist()
             devices = [Device(f"d{d}", speed) for d, speed in enumerate(speeds)]
             alike = Instance(instance.graph, Cluster.of(devices, bandwidth=2))
-            assert [len(members) for members in alike_devices(alike)] == [2]
+            assert [len(members) for members in interchangeable_devices(alike)] == [2]
             check(alike)
 
 

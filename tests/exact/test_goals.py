@@ -9,9 +9,9 @@ from itertools import product
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model, retime
-from optpart.exact.alike import unnamed
 from optpart.exact.cpsat import cpsat
 from optpart.exact.pareto import pareto
+from optpart.exact.symmetry import interchangeable_devices
 from optpart.formats import result as result_format
 from optpart.goal import Goal, Objective
 from optpart.instance import Communication
@@ -197,8 +197,14 @@ class TestGiven:
             cpsat(fork(), goal=goal)
 
     def test_devices_that_an_order_names_are_not_alike(self) -> None:
-        assert unnamed([[0, 1, 2]], (((0, 1), (1, 1)), (0, 1))) == [[0, 2]]
-        assert unnamed([[0, 1]], (((0, 1), 2),)) == []
+        builder = GraphBuilder().vertex("a", 2, outputs=[3]).vertex("b", 4, outputs=[3])
+        graph = builder.vertex("c", 4).edge("a", "b").edge("b", "c").build()
+        three, two = (Instance(graph, Cluster.uniform(k, bandwidth=1)) for k in (3, 2))
+        to_d1 = Goal(order=(((0, 1), (1, 1)), (0, 1)))
+        assert interchangeable_devices(three, to_d1) == [[0, 2]]
+        assert interchangeable_devices(two, Goal(order=(((0, 1), 2),))) == []
+        # What is said of both destinations alike tells neither apart.
+        assert interchangeable_devices(two, Goal(order=(((0, 0), 2), ((0, 1), 2)))) == [[0, 1]]
 
 
 class TestDecision:

@@ -10,7 +10,12 @@ import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance
 from optpart.cluster import Matrix
-from optpart.exact.alike import alike_devices, canonical, possible_first, talkers_first
+from optpart.exact.symmetry import (
+    canonical,
+    interchangeable_devices,
+    possible_first,
+    talkers_first,
+)
 
 
 def instance(
@@ -31,57 +36,63 @@ XYZ = [Device(name) for name in "xyz"]
 
 
 def test_equal_devices_with_equal_links() -> None:
-    assert alike_devices(instance(XYZ)) == [[0, 1, 2]]
+    assert interchangeable_devices(instance(XYZ)) == [[0, 1, 2]]
 
 
 @pytest.mark.parametrize("z", [Device("z", 3, memory=9), Device("z", 2, memory=8), Device("z", 2)])
 def test_speed_and_memory_tell_apart(z: Device) -> None:
     devices = [Device("x", 2, memory=9), Device("y", 2, memory=9), z]
-    assert alike_devices(instance(devices)) == [[0, 1]]
+    assert interchangeable_devices(instance(devices)) == [[0, 1]]
 
 
 def test_a_type_tells_apart_only_where_a_vertex_asks_for_it() -> None:
     devices = [Device("x", type="CPU"), Device("y", type="CPU"), Device("z", type="GPU")]
-    assert alike_devices(instance(devices)) == [[0, 1, 2]]
-    assert alike_devices(instance(devices, needs="CPU")) == [[0, 1]]
+    assert interchangeable_devices(instance(devices)) == [[0, 1, 2]]
+    assert interchangeable_devices(instance(devices, needs="CPU")) == [[0, 1]]
 
 
 def test_a_vertex_that_names_devices_tells_apart() -> None:
-    assert alike_devices(instance(XYZ, may_use=["y"])) == [[0, 2]]
+    assert interchangeable_devices(instance(XYZ, may_use=["y"])) == [[0, 2]]
 
 
 def test_links_to_a_third_tell_apart() -> None:
-    assert alike_devices(instance(XYZ, [[0, 1, 1], [1, 0, 2], [1, 2, 0]])) == [[1, 2]]
-    assert alike_devices(instance(XYZ, [[0, 1, 1], [1, 0, 2], [1, 3, 0]])) == []
-    assert alike_devices(instance(XYZ, 1, [[0, 1, 1], [1, 0, 2], [1, 2, 0]])) == [[1, 2]]
+    assert interchangeable_devices(instance(XYZ, [[0, 1, 1], [1, 0, 2], [1, 2, 0]])) == [[1, 2]]
+    assert interchangeable_devices(instance(XYZ, [[0, 1, 1], [1, 0, 2], [1, 3, 0]])) == []
+    assert interchangeable_devices(instance(XYZ, 1, [[0, 1, 1], [1, 0, 2], [1, 2, 0]])) == [[1, 2]]
 
 
 def test_the_diagonal_does_not_count() -> None:
-    assert alike_devices(instance(XYZ, [[0, 1, 1], [1, None, 1], [1, 1, 7]])) == [[0, 1, 2]]
+    assert interchangeable_devices(instance(XYZ, [[0, 1, 1], [1, None, 1], [1, 1, 7]])) == [
+        [0, 1, 2]
+    ]
 
 
 def test_infinite_is_not_missing() -> None:
     rows: Matrix = [[0, 1, None], [1, 0, 0], [None, 0, 0]]
-    assert alike_devices(instance(XYZ, rows)) == []
+    assert interchangeable_devices(instance(XYZ, rows)) == []
 
 
 def test_several_classes() -> None:
     devices = [Device("w", 1), Device("x", 2), Device("y", 1), Device("z", 2)]
-    assert alike_devices(instance(devices)) == [[0, 2], [1, 3]]
+    assert interchangeable_devices(instance(devices)) == [[0, 2], [1, 3]]
 
 
 def test_given_run_times_count_in_place_of_speeds() -> None:
     graph = GraphBuilder().vertex("a").vertex("b").build()
     devices = Cluster.of([Device("x", 1), Device("y", 2), Device("z", 3)])
-    assert alike_devices(Instance(graph, devices, durations=[[1, 1, 2], [4, 4, 4]])) == [[0, 1]]
+    assert interchangeable_devices(Instance(graph, devices, durations=[[1, 1, 2], [4, 4, 4]])) == [
+        [0, 1]
+    ]
     # Not to be able to run is not the same as to run in no time.
-    assert alike_devices(Instance(graph, devices, durations=[[0, None, 0], [4, 4, 4]])) == [[0, 2]]
+    assert interchangeable_devices(
+        Instance(graph, devices, durations=[[0, None, 0], [4, 4, 4]])
+    ) == [[0, 2]]
 
 
 def test_measured_transfers_tell_all_apart() -> None:
     builder = GraphBuilder().vertex("a", 1)
     builder.output("a", 1, [[0, 1], [1, 0]])
-    assert alike_devices(Instance(builder.build(), Cluster.uniform(2))) == []
+    assert interchangeable_devices(Instance(builder.build(), Cluster.uniform(2))) == []
 
 
 def test_canonical_placements_use_earlier_devices_first() -> None:
@@ -91,7 +102,7 @@ def test_canonical_placements_use_earlier_devices_first() -> None:
     graph = builder.colocate("v0", "v4").build()
     devices = [Device("w", 5), Device("x"), Device("y"), Device("z")]
     problem = Instance(graph, Cluster.of(devices))
-    alike = alike_devices(problem)
+    alike = interchangeable_devices(problem)
     assert alike == [[1, 2, 3]]
     placement = np.array([3, 0, 1, 3, 3], dtype=np.int32)
     assert canonical(problem, placement, alike).tolist() == [1, 0, 2, 1, 1]

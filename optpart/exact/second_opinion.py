@@ -1,0 +1,63 @@
+"""What another method, which shares no mathematics with the first, says before "proven" is said."""
+
+from __future__ import annotations
+
+from optpart.errors import ContradictionError
+from optpart.exact.enumeration import enumerate_all
+from optpart.goal import Goal
+from optpart.result import Budget, Result, Status
+
+#: Larger instances take enumeration longer than :data:`SECONDS`.
+MAX_VERTICES = 9
+
+#: Wall-clock seconds that a second opinion may take.
+SECONDS = 0.1
+
+
+def confirmed(result: Result, goal: Goal | None = None) -> Result:
+    """Return a result of a small instance once enumeration has not contradicted it.
+
+    Parameters
+    ----------
+    result : Result
+        Only claims of more than feasibility are checked, on at most :data:`MAX_VERTICES` vertices.
+    goal : Goal, optional
+        What the result answers.
+
+    Raises
+    ------
+    ContradictionError
+        If enumeration, within :data:`SECONDS`, finds what the result excludes, or excludes what
+        the result holds.
+    """
+    proven = result.status in (Status.OPTIMAL, Status.INFEASIBLE)
+    if not proven or result.method == "enumerate" or result.instance.vertices > MAX_VERTICES:
+        return result
+    other = enumerate_all(result.instance, budget=Budget(SECONDS, 1), goal=goal or Goal())
+    compare(result, other)
+    return result
+
+
+def compare(one: Result, other: Result) -> None:
+    """Raise :class:`ContradictionError` if two results for the same question exclude each other."""
+    reason = _excludes(one, other) or _excludes(other, one)
+    if reason:
+        raise ContradictionError(
+            f"{one.instance.name}: {reason}; one of them is wrong, please report this as a bug"
+        )
+
+
+def _excludes(one: Result, other: Result) -> str:
+    """Return how what the first has proven contradicts a schedule of the second."""
+    if other.makespan is None or other.traffic is None:
+        return ""
+    found = f"{other.method} has a schedule of makespan {other.makespan}, traffic {other.traffic}"
+    if one.status is Status.INFEASIBLE:
+        return f"{one.method} says INFEASIBLE, {found}"
+    if one.lower_bound is not None and one.lower_bound > other.makespan:
+        return f"{one.method} has lower bound {one.lower_bound}, {found}"
+    # Under a lexicographic objective the bound of the traffic is that of the shortest schedules.
+    shortest = one.objective == "traffic" or other.makespan == one.lower_bound
+    if shortest and one.traffic_bound is not None and one.traffic_bound > other.traffic:
+        return f"{one.method} has traffic bound {one.traffic_bound}, {found}"
+    return ""
