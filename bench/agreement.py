@@ -21,10 +21,6 @@ from pathlib import Path
 from shutil import which
 from typing import get_args
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-
-from tiny import tiny_instance
-
 from optpart import methods
 from optpart.bounds.best import BOUNDS
 from optpart.errors import UnsupportedError
@@ -32,6 +28,7 @@ from optpart.files import write_text
 from optpart.formats import native
 from optpart.instance import Communication, Instance, Memory
 from optpart.result import Budget, Result, Status
+from optpart.testing.draw import draw_instance
 
 JUDGE = "enumerate"
 METHODS = ["cpsat", "milp", "milp-cbc", *(["minizinc"] if which("minizinc") else [])]
@@ -77,7 +74,7 @@ def combination(
     proven: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     for seed in seeds:
-        instance = tiny_instance(seed, communication, memory)
+        instance = draw_instance(seed, communication, memory)
         judge = judged(instance, JUDGE)
         assert judge is not None
         kinds[str(judge.status)] += 1

@@ -16,15 +16,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
 from typing import get_args
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-
-from brute_force import optimum
-from strategies import random_instance, random_order, random_placement
 
 from optpart import methods
 from optpart.bounds.best import BOUNDS
@@ -33,6 +27,9 @@ from optpart.bounds.one_machine import sharpened
 from optpart.bounds.windows import windows
 from optpart.instance import Communication, Instance, Memory
 from optpart.schedule import Schedule, crossings, retime
+from optpart.testing.brute_force import optimum
+from optpart.testing.draw import random_instance
+from optpart.testing.solutions import random_order, random_placement
 from optpart.ticks import Grid
 from optpart.verify import verify
 

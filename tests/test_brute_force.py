@@ -7,12 +7,13 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from brute_force import optimum
-from strategies import allowed_placements, random_instance
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model, retime
 from optpart.cluster import Matrix
 from optpart.instance import Memory
+from optpart.testing.brute_force import optimum
+from optpart.testing.draw import random_instance
+from optpart.testing.solutions import allowed_placements
 from optpart.verify import verify
 
 

@@ -17,8 +17,9 @@ from optpart.schedule import retime
 from optpart.scheduling.heterog import heterog
 from optpart.simulate import simulate
 from optpart.start import only_placement
+from optpart.testing.solutions import Step
+from optpart.testing.strategies import solutions
 from optpart.verify import verify
-from tests.strategies import Step, solutions
 
 CASES = solutions(max_vertices=4, communication="link")
 

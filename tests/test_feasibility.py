@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from brute_force import optimum
-from strategies import random_instance
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.feasibility import contradiction
+from optpart.testing.brute_force import optimum
+from optpart.testing.draw import random_instance
 
 ESTIMATE = Model(memory="estimate")
 

@@ -10,10 +10,10 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
-from strategies import instances
 
 from optpart import Cluster, Graph, GraphBuilder, InputError, Instance
 from optpart.graph import CONTROL
+from optpart.testing.strategies import instances
 
 
 def diamond() -> GraphBuilder:

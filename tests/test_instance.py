@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
-from strategies import instances
 
 from optpart import Cluster, Device, Durations, GraphBuilder, InputError, Instance, Model
 from optpart.instance import Memory
+from optpart.testing.strategies import instances
 
 CPU, GPU = Device("d0", 10, "CPU"), Device("d1", 30, "GPU")
 CLUSTER = Cluster.of(

@@ -11,8 +11,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from brute_force import optimum
-from strategies import random_instance
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model, methods
 from optpart.instance import Communication, Memory
@@ -29,6 +27,8 @@ from optpart.methods import (
 from optpart.partition.base import NoPlacementError
 from optpart.result import Budget, Result, Status, Watch, conclude
 from optpart.schedule import Schedule, retime
+from optpart.testing.brute_force import optimum
+from optpart.testing.draw import random_instance
 from optpart.verify import verify
 
 #: Topcuoglu, Hariri and Wu (2002), figure 2: run times per processor, and data on the edges.

@@ -8,11 +8,12 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from strategies import random_instance, random_order, random_placement
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
 from optpart.instance import Communication, Release
 from optpart.metrics import busy, peak_memory, traffic, utilisation
+from optpart.testing.draw import random_instance
+from optpart.testing.solutions import random_order, random_placement
 from optpart.verify import verify
 
 

@@ -7,12 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from strategies import Step, random_instance, random_order, random_placement
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model, Schedule, retime
 from optpart.formats import native
 from optpart.instance import Communication
 from optpart.schedule import crossings
+from optpart.testing.draw import random_instance
+from optpart.testing.solutions import Step, random_order, random_placement
 
 
 def thesis_example() -> Instance:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from relabelling import relabelled
-from strategies import random_instance, random_placement
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, Schedule
 from optpart.compiled import arrays
@@ -21,6 +20,8 @@ from optpart.scheduling.msr import msr
 from optpart.scheduling.pct import path_computation_time, pct
 from optpart.simulate import Priority, Scheduler, simulate
 from optpart.tasks import Tasks, tasks
+from optpart.testing.draw import random_instance
+from optpart.testing.solutions import random_placement
 from optpart.verify import verify
 
 

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import instances, random_instance, random_order, random_placement
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
 from optpart.instance import Communication
+from optpart.testing.draw import random_instance
+from optpart.testing.solutions import random_order, random_placement
+from optpart.testing.strategies import instances
 from optpart.ticks import MAX_HORIZON, Grid
 
 #: Primes whose product does not fit in the widest exact grid.

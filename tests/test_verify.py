@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from numpy.typing import NDArray
-from strategies import Step, random_instance, random_order, random_placement, solutions
 
 from optpart import (
     Cluster,
@@ -27,6 +26,9 @@ from optpart import (
 )
 from optpart.instance import Communication, Release
 from optpart.schedule import crossings
+from optpart.testing.draw import random_instance
+from optpart.testing.solutions import Step, random_order, random_placement
+from optpart.testing.strategies import solutions
 from optpart.verify import verify
 
 Row = tuple[int, int, Fraction, Fraction]

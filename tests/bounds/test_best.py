@@ -6,13 +6,12 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from brute_force import optimum
-from strategies import random_instance
-from tiny import tiny_instance
 
 from optpart import Cluster, GraphBuilder, Instance, methods
 from optpart.bounds.best import BOUNDS, all_bounds, best_bound
 from optpart.instance import Communication, Memory
+from optpart.testing.brute_force import optimum
+from optpart.testing.draw import draw_instance, random_instance
 
 #: More than any bound needs on an instance of a few vertices.
 ENOUGH = 60.0
@@ -39,7 +38,7 @@ def test_no_bound_exceeds_the_optimum(memory: Memory, rational: bool) -> None:
 @pytest.mark.parametrize("memory", get_args(Memory))
 def test_no_bound_exceeds_a_verified_schedule(communication: Communication, memory: Memory) -> None:
     for seed in range(4):
-        instance = tiny_instance(seed, communication, memory)
+        instance = draw_instance(seed, communication, memory)
         spans = [methods.get(name)(instance).makespan for name in methods.heuristics()]
         found = [span for span in spans if span is not None]
         for bound in BOUNDS.values():

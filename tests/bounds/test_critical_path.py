@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from relabelling import relabelled, stretched
-from strategies import random_instance
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.cluster import Matrix
+from optpart.testing.draw import random_instance
 
 
 def fork_join(bandwidth: Matrix) -> Instance:

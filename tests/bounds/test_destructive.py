@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from brute_force import optimum
-from strategies import random_instance
 
 from optpart import Cluster, GraphBuilder, Instance, Model, ticks
 from optpart.bounds.best import BOUNDS
 from optpart.bounds.destructive import Refutation, destructive_bound
 from optpart.formats.detect import read_instance
+from optpart.testing.brute_force import optimum
+from optpart.testing.draw import random_instance
 from optpart.ticks import Grid
 
 SHARED = Path(__file__).parents[3] / "shared" / "instances"

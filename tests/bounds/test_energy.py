@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from brute_force import optimum
 from relabelling import relabelled
-from strategies import random_instance
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, ticks
 from optpart.bounds.energy import energy_bound, overloaded
 from optpart.bounds.load import load_bound
 from optpart.bounds.windows import windows
+from optpart.testing.brute_force import optimum
+from optpart.testing.draw import random_instance
 from optpart.ticks import Grid
 
 

@@ -6,13 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from brute_force import optimum
 from relabelling import relabelled, stretched
-from strategies import random_instance
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.load import load_bound
+from optpart.testing.brute_force import optimum
+from optpart.testing.draw import random_instance
 
 
 def vertices(*ops: int, memory: int = 0) -> GraphBuilder:

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from brute_force import optimum
 from relabelling import relabelled
-from strategies import random_instance
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, ticks
 from optpart.bounds.one_machine import Sharpening, must_run_on, one_machine_bound, sharpened
@@ -17,6 +15,8 @@ from optpart.bounds.windows import NEVER, Windows, windows
 from optpart.formats.detect import read_instance
 from optpart.instance import Communication
 from optpart.schedule import retime
+from optpart.testing.brute_force import optimum
+from optpart.testing.draw import random_instance
 from optpart.ticks import Grid
 
 SHARED = Path(__file__).parents[3] / "shared" / "instances"

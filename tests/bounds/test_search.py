@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from brute_force import optimum
-from strategies import random_instance
 
 from optpart import Cluster, GraphBuilder, Instance
 from optpart.bounds.search import horizon, least_not_refuted
+from optpart.testing.brute_force import optimum
+from optpart.testing.draw import random_instance
 from optpart.ticks import Grid
 
 #: Ticks of length 1, and a horizon of 1000.

@@ -6,15 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from brute_force import optimum
 from numpy.typing import NDArray
 from relabelling import relabelled
-from strategies import random_instance
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime, ticks
 from optpart.bounds.windows import NEVER, Windows, windows
 from optpart.cluster import Matrix
 from optpart.instance import Communication
+from optpart.testing.brute_force import optimum
+from optpart.testing.draw import random_instance
 from optpart.ticks import Grid
 
 Table = list[list[Fraction | None]]

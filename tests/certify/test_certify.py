@@ -6,11 +6,9 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
-import brute_force
 import numpy as np
 import pytest
 import typer
-from strategies import random_instance
 from typer.testing import CliRunner
 
 from optpart import Cluster, GraphBuilder, Instance, Model, Schedule, library
@@ -24,6 +22,8 @@ from optpart.formats.result import read_schedule, write
 from optpart.instance import Communication
 from optpart.result import conclude
 from optpart.schedule import retime
+from optpart.testing import brute_force
+from optpart.testing.draw import random_instance
 from optpart.verify import verify
 
 app = typer.Typer()

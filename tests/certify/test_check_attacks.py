@@ -18,7 +18,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import brute_force
 import numpy as np
 import pytest
 
@@ -29,6 +28,7 @@ from optpart.certify.check import Formula, RejectedError, check_proof
 from optpart.formats import native
 from optpart.formats.result import schedule_to_dict
 from optpart.schedule import retime
+from optpart.testing import brute_force
 
 FILES = ("certificate.json", "instance.json", "schedule.json", "proof.lrat.xz")
 

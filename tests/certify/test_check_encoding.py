@@ -16,11 +16,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
-import brute_force
 import numpy as np
 import pytest
 from pysat.solvers import Cadical195
-from strategies import random_instance, random_order, random_placement
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
 from optpart.certify import check
@@ -39,6 +37,9 @@ from optpart.certify.check import (
 )
 from optpart.certify.one_machine import one_machine_record
 from optpart.formats import native
+from optpart.testing import brute_force
+from optpart.testing.draw import random_instance
+from optpart.testing.solutions import random_order, random_placement
 from optpart.ticks import quantum
 
 SYMMETRY: tuple[Family, ...] = (check.alike_devices, check.alike_vertices)

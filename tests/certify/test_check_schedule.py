@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from strategies import random_instance, random_order, random_placement
 
 from optpart import Instance, retime
 from optpart.certify.check import Problem, RejectedError, check_schedule, read_json
@@ -17,6 +16,8 @@ from optpart.formats import native
 from optpart.formats.result import schedule_from_dict, schedule_to_dict
 from optpart.instance import Communication, Memory
 from optpart.schedule import crossings
+from optpart.testing.draw import random_instance
+from optpart.testing.solutions import random_order, random_placement
 from optpart.verify import verify
 
 

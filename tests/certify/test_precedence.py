@@ -13,10 +13,8 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
-from brute_force import optimum
 from numpy.typing import NDArray
 from pysat.solvers import Cadical195
-from strategies import random_instance, random_order, random_placement
 
 from optpart import Cluster, Graph, GraphBuilder, Instance, Schedule, retime
 from optpart.certify import check as order_encoding
@@ -36,6 +34,9 @@ from optpart.certify.precedence import (
 from optpart.formats import native
 from optpart.formats import result as result_format
 from optpart.result import conclude
+from optpart.testing.brute_force import optimum
+from optpart.testing.draw import random_instance
+from optpart.testing.solutions import random_order, random_placement
 from optpart.verify import verify
 
 Family = Callable[[Precedence], Iterator[Clause]]

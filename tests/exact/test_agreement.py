@@ -11,7 +11,6 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from tiny import tiny_instance
 
 from optpart import Cluster, Device, GraphBuilder, Model
 from optpart.exact.cpsat import cpsat
@@ -22,6 +21,7 @@ from optpart.exact.pareto import pareto
 from optpart.goal import Goal, Task
 from optpart.instance import Communication, Instance, Memory
 from optpart.result import Budget, Result, Status
+from optpart.testing.draw import draw_instance
 from optpart.verify import verify
 
 #: One worker: for tiny models starting threads takes longer than solving.
@@ -37,7 +37,7 @@ ANY_MODEL = pytest.mark.parametrize(("communication", "memory"), COMBINATIONS)
 @cache
 def judged(communication: Communication, memory: Memory, seed: int) -> tuple[Instance, Result]:
     """A tiny instance, and what enumeration says of it."""
-    instance = tiny_instance(seed, communication, memory, vertices=5)
+    instance = draw_instance(seed, communication, memory, vertices=5)
     return instance, enumerate_all(instance, budget=ONE)
 
 
@@ -82,7 +82,7 @@ def test_milp_and_enumeration(memory: Memory) -> None:
 def test_minizinc_and_enumeration(communication: Communication, memory: Memory) -> None:
     """On the smallest: a solver without explanations proves nothing else within seconds."""
     for seed in range(2):
-        instance = tiny_instance(seed, communication, memory, vertices=4, devices=2)
+        instance = draw_instance(seed, communication, memory, vertices=4, devices=2)
         judge = enumerate_all(instance, budget=ONE)
         same(instance, judge, minizinc(instance, budget=ONE), Goal())
 

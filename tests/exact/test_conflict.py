@@ -7,11 +7,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from brute_force import optimum
-from strategies import random_instance
 
 from optpart import Budget, Cluster, Device, GraphBuilder, Instance, Model, Status, methods
 from optpart.exact.conflict import conflict, memory_conflict
+from optpart.testing.brute_force import optimum
+from optpart.testing.draw import random_instance
 
 ESTIMATE = Model(memory="estimate")
 

@@ -12,9 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from brute_force import optimum
 from relabelling import relabelled, stretched
-from strategies import random_instance
 
 from optpart import (
     Cluster,
@@ -36,6 +34,8 @@ from optpart.exact.symmetry import interchangeable_devices
 from optpart.instance import Memory
 from optpart.rational import Number
 from optpart.result import Budget, Progress, Result, Status
+from optpart.testing.brute_force import optimum
+from optpart.testing.draw import random_instance
 from optpart.verify import verify
 
 #: One worker: for tiny models starting threads takes longer than solving.

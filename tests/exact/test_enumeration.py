@@ -7,11 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import get_args
 
-import brute_force
 import numpy as np
 import pytest
-from strategies import allowed_placements, random_instance
-from tiny import tiny_instance
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model
 from optpart.cluster import Matrix
@@ -22,6 +19,9 @@ from optpart.instance import Communication, Memory
 from optpart.rational import RationalArray
 from optpart.result import Budget, Progress, Result, Status
 from optpart.schedule import Schedule, Transfers, crossings
+from optpart.testing import brute_force
+from optpart.testing.draw import draw_instance, random_instance
+from optpart.testing.solutions import allowed_placements
 from optpart.ticks import quantum
 from optpart.verify import verify
 
@@ -71,7 +71,7 @@ class TestAgreement:
         self, communication: Communication, memory: Memory
     ) -> None:
         for seed in range(30):
-            instance = tiny_instance(seed, communication, memory, vertices=3, devices=2, longest=1)
+            instance = draw_instance(seed, communication, memory, vertices=3, devices=2, longest=1)
             best, unit = solved(instance).makespan, quantum(instance)
             assert unit is not None
             assert not any_within(instance, 4 * unit if best is None else best - unit, unit)
@@ -81,7 +81,7 @@ class TestAgreement:
     def test_on_the_least_traffic(self, communication: Communication, memory: Memory) -> None:
         """The front of makespan and traffic is the same from either end."""
         for seed in range(4):
-            instance = tiny_instance(seed, communication, memory)
+            instance = draw_instance(seed, communication, memory)
             least = solved(instance, Goal("traffic"))
             both = solved(instance, Goal("lexicographic"))
             if least.traffic is None or both.traffic is None or both.makespan is None:
@@ -358,7 +358,7 @@ class TestRun:
         assert "colocated and separated" in solved(Instance(graph.build(), cluster(2))).reason
 
     def test_without_time_it_says_what_it_knows(self) -> None:
-        instance = tiny_instance(1, vertices=9)
+        instance = draw_instance(1, vertices=9)
         result = enumerate_all(instance, budget=Budget(0))
         assert (result.status, result.reason) == (Status.UNKNOWN, "time limit")
         assert result.lower_bound is not None
@@ -368,7 +368,7 @@ class TestRun:
     def test_bounds_are_valid_whenever_it_stops(self, objective: Objective) -> None:
         closed = 0
         for seed in range(6):
-            instance = tiny_instance(seed, "port", "refcount", release="end")
+            instance = draw_instance(seed, "port", "refcount", release="end")
             best = solved(instance, Goal(objective))
             for branches in (1, 5, 20, 80):
                 budget = Budget(600, deterministic=branches / 10_000)
@@ -394,7 +394,7 @@ class TestRun:
 
     def test_the_same_run_gives_the_same_schedule(self) -> None:
         for communication in COMMUNICATION:
-            instance = tiny_instance(2, communication)
+            instance = draw_instance(2, communication)
             first, second = solved(instance).schedule, solved(instance).schedule
             assert first is not None
             assert second is not None

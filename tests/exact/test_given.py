@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from strategies import random_instance
 
 from optpart import Cluster, GraphBuilder, Instance, Model, methods
 from optpart.exact.enumeration import enumerate_all
 from optpart.exact.given import given_by, order_of
 from optpart.instance import Communication
 from optpart.schedule import retime
+from optpart.testing.draw import random_instance
 
 
 def chain() -> Instance:

@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from brute_force import optimum
-from strategies import random_instance
 
 from optpart import Cluster, GraphBuilder, Instance, Model, UnsupportedError, retime
 from optpart.errors import InputError
@@ -30,6 +28,8 @@ from optpart.goal import Goal, Objective
 from optpart.instance import Communication, Memory
 from optpart.metrics import traffic
 from optpart.result import Budget, Progress, Result, Status
+from optpart.testing.brute_force import optimum
+from optpart.testing.draw import random_instance
 from optpart.verify import verify
 
 SHARED = Path(__file__).parents[2].parent / "shared"

@@ -14,9 +14,6 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from brute_force import optimum
-from strategies import random_instance
-from tiny import tiny_instance
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, UnsupportedError, library
 from optpart.errors import InputError
@@ -27,6 +24,8 @@ from optpart.goal import Goal, Objective
 from optpart.instance import Communication, Memory
 from optpart.result import Budget, Progress, Result, Status
 from optpart.schedule import crossings
+from optpart.testing.brute_force import optimum
+from optpart.testing.draw import draw_instance, random_instance
 
 needs_minizinc = pytest.mark.skipif(
     which("minizinc") is None, reason="the command minizinc is not installed"
@@ -57,13 +56,13 @@ HARD = two_devices([97 + 2 * v for v in range(21)])
 class TestAgreement:
     @pytest.mark.parametrize(("communication", "memory"), COMBINATIONS)
     def test_with_enumeration(self, communication: Communication, memory: Memory) -> None:
-        instance = tiny_instance(0, communication, memory, vertices=4)
+        instance = draw_instance(0, communication, memory, vertices=4)
         same(minizinc(instance), enumerate_all(instance))
 
     @pytest.mark.parametrize("communication", get_args(Communication))
     def test_of_both_objectives(self, communication: Communication) -> None:
         goal = Goal("lexicographic")
-        instance = tiny_instance(11, communication, "none", vertices=4)
+        instance = draw_instance(11, communication, "none", vertices=4)
         one, other = minizinc(instance, goal=goal), enumerate_all(instance, goal=goal)
         same(one, other)
         assert one.traffic == other.traffic
@@ -159,7 +158,7 @@ class TestGoal:
 
     @pytest.mark.parametrize("objective", get_args(Objective))
     def test_is_not_worse_than_its_start(self, objective: Objective) -> None:
-        instance = tiny_instance(11, "delay", "none", vertices=4)
+        instance = draw_instance(11, "delay", "none", vertices=4)
         goal = Goal(objective)
         best = minizinc(instance, goal=goal)
         same(minizinc(instance, goal=goal, start=best.schedule), best)

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import instances
 
 from optpart import Cluster, GraphBuilder, InputError, Instance
 from optpart.formats import native
+from optpart.testing.strategies import instances
 
 #: Every key of the format, once.
 DOCUMENT: dict[str, Any] = {

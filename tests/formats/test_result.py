@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from numpy.typing import NDArray
-from strategies import Step, solutions
 
 from optpart import Cluster, GraphBuilder, InputError, Instance, Model, Schedule, retime
 from optpart.formats import native
 from optpart.formats import result as results
 from optpart.result import Progress, Result, Status, conclude
+from optpart.testing.solutions import Step
+from optpart.testing.strategies import solutions
 from optpart.verify import verify
 
 

@@ -7,10 +7,8 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from brute_force import optimum
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import solutions
 
 from optpart import Budget, Cluster, Device, GraphBuilder, InputError, Instance, Model, retime
 from optpart.exact.cpsat import cpsat
@@ -25,6 +23,8 @@ from optpart.ordering.efficiency import (
 )
 from optpart.ordering.models import base_model
 from optpart.ordering.replica import platform, worker_partition
+from optpart.testing.brute_force import optimum
+from optpart.testing.strategies import solutions
 
 
 def figure_2() -> Instance:

@@ -7,7 +7,6 @@ from functools import partial
 
 import networkx as nx
 import numpy as np
-from brute_force import optimum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from optpart.ordering.models import base_model
 from optpart.ordering.replica import platform, worker_partition
 from optpart.ordering.waist import split, waist
 from optpart.result import Status
+from optpart.testing.brute_force import optimum
 from optpart.verify import verify
 
 SOLVE: Callable[[Instance], Result] = partial(cpsat, budget=Budget(10, 1))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from naive_placing import NaivePlacing
-from strategies import random_instance
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
 from optpart.instance import Memory
@@ -14,6 +13,7 @@ from optpart.partition.base import NoPlacementError, Partition
 from optpart.partition.etf import etf
 from optpart.partition.insertion import topological_position
 from optpart.partition.ranks import operations_rank
+from optpart.testing.draw import random_instance
 from optpart.verify import verify
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import random_instance
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.compiled import arrays, nothing_placed
@@ -18,6 +17,7 @@ from optpart.partition.common import fit_together, take
 from optpart.partition.critical_path import heaviest_path
 from optpart.partition.iterated_critical_path import iterated_critical_path
 from optpart.partition.ranks import work
+from optpart.testing.draw import random_instance
 
 
 def placement(instance: Instance) -> list[int]:

@@ -7,13 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from naive_placing import NaivePlacing
-from strategies import random_instance
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model
 from optpart.instance import Memory
 from optpart.partition.base import NoPlacementError
 from optpart.partition.linear_greedy import Capacity, linear_greedy
 from optpart.partition.unit_graph import by_first_vertex
+from optpart.testing.draw import random_instance
 
 
 def placement(instance: Instance, capacity: Capacity = "speed") -> list[int]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from strategies import random_instance
 
 from optpart import Cluster, Device, GraphBuilder, Instance
 from optpart.compiled import arrays
 from optpart.partition.means import mean_run, mean_transfer, speed_share
 from optpart.partition.ranks import upward_rank
+from optpart.testing.draw import random_instance
 
 
 def test_mean_times() -> None:

@@ -6,13 +6,13 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from strategies import random_instance
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model, retime
 from optpart.instance import Memory
 from optpart.partition import min_cut as module
 from optpart.partition.base import NoPlacementError
 from optpart.partition.min_cut import Tensors, min_cut
+from optpart.testing.draw import random_instance
 from optpart.verify import verify
 
 

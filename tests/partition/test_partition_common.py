@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from strategies import random_instance
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.compiled import arrays, assign, fits, nothing_placed
@@ -15,6 +14,7 @@ from optpart.partition.common import (
     total_rank,
     unit_time,
 )
+from optpart.testing.draw import random_instance
 
 
 def test_total_rank() -> None:

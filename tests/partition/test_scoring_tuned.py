@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from strategies import random_instance
 
 from optpart import Cluster, GraphBuilder, Instance, Model
 from optpart.partition.base import NoPlacementError, Partition
@@ -12,6 +11,7 @@ from optpart.partition.scoring import scoring
 from optpart.partition.scoring_tuned import scoring_tuned
 from optpart.scheduling.pct import pct
 from optpart.simulate import simulate
+from optpart.testing.draw import random_instance
 
 
 def makespan(instance: Instance, partition: Partition) -> float:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 from hypothesis import given
-from strategies import instances
 
 from optpart import Cluster, Device, GraphBuilder, Instance
 from optpart.partition.unit_graph import UnitGraph, by_first_vertex, place_preferred, unit_graph
+from optpart.testing.strategies import instances
 
 
 def of(

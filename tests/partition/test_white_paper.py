@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from naive_placing import NaivePlacing
-from strategies import random_instance
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
 from optpart.instance import Memory
 from optpart.partition.base import NoPlacementError, Partition
 from optpart.partition.insertion import topological_position
 from optpart.partition.white_paper import white_paper
+from optpart.testing.draw import random_instance
 from optpart.verify import verify
 
 DEVICES = [Device("slow", 1), Device("fast", 3)]

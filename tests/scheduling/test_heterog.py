@@ -18,8 +18,10 @@ from optpart.schedule import Schedule, crossings
 from optpart.scheduling.heterog import heterog
 from optpart.simulate import simulate
 from optpart.tasks import tasks
+from optpart.testing.draw import random_instance
+from optpart.testing.solutions import Step
+from optpart.testing.strategies import solutions
 from optpart.verify import verify
-from tests.strategies import Step, random_instance, solutions
 
 
 def ordered(instance: Instance, placement: NDArray[np.int32]) -> Schedule:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from strategies import solutions
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.errors import UnsupportedError
@@ -27,6 +26,7 @@ from optpart.scheduling.tio import tio
 from optpart.scheduling.transfers import is_transfer
 from optpart.simulate import Scheduler, simulate
 from optpart.tasks import Tasks, tasks
+from optpart.testing.strategies import solutions
 from optpart.verify import verify
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from strategies import random_order
 
 from optpart.instance import Instance
 from optpart.rational import RationalArray
@@ -14,6 +13,7 @@ from optpart.search.evaluator import Evaluator
 from optpart.search.layout import repaired
 from optpart.search.plan import Layout, Plan
 from optpart.search.state import State, valued
+from optpart.testing.solutions import random_order
 from optpart.verify import Violation, verify
 
 

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import random_instance, random_order, random_placement
 
 from optpart.compiled import Arrays, arrays
 from optpart.instance import Instance
 from optpart.search.change import Notes, forget, keep, move, notes, settle, take_back
 from optpart.search.plan import Layout, Links, Plan, empty_plan, links, load, rebuild
+from optpart.testing.draw import random_instance
+from optpart.testing.solutions import random_order, random_placement
 
 
 def planned(seed: int) -> tuple[Instance, Arrays, Links, Plan, Notes] | None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tiny import tiny_instance
 
 from optpart.goal import Objective
 from optpart.methods import get
 from optpart.search.climb import MELTS, Climb
 from optpart.search.evaluator import Evaluator
 from optpart.search.layout import layout_of
+from optpart.testing.draw import draw_instance
 
 
 def climb(objective: Objective = "makespan", seed: int = 0) -> Climb:
-    instance = tiny_instance(11, vertices=25, devices=3)
+    instance = draw_instance(11, vertices=25, devices=3)
     start = get("hash+fifo")(instance).schedule
     assert start is not None
     evaluator = Evaluator(instance, objective)

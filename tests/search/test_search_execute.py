@@ -7,14 +7,14 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from strategies import random_order, random_placement
-from tiny import tiny_instance
 
 from optpart.instance import Communication, Memory
 from optpart.metrics import peak_memory, traffic
 from optpart.search.climb import Climb
 from optpart.search.evaluator import Evaluator
 from optpart.search.plan import Layout
+from optpart.testing.draw import draw_instance
+from optpart.testing.solutions import random_order, random_placement
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from optpart.search.plan import Layout
 def test_value_is_that_of_the_exact_schedule(
     communication: Communication, memory: Memory, seed: int
 ) -> None:
-    instance = tiny_instance(seed, communication, memory)
+    instance = draw_instance(seed, communication, memory)
     rng = np.random.default_rng(seed)
     placement = random_placement(rng, instance)
     if placement is None:
@@ -48,7 +48,7 @@ def test_value_is_that_of_the_exact_schedule(
 
 @pytest.mark.parametrize("seed", range(6))
 def test_traffic_stays_counted(seed: int) -> None:
-    instance = tiny_instance(seed, vertices=8, devices=3)
+    instance = draw_instance(seed, vertices=8, devices=3)
     rng = np.random.default_rng(seed)
     placement = random_placement(rng, instance)
     if placement is None:

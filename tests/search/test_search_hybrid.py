@@ -9,7 +9,6 @@ from typing import get_args
 import numpy as np
 import pytest
 from layouts import random_layout
-from tiny import tiny_instance
 
 from optpart import Instance, methods
 from optpart.exact.process import SolverProcess
@@ -20,6 +19,7 @@ from optpart.search.evaluator import Evaluator
 from optpart.search.neighbourhood import Exact
 from optpart.search.search import hybrid
 from optpart.search.searcher import Manner, warm_up
+from optpart.testing.draw import draw_instance
 from optpart.verify import verify
 
 #: One worker and moves enough for annealing, a part for the solver and greedy repair.
@@ -27,7 +27,7 @@ COUNTED = Budget(seconds=60, workers=1, deterministic=60)
 
 
 def medium(communication: Communication = "delay", memory: Memory = "none") -> Instance:
-    return tiny_instance(11, communication, memory, vertices=12, devices=3)
+    return draw_instance(11, communication, memory, vertices=12, devices=3)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from tiny import tiny_instance
 
 from optpart import Instance
 from optpart.formats import native
@@ -21,6 +20,7 @@ from optpart.result import Budget
 from optpart.search import checkpoint
 from optpart.search.evaluator import Evaluator
 from optpart.search.search import search
+from optpart.testing.draw import draw_instance
 from optpart.verify import verify
 
 #: The command line, but checkpoints are written all the time, and each takes a while.
@@ -40,7 +40,7 @@ _PATIENCE = 600.0
 
 def instance() -> Instance:
     """One that no bound closes, so that a search goes on until it is ended."""
-    return tiny_instance(12, vertices=25, devices=3)
+    return draw_instance(12, vertices=25, devices=3)
 
 
 @pytest.fixture

@@ -9,8 +9,6 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from strategies import random_instance
-from tiny import tiny_instance
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, methods
 from optpart.errors import InputError
@@ -23,6 +21,7 @@ from optpart.search import checkpoint
 from optpart.search.layout import layout_of, read_start
 from optpart.search.portfolio import Helper
 from optpart.search.search import search
+from optpart.testing.draw import draw_instance, random_instance
 from optpart.verify import verify
 
 #: One worker and thousands of moves: the same in every run.
@@ -34,7 +33,7 @@ COMBINATIONS: list[tuple[Communication, Memory]] = list(
 
 
 def medium(seed: int, communication: Communication = "delay", memory: Memory = "none") -> Instance:
-    return tiny_instance(seed, communication, memory, vertices=25, devices=3)
+    return draw_instance(seed, communication, memory, vertices=25, devices=3)
 
 
 @pytest.mark.parametrize(("communication", "memory"), COMBINATIONS)
@@ -42,7 +41,7 @@ def medium(seed: int, communication: Communication = "delay", memory: Memory = "
 def test_every_model_gives_a_valid_schedule_no_worse_than_any_heuristic(
     communication: Communication, memory: Memory, seed: int
 ) -> None:
-    instance = tiny_instance(seed, communication, memory, vertices=10, devices=3)
+    instance = draw_instance(seed, communication, memory, vertices=10, devices=3)
     found = search(instance, budget=COUNTED)
     heuristic = [methods.get(name)(instance).makespan for name in methods.heuristics()]
     least = min((value for value in heuristic if value is not None), default=None)
@@ -59,7 +58,7 @@ def test_every_model_gives_a_valid_schedule_no_worse_than_any_heuristic(
 def test_tiny_optima_are_mostly_reached() -> None:
     reached = total = 0
     for (communication, memory), seed in product(COMBINATIONS, range(2)):
-        instance = tiny_instance(seed, communication, memory, vertices=5)
+        instance = draw_instance(seed, communication, memory, vertices=5)
         best = enumerate_all(instance, budget=Budget(20, 1)).makespan
         reached += search(instance, budget=COUNTED).makespan == best
         total += 1

@@ -6,16 +6,16 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from layouts import copied, random_layout
-from tiny import tiny_instance
 
 from optpart.compiled import Arrays, arrays
 from optpart.search.change import Notes, forget, notes, take_back
 from optpart.search.moves import _swapped, before_previous
 from optpart.search.plan import Links, Plan, empty_plan, links, load, rebuild
+from optpart.testing.draw import draw_instance
 
 
 def planned(seed: int) -> tuple[Arrays, Links, Plan, Notes] | None:
-    instance = tiny_instance(seed, vertices=9, devices=2)
+    instance = draw_instance(seed, vertices=9, devices=2)
     layout = random_layout(instance, np.random.default_rng(seed))
     if layout is None:
         return None

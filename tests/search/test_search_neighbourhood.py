@@ -8,8 +8,6 @@ from typing import get_args
 import numpy as np
 import pytest
 from layouts import broken_rules, copied, differing, random_state
-from strategies import random_instance
-from tiny import tiny_instance
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.instance import Communication, Memory
@@ -20,6 +18,7 @@ from optpart.search.neighbourhood import Greedy, Operator
 from optpart.search.plan import Layout, load, rebuild
 from optpart.search.reinsert import _reinsert, earliest_finish, regret
 from optpart.search.state import State, valued
+from optpart.testing.draw import draw_instance, random_instance
 
 REPAIRS = [earliest_finish, regret]
 
@@ -41,7 +40,7 @@ def states(
 ) -> list[State]:
     made = [
         random_state(
-            tiny_instance(seed, communication, memory, vertices=vertices, devices=3),
+            draw_instance(seed, communication, memory, vertices=vertices, devices=3),
             np.random.default_rng(seed),
             size,
         )

@@ -6,11 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from brute_force import optimum
 from layouts import broken_rules, random_state
 from ortools.sat.python import cp_model
-from strategies import random_instance
-from tiny import tiny_instance
 
 from optpart.instance import Memory
 from optpart.search.freed import FREEING
@@ -18,6 +15,8 @@ from optpart.search.part import Part, cut, merged
 from optpart.search.part_worker import PartModel
 from optpart.search.plan import Layout
 from optpart.search.state import State
+from optpart.testing.brute_force import optimum
+from optpart.testing.draw import draw_instance, random_instance
 
 
 def solved(part: Part) -> tuple[list[int], list[int], int]:
@@ -38,7 +37,7 @@ def value_of(state: State, layout: Layout) -> float:
 
 def freed_somewhere(seed: int, vertices: int, memory: Memory, size: int) -> State | None:
     rng = np.random.default_rng(seed)
-    instance = tiny_instance(seed, "delay", memory, vertices=vertices, devices=3)
+    instance = draw_instance(seed, "delay", memory, vertices=vertices, devices=3)
     state = random_state(instance, rng, size)
     return None if state is None else FREEING[seed % len(FREEING)](state, rng)
 
@@ -59,7 +58,7 @@ def test_merging_a_part_as_it_is_changes_no_value(memory: Memory) -> None:
 @pytest.mark.parametrize("memory", ["none", "estimate"])
 def test_a_part_of_everything_is_as_long_as_the_schedule(memory: Memory) -> None:
     for seed in range(15):
-        state = random_state(tiny_instance(seed, "delay", memory), np.random.default_rng(seed))
+        state = random_state(draw_instance(seed, "delay", memory), np.random.default_rng(seed))
         if state is None:
             continue
         everything = state.freeing(np.arange(state.at.instance.vertices))
@@ -79,7 +78,7 @@ def test_a_part_of_everything_is_solved_to_the_optimum(
     for seed in seeds:
         rng = np.random.default_rng([seed, 5])
         instance = (
-            tiny_instance(seed, "delay", memory, vertices=5)
+            draw_instance(seed, "delay", memory, vertices=5)
             if kind == "scarce"
             else random_instance(rng, 5, 3, memory=memory)
         )
@@ -136,7 +135,7 @@ def test_units_that_are_not_freed_keep_device_and_order() -> None:
 
 
 def test_ticks_of_a_part_are_the_unit_of_time() -> None:
-    state = random_state(tiny_instance(4, vertices=6), np.random.default_rng(4))
+    state = random_state(draw_instance(4, vertices=6), np.random.default_rng(4))
     assert state is not None
     instance = state.at.instance
     part = cut(state.freeing(np.arange(6)), np.random.default_rng(0))
