@@ -426,8 +426,7 @@ class _Solve:
         instance, goal = self.instance, self.goal
         memory = self._memory(upper)
         timed = (
-            Pruning.UNTIMED in self.without
-            or asked != "traffic"
+            asked != "traffic"
             or goal.objective != "traffic"
             or goal.makespan is not None
             or bool(goal.order)

@@ -81,8 +81,9 @@ def given_by(instance: Instance, schedule: Schedule, what: str) -> Goal:
     )
     broken = goal.broken(instance, schedule)
     if broken:
+        words = "placement and order" if what == "both" else what
         raise ContradictionError(
-            f"{instance.name}: the schedule breaks the {what} that was taken from it ({broken}); "
+            f"{instance.name}: a schedule breaks the {words} taken from it ({broken}); "
             "please report this as a bug"
         )
     return goal

@@ -25,8 +25,6 @@ class Pruning(StrEnum):
     LOAD_CUTS = "load-cuts"
     #: Machines that differ in nothing become one cumulative resource.
     IDENTICAL = "identical"
-    #: Where only placement decides about traffic, times are left out.
-    UNTIMED = "untimed"
 
 
 #: Every rule.

@@ -68,6 +68,22 @@ def _times(x: _Exchange) -> bool:
     return given is None or x.columns(given.times.numerators)
 
 
+def _memory(x: _Exchange) -> bool:
+    return x.vector(x.instance.cluster.memory)
+
+
+def _bandwidth(x: _Exchange) -> bool:
+    return x.matrix(x.instance.cluster.bandwidth.numerators)
+
+
+def _infinite(x: _Exchange) -> bool:
+    return x.matrix(x.instance.cluster.infinite)
+
+
+def _latency(x: _Exchange) -> bool:
+    return x.matrix(x.instance.cluster.latency.numerators)
+
+
 def _tensor_delay(x: _Exchange) -> bool:
     devices = range(x.instance.devices)
     return all(
@@ -104,10 +120,10 @@ _KEPT: Mapping[type, Mapping[str, Callable[[_Exchange], bool]]] = {
         "names": _nowhere,
         "types": _allowed,
         "speed": _speed,
-        "memory": lambda x: x.vector(x.instance.cluster.memory),
-        "bandwidth": lambda x: x.matrix(x.instance.cluster.bandwidth.numerators),
-        "infinite": lambda x: x.matrix(x.instance.cluster.infinite),
-        "latency": lambda x: x.matrix(x.instance.cluster.latency.numerators),
+        "memory": _memory,
+        "bandwidth": _bandwidth,
+        "infinite": _infinite,
+        "latency": _latency,
     },
     Durations: {"times": _times, "possible": _allowed},
     Graph: {

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations, product
+from typing import get_args
 
 import numpy as np
 import pytest
 
-from optpart import Cluster, Device, GraphBuilder, Instance
+from optpart import Cluster, Device, GraphBuilder, Instance, Model, Schedule
 from optpart.cluster import Matrix
+from optpart.exact import symmetry
 from optpart.exact.symmetry import (
     canonical,
     interchangeable_devices,
     possible_first,
     talkers_first,
 )
+from optpart.instance import Communication, Memory
+from optpart.testing.draw import draw_instance
+from optpart.testing.goals import draw_goal
+from optpart.testing.solutions import random_schedule
+from optpart.verify import verify
 
 
 def instance(
@@ -89,10 +98,94 @@ def test_given_run_times_count_in_place_of_speeds() -> None:
     ) == [[0, 2]]
 
 
-def test_measured_transfers_tell_all_apart() -> None:
-    builder = GraphBuilder().vertex("a", 1)
-    builder.output("a", 1, [[0, 1], [1, 0]])
-    assert interchangeable_devices(Instance(builder.build(), Cluster.uniform(2))) == []
+def test_speed_counts_beside_given_run_times_where_sends_take_it() -> None:
+    graph = GraphBuilder().vertex("a", outputs=[1]).vertex("b").edge("a", "b").build()
+    devices = Cluster.of([Device("x", 1), Device("y", 2), Device("z", 2)], bandwidth=1)
+    same = [[1, 1, 1], [1, 1, 1]]
+    for model, classes in (
+        (Model("sendrecv", send_ops=Fraction(6)), [[1, 2]]),
+        (Model("sendrecv"), [[0, 1, 2]]),
+        (Model("link", send_ops=Fraction(6)), [[0, 1, 2]]),
+    ):
+        assert interchangeable_devices(Instance(graph, devices, model, same)) == classes
+
+
+def test_measured_transfers_tell_apart_what_they_treat_differently() -> None:
+    def measured(rows: Sequence[Sequence[int | None]]) -> Instance:
+        builder = GraphBuilder().vertex("a", 1)
+        builder.output("a", 1, rows)
+        return Instance(builder.build(), Cluster.uniform(3))
+
+    assert interchangeable_devices(measured([[9, 1, 1], [1, 0, 1], [1, 1, 0]])) == [[0, 1, 2]]
+    assert interchangeable_devices(measured([[0, 1, 2], [1, 0, 2], [3, 3, 0]])) == [[0, 1]]
+    assert interchangeable_devices(measured([[0, 1, 2], [3, 0, 2], [3, 3, 0]])) == []
+    assert interchangeable_devices(measured([[0, 1, None], [1, 0, 2], [3, 3, 0]])) == []
+
+
+class TestByExchange:
+    """Trading the places of two devices maps schedules to schedules of equal value."""
+
+    def fault(self, seed: int) -> str:
+        """Return how a claim of symmetry fails on a drawn instance; empty if it holds."""
+        models = list(product(get_args(Communication), get_args(Memory)))
+        rng = np.random.default_rng(seed)
+        instance = draw_instance(seed, *models[seed % len(models)], vertices=(1, 4))
+        if not interchangeable_devices(instance):
+            return ""
+        goal = draw_goal(instance, random_schedule(rng, instance), seed)
+        classes = interchangeable_devices(instance, goal)
+        for d, e in (pair for members in classes for pair in combinations(members, 2)):
+            for _ in range(3):
+                schedule = random_schedule(rng, instance)
+                if schedule is None:
+                    continue
+                other = exchanged(schedule, d, e)
+                if violations := verify(instance, other):
+                    return f"{instance.name}: {violations[0]}"
+                if other.makespan(instance) != schedule.makespan(instance):
+                    return f"{instance.name}: another makespan"
+                if bool(goal.broken(instance, schedule)) != bool(goal.broken(instance, other)):
+                    return f"{instance.name}: {goal} tells them apart"
+        return ""
+
+    def test_schedules_stay_valid(self) -> None:
+        assert [fault for seed in range(600) if (fault := self.fault(seed))] == []
+
+    @pytest.mark.parametrize(
+        "dropped", symmetry._CONDITIONS, ids=lambda condition: condition.__name__
+    )
+    def test_every_condition_is_needed(
+        self, dropped: Callable[..., bool], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        if dropped is symmetry._nowhere:
+            pytest.skip("says that no device occurs in a field")
+        left = tuple(condition for condition in symmetry._CONDITIONS if condition is not dropped)
+        monkeypatch.setattr(symmetry, "_CONDITIONS", left)
+        assert any(self.fault(seed) for seed in range(10_000))
+
+    def test_a_new_field_cannot_be_forgotten(self) -> None:
+        @dataclass
+        class Wider:
+            speed: int
+            cooling: int
+
+        with pytest.raises(TypeError, match="Wider: say how exchanging devices affects cooling"):
+            symmetry.require_every_field({Wider: {"speed": None}})
+
+
+def exchanged(schedule: Schedule, d: int, e: int) -> Schedule:
+    """A schedule in which two devices have traded places."""
+    name = np.arange(
+        max(d, e, int(schedule.placement.max(initial=0)), *schedule.transfers.target) + 1
+    )
+    name[[d, e]] = e, d
+    moves = schedule.transfers
+    target = name[moves.target].astype(np.int32)
+    return replace(
+        schedule,
+        placement=name[schedule.placement].astype(np.int32),
+        transfers=replace(moves, target=target),
+    )
 
 
 def test_canonical_placements_use_earlier_devices_first() -> None:

@@ -1,0 +1,177 @@
+"""Rules that remove solutions: each can be left out, and each is noticed where it is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count, islice, product
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from optpart import Cluster, Device, GraphBuilder
+from optpart.bounds.windows import NEVER, Windows
+from optpart.errors import ContradictionError
+from optpart.exact import cpsat as module
+from optpart.exact import identical, symmetry, worker
+from optpart.exact.cpsat import cpsat
+from optpart.exact.enumeration import enumerate_all
+from optpart.exact.milp import milp
+from optpart.exact.model import ScheduleModel
+from optpart.exact.pruning import ALL, Pruning
+from optpart.exact.second_opinion import compare
+from optpart.goal import Goal
+from optpart.instance import Communication, Instance, Memory
+from optpart.result import Budget, Result
+from optpart.testing.draw import draw_instance
+from optpart.testing.goals import draw_goal
+
+#: One worker: for tiny models starting threads takes longer than solving.
+ONE = Budget(seconds=20, workers=1)
+
+MODELS = [(c, m) for c in get_args(Communication) for m in get_args(Memory)]
+
+Question = tuple[Instance, Goal, Result]
+
+
+def questions() -> Iterator[Question]:
+    """Yield tiny instances with goals, and what enumeration answers."""
+    for seed in count():
+        instance = draw_instance(seed, *MODELS[seed % len(MODELS)], vertices=(2, 5))
+        known = enumerate_all(instance, budget=ONE).schedule
+        goal = draw_goal(instance, known, seed)
+        yield instance, goal, enumerate_all(instance, budget=ONE, goal=goal)
+
+
+def nearly_identical_machines() -> Iterator[Question]:
+    """Yield forks on two devices that differ in speed, or whose link takes time."""
+    for slow, rate in product((1, 2), (None, 1)):
+        builder = GraphBuilder().vertex("a", 2, outputs=[4])
+        for name in "bcd":
+            builder.vertex(name, 4).edge("a", name)
+        cluster = Cluster.of([Device("d0", 1), Device("d1", slow)], rate)
+        instance = Instance(builder.build(), cluster)
+        yield instance, Goal(), enumerate_all(instance, budget=ONE)
+
+
+def contradicted(question: Question, without: frozenset[Pruning] = frozenset()) -> bool:
+    """Whether CP-SAT and enumeration differ, or CP-SAT notices by itself."""
+    instance, goal, judge = question
+    try:
+        result = cpsat(instance, budget=ONE, goal=goal, without=without)
+        compare(result, judge)
+    except (ContradictionError, AssertionError):
+        return True
+    return result.status is not judge.status and not goal.decides
+
+
+@pytest.mark.parametrize("rule", [*Pruning, *(pytest.param(rules, id="all") for rules in [ALL])])
+def test_the_answer_is_the_same_without_it(rule: Pruning | frozenset[Pruning]) -> None:
+    without = rule if isinstance(rule, frozenset) else frozenset({rule})
+    for instance, goal, judge in islice(questions(), 60):
+        result = cpsat(instance, budget=ONE, goal=goal, without=without)
+        compare(result, judge)
+        assert result.status is judge.status or goal.decides
+
+
+@pytest.mark.parametrize(
+    "rule", [Pruning.SYMMETRY, Pruning.WINDOWS, Pruning.BOUNDS, Pruning.LOAD_CUTS]
+)
+def test_the_answer_of_the_milp_is_the_same_without_it(rule: Pruning) -> None:
+    for seed in range(4):
+        instance = draw_instance(seed, "delay", "estimate", vertices=(3, 4))
+        result = milp(instance, budget=ONE, without=frozenset({rule}))
+        judge = enumerate_all(instance, budget=ONE)
+        compare(result, judge)
+        assert result.status is judge.status
+
+
+class TestMutation:
+    """Break the premise of a rule, and a drawn instance shows it."""
+
+    @pytest.fixture(autouse=True)
+    def here(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Solve in this process, where the model can be mutated."""
+
+        class Here:
+            def solve(self, task: Any, limits: Any) -> list[Any]:
+                messages: list[Any] = []
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(worker, "send", lambda channel, message: messages.append(message))
+                    worker._solve(task, limits, None)  # type: ignore[arg-type]
+                return messages
+
+        @contextmanager
+        def borrowed(name: str) -> Iterator[Here]:
+            yield Here()
+
+        monkeypatch.setattr(module, "borrowed", borrowed)
+
+    def noticed(
+        self,
+        among: Iterator[Question],
+        most: int = 600,
+        without: frozenset[Pruning] = frozenset(),
+    ) -> bool:
+        return any(contradicted(question, without) for question in islice(among, most))
+
+    def test_nothing_is_noticed_where_nothing_is_wrong(self) -> None:
+        assert not self.noticed(questions(), 100)
+
+    def test_symmetry(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(symmetry, "_CONDITIONS", ())
+        assert self.noticed(questions())
+
+    @pytest.mark.parametrize("side", ["head", "tail"])
+    def test_windows(self, side: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        original = module.sharpened
+
+        def narrower(*arguments: Any, **options: Any) -> Windows:
+            window = original(*arguments, **options)
+            table = getattr(window, side)
+            return replace(
+                window, **{side: np.where((table > 0) & (table < NEVER), table + 1, table)}
+            )
+
+        monkeypatch.setattr(module, "sharpened", narrower)
+        assert self.noticed(questions())
+
+    def test_bounds(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        original = module.load_ticks
+        monkeypatch.setattr(module, "load_ticks", lambda *given: original(*given) + 1)
+        assert self.noticed(questions())
+
+    def test_horizon(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        original = module._longest
+        monkeypatch.setattr(module, "_longest", lambda *given: list(original(*given))[1:])
+        monkeypatch.setattr("optpart.methods.heuristics", list)
+        assert self.noticed(questions())
+
+    def test_incumbent(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        original = module._Solve._limit
+
+        def shorter(solve: Any) -> Any:
+            limit = original(solve)
+            return limit if limit is None else limit * 9 / 10
+
+        monkeypatch.setattr(module._Solve, "_limit", shorter)
+        assert self.noticed(questions())
+
+    def test_load_cuts(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        original = ScheduleModel._load_cuts
+
+        def beyond_the_bound(model: ScheduleModel) -> None:
+            task = model.task
+            model.task = replace(task, lower=task.upper)
+            original(model)
+            model.task = task
+
+        monkeypatch.setattr(ScheduleModel, "_load_cuts", beyond_the_bound)
+        assert self.noticed(questions())
+
+    @pytest.mark.parametrize("premise", ["_equally_fast", "_crossing_is_free"])
+    def test_identical(self, premise: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(identical, premise, lambda instance: True)
+        assert self.noticed(nearly_identical_machines(), without=frozenset({Pruning.BOUNDS}))
