@@ -200,7 +200,8 @@ class Case:
         instance = self.instance
         self.free = enumerate_all(instance, budget=LIMIT)
         self._by_brute_force()
-        self.goal = draw_goal(instance, self._schedule(), self.seed, self.kind)
+        schedule = self._schedule()
+        self.goal = draw_goal(instance, schedule, self.seed, self.kind)
         self.judge = (
             self.free
             if self.goal == Goal()
@@ -208,6 +209,8 @@ class Case:
         )
         self.outcome.judge[str(self.judge.status)] += 1
         self._valid(self.judge)
+        if schedule is not None and self.kind in ("placement", "order", "both"):
+            self._given(schedule)
         if self.judge.status is Status.OPTIMAL and self.free.status is Status.INFEASIBLE:
             raise DisagreementError("the judge reaches a goal where it says there is no schedule")
         self._bounds()
@@ -216,6 +219,20 @@ class Case:
         for name, every in SAMPLED.items():
             if self.seed % every == sum(map(ord, self.kind)) % every:
                 self._solver(name)
+
+    def _given(self, schedule: Schedule) -> None:
+        """What a schedule gives it keeps, and no optimum under it is worse."""
+        if broken := self.goal.broken(self.instance, schedule):
+            raise DisagreementError(f"a schedule does not keep what it gives: {broken}")
+        if self.judge.status is Status.INFEASIBLE or (
+            self.goal.objective != "traffic"
+            and self.judge.status is Status.OPTIMAL
+            and self.judge.makespan > schedule.makespan(self.instance)
+        ):
+            raise DisagreementError(
+                f"given a schedule of {schedule.makespan(self.instance)}, "
+                f"judge {_shown(self.judge)}"
+            )
 
     def _schedule(self) -> Schedule | None:
         """Return what the goal is drawn from: what is optimal, what has least traffic, or any."""
