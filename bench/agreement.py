@@ -1,127 +1,398 @@
-"""Do all formulations give the same optimum, and the same infeasibility?
+"""Do all formulations give the same answer, whatever is asked?
 
-    python bench/agreement.py [--count 50] [--first-seed 0] [-o bench/results/agreement.txt]
+    python bench/agreement.py [--rounds 1] [--goals makespan,both] [--directory DIR]
 
-Tiny random instances (``tests/tiny.py``) of every model of communication and memory; enumeration is
-the judge, every other method that supports the model must prove the same, and no bound may be above
-it. A method that has not ended within its limit counts as open, never as wrong. Stops at the first
-disagreement and writes the instance that shows it.
+Random instances (``optpart/testing``) of every model of communication and memory, each with a
+random goal of every kind. Enumeration is the judge: CP-SAT must prove the same optimum, the same
+infeasibility or the same decision, by a schedule that the verifier accepts and that keeps the goal;
+no lower bound and no heuristic may contradict it, and a brute force that knows the simplest models
+only must agree with the judge. Every 25th instance goes to the other solvers as well, where they
+are installed. What has not ended within its limit counts as open, never as wrong.
+
+A round is one block of instances per combination of communication, memory and goal. Finished blocks
+stand in ``DIR/blocks.jsonl`` and are not done again. At a disagreement the instance is written as
+``DIR/NAME.json``, with the goal and what disagrees in ``DIR/NAME.txt``, and the bench stops.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import sys
 import time
 from collections import Counter
-from itertools import product
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+from inspect import signature
+from itertools import islice, product
 from pathlib import Path
 from shutil import which
-from typing import get_args
+from typing import Any, get_args
+
+import numpy as np
 
 from optpart import methods
 from optpart.bounds.best import BOUNDS
 from optpart.errors import UnsupportedError
+from optpart.exact.enumeration import enumerate_all
 from optpart.files import write_text
 from optpart.formats import native
+from optpart.goal import Goal
 from optpart.instance import Communication, Instance, Memory
 from optpart.result import Budget, Result, Status
+from optpart.schedule import Schedule
+from optpart.testing import brute_force
 from optpart.testing.draw import draw_instance
+from optpart.testing.goals import GoalKind, draw_goal
+from optpart.testing.solutions import random_schedule
+from optpart.verify import verify
 
-JUDGE = "enumerate"
-METHODS = ["cpsat", "milp", "milp-cbc", *(["minizinc"] if which("minizinc") else [])]
 LIMIT = Budget(20.0, workers=1)
+WORKERS = 2
+
+#: Instances of a block.
+BLOCK = 25
+
+#: Fewest and most vertices and devices; they take turns. The larger of two draws counts.
+SIZES = (((1, 4), (1, 3)), ((1, 5), (1, 3)), ((0, 4), (1, 4)), ((2, 4), (2, 3)), ((2, 6), (2, 3)))
+
+#: Of these goals, one in so many instances is bounded by what takes longer than a solve.
+SLOW_BOUNDS = {"energy": 4, "destructive": 8}
+
+#: Solvers that take longer than all the rest: one in so many instances.
+SAMPLED = {"milp": 25, "milp-cbc": 25, **({"minizinc": 25} if which("minizinc") else {})}
 
 
-def judged(instance: Instance, method: str) -> Result | None:
-    """Return what a method finds; ``None`` where it does not support the model."""
-    try:
-        return methods.get(method)(instance, budget=LIMIT)
-    except UnsupportedError:
-        return None
+@dataclass(frozen=True)
+class Block:
+    """Instances of one combination, from the seed ``first`` on."""
+
+    communication: Communication
+    memory: Memory
+    goal: GoalKind
+    first: int
+
+    @property
+    def key(self) -> str:
+        """What the block is found by."""
+        return f"{self.communication}/{self.memory}/{self.goal}/{self.first}"
+
+    def __str__(self) -> str:
+        return f"{self.communication}-{self.memory}-{self.goal}"
 
 
-def faults(instance: Instance, judge: Result, found: Result) -> str:
-    """Return how a result contradicts the judge's; empty if it does not."""
-    if Status.UNKNOWN in (judge.status, found.status):
-        return ""
-    if (found.status is Status.INFEASIBLE) != (judge.status is Status.INFEASIBLE):
-        return f"{found.method} says {found.status}, {judge.method} {judge.status}"
-    if judge.status is not Status.OPTIMAL:
-        return ""
-    if found.status is Status.OPTIMAL and found.makespan != judge.makespan:
-        return f"{found.method} proves {found.makespan}, {judge.method} {judge.makespan}"
-    if found.lower_bound is not None and found.lower_bound > judge.makespan:
-        return f"{found.method} has bound {found.lower_bound} above {judge.makespan}"
-    return ""
+@dataclass
+class Outcome:
+    """What became of a block: the judge's statuses, who proved how many, and the first fault."""
+
+    judge: Counter[str] = field(default_factory=Counter)
+    proven: Counter[str] = field(default_factory=Counter)
+    asked: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+    fault: str = ""
 
 
-def too_high(instance: Instance, judge: Result) -> str:
-    """Return which bound is above the optimum, or excludes a schedule that exists."""
-    for name, bound in BOUNDS.items():
-        value = bound(instance, 5.0, None)
-        if judge.status is Status.OPTIMAL and (value is None or value > judge.makespan):
-            return f"bound {name} is {value}, {judge.method} proves {judge.makespan}"
-    return ""
-
-
-def combination(
-    communication: Communication, memory: Memory, seeds: range, keep: Path
-) -> tuple[Counter[str], Counter[str]]:
-    """Return how many instances each method has proven, and how many are of which kind."""
-    proven: Counter[str] = Counter()
-    kinds: Counter[str] = Counter()
-    for seed in seeds:
-        instance = draw_instance(seed, communication, memory)
-        judge = judged(instance, JUDGE)
-        assert judge is not None
-        kinds[str(judge.status)] += 1
-        fault = too_high(instance, judge)
-        for method in METHODS:
-            found = judged(instance, method)
-            if found is not None:
-                proven[method] += found.status in (Status.OPTIMAL, Status.INFEASIBLE)
-                fault = fault or faults(instance, judge, found)
-        if fault:
-            path = keep / f"{instance.name}.json"
-            native.write(instance, path)
-            raise SystemExit(f"{instance.name}: {fault}; the instance is in {path}")
-    return proven, kinds
+class DisagreementError(Exception):
+    """Two that should say the same do not."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=50, help="instances per combination")
-    parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("-o", "--output", type=Path)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=1, help=f"blocks of {BLOCK} a combination")
+    parser.add_argument("--goals", default=",".join(get_args(GoalKind)))
+    parser.add_argument("--directory", type=Path, default=Path("bench/results/agreement"))
     options = parser.parse_args()
-    seeds = range(options.first_seed, options.first_seed + options.count)
+    options.directory.mkdir(parents=True, exist_ok=True)
+    path = options.directory / "blocks.jsonl"
+    done = finished(path)
+    blocks = [b for b in work(options.rounds, options.goals.split(",")) if b.key not in done]
     begin = time.perf_counter()
-    lines = [
-        f"{options.count} instances of 4 to 6 vertices per model, seeds from {seeds.start}; "
-        f"{LIMIT.seconds:g} s a solve; {os.cpu_count()} cores, {platform.machine()}, "
-        f"Python {platform.python_version()}",
-        "proven by each method, where enumeration has an optimum or proves that there is none;",
-        "no result contradicts another, and no bound is above an optimum",
-        "",
-        f"{'communication':14}{'memory':10}{'optimum':>8}{'none':>6}{'open':>6}"
-        + "".join(f"{method:>10}" for method in METHODS),
-    ]
-    for communication, memory in product(get_args(Communication), get_args(Memory)):
-        proven, kinds = combination(communication, memory, seeds, Path.cwd())
-        counts = "".join(f"{proven.get(method, '–'):>10}" for method in METHODS)
-        lines.append(
-            f"{communication:14}{memory:10}{kinds['OPTIMAL']:>8}{kinds['INFEASIBLE']:>6}"
-            f"{kinds['FEASIBLE'] + kinds['UNKNOWN']:>6}{counts}"
+    with path.open("a") as out, ProcessPoolExecutor(WORKERS) as pool:
+        for i, (block, outcome) in enumerate(outcomes(pool, blocks, options.directory)):
+            if outcome.fault:
+                pool.shutdown(cancel_futures=True)
+                raise SystemExit(f"\n{outcome.fault}")
+            done[block.key] = outcome
+            out.write(json.dumps({"block": vars(block), **vars(outcome)}) + "\n")
+            out.flush()
+            spent = time.perf_counter() - begin
+            print(f"\r{i + 1} of {len(blocks)} blocks, {spent:.0f} s", end="", file=sys.stderr)
+    text = table(done)
+    print(f"\n{text}")
+    write_text(options.directory / "table.txt", text)
+
+
+def work(rounds: int, goals: list[str]) -> Iterator[Block]:
+    """Yield all blocks, so that every part from the beginning holds each combination alike."""
+    models = list(product(get_args(Communication), get_args(Memory)))
+    for number, goal, (communication, memory) in product(range(rounds), goals, models):
+        if goal not in get_args(GoalKind):
+            raise SystemExit(f"no goal {goal!r}; choose of {', '.join(get_args(GoalKind))}")
+        yield Block(communication, memory, goal, number * BLOCK)
+
+
+def finished(path: Path) -> dict[str, Outcome]:
+    done = {}
+    for line in path.read_text().splitlines() if path.exists() else []:
+        entry: dict[str, Any] = json.loads(line)
+        outcome = Outcome(
+            Counter(entry["judge"]),
+            Counter(entry["proven"]),
+            Counter(entry["asked"]),
+            entry["seconds"],
         )
-        print(lines[-1], file=sys.stderr, flush=True)
-    lines.append(f"{time.perf_counter() - begin:.0f} s")
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if options.output is not None:
-        write_text(options.output, text)
+        done[Block(**entry["block"]).key] = outcome
+    return done
+
+
+def outcomes(
+    pool: ProcessPoolExecutor, blocks: list[Block], directory: Path
+) -> Iterator[tuple[Block, Outcome]]:
+    """Yield blocks as they end; few wait at a time, so that an interrupt loses little."""
+    left = iter(blocks)
+    running: dict[Future[Outcome], Block] = {}
+    while True:
+        for block in islice(left, 2 * WORKERS - len(running)):
+            running[pool.submit(judged, block, directory)] = block
+        if not running:
+            return
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            yield running.pop(future), future.result()
+
+
+def judged(block: Block, directory: Path) -> Outcome:
+    """Go through one block; stop at the first fault, and write what shows it."""
+    begin, outcome = time.perf_counter(), Outcome()
+    for seed in range(block.first, block.first + BLOCK):
+        vertices, devices = SIZES[seed % len(SIZES)]
+        instance = draw_instance(
+            seed, block.communication, block.memory,
+            vertices=vertices, devices=devices, exact=seed % 8 > 0,
+        )  # fmt: skip
+        case = Case(instance, block.goal, seed, outcome)
+        try:
+            case.run()
+        except Exception as error:
+            name = f"{block}-{seed}"
+            native.write(instance, directory / f"{name}.json")
+            what = f"{type(error).__name__}: {error}"
+            write_text(directory / f"{name}.txt", f"{what}\n{case.goal!r}\n")
+            outcome.fault = f"{name}: {what}; it is in {directory / name}.json and .txt"
+            break
+    outcome.seconds = round(time.perf_counter() - begin, 2)
+    return outcome
+
+
+class Case:
+    """One instance and one goal."""
+
+    def __init__(self, instance: Instance, kind: GoalKind, seed: int, outcome: Outcome) -> None:
+        self.instance, self.kind, self.seed, self.outcome = instance, kind, seed, outcome
+        self.goal = Goal()
+
+    def run(self) -> None:
+        """Ask the judge and all others; raise at the first fault."""
+        instance = self.instance
+        self.free = enumerate_all(instance, budget=LIMIT)
+        self._by_brute_force()
+        schedule = self._schedule()
+        self.goal = draw_goal(instance, schedule, self.seed, self.kind)
+        self.judge = (
+            self.free
+            if self.goal == Goal()
+            else enumerate_all(instance, budget=LIMIT, goal=self.goal)
+        )
+        self.outcome.judge[str(self.judge.status)] += 1
+        self._valid(self.judge)
+        if schedule is not None and self.kind in ("placement", "order", "both"):
+            self._given(schedule)
+        if self.judge.status is Status.OPTIMAL and self.free.status is Status.INFEASIBLE:
+            raise DisagreementError("the judge reaches a goal where it says there is no schedule")
+        self._bounds()
+        self._heuristic()
+        self._solver("cpsat")
+        for name, every in SAMPLED.items():
+            if self.seed % every == sum(map(ord, self.kind)) % every:
+                self._solver(name)
+
+    def _given(self, schedule: Schedule) -> None:
+        """What a schedule gives it keeps, and no optimum under it is worse."""
+        if broken := self.goal.broken(self.instance, schedule):
+            raise DisagreementError(f"a schedule does not keep what it gives: {broken}")
+        if self.judge.status is Status.INFEASIBLE or (
+            self.goal.objective != "traffic"
+            and self.judge.status is Status.OPTIMAL
+            and self.judge.makespan > schedule.makespan(self.instance)
+        ):
+            raise DisagreementError(
+                f"given a schedule of {schedule.makespan(self.instance)}, "
+                f"judge {_shown(self.judge)}"
+            )
+
+    def _schedule(self) -> Schedule | None:
+        """Return what the goal is drawn from: what is optimal, what has least traffic, or any."""
+        match self.seed % 3:
+            case 1:
+                rng = np.random.default_rng(self.seed)
+                return random_schedule(rng, self.instance) or self.free.schedule
+            case 2 if "traffic" in self.kind or "limit" in self.kind:
+                return enumerate_all(self.instance, budget=LIMIT, goal=Goal("traffic")).schedule
+            case _:
+                return self.free.schedule
+
+    def _by_brute_force(self) -> None:
+        model = self.instance.model
+        if (
+            self.kind == "makespan"
+            and model.communication == "delay"
+            and model.memory in ("none", "estimate")
+            and self.free.status in (Status.OPTIMAL, Status.INFEASIBLE)
+        ):
+            best = brute_force.optimum(self.instance)
+            makespan = None if best is None else best.makespan
+            self._count("brute-force", True)
+            if makespan != self.free.makespan:
+                raise DisagreementError(f"brute force {makespan}, judge {self.free.makespan}")
+
+    def _bounds(self) -> None:
+        """No bound is above the least makespan, or excludes a schedule that exists."""
+        best = self.free
+        for name, bound in BOUNDS.items():
+            if self.seed % SLOW_BOUNDS.get(name, 1) == 0 and best.status is Status.OPTIMAL:
+                value = bound(self.instance, 5.0, None)
+                self._count(name, value == best.makespan)
+                if value is None or value > (best.makespan or 0):
+                    raise DisagreementError(f"bound {name} is {value}, the least {best.makespan}")
+
+    def _heuristic(self) -> None:
+        """No heuristic finds what does not exist; they take turns."""
+        names = heuristics()
+        name = names[self.seed % len(names)]
+        found = methods.get(name)(self.instance, seed=self.seed)
+        self._count("heuristics", found.makespan == self.free.makespan)
+        if found.schedule is None:
+            return
+        if violations := verify(self.instance, found.schedule):
+            raise DisagreementError(f"{name}: {violations[0]}")
+        if self.free.status is Status.INFEASIBLE or _less(found.makespan, self.free):
+            raise DisagreementError(
+                f"{name} finds {found.makespan}, judge {self.free.status} {self.free.makespan}"
+            )
+
+    def _solver(self, name: str) -> None:
+        method: Any = methods.get(name)
+        try:
+            if "goal" in signature(method).parameters:
+                found = method(self.instance, budget=LIMIT, goal=self.goal)
+            elif self.goal == Goal():
+                found = method(self.instance, budget=LIMIT)
+            else:
+                return
+        except UnsupportedError:
+            return
+        closed = found.status in (Status.OPTIMAL, Status.INFEASIBLE)
+        self._count(name, closed or (self.goal.decides and found.schedule is not None))
+        self._valid(found)
+        self._same(found)
+
+    def _valid(self, found: Result) -> None:
+        if found.schedule is None:
+            return
+        if violations := verify(self.instance, found.schedule):
+            raise DisagreementError(f"{found.method}: {violations[0]}")
+        if broken := self.goal.broken(self.instance, found.schedule):
+            raise DisagreementError(f"{found.method}: {broken}")
+
+    def _same(self, found: Result) -> None:
+        judge, goal = self.judge, self.goal
+        both = f"{found.method} {_shown(found)}, judge {_shown(judge)}"
+        if found.status is Status.INFEASIBLE and judge.schedule is not None:
+            raise DisagreementError(both)
+        if found.schedule is not None and judge.status is Status.INFEASIBLE:
+            raise DisagreementError(both)
+        if judge.status is not Status.OPTIMAL or found.status is Status.INFEASIBLE:
+            return
+        if goal.decides:
+            # Both may have any schedule; the least makespan keeps the limit too.
+            if found.lower_bound is not None and found.lower_bound > self.free.makespan:
+                raise DisagreementError(f"bound of {both}")
+            return
+        least = judge.makespan if goal.objective != "traffic" else judge.traffic
+        value = found.makespan if goal.objective != "traffic" else found.traffic
+        bound = found.lower_bound if goal.objective != "traffic" else found.traffic_bound
+        if value is not None and value < least:
+            raise DisagreementError(f"better than the judge: {both}")
+        if bound is not None and bound > least:
+            raise DisagreementError(f"bound {bound} of {both}")
+        if found.status is Status.OPTIMAL:
+            lexicographic = goal.objective == "lexicographic"
+            if value != least or (lexicographic and found.traffic != judge.traffic):
+                raise DisagreementError(both)
+
+    def _count(self, name: str, proven: bool) -> None:
+        self.outcome.asked[name] += 1
+        self.outcome.proven[name] += proven
+
+
+def _less(makespan: Fraction | None, judge: Result) -> bool:
+    return (
+        judge.status is Status.OPTIMAL
+        and makespan is not None
+        and judge.makespan is not None
+        and makespan < judge.makespan
+    )
+
+
+def _shown(result: Result) -> str:
+    return f"{result.status} (makespan {result.makespan}, traffic {result.traffic})"
+
+
+@cache
+def heuristics() -> list[str]:
+    return methods.pairs()
+
+
+def table(done: dict[str, Outcome]) -> str:
+    """Write per model and per goal how many instances there are, and what the judge says."""
+    total = Outcome()
+    rows: dict[str, Outcome] = {}
+    for key, outcome in done.items():
+        communication, memory, goal, _ = key.split("/")
+        for name in (f"{communication} {memory}", goal):
+            row = rows.setdefault(name, Outcome())
+            _add(row, outcome)
+        _add(total, outcome)
+    lines = [
+        f"{sum(total.judge.values())} instances, no disagreement; {total.seconds:.0f} s of "
+        f"{WORKERS} processes, {os.cpu_count()} cores, {platform.machine()}, "
+        f"Python {platform.python_version()}",
+        "",
+        f"{'':20}{'instances':>10}{'optimum':>9}{'none':>8}{'open':>6}{'cpsat':>9}",
+    ]
+    for name, row in rows.items():
+        optimal, none = row.judge["OPTIMAL"], row.judge["INFEASIBLE"]
+        count = sum(row.judge.values())
+        lines.append(
+            f"{name:20}{count:>10}{optimal:>9}{none:>8}{count - optimal - none:>6}"
+            f"{row.proven['cpsat']:>9}"
+        )
+    lines += ["", f"{'':20}{'asked':>10}{'proven or optimal':>19}"]
+    lines += [
+        f"{name:20}{count:>10}{total.proven[name]:>19}" for name, count in total.asked.items()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _add(row: Outcome, outcome: Outcome) -> None:
+    row.judge += outcome.judge
+    row.asked += outcome.asked
+    row.proven += outcome.proven
+    row.seconds += outcome.seconds
 
 
 if __name__ == "__main__":

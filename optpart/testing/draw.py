@@ -3,9 +3,9 @@
 Independent draws hardly ever give two devices that are interchangeable, or a graph that is a
 chain. Yet every reduction of a solver rests on such a premise, and is wrong where it takes an
 instance for one that fulfils the premise and does not. So a cluster is drawn by classes of equal
-devices (all alike, two classes, or each its own), most features are absent from an instance as a
-whole, and then up to two single numbers of it are changed: the draws lie just inside and just
-outside of every premise.
+devices (all alike, two classes, or each its own) that may yet differ in one field, many instances
+have no feature at all, and then up to two single numbers are changed: the draws lie just inside and
+just outside of every premise.
 """
 
 from __future__ import annotations
@@ -42,6 +42,10 @@ _CAPACITY: dict[Memory, tuple[int, int]] = {
     "edges": (0, 25),
     "refcount": (30, 75),
 }
+
+
+#: In what devices may differ.
+_FIELDS = ("speed", "type", "memory", "bandwidth", "latency", "tensor delay", "duration")
 
 
 class Options(TypedDict, total=False):
@@ -175,6 +179,8 @@ class _Instance:
         self.time, self.measure = self._unit(), self._unit()
         self.fractions = shape.rational and self._feature(3)
         self.device_class = self._classes()
+        #: In what devices of a class differ nevertheless, if in anything.
+        self.odd = draw.one_of((None, None, None, *_FIELDS))
         self._groups()
         self._vertices()
         self._edges()
@@ -193,7 +199,7 @@ class _Instance:
 
     def _classes(self) -> list[int]:
         """Draw the class of each device; devices of a class are alike."""
-        match self.draw.one_of(("unlike", "alike", "two", "unlike")):
+        match self.draw.one_of(("unlike", "alike", "two")):
             case "alike":
                 return [0] * self.k
             case "two":
@@ -228,16 +234,18 @@ class _Instance:
     def _latency(self) -> Fraction:
         return self._number(0, 2, self.time)
 
-    def _by_class(self, entry: Callable[[], T]) -> list[T]:
+    def _by_class(self, what: str, entry: Callable[[], T]) -> list[T]:
         """Draw an entry per class; return one per device."""
-        by_class = [entry() for _ in range(max(self.device_class, default=-1) + 1)]
-        return [by_class[c] for c in self.device_class]
+        of = range(self.k) if what == self.odd else self.device_class
+        by_class = [entry() for _ in range(max(of) + 1)]
+        return [by_class[c] for c in of]
 
-    def _by_classes(self, entry: Callable[[], T]) -> list[list[T]]:
+    def _by_classes(self, what: str, entry: Callable[[], T]) -> list[list[T]]:
         """Draw an entry per pair of classes; return one per pair of devices."""
-        size = max(self.device_class) + 1
+        of = range(self.k) if what == self.odd else self.device_class
+        size = max(of) + 1
         by_class = [[entry() for _ in range(size)] for _ in range(size)]
-        return [[by_class[c][d] for d in self.device_class] for c in self.device_class]
+        return [[by_class[c][d] for d in of] for c in of]
 
     # --- graph -----------------------------------------------------------------------------
 
@@ -262,7 +270,7 @@ class _Instance:
         typed = shape.types and draw.chance(2)
         kinds: list[str | None] = [None] * k
         if typed:
-            kinds = self._by_class(lambda: draw.one_of((None, "CPU", "GPU")))
+            kinds = self._by_class("type", lambda: draw.one_of((None, "CPU", "GPU")))
         self.kinds = kinds
         needy, limited = shape.types and self._feature(2), shape.allowed and self._feature(2)
         fixed = shape.allowed and draw.chance(12)
@@ -295,7 +303,7 @@ class _Instance:
         def entry() -> Fraction | None:
             return None if self.draw.chance(9) else self._number(0, 3, self.time)
 
-        return self._by_classes(entry)
+        return self._by_classes("tensor delay", entry)
 
     def _edges(self) -> None:
         """Draw edges along a random rank, so that numbers and topological order differ."""
@@ -358,17 +366,17 @@ class _Instance:
 
     def _cluster(self) -> None:
         draw, shape = self.draw, self.shape
-        self.speed = self._by_class(lambda: self._number(1, 2))
+        self.speed = self._by_class("speed", lambda: self._number(1, 2))
         missing = shape.no_links and self._feature(2)
         free = draw.chance(5)
         self.bandwidth: Rows = (
             [[None] * self.k for _ in range(self.k)]
             if free
-            else self._by_classes(lambda: self._rate(missing))
+            else self._by_classes("bandwidth", lambda: self._rate(missing))
         )
         late = shape.latency and not free and draw.chance(2)
         self.latency: list[list[Fraction]] = (
-            self._by_classes(self._latency)
+            self._by_classes("latency", self._latency)
             if late
             else [[Fraction(0)] * self.k for _ in range(self.k)]
         )
@@ -389,7 +397,7 @@ class _Instance:
             share = draw.between(*_CAPACITY[self.shape.memory])
             return measure * (everything * share // (100 * measure))
 
-        drawn = self._by_class(capacity)
+        drawn = self._by_class("memory", capacity)
         if not draw.chance(4):
             return drawn
         # What every unit takes at home, for what it takes there at most, or a little less.
@@ -427,14 +435,12 @@ class _Instance:
 
         self.durations = []
         for home in self.home:
-            row = self._by_class(lambda: None if self.draw.chance(5) else self._length())
+            row: list[Fraction | None] = self._by_class(
+                "duration", lambda: None if self.draw.chance(5) else self._length()
+            )
             if row[home] is None:
-                at_home = self._length()
-                same = self.device_class[home]
-                row = [
-                    at_home if c == same else time
-                    for c, time in zip(self.device_class, row, strict=True)
-                ]
+                anyway = self._length()
+                row = [anyway if time is None else time for time in row]
             self.durations.append(row)
 
     def _model(self) -> None:
