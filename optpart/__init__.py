@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from optpart.schedule import retime as retime
     from optpart.verify import Violation as Violation
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Loaded when first used: the command line must not wait for a solver to print its help.
 # A name must not be that of a module of the package, which would take its place once imported.
