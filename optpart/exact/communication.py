@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 from ortools.sat.python import cp_model
 
-if TYPE_CHECKING:
-    from optpart.exact.model import Expression, ScheduleModel
+from optpart.exact.core import Core, Expression
 
 #: A tensor and its destination.
 Crossing = tuple[int, int]
@@ -30,7 +28,7 @@ class Crossings:
         Where transfers queue.
     """
 
-    def __init__(self, core: ScheduleModel) -> None:
+    def __init__(self, core: Core) -> None:
         self.core = core
         self.model = core.model
         self.communication = core.instance.model.communication

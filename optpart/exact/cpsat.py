@@ -23,7 +23,6 @@ from optpart.exact.conflict import conflict, memory_conflict
 from optpart.exact.identical import identical
 from optpart.exact.memory_model import Amounts, amounts
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
-from optpart.exact.model import Asked, Known, Task
 from optpart.exact.process import SolverDiedError, borrowed
 from optpart.exact.pruning import NONE, Pruning
 from optpart.exact.symmetry import (
@@ -32,6 +31,7 @@ from optpart.exact.symmetry import (
     possible_first,
     talkers_first,
 )
+from optpart.exact.task import Asked, Known, Task
 from optpart.exact.timing import schedules
 from optpart.feasibility import contradiction
 from optpart.goal import Goal

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from ortools.sat.python import cp_model
 
-from optpart.exact.model import Found, Task
+from optpart.exact.task import Found, Task
 from optpart.goal import Goal
 from optpart.instance import Instance
 

@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
+from optpart.exact.communication import Crossings
+from optpart.exact.core import Core, Expression
 from optpart.instance import Instance
-
-if TYPE_CHECKING:
-    from optpart.exact.model import Expression, ScheduleModel
 
 _SLACK = 3
 
@@ -64,15 +63,16 @@ def amounts(instance: Instance, horizon: int) -> Amounts:
     )
 
 
-def add_dynamic_memory(core: ScheduleModel) -> None:
+def add_dynamic_memory(core: Core, crossings: Crossings | None) -> None:
     """Keep memory ``edges`` or ``refcount`` on every device that has a limit."""
     if core.instance.model.memory in ("edges", "refcount") and (core.task.capacity >= 0).any():
-        _Memory(core).add()
+        _Memory(core, crossings).add()
 
 
 class _Memory:
-    def __init__(self, core: ScheduleModel) -> None:
+    def __init__(self, core: Core, crossings: Crossings | None) -> None:
         self.core = core
+        self.crossings = crossings
         self.model = core.model
         self.slack = 0 if core.task.grid.exact else _SLACK
         self.limited = set(np.flatnonzero(core.task.capacity >= 0).tolist())
@@ -132,8 +132,8 @@ class _Memory:
         e = core.device_known(u)
         if e == d:
             return core.end_known(u)
-        if core.crossings is not None and core.crossings.begin:
-            return core.crossings.arrival_known(tensor, d)
+        if self.crossings is not None and self.crossings.begin:
+            return self.crossings.arrival_known(tensor, d)
         return core.end_known(u) + core.task.grid.delay(tensor, e, d)
 
     def _active_since(
@@ -153,7 +153,7 @@ class _Memory:
         here = core.on.get((int(unit[u]), d))
         if here is not None:
             core.no_later(since, core.end[u] + self.slack, there, here)
-        crossings = core.crossings
+        crossings = self.crossings
         assert crossings is not None
         if (tensor, d) in crossings.begin:
             crosses = crossings.happens[tensor, d]
@@ -180,7 +180,7 @@ class _Memory:
         return self.core.start_known(v) if at_start else self.core.end_known(v)
 
     def _at_home(self, tensor: int, amount: int, consumers: list[int]) -> None:
-        core, crossings = self.core, self.core.crossings
+        core, crossings = self.core, self.crossings
         assert crossings is not None
         u, unit = crossings.producer[tensor], core.instance.unit_of
         where = [(d, x) for d, x in core.literals(u) if d in self.limited]
@@ -217,7 +217,7 @@ class _Memory:
             self._hold(d, since, size, until, here, amount)
 
     def _away(self, tensor: int, amount: int, consumers: list[int]) -> None:
-        core, crossings = self.core, self.core.crossings
+        core, crossings = self.core, self.crossings
         assert crossings is not None
         u, unit = crossings.producer[tensor], core.instance.unit_of
         for d in sorted(self.limited):

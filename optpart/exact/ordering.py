@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ortools.sat.python import cp_model
 
+from optpart.exact.communication import Crossings
+from optpart.exact.core import Core, Expression
 from optpart.goal import Task
-
-if TYPE_CHECKING:
-    from optpart.exact.model import Expression, ScheduleModel
 
 
 class _Use(NamedTuple):
@@ -21,22 +20,21 @@ class _Use(NamedTuple):
     end: Expression
 
 
-def add_order(core: ScheduleModel) -> None:
+def add_order(core: Core, crossings: Crossings | None) -> None:
     """Of each pair the first ends before the second starts where both occupy the same."""
     for first, second in core.task.order:
-        for one in _uses(core, first):
-            for other in _uses(core, second):
+        for one in _uses(core, crossings, first):
+            for other in _uses(core, crossings, second):
                 if one.resource == other.resource:
                     core.no_later(one.end, other.start, one.literal, other.literal)
 
 
-def _uses(core: ScheduleModel, task: Task) -> list[_Use]:
+def _uses(core: Core, crossings: Crossings | None, task: Task) -> list[_Use]:
     if isinstance(task, int):
         return [
             _Use(("device", d, d), literal, core.start[task], core.end[task])
             for d, literal in core.literals(task)
         ]
-    crossings = core.crossings
     if crossings is None or task not in crossings.begin:
         return []
     begin, target = crossings.begin[task], task[1]

@@ -13,8 +13,9 @@ from ortools.sat.python import cp_model
 
 from optpart.exact.identical import IdenticalModel
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, send
-from optpart.exact.model import ScheduleModel, Task
+from optpart.exact.model import ScheduleModel
 from optpart.exact.serving import serve
+from optpart.exact.task import Task
 
 #: What proves optimality with two workers: both on search by conflicts, one of them with frequent
 #: restarts. By default one of them only looks for better schedules. Where nothing is left to

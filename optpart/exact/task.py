@@ -1,0 +1,106 @@
+"""What CP-SAT is asked, in whole ticks, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart import goal
+from optpart.instance import Instance
+from optpart.ticks import Grid
+
+#: What is asked: a least makespan, least traffic, or any schedule.
+Asked = Literal["makespan", "traffic", "decision"]
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """A schedule to start from, in ticks.
+
+    Attributes
+    ----------
+    placement, start : ndarray, length n
+    begin : dict from (tensor, destination) to start of the transfer
+    """
+
+    placement: NDArray[np.int32]
+    start: NDArray[np.int64]
+    begin: dict[tuple[int, int], int]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """All that the model is built from; whole numbers in ticks.
+
+    Attributes
+    ----------
+    head, tail : ndarray of int64, n × k
+    possible : ndarray of bool, units × k
+    lower, upper : int
+        Proven bound, and the makespan that must not be exceeded.
+    need, capacity : ndarray of int64
+        Static memory per unit and device; −1 is no limit.
+    size : ndarray of int64, length t
+        Memory of each tensor in units of ``need``, where memory changes with time.
+    known : Known, optional
+        A schedule within ``upper`` to start from.
+    alike : list of list of int
+        Classes of interchangeable devices.
+    turn : ndarray of int64
+        All units; of interchangeable devices, earlier ones use the earlier.
+    identical : bool
+        Whether devices differ in nothing and nothing takes time to cross.
+    asked : {"makespan", "traffic", "decision"}
+    timed : bool
+        Whether times matter; if not only the placement is asked for.
+    order : tuple of pairs of tasks
+    weight : ndarray of int64, length t
+        Size of each tensor as it counts in the traffic.
+    most_traffic : int
+        −1 is no limit.
+    load_cuts : bool
+        Whether to add what is implied by tasks taking turns on devices, links and ports.
+    """
+
+    instance: Instance
+    grid: Grid
+    head: NDArray[np.int64]
+    tail: NDArray[np.int64]
+    possible: NDArray[np.bool_]
+    lower: int
+    upper: int
+    need: NDArray[np.int64]
+    capacity: NDArray[np.int64]
+    size: NDArray[np.int64]
+    known: Known | None
+    alike: list[list[int]]
+    turn: NDArray[np.int64]
+    identical: bool
+    asked: Asked
+    timed: bool
+    order: tuple[tuple[goal.Task, goal.Task], ...]
+    weight: NDArray[np.int64]
+    most_traffic: int
+    load_cuts: bool
+
+    @property
+    def sequences_only(self) -> bool:
+        """Whether nothing is left to place: only the order on devices and links is asked for."""
+        return not self.identical and bool((self.possible.sum(axis=1) == 1).all())
+
+    @property
+    def counts_traffic(self) -> bool:
+        """Whether crossings count beyond the time that they take."""
+        return self.asked == "traffic" or self.most_traffic >= 0
+
+
+@dataclass(frozen=True)
+class Found:
+    """A solution: placement and starts in ticks, and starts of transfers where they may wait."""
+
+    placement: NDArray[np.int32]
+    start: NDArray[np.int64] | None
+    begin: dict[tuple[int, int], int]
