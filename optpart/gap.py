@@ -317,7 +317,7 @@ def _arrivals(
             known = None if store is None else store.get(run)
         except RowError as error:
             known = None
-            row = f"{error.file}: {run.method}, seed {run.seed}"
+            row = f"{error.file}: {error.place.removeprefix(f'{run.instance.name}, ')}"
             damaged[run] = Finding(run.instance.name, row, f"{error.problem}; done again")
         if known is None:
             missing.append(run)

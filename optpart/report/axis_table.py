@@ -115,6 +115,10 @@ def to_document(divisions: list[Division]) -> dict[str, Any]:
             {
                 "instance": division.instance.name,
                 "free": _result(division.free),
+                "findings": [
+                    {"source": finding.source, "problem": finding.problem}
+                    for finding in division.findings
+                ],
                 "pairs": [_split(split) for split in division.splits],
             }
             for division in divisions
