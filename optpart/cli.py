@@ -441,9 +441,10 @@ def gap(
 ) -> None:
     """Measure how far methods are from the optimum, or from what is known and proven.
 
-    Every schedule is verified. A method that fails, a claim that a verified schedule contradicts,
-    and a row of the store or the library that does not hold are named on standard error and not
-    used; the rest of the table stands, and the exit code is 1.
+    Every schedule is verified. A method that fails, a claim that a verified
+    schedule contradicts, and a row of the store or the library that does not
+    hold are named on standard error and not used. The rest of the table stands,
+    and the exit code is 1.
     """
     from contextlib import nullcontext
 

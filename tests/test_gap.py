@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from commandline import Run
+from rich.console import Console
 
 from optpart import (
     Budget,
@@ -32,6 +34,7 @@ from optpart import (
 from optpart.bounds.best import LowerBound
 from optpart.formats import native
 from optpart.gap import Comparison, excess, summarise, sweep
+from optpart.report.gap_table import print_comparison
 from optpart.result import Result
 
 BUDGET = Budget(seconds=10, workers=1)
@@ -377,6 +380,19 @@ class TestCommand:
         assert "optimum 6 by heft" in outcome.out
         (row,) = (line for line in outcome.out.splitlines() if "liar_bound" in line)
         assert row.endswith("bound 9 contradicts a verified schedule of 6 by heft")
+
+    def test_in_80_columns_figures_stay_whole_and_refused_rows_are_marked(self) -> None:
+        stream = io.StringIO()
+        console = Console(file=stream, width=80, highlight=False, soft_wrap=True)
+        names = ["heft", "hash+pct", "liar_infeasible"]
+        print_comparison(console, compare(chain(), names, budget=BUDGET))
+        lines = stream.getvalue().splitlines()
+        assert max(map(len, lines)) <= 80
+        rows = {line[:18].rstrip(): line.split() for line in lines[3:]}
+        assert rows["  heft"][1:4] == ["6", "0", "0"]
+        assert rows["  hash+pct"][2:5] == ["33.33%", "33.33%", "4"]
+        assert any(line.startswith("! liar_infeasible ") for line in lines)
+        assert "INFEAS" in stream.getvalue()
 
     def test_documents_hold_the_findings(self, run: Run, file: Path) -> None:
         outcome = run("gap", file, "-m", "heft", "-m", "liar_optimal", "--json")

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from optpart.gap import EXACT, Comparison, Reference, Spread, Summary, excess, summarise
-from optpart.report.text import number, percent, seconds
+from optpart.report.text import number, percent, remark, seconds
 from optpart.result import Result
 
 FORMAT = "optpart-gap/1"
@@ -39,13 +39,13 @@ def _table(comparison: Comparison) -> Table:
     table = _method_table(*columns)
     for result in sorted(comparison.results, key=_by_makespan):
         table.add_row(
-            "  " + result.method,
+            _named(result.method, result.refused),
             number(result.makespan, up=True),
             percent(comparison.over_reference(result)),
             percent(comparison.over_bound(result)),
             number(result.traffic, up=True),
             seconds(result.seconds),
-            Text(_remark(comparison, result)),
+            remark(_remark(comparison, result)),
         )
     return table
 
@@ -60,7 +60,7 @@ def _seeds_table(comparison: Comparison) -> Table:
     for spread in sorted(comparison.spreads(), key=_by_mean_makespan):
         runs = len(spread.results)
         table.add_row(
-            "  " + spread.method,
+            _named(spread.method, spread.refused),
             f"{len(spread.found)}/{runs}",
             number(spread.best, up=True),
             number(spread.mean, up=True),
@@ -69,9 +69,14 @@ def _seeds_table(comparison: Comparison) -> Table:
             percent(excess(spread.mean, reference.bound)),
             number(spread.traffic, up=True),
             seconds(spread.seconds),
-            Text(_remark_of_seeds(spread)),
+            remark(_remark_of_seeds(spread)),
         )
     return table
+
+
+def _named(method: str, refused: bool) -> Text:
+    """Mark the rows that standard error names: their remark may be cut."""
+    return Text(("! " if refused else "  ") + method)
 
 
 def _remark(comparison: Comparison, result: Result) -> str:
@@ -87,11 +92,11 @@ def _remark_of_seeds(spread: Spread) -> str:
 
 def _method_table(*columns: str) -> Table:
     """Return an empty table: the method, figures, and room for a remark."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="dim")
+    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="dim")
     table.add_column("  method", no_wrap=True)
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    table.add_column("")  # gives way first where the terminal is narrow
     return table
 
 
