@@ -11,12 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart import library, methods
-from optpart.errors import InputError
+from optpart.audit import (
+    Finding,
+    audited,
+    contradicted,
+    contradiction,
+    denied,
+    described,
+    findings,
+    refusal,
+)
+from optpart.errors import InputError, OptpartError
 from optpart.exact.cpsat import cpsat
 from optpart.goal import Goal
 from optpart.instance import Instance
 from optpart.partition.base import NoPlacementError
-from optpart.result import Budget, Progress, Result, with_bound
+from optpart.result import Budget, Progress, Result, Status, status_of, with_bound
 from optpart.schedule import Schedule
 
 #: Told what is at work and, from the solver, its progress.
@@ -110,11 +120,18 @@ def _lost(above: Bracket, below: Bracket, base: Bracket) -> Bracket | None:
 
 @dataclass(frozen=True, eq=False)
 class Division:
-    """All pairs on one instance."""
+    """All pairs on one instance.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        What a solve, a pair or the library claimed and does not hold. No split rests on it.
+    """
 
     instance: Instance
     free: Result
     splits: tuple[Split, ...]
+    findings: tuple[Finding, ...] = ()
 
 
 def divide(
@@ -150,7 +167,11 @@ def divide(
                 "method", f"{name!r} is no pair of strategies", "give PARTITIONING+SCHEDULER"
             )
     solve = _Solve(instance, budget, seeds[0], watch)
-    made = [methods.get(name)(instance, seed=seed) for name in names for seed in seeds]
+    made = [
+        _tried(instance, name, seed, partial(methods.get(name), instance, seed=seed))
+        for name in names
+        for seed in seeds
+    ]
     placed = [_placement(result) for result in made]
     starts = [result.schedule for result in made if result.schedule is not None]
     ordered: dict[bytes, Result] = {}
@@ -159,7 +180,13 @@ def divide(
             kept = [start for start in starts if start.placement.tobytes() == key]
             ordered[key] = solve("the best order of a placement", kept, placement)
             starts += [found for found in [ordered[key].schedule] if found is not None]
-    free = _free(solve, starts)
+    for key, found in ordered.items():
+        ordered[key] = _held(found, [result for result in made if _places(result, key)])
+    known = library.evidence(instance)
+    kept_best = [] if known.best is None else [known.best]
+    starts += [best.schedule for best in kept_best if best.schedule is not None]
+    free = _held(solve("the best of all", starts), [*made, *ordered.values(), *kept_best])
+    free, faults = _with_library(free, known)
     return Division(
         instance,
         free,
@@ -167,23 +194,63 @@ def divide(
             Split(result, None if placement is None else ordered[placement.tobytes()], free)
             for result, placement in zip(made, placed, strict=True)
         ),
+        (
+            *findings(instance, made),
+            *findings(instance, [*ordered.values(), free]),
+            *(Finding(instance.name, "library", fault) for fault in faults),
+        ),
     )
 
 
-def _free(solve: _Solve, starts: list[Schedule]) -> Result:
-    """Return the best of all, with what the library knows where this run proves less."""
-    known = library.known(solve.instance)
-    kept = None if known is None else library.best_schedule(solve.instance)
-    found = solve("the best of all", starts if kept is None else [*starts, kept])
-    if known is None or known.bound is None or known.bound <= _bound(found):
+def _held(found: Result, others: Iterable[Result]) -> Result:
+    """Return what of a solve holds beside verified schedules that it might have found as well.
+
+    Its schedule is the best of all of them, and no claim stays that one of them contradicts.
+    """
+    known = [result for result in [found, *others] if result.makespan is not None]
+    best = min(known, key=lambda result: result.makespan or 0, default=None)
+    if best is None or best.makespan is None:
         return found
-    return replace(with_bound(found, known.bound), reason="bound from the library")
+    why = contradicted(found, best.makespan, best.method)
+    held = denied(found, why) if why else found
+    if best is found:
+        return held
+    better = replace(held, makespan=best.makespan, schedule=best.schedule, traffic=best.traffic)
+    return replace(better, status=status_of(better))
+
+
+def _with_library(free: Result, known: library.Evidence) -> tuple[Result, tuple[str, ...]]:
+    """Take the library's bound where it is better; return also what is wrong with the library."""
+    bound = known.bound
+    if bound is None or bound <= _bound(free) or free.status is Status.INFEASIBLE:
+        return free, known.faults
+    if free.makespan is not None and bound > free.makespan:
+        why = contradiction(f"bound {bound}", free.makespan, free.method)
+        return free, (*known.faults, why)
+    reason = free.reason if free.refused else "bound from the library"
+    return replace(with_bound(free, bound), reason=reason), known.faults
+
+
+def _places(result: Result, key: bytes) -> bool:
+    return result.schedule is not None and result.schedule.placement.tobytes() == key
+
+
+def _tried(instance: Instance, method: str, seed: int, call: Callable[[], Result]) -> Result:
+    """Return what holds of what a method finds; one that fails costs its own result only."""
+    try:
+        return audited(call(), instance, method, seed)
+    except OptpartError:
+        raise
+    except Exception as error:
+        return refusal(instance, method, seed, f"failed: {described(error)}")
 
 
 def _placement(result: Result) -> NDArray[np.int32] | None:
     """Return the placement of a pair, also of one whose schedule breaks the memory model."""
     if result.schedule is not None:
         return result.schedule.placement
+    if result.refused:
+        return None
     partition, _ = methods.split(result.method) or ("", "")
     try:
         found = methods.partitioner(partition)(result.instance, np.random.default_rng(result.seed))
@@ -207,14 +274,19 @@ class _Solve:
     ) -> Result:
         watch = None if self.watch is None else partial(self.watch, what)
         goal = None if placement is None else Goal(placement=dict(enumerate(placement.tolist())))
-        found = cpsat(
-            self.instance,
-            budget=self.budget,
-            seed=self.seed,
-            start=min(starts, key=lambda start: start.makespan(self.instance), default=None),
-            watch=watch,
-            goal=goal,
-        )
+        start = min(starts, key=lambda start: start.makespan(self.instance), default=None)
+
+        def solve() -> Result:
+            return cpsat(
+                self.instance,
+                budget=self.budget,
+                seed=self.seed,
+                start=start,
+                watch=watch,
+                goal=goal,
+            )
+
+        found = _tried(self.instance, "cpsat", self.seed, solve)
         if found.reason.startswith("interrupted"):
             raise KeyboardInterrupt
         return found

@@ -18,6 +18,7 @@ from optpart.commands.replica import generate_replica
 from optpart.errors import FaultsOf, InputError, OptpartError
 
 if TYPE_CHECKING:
+    from optpart.audit import Finding
     from optpart.cluster import Cluster
     from optpart.gap import Comparison
     from optpart.goal import Goal
@@ -90,7 +91,7 @@ def _open(file: str) -> Instance:
     from optpart.formats.detect import read_instance
 
     if not Path(file).exists():
-        if file in library.index():
+        if file in library.index() or file in library.unreadable():
             return library.load(file)
         raise InputError(
             "", "no such file", "name a file, or an instance of 'optpart gap --list'", file
@@ -476,7 +477,13 @@ def gap(
     ] = False,
     list_: Annotated[bool, typer.Option("--list", help="List the instance library.")] = False,
 ) -> None:
-    """Measure how far methods are from the optimum, or from what is known and proven."""
+    """Measure how far methods are from the optimum, or from what is known and proven.
+
+    Every schedule is verified. A method that fails, a claim that a verified
+    schedule contradicts, and a row of the store or the library that does not
+    hold are named on standard error and not used. The rest of the table stands,
+    and the exit code is 1.
+    """
     from contextlib import nullcontext
 
     from optpart import library, methods
@@ -509,7 +516,7 @@ def gap(
         names = [*methods.pairs(), *default_methods(), *names]
         names = [name for name in names if name != "all"]
     for name in names:
-        methods.get(name)
+        methods.check(name)
     chosen = files or [row.name for row in library.index().values() if row.small]
     spread = choose(engine, workers)
     instances = [_open(file) for file in chosen]
@@ -552,8 +559,28 @@ def gap(
         print(gap_table.to_csv(comparisons), end="")
     elif len(comparisons) > 1:
         gap_table.print_summary(console, comparisons)
+    _say_findings([f for c in comparisons for f in c.findings], whole_library=not files)
     if comparisons and all(comparison.reference.infeasible for comparison in comparisons):
         raise typer.Exit(3)
+
+
+def _say_findings(findings: list[Finding], *, whole_library: bool) -> None:
+    """Name what does not hold and was not used, and end with exit code 1 if there is any."""
+    from optpart import library
+    from optpart.audit import one_line
+
+    lines = [str(finding) for finding in findings]
+    if whole_library:
+        named = {finding.instance for finding in findings}
+        lines += [
+            one_line(f"{name}: library: {problem}")
+            for name, problem in library.unreadable().items()
+            if name not in named
+        ]
+    for line in lines:
+        print(f"optpart: {line}", file=sys.stderr)
+    if lines:
+        raise typer.Exit(1)
 
 
 def _gap_by_axis(
@@ -599,6 +626,7 @@ def _gap_by_axis(
         write_text(output, document)
     if json:
         print(document, end="")
+    _say_findings([f for d in done for f in d.findings], whole_library=not files)
     if done and all(division.free.status is Status.INFEASIBLE for division in done):
         raise typer.Exit(3)
 
@@ -632,6 +660,7 @@ def _list_library(console: Any) -> None:
             row.status,
         )
     console.print(table)
+    _say_findings([], whole_library=True)
 
 
 @app.command()

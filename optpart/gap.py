@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from statistics import stdev
 
-from optpart import library, methods
+from optpart import feasibility, library, methods
+from optpart.audit import Finding, contradicted, contradiction, denied, findings
 from optpart.bounds.best import best_bound
-from optpart.feasibility import contradiction
 from optpart.instance import Instance
-from optpart.result import Budget, Progress, Result, Status, conclude
+from optpart.result import Budget, Progress, Result, Status
 from optpart.sweep.engine import Engine, local
 from optpart.sweep.run import Run, Watch, interrupted
-from optpart.sweep.store import Store
+from optpart.sweep.store import RowError, Store
 
 #: What proves the reference.
 EXACT = "cpsat"
+
+#: Whom a finding, or a reference, names where it comes from the instance library.
+LIBRARY = "library"
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,8 @@ class Reference:
     bound : Fraction or None
         The best proven lower bound.
     makespan_by, bound_by : str
-        Who found or proved it: a method or bound of this run, or ``library``.
+        Who found or proved it, or that there is no schedule: a method or bound of this run, or
+        ``library``.
     infeasible : str
         Why there is no schedule, if that is proven.
     note : str
@@ -68,12 +72,15 @@ class Comparison:
         One per method and seed.
     interrupted : bool
         Whether the user stopped the sweep before all runs on this instance were done.
+    findings : tuple of Finding
+        What methods, the store and the library claimed and does not hold. No reference rests on it.
     """
 
     instance: Instance
     reference: Reference
     results: tuple[Result, ...]
     interrupted: bool = False
+    findings: tuple[Finding, ...] = ()
 
     def over_reference(self, result: Result) -> float | None:
         """``makespan / reference − 1``."""
@@ -149,7 +156,13 @@ class Spread:
     @property
     def reason(self) -> str:
         """What any of the runs says of itself."""
-        return next((result.reason for result in self.results if result.reason), "")
+        said = sorted(self.results, key=lambda result: not result.refused)
+        return next((result.reason for result in said if result.reason), "")
+
+    @property
+    def refused(self) -> bool:
+        """Whether any of the runs failed, or claimed what does not hold."""
+        return any(result.refused for result in self.results)
 
 
 def _mean(values: list[Fraction]) -> Fraction | None:
@@ -208,7 +221,8 @@ def compare(
     """Run methods on an instance, and establish what they are measured against.
 
     Whether or not it is among ``names``, the exact method runs for the reference where it supports
-    the instance. A method that fails costs its row, never the comparison.
+    the instance. A method that fails, or claims what a verified schedule contradicts, costs its
+    row, never the comparison: see :attr:`Comparison.findings`.
 
     Parameters
     ----------
@@ -242,7 +256,8 @@ def sweep(
     engine : Engine
         Does the runs.
     store : Store, optional
-        Where finished runs are kept. What it holds already is not done again.
+        Where finished runs are kept. What it holds already is not done again, unless the row does
+        not hold.
     watch : callable, optional
         Told of the run at work, or just done, and of its progress where that is known.
 
@@ -254,7 +269,8 @@ def sweep(
     """
     names = list(dict.fromkeys(names))
     plan = [_runs(instance, names, seeds, budget) for instance in instances]
-    arrivals = _arrivals([run for runs in plan for run in runs], engine, store, watch)
+    damaged: dict[Run, Finding] = {}
+    arrivals = _arrivals([run for runs in plan for run in runs], engine, store, watch, damaged)
     results: dict[Run, Result] = {}
     for instance, runs in zip(instances, plan, strict=True):
         while any(run not in results for run in runs):
@@ -264,11 +280,13 @@ def sweep(
             results.update([arrival])
         done = [results[run] for run in runs if run in results]
         if done:
+            reference, judged, found = _judge(instance, done)
             yield Comparison(
                 instance,
-                _reference(instance, done),
-                tuple(result for result in done if result.method in names),
+                reference,
+                tuple(result for result in judged if result.method in names),
                 interrupted=len(done) < len(runs) or any(map(interrupted, done)),
+                findings=(*(damaged[run] for run in runs if run in damaged), *found),
             )
 
 
@@ -283,12 +301,24 @@ def _runs(
 
 
 def _arrivals(
-    runs: list[Run], engine: Engine, store: Store | None, watch: Watch | None
+    runs: list[Run],
+    engine: Engine,
+    store: Store | None,
+    watch: Watch | None,
+    damaged: dict[Run, Finding],
 ) -> Iterator[tuple[Run, Result]]:
-    """Yield what the store has, then what the engine finds, which the store is given."""
+    """Yield what the store has, then what the engine finds, which the store is given.
+
+    A row of the store that does not hold is noted, and its run done again.
+    """
     missing = []
     for run in runs:
-        known = None if store is None else store.get(run)
+        try:
+            known = None if store is None else store.get(run)
+        except RowError as error:
+            known = None
+            row = f"{error.file}: {error.place.removeprefix(f'{run.instance.name}, ')}"
+            damaged[run] = Finding(run.instance.name, row, f"{error.problem}; done again")
         if known is None:
             missing.append(run)
         else:
@@ -299,40 +329,83 @@ def _arrivals(
         yield run, result
 
 
-def _reference(instance: Instance, results: list[Result]) -> Reference:
-    infeasible = contradiction(instance)
-    for result in results:
-        if result.status is Status.INFEASIBLE:
-            infeasible = infeasible or result.reason
-    if infeasible:
-        return Reference(None, None, infeasible=infeasible)
+def _judge(
+    instance: Instance, results: list[Result]
+) -> tuple[Reference, list[Result], list[Finding]]:
+    """Establish the reference from verified schedules and the claims that they do not contradict.
+
+    Returns
+    -------
+    Reference
+    list of Result
+        The same results, without the claims that are contradicted.
+    list of Finding
+    """
+    known = library.evidence(instance)
+    others = [Finding(instance.name, LIBRARY, fault) for fault in known.faults]
+    # The library counts only where this run found nothing as good.
     makespans = [(r.makespan, r.method) for r in results if r.makespan is not None]
-    bounds = [(r.lower_bound, r.method) for r in results if r.lower_bound is not None]
-    least = min((makespan for makespan, _ in makespans), default=None)
-    if least is None or least not in (bound for bound, _ in bounds):
-        combinatorial = best_bound(instance, makespan=least)
-        if combinatorial.value is None:
-            return Reference(None, None, infeasible="some unit has no device left")
-        bounds.append((combinatorial.value, combinatorial.name))
-    known = library.known(instance)
-    if known is not None:
-        # The library counts only where this run found nothing as good.
-        if known.bound is not None:
-            bounds.append((known.bound, "library"))
-        schedule = library.best_schedule(instance)
-        checked = conclude(instance, "library", schedule)
-        if checked.makespan is not None:
-            makespans.append((checked.makespan, "library"))
-    makespan, makespan_by = min(makespans, key=lambda pair: pair[0], default=(None, ""))
-    bound, bound_by = max(bounds, key=lambda pair: pair[0])
-    if makespan is not None and bound > makespan:
-        raise AssertionError(
-            f"bound {bound} ({bound_by}) above a verified schedule of {makespan} ({makespan_by}) "
-            f"on {instance.name}; please report this as a bug"
-        )
-    note = next((r.reason for r in results if r.method == EXACT), "")
-    certified = known is not None and makespan == bound == known.makespan
-    certified = certified and library.certificate(instance.name) is not None
+    if known.makespan is not None:
+        makespans.append((known.makespan, LIBRARY))
+    least, by = min(makespans, key=lambda pair: pair[0], default=(None, ""))
+
+    def holds(source: str, bound: Fraction | None) -> bool:
+        """Whether no schedule contradicts a bound, or without one that there is no schedule."""
+        if least is None or (bound is not None and bound <= least):
+            return True
+        claim = "INFEASIBLE" if bound is None else f"bound {bound}"
+        others.append(Finding(instance.name, source, contradiction(claim, least, by)))
+        return False
+
+    if least is not None:
+        # What holds only under something given, schedules that do not keep it do not contradict.
+        results = [
+            denied(result, why)
+            if not result.given and (why := contradicted(result, least, by))
+            else result
+            for result in results
+        ]
+    reference = _reference(instance, results, known, (least, by), holds)
+    claimed, proven = known.claimed, reference.bound
+    if claimed is not None and proven is not None and claimed < proven:
+        bound = f"bound {proven} by {reference.bound_by}"
+        below = f"best known {claimed} is below {bound}"
+        others.append(Finding(instance.name, LIBRARY, below))
+    return reference, results, [*findings(instance, results), *others]
+
+
+def _reference(
+    instance: Instance,
+    results: list[Result],
+    known: library.Evidence,
+    best: tuple[Fraction | None, str],
+    holds: Callable[[str, Fraction | None], bool],
+) -> Reference:
+    """Return what is known and proven, by results of which none is contradicted."""
+    makespan, makespan_by = best
+    reason = feasibility.contradiction(instance)
+    if reason and holds("feasibility", None):
+        return Reference(None, None, infeasible=reason)
+    for result in results:
+        if result.status is Status.INFEASIBLE and not result.given:
+            return Reference(None, None, infeasible=result.reason, bound_by=result.method)
+    bounds = [
+        (result.lower_bound, result.method)
+        for result in results
+        if result.lower_bound is not None and not result.given
+    ]
+    if makespan is None or makespan not in (bound for bound, _ in bounds):
+        combinatorial = best_bound(instance, makespan=makespan)
+        if holds(combinatorial.name, combinatorial.value):
+            if combinatorial.value is None:
+                return Reference(None, None, infeasible="some unit has no device left")
+            bounds.append((combinatorial.value, combinatorial.name))
+    vouched = known.bound is not None and holds(LIBRARY, known.bound)
+    if known.bound is not None and vouched:
+        bounds.append((known.bound, LIBRARY))
+    bound, bound_by = max(bounds, key=lambda pair: pair[0], default=(None, ""))
+    note = next((r.reason for r in results if r.method == EXACT and not r.refused), "")
+    certified = vouched and known.certified and makespan == bound == known.makespan
     return Reference(makespan, bound, makespan_by, bound_by, note=note, certified=certified)
 
 

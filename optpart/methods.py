@@ -273,6 +273,19 @@ def get(name: str) -> Method:
     raise InputError("method", f"no method {name!r}", f"choose of {known}")
 
 
+def check(name: str) -> None:
+    """Raise the :class:`InputError` of :func:`get` if nothing has that name.
+
+    A plug-in that exists and cannot be loaded passes: it fails when it is called for.
+    """
+    try:
+        get(name)
+    except InputError:
+        raise
+    except (Exception, SystemExit):  # loading a plug-in may raise anything
+        pass
+
+
 def solve(
     instance: Instance,
     method: str = "cpsat",

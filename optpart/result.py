@@ -88,7 +88,9 @@ class Result:
         it. Empty if nothing was.
     reason : str
         Why there is no schedule or no proof, or what else a reader must know.
-    peak_memory : tuple of Fraction or None
+    refused : bool
+        Whether the method failed, or claimed what does not hold and is not used; the reason says
+        which.
     trace : tuple of Progress
     """
 
@@ -108,6 +110,7 @@ class Result:
     objective: Objective = "makespan"
     traffic_bound: Fraction | None = None
     given: str = ""
+    refused: bool = False
 
     @property
     def gap(self) -> float | None:
@@ -228,10 +231,10 @@ def conclude(
                 f"{method}: {name} {least} above a verified schedule of {value} on "
                 f"{instance.name}; please report this as a bug"
             )
-    return replace(known, status=_status(known))
+    return replace(known, status=status_of(known))
 
 
-def _status(result: Result) -> Status:
+def status_of(result: Result) -> Status:
     """What the bounds say of a schedule that is valid."""
     least = result.makespan == result.lower_bound, result.traffic == result.traffic_bound
     proven = {"makespan": least[0], "traffic": least[1], "lexicographic": all(least)}
@@ -244,7 +247,7 @@ def with_bound(result: Result, bound: Fraction) -> Result:
     result = replace(result, lower_bound=best)
     if result.status is Status.INFEASIBLE or result.makespan is None:
         return result
-    return replace(result, status=_status(result))
+    return replace(result, status=status_of(result))
 
 
 def versions() -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commandline import Run
@@ -247,3 +248,63 @@ class TestCommand:
         outcome = run("gap", "--axis", "heft-10", *arguments.split())
         assert outcome.code == 2
         assert message in outcome.err
+
+
+class TestNobodyIsTrusted:
+    """What CP-SAT, the bound of the library or a pair claims gives way to verified schedules."""
+
+    @pytest.mark.parametrize(
+        ("placed", "lie", "problem"),
+        [
+            (False, "infeasible", "INFEASIBLE contradicts a verified schedule of 8 by "),
+            (False, "bound", "bound 99 contradicts a verified schedule of 8 by "),
+            (True, "infeasible", "INFEASIBLE contradicts a verified schedule of 8 by hash+pct"),
+            (True, "bound", "bound 99 contradicts a verified schedule of 8 by hash+pct"),
+            (False, "raise", "failed: AssertionError: a bug"),
+            (True, "raise", "failed: AssertionError: a bug"),
+        ],
+    )
+    def test_a_solver_that_is_wrong_costs_its_own_claim(
+        self, monkeypatch: pytest.MonkeyPatch, placed: bool, lie: str, problem: str
+    ) -> None:
+        def wrong(instance: Instance, **options: Any) -> Result:
+            if (options["goal"] is not None) != placed:
+                return cpsat(instance, **options)
+            if lie == "raise":
+                raise AssertionError("a bug")
+            if lie == "bound":
+                return conclude(instance, "cpsat", None, bound=Fraction(99))
+            return conclude(instance, "cpsat", None, infeasible="no room")
+
+        monkeypatch.setattr("optpart.axis.cpsat", wrong)
+        division = divide(shop(), ["hash+pct"], budget=BUDGET)
+        assert any(problem in str(finding) for finding in division.findings)
+        assert {finding.source for finding in division.findings} == {"cpsat"}
+        (split,) = division.splits
+        assert split.best.high == 8
+        assert split.best.low <= 8
+        assert split.best_order is not None
+        assert split.best_order.high == 8
+
+    def test_a_bound_of_the_library_that_a_schedule_contradicts(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        wrong = library.Evidence(bound=Fraction(99))
+        monkeypatch.setattr("optpart.axis.library.evidence", lambda _: wrong)
+        division = divide(shop(), ["hash+pct"], budget=BUDGET)
+        assert division.free.makespan == division.free.lower_bound == 8
+        assert [finding.source for finding in division.findings] == ["library"]
+
+    def test_the_command_names_it_and_ends_with_1(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def wrong(instance: Instance, **options: Any) -> Result:
+            return conclude(instance, "cpsat", None, bound=Fraction(999))
+
+        monkeypatch.setattr("optpart.axis.cpsat", wrong)
+        outcome = run("gap", "--axis", "heft-10", "-m", "heft", "--json")
+        assert outcome.code == 1
+        assert outcome.err.startswith("optpart: heft-10: cpsat: bound 999 contradicts a verified")
+        (found,) = json.loads(outcome.out)["instances"]
+        assert found["free"]["makespan"] == "73"
+        assert len(found["findings"]) == 2

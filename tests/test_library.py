@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import importlib.util
+import json
+import shutil
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -13,11 +17,13 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from commandline import Run
 
-from optpart import InputError, Instance, library, methods
+from optpart import InputError, Instance, compare, library, methods
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.load import load_bound
 from optpart.formats import native
+from optpart.formats import result as result_format
 from optpart.formats.result import read_document
 from optpart.rational import RationalArray
 from optpart.result import Budget, Result, conclude, with_bound
@@ -28,6 +34,7 @@ BENCH = Path(__file__).parents[1] / "bench"
 
 ROWS = list(library.index().values())
 NAMES = [row.name for row in ROWS]
+SMALL = [row.name for row in ROWS if row.small]
 WITH_FILE = [row.name for row in ROWS if row.group != "thesis"]
 # Two of the six are enough to see that seed and generator still make what was indexed.
 LOADED = [*WITH_FILE, "thesis-3", "thesis-4"]
@@ -212,6 +219,141 @@ def test_nothing_is_known_about_a_changed_instance() -> None:
     changed = native.from_dict(document)
     assert library.known(changed) is None
     assert library.best_schedule(changed) is None
+
+
+@pytest.fixture
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Path]]:
+    """The library's ``heft-10`` and its neighbours in a folder of their own, a row changed."""
+    names = ("heft-10", "graham-1969-3", "laich-2.5")
+
+    def make(**changes: str) -> Path:
+        rows = [table()[name] for name in names]
+        for name in names:
+            for part in (f"classic/{name}.json", f"best/{name}.json", f"certificates/{name}"):
+                source, target = library.folder() / part, tmp_path / part
+                target.parent.mkdir(exist_ok=True)
+                if source.is_dir():
+                    shutil.copytree(source, target)
+                elif source.is_file():
+                    shutil.copy(source, target)
+        with open(tmp_path / "index.csv", "w", newline="", encoding="utf-8") as stream:
+            writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
+            writer.writeheader()
+            writer.writerows([{**rows[0], **changes}, *rows[1:]])
+        monkeypatch.setattr(library, "folder", lambda: tmp_path)
+        library._index.cache_clear()
+        return tmp_path
+
+    yield make
+    monkeypatch.undo()
+    library._index.cache_clear()
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_every_row_of_the_library_agrees_with_itself(name: str) -> None:
+    row, found = library.index()[name], library.evidence(load(name))
+    assert found.faults == ()
+    assert (found.makespan, found.bound) == (row.makespan, row.bound)
+    assert found.certified == (library.certificate(name) is not None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"makespan": "70"}, "best known 70 is below its bound 73"),
+        ({"makespan": "72", "bound": "72"}, "best known 72 is not that of its schedule, which is"),
+        ({"bound": "70"}, "OPTIMAL does not follow from best known 73 and bound 70"),
+        ({"bound": "99"}, "best known 73 is below its bound 99"),
+        ({"sha256": "0" * 64}, "the sha256 in its row of the index is not that of the instance"),
+        ({"bound": "seventy"}, "its row of the index cannot be read ('seventy' is not a number"),
+        ({"vertices": "ten"}, "its row of the index cannot be read (invalid literal"),
+    ],
+)
+def test_a_row_that_does_not_hold_is_named_and_not_used(
+    copy: Callable[..., Path], changes: dict[str, str], problem: str
+) -> None:
+    instance = load("heft-10")
+    copy(**changes)
+    comparison = compare(instance, ["heft"], budget=Budget(seconds=5, workers=1))
+    assert (comparison.reference.makespan, comparison.reference.bound) == (73, 73)
+    assert not comparison.reference.certified
+    assert problem in str(comparison.findings[0])
+    assert {finding.source for finding in comparison.findings} == {"library"}
+
+
+def test_a_wrong_optimum_of_the_index_gives_way_to_a_better_schedule(
+    copy: Callable[..., Path],
+) -> None:
+    """Index and schedule agree, and the index says that nothing is better."""
+    instance = load("heft-10")
+    wrong = late(instance, bound=1)
+    folder = copy(makespan=str(wrong.makespan), bound=str(wrong.makespan))
+    shutil.rmtree(folder / "certificates")
+    result_format.write(wrong, folder / "best" / "heft-10.json")
+    comparison = compare(instance, ["heft"], budget=Budget(seconds=5, workers=1))
+    assert comparison.reference.makespan == comparison.reference.bound == 73
+    assert [str(finding) for finding in comparison.findings] == [
+        f"heft-10: library: bound {wrong.makespan} contradicts a verified schedule of 73 by cpsat"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "problem"),
+    [
+        ("best/heft-10.json", "{", "its best schedule cannot be read"),
+        ("best/heft-10.json", "{}", "its best schedule cannot be read (format: missing"),
+        ("certificates/heft-10/certificate.json", "{", "its certificate cannot be read"),
+        ("certificates/heft-10/certificate.json", "[]", "its certificate cannot be read"),
+        (
+            "certificates/heft-10/certificate.json",
+            '{"instance_sha256": "SHA", "makespan": "74"}',
+            "its certificate is of 74, the index says 73",
+        ),
+        (
+            "certificates/heft-10/certificate.json",
+            '{"instance_sha256": "00", "makespan": "73"}',
+            "its certificate is one of another instance",
+        ),
+    ],
+)
+def test_a_damaged_file_of_the_library_is_named_and_its_row_not_used(
+    copy: Callable[..., Path], file: str, content: str, problem: str
+) -> None:
+    instance = load("heft-10")
+    folder = copy()
+    own = (folder / "classic" / "heft-10.json").read_bytes()
+    content = content.replace("SHA", hashlib.sha256(own).hexdigest())
+    (folder / file).parent.mkdir(parents=True, exist_ok=True)
+    (folder / file).write_text(content, encoding="utf-8")
+    found = library.evidence(instance)
+    assert problem in found.faults[0]
+    assert (found.bound, found.certified) == (None, False)
+
+
+def test_an_invalid_schedule_of_the_library_is_named(copy: Callable[..., Path]) -> None:
+    instance = load("heft-10")
+    path = copy() / "best" / "heft-10.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["schedule"]["start"] = dict.fromkeys(document["schedule"]["start"], "0")
+    path.write_text(json.dumps(document), encoding="utf-8")
+    found = library.evidence(instance)
+    assert "its best schedule does not hold: its schedule is not valid" in found.faults[0]
+    assert found.best is None
+
+
+def test_a_row_that_cannot_be_read_costs_the_small_library_nothing_else(
+    copy: Callable[..., Path], run: Run
+) -> None:
+    copy(bound="seventy")
+    outcome = run("gap", "-m", "heft", "--time-limit", "5")
+    assert outcome.code == 1
+    assert "2 instances" in outcome.out
+    (line,) = outcome.err.splitlines()
+    assert line.startswith("optpart: heft-10: library: its row of the index cannot be read (")
+    assert run("gap", "--list").code == 1
+    asked = run("gap", "heft-10")
+    assert asked.code == 2
+    assert "index.csv: heft-10: its row of the index cannot be read" in asked.err
 
 
 # --- writing it ---------------------------------------------------------------------------------

@@ -67,6 +67,8 @@ def to_dict(result: Result) -> dict[str, Any]:
         document["traffic_bound"] = _text(result.traffic_bound)
     if result.given:
         document["given"] = result.given
+    if result.refused:
+        document["refused"] = True
     return document
 
 

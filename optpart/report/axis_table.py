@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from optpart.axis import Bracket, Division, Split
-from optpart.report.text import number
+from optpart.report.text import number, remark
 from optpart.result import Result, Status
 
 FORMAT = "optpart-axis/1"
@@ -52,7 +52,7 @@ def _table(division: Division) -> Table:
     columns = ("makespan", "in the best order", "lost by placement", "by order", "in all")
     for column in [*(["seed"] if several else []), *columns]:
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    table.add_column("")  # gives way first where the terminal is narrow
     for split in sorted(division.splits, key=_by_makespan):
         table.add_row(
             "  " + split.pair.method,
@@ -60,7 +60,7 @@ def _table(division: Division) -> Table:
             number(split.pair.makespan, up=True),
             _makespan(split.best_order),
             *map(share, (split.by_placement, split.by_order, split.in_all)),
-            Text(_remark(split)),
+            remark(_remark(split)),
         )
     return table
 
@@ -115,6 +115,10 @@ def to_document(divisions: list[Division]) -> dict[str, Any]:
             {
                 "instance": division.instance.name,
                 "free": _result(division.free),
+                "findings": [
+                    {"source": finding.source, "problem": finding.problem}
+                    for finding in division.findings
+                ],
                 "pairs": [_split(split) for split in division.splits],
             }
             for division in divisions

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from optpart.gap import EXACT, Comparison, Spread, Summary, excess, summarise
-from optpart.report.text import number, percent, seconds
+from optpart.gap import EXACT, Comparison, Reference, Spread, Summary, excess, summarise
+from optpart.report.text import number, percent, remark, seconds
 from optpart.result import Result
 
 FORMAT = "optpart-gap/1"
@@ -26,7 +26,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     )
     console.print(Text.assemble((instance.name, "bold"), f"  {size}"))
     if reference.infeasible:
-        console.print(f"  infeasible: {reference.infeasible}\n", markup=False)
+        console.print(f"  {_infeasible(reference)}\n", markup=False)
         return
     console.print(Text("  " + _said(comparison)))
     several = _several_seeds([comparison])
@@ -39,13 +39,13 @@ def _table(comparison: Comparison) -> Table:
     table = _method_table(*columns)
     for result in sorted(comparison.results, key=_by_makespan):
         table.add_row(
-            "  " + result.method,
+            _named(result.method, result.refused),
             number(result.makespan, up=True),
             percent(comparison.over_reference(result)),
             percent(comparison.over_bound(result)),
             number(result.traffic, up=True),
             seconds(result.seconds),
-            Text("optimal" if comparison.is_optimal(result) else result.reason),
+            remark(_remark(comparison, result)),
         )
     return table
 
@@ -60,7 +60,7 @@ def _seeds_table(comparison: Comparison) -> Table:
     for spread in sorted(comparison.spreads(), key=_by_mean_makespan):
         runs = len(spread.results)
         table.add_row(
-            "  " + spread.method,
+            _named(spread.method, spread.refused),
             f"{len(spread.found)}/{runs}",
             number(spread.best, up=True),
             number(spread.mean, up=True),
@@ -69,18 +69,34 @@ def _seeds_table(comparison: Comparison) -> Table:
             percent(excess(spread.mean, reference.bound)),
             number(spread.traffic, up=True),
             seconds(spread.seconds),
-            Text(f"optimal {spread.optimal}/{runs}" if spread.optimal else spread.reason),
+            remark(_remark_of_seeds(spread)),
         )
     return table
 
 
+def _named(method: str, refused: bool) -> Text:
+    """Mark the rows that standard error names: their remark may be cut."""
+    return Text(("! " if refused else "  ") + method)
+
+
+def _remark(comparison: Comparison, result: Result) -> str:
+    proven = comparison.is_optimal(result) and not result.refused
+    return "optimal" if proven else result.reason
+
+
+def _remark_of_seeds(spread: Spread) -> str:
+    if spread.optimal and not spread.refused:
+        return f"optimal {spread.optimal}/{len(spread.results)}"
+    return spread.reason
+
+
 def _method_table(*columns: str) -> Table:
     """Return an empty table: the method, figures, and room for a remark."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="dim")
+    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="dim")
     table.add_column("  method", no_wrap=True)
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    table.add_column("")  # gives way first where the terminal is narrow
     return table
 
 
@@ -89,7 +105,7 @@ def print_line(console: Console, comparison: Comparison) -> None:
     reference = comparison.reference
     name = f"{comparison.instance.name:34}"
     if reference.infeasible:
-        console.print(f"{name} infeasible: {reference.infeasible}", markup=False)
+        console.print(f"{name} {_infeasible(reference)}", markup=False)
         return
     found = [r for r in comparison.results if r.makespan is not None and r.method != EXACT]
     best = min(found, key=_by_makespan, default=None)
@@ -121,16 +137,25 @@ def _several_seeds(comparisons: list[Comparison]) -> bool:
 def _said(comparison: Comparison) -> str:
     """Say what the reference is and who vouches for it."""
     reference = comparison.reference
-    bound = f"bound {number(reference.bound, up=False)} by {reference.bound_by}"
+    bound = "no bound"
+    if reference.bound is not None:
+        bound = f"bound {number(reference.bound, up=False)} by {reference.bound_by}"
     if reference.makespan is None:
         return f"no schedule known; {bound}"
     makespan = f"{number(reference.makespan, up=True)} by {reference.makespan_by}"
     if reference.kind == "optimum":
         certified = "certified" if reference.certified else "no certificate"
         return f"optimum {makespan}, proven by {reference.bound_by}, {certified}"
+    if reference.bound is None:
+        return f"best known {makespan}, no bound"
     gap = percent(comparison_gap(comparison))
     note = f" ({reference.note})" if reference.note else ""
     return f"best known {makespan}, {bound}: gap {gap}{note}"
+
+
+def _infeasible(reference: Reference) -> str:
+    by = f" ({reference.bound_by})" if reference.bound_by else ""
+    return f"infeasible: {reference.infeasible}{by}"
 
 
 def comparison_gap(comparison: Comparison) -> float | None:
@@ -215,6 +240,7 @@ def _row(comparison: Comparison, result: Result) -> dict[str, Any]:
         "optimal": comparison.is_optimal(result),
         "traffic": _exact(result.traffic),
         "seconds": round(result.seconds, 6),
+        "refused": result.refused,
         "reason": result.reason,
     }
 
@@ -235,6 +261,7 @@ def _seeds_row(spread: Spread) -> dict[str, Any]:
         "optimal": spread.optimal,
         "traffic_mean": _exact(spread.traffic),
         "seconds_mean": round(spread.seconds, 6),
+        "refused": spread.refused,
         "reason": spread.reason,
     }
 
@@ -272,6 +299,10 @@ def to_document(comparisons: list[Comparison]) -> dict[str, Any]:
                 "reference_kind": comparison.reference.kind,
                 "bound": _exact(comparison.reference.bound),
                 "infeasible": comparison.reference.infeasible,
+                "findings": [
+                    {"source": finding.source, "problem": finding.problem}
+                    for finding in comparison.findings
+                ],
             }
             for comparison in comparisons
         ],

@@ -5,6 +5,8 @@ from __future__ import annotations
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
+from rich.text import Text
+
 _DIGITS = 6
 
 
@@ -23,6 +25,11 @@ def number(value: Fraction | None, *, up: bool) -> str:
     context = Context(prec=_DIGITS, rounding=ROUND_CEILING if up else ROUND_FLOOR)
     rounded = context.divide(Decimal(value.numerator), Decimal(value.denominator))
     return f"{rounded.normalize():f}" if abs(rounded.adjusted()) < 9 else f"{rounded:.5E}"
+
+
+def remark(text: str) -> Text:
+    """Return a remark for a table: on one line, cut where there is no room, and never marked up."""
+    return Text(text, no_wrap=True, overflow="ellipsis")
 
 
 def percent(value: float | None) -> str:

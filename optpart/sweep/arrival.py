@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeVar, cast, get_args
 
+from optpart.audit import audited
 from optpart.errors import InputError
 from optpart.formats.native import sequence, version
 from optpart.formats.result import FORMAT, schedule_from_dict
 from optpart.goal import Objective
 from optpart.instance import Instance
 from optpart.rational import rational
-from optpart.result import Progress, Result, Status, conclude
+from optpart.result import Progress, Result, Status
 
 Value = TypeVar("Value")
 
@@ -24,42 +24,45 @@ _LONGEST = 10**12
 def rebuild(document: Any, instance: Instance) -> Result:
     """Build the result that a document tells of.
 
-    Nothing that can be computed from the schedule is taken from the document. Proofs are: a bound
-    is what its method vouches for, as long as the schedule does not contradict it.
+    The schedule is verified, and everything else that the document says must agree with it. Proofs
+    are taken from the document: a bound is what its method vouches for.
 
     Raises
     ------
     InputError
-        If it is no result document, or one of another instance.
+        If it is no result document, one of another instance, or one that contradicts itself.
     """
     version(document, FORMAT)
     if document.get("instance_sha256") != instance.sha256:
         raise InputError("instance_sha256", "another instance's", "give a result of this instance")
     reason = _field(document, "reason", str, "")
-    infeasible = document.get("status") == Status.INFEASIBLE
     schedule = document.get("schedule")
-    try:
-        result = conclude(
-            instance,
-            _field(document, "method", str),
-            None if schedule is None else schedule_from_dict(schedule, instance),
-            bound=_number(document.get("lower_bound"), "lower_bound"),
-            infeasible=(reason or "proven infeasible") if infeasible else "",
-            reason=reason,
-            seconds=_seconds(document.get("seconds", 0), "seconds"),
-            seed=_field(document, "seed", int, 0),
-            workers=_field(document, "workers", int, 1),
-            trace=tuple(
-                _step(entry, f"trace[{i}]")
-                for i, entry in enumerate(sequence(document.get("trace", []), "trace"))
-            ),
-            objective=_objective(document.get("objective", "makespan")),
-            traffic_bound=_number(document.get("traffic_bound"), "traffic_bound"),
-            given=_field(document, "given", str, ""),
-        )
-    except AssertionError as error:
-        raise InputError("lower_bound", "more than the schedule's value", str(error)) from None
-    return replace(result, versions=_versions(document.get("versions", {})))
+    claimed = Result(
+        instance,
+        _field(document, "method", str),
+        _status(document.get("status")),
+        makespan=_number(document.get("makespan"), "makespan"),
+        lower_bound=_number(document.get("lower_bound"), "lower_bound"),
+        traffic=_number(document.get("traffic"), "traffic"),
+        schedule=None if schedule is None else schedule_from_dict(schedule, instance),
+        reason=reason,
+        seconds=_seconds(document.get("seconds", 0), "seconds"),
+        seed=_field(document, "seed", int, 0),
+        workers=_field(document, "workers", int, 1),
+        trace=tuple(
+            _step(entry, f"trace[{i}]")
+            for i, entry in enumerate(sequence(document.get("trace", []), "trace"))
+        ),
+        versions=_versions(document.get("versions", {})),
+        objective=_objective(document.get("objective", "makespan")),
+        traffic_bound=_number(document.get("traffic_bound"), "traffic_bound"),
+        given=_field(document, "given", str, ""),
+        refused=_field(document, "refused", bool, False),
+    )
+    result = audited(claimed, instance, claimed.method, claimed.seed)
+    if result.refused and not claimed.refused:
+        raise InputError("", result.reason, "give a result as optpart writes it")
+    return result
 
 
 def _field(
@@ -87,6 +90,12 @@ def _step(entry: Any, place: str) -> Progress:
         raise InputError(place, "not a triple", "give [seconds, value, bound]")
     seconds, objective, bound = entry
     return Progress(_seconds(seconds, place), _number(objective, place), _number(bound, place))
+
+
+def _status(value: Any) -> Status:
+    if value not in list(Status):
+        raise InputError("status", f"unknown {value!r}", f"choose of {', '.join(Status)}")
+    return Status(value)
 
 
 def _objective(value: Any) -> Objective:

@@ -9,6 +9,7 @@ import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -22,7 +23,7 @@ from optpart.instance import Instance
 from optpart.result import Result
 from optpart.sweep import remote
 from optpart.sweep.arrival import rebuild
-from optpart.sweep.run import Run, Watch, without_schedule
+from optpart.sweep.run import Run, Watch, failed
 
 #: A run under which so many workers died, the last of them with no other run, has failed.
 _DEATHS = 3
@@ -137,7 +138,7 @@ class DaskEngine:
         suspects: list[tuple[Run, int]] = []
         for run, document in self._spread(client, runs):
             if isinstance(document, str):
-                yield run, rebuild(parse_json(document), run.instance)
+                yield run, _arrived(run, document)
             else:
                 suspects.append((run, document))
         for run, deaths in suspects:
@@ -148,10 +149,10 @@ class DaskEngine:
         while True:
             _, document = next(self._spread(client, [run]))
             if isinstance(document, str):
-                return rebuild(parse_json(document), run.instance)
+                return _arrived(run, document)
             deaths += document
             if deaths >= _DEATHS:
-                return without_schedule(run, f"failed: {deaths} workers died doing it")
+                return failed(run, f"{deaths} workers died doing it")
 
     def _spread(self, client: Any, runs: Sequence[Run]) -> Iterator[tuple[Run, str | int]]:
         """Yield runs with their documents, or with how many workers died before Dask gave up."""
@@ -172,7 +173,7 @@ class DaskEngine:
             return str(future.result())
         except self._dask.scheduler.KilledWorker as error:
             return int(error.allowed_failures) + 1
-        except (InputError, AssertionError):
+        except InputError:
             raise
         except Exception as error:  # of Dask's own, or whatever a worker lacks
             raise InputError(
@@ -200,6 +201,15 @@ def _submit(client: Any, run: Run) -> Any:
             __version__,
             pure=False,
         )
+
+
+def _arrived(run: Run, document: str) -> Result:
+    """Rebuild the result of a run; one that does not hold costs its own row."""
+    try:
+        result = rebuild(parse_json(document), run.instance)
+    except InputError as error:
+        return failed(run, f"a worker sent no result that holds ({error})")
+    return replace(result, method=run.method, seed=run.seed)
 
 
 @lru_cache(maxsize=2)

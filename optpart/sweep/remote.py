@@ -12,7 +12,7 @@ from optpart.formats import native
 from optpart.formats import result as result_format
 from optpart.instance import Instance
 from optpart.result import Budget
-from optpart.sweep.run import Run, execute, without_schedule
+from optpart.sweep.run import Run, execute
 
 
 def execute_text(instance: str, method: str, seed: int, budget: Budget, version: str) -> str:
@@ -25,13 +25,9 @@ def execute_text(instance: str, method: str, seed: int, budget: Budget, version:
     """
     if version != __version__:
         raise InputError("", f"a worker has optpart {__version__}", f"install {version} there")
-    methods.get(method)  # A method that only some machines have is no result of a run.
+    methods.check(method)  # A method that only some machines have is no result of a run.
     _warm_up()
-    run = Run(_parsed(instance), method, seed, budget)
-    try:
-        result = execute(run)
-    except MemoryError:
-        result = without_schedule(run, "failed: out of memory")
+    result = execute(Run(_parsed(instance), method, seed, budget))
     return json.dumps(result_format.to_dict(result))
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 from optpart import __version__, methods
-from optpart.errors import UnsupportedError
+from optpart.audit import audited, described, refusal
+from optpart.errors import OptpartError, UnsupportedError
 from optpart.instance import Instance
 from optpart.result import Budget, Progress, Result, conclude
 
@@ -57,7 +60,9 @@ Watch = Callable[[Run, Progress | None], None]
 
 
 def execute(run: Run, watch: Watch | None = None) -> Result:
-    """Do a run; a method that fails costs its own result and nothing else.
+    """Do a run; a method that fails, or claims what does not hold, costs its own result only.
+
+    What it prints goes to standard error, so that it cannot end up in a table.
 
     Parameters
     ----------
@@ -68,23 +73,33 @@ def execute(run: Run, watch: Watch | None = None) -> Result:
         watch(run, None)
     begin = time.perf_counter()
     try:
-        result = methods.get(run.method)(
-            run.instance,
-            budget=run.budget,
-            seed=run.seed,
-            watch=None if watch is None else lambda step: watch(run, step),
-        )
+        with redirect_stdout(sys.stderr):
+            claimed = methods.get(run.method)(
+                run.instance,
+                budget=run.budget,
+                seed=run.seed,
+                watch=None if watch is None else lambda step: watch(run, step),
+            )
+        seconds = time.perf_counter() - begin
         # A method of the user's own may forget to say what it was called and given.
-        return replace(result, method=run.method, seed=run.seed)
+        result = audited(claimed, run.instance, run.method, run.seed)
+        return replace(result, seconds=seconds) if result.refused else result
     except KeyboardInterrupt:
         reason = "interrupted"
     except UnsupportedError as error:
         reason = f"not supported: {error.problem}"
-    except (AssertionError, MemoryError):
-        raise
-    except Exception as error:  # a method of the user's own may raise anything
-        reason = f"failed: {type(error).__name__}: {error}"
+    except OptpartError as error:
+        reason = f"failed: {described(error)}"
+    except MemoryError:
+        return failed(run, "out of memory", time.perf_counter() - begin)
+    except BaseException as error:  # a method of the user's own may raise anything
+        return failed(run, described(error), time.perf_counter() - begin)
     return without_schedule(run, reason, time.perf_counter() - begin)
+
+
+def failed(run: Run, what: str, seconds: float = 0.0) -> Result:
+    """Return the result of a run that a fault of its method, or of its machine, has ended."""
+    return refusal(run.instance, run.method, run.seed, f"failed: {what}", seconds)
 
 
 def without_schedule(run: Run, reason: str, seconds: float = 0.0) -> Result:

@@ -28,8 +28,14 @@ CREATE TABLE run (
     PRIMARY KEY (instance_sha256, method, seed, seconds, workers, deterministic, optpart)
 )
 """
-_FIND = f"SELECT document FROM run WHERE {' AND '.join(f'{name} = ?' for name in Key._fields)}"
+# As bytes, whatever it is: what is no text costs one row and is no fault of the file.
+_KEYED = " AND ".join(f"{name} = ?" for name in Key._fields)
+_FIND = f"SELECT CAST(document AS BLOB) FROM run WHERE {_KEYED}"
 _ADD = f"INSERT OR REPLACE INTO run VALUES ({', '.join('?' for _ in range(len(Key._fields) + 1))})"
+
+
+class RowError(InputError):
+    """One row of a store cannot be used."""
 
 
 class Store:
@@ -69,20 +75,31 @@ class Store:
         self._database.close()
 
     def get(self, run: Run) -> Result | None:
-        """Return what a run found when it was done; ``None`` if it was not. It is verified anew."""
+        """Return what a run found when it was done; ``None`` if it was not. It is verified anew.
+
+        Raises
+        ------
+        RowError
+            If the row of this run is damaged or does not hold; others may well.
+        """
         with self._faults():
             row = self._database.execute(_FIND, run.key).fetchone()
         if row is None:
             return None
         try:
-            if not isinstance(row[0], str):
-                raise InputError("", "not text", "start a new store")
-            return rebuild(parse_json(row[0]), run.instance)
+            result = rebuild(parse_json(_decoded(row[0])), run.instance)
+            for place, kept, asked in (
+                ("method", result.method, run.method),
+                ("seed", result.seed, run.seed),
+            ):
+                if kept != asked:
+                    raise InputError(place, f"{kept!r} in a row of {asked!r}", "run it again")
         except InputError as error:
             place = f"{run.instance.name}, {run.method}, seed {run.seed}"
             if error.place:
                 place += f": {error.place}"
-            raise InputError(place, error.problem, error.remedy, str(self._path)) from None
+            raise RowError(place, error.problem, error.remedy, str(self._path)) from None
+        return result
 
     def add(self, run: Run, result: Result) -> None:
         """Keep what a run found."""
@@ -118,3 +135,10 @@ class Store:
         return InputError(
             "", problem, "name a new file, or one that 'optpart gap --store' made", str(self._path)
         )
+
+
+def _decoded(document: object) -> str:
+    try:
+        return document.decode() if isinstance(document, bytes) else ""
+    except UnicodeError:
+        raise InputError("", "not text", "run it again") from None

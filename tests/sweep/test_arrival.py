@@ -33,23 +33,40 @@ def test_the_document_of_what_was_rebuilt_is_the_same(method: str) -> None:
 
 
 def test_an_infeasible_instance_stays_infeasible_with_its_reason() -> None:
-    told = document(status="INFEASIBLE", schedule=None, reason="too little memory")
+    told = document(status="INFEASIBLE", schedule=None, makespan=None, reason="too little memory")
     result = rebuild(told, INSTANCE)
     assert (result.status, result.reason) == (Status.INFEASIBLE, "too little memory")
 
 
-def test_what_follows_from_the_schedule_is_computed_not_believed() -> None:
-    result = rebuild(document(makespan="1", traffic="0", status="OPTIMAL"), INSTANCE)
-    assert result.makespan == 14
-    assert result.status is Status.FEASIBLE
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"makespan": "1"}, "makespan 1 is not that of its schedule, which is 14"),
+        ({"traffic": "-1"}, "traffic -1 is not that of its schedule"),
+        ({"status": "OPTIMAL"}, "OPTIMAL without a bound that proves it"),
+        ({"status": "INFEASIBLE"}, "INFEASIBLE contradicts its own schedule of 14"),
+        ({"lower_bound": "15"}, "bound 15 contradicts its own schedule of 14"),
+        ({"schedule": None}, "a makespan of 14 without a schedule"),
+        ({"schedule": None, "makespan": None}, "FEASIBLE without a schedule"),
+    ],
+)
+def test_a_document_that_contradicts_its_schedule_is_refused(
+    changes: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(InputError, match=problem):
+        rebuild(document(**changes), INSTANCE)
 
 
-def test_a_schedule_that_is_not_valid_is_dropped() -> None:
+def test_a_schedule_that_is_not_valid_is_refused() -> None:
     told = document()
     told["schedule"]["start"] = dict.fromkeys(told["schedule"]["start"], "0")
-    result = rebuild(told, INSTANCE)
-    assert result.schedule is None
-    assert "not valid" in result.reason
+    with pytest.raises(InputError, match="its schedule is not valid: precedence"):
+        rebuild(told, INSTANCE)
+
+
+def test_a_run_that_was_refused_stays_refused_and_claims_nothing() -> None:
+    result = rebuild(document(refused=True, reason="it lied", lower_bound="14"), INSTANCE)
+    assert (result.refused, result.reason, result.lower_bound) == (True, "it lied", None)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +74,9 @@ def test_a_schedule_that_is_not_valid_is_dropped() -> None:
     [
         ({"format": "optpart-result/0"}, "format"),
         ({"instance_sha256": "0" * 64}, "instance_sha256"),
-        ({"lower_bound": "15"}, "lower_bound"),
+        ({"status": "BEST"}, "status"),
+        ({"seconds": -1}, "seconds"),
+        ({"makespan": "NaN"}, "makespan"),
         ({"lower_bound": "x"}, "lower_bound"),
         ({"method": None}, "method"),
         ({"seconds": "1e400"}, "seconds"),

@@ -173,6 +173,18 @@ def test_a_run_that_is_blamed_for_the_deaths_of_another_gets_a_trial_of_its_own(
     assert result.makespan == 14
 
 
+@pytest.mark.parametrize("sent", ["{", "{}", "null"])
+def test_a_worker_that_sends_no_result_costs_its_row(
+    monkeypatch: pytest.MonkeyPatch, cluster: Cluster, instance: Instance, sent: str
+) -> None:
+    monkeypatch.setattr(DaskEngine, "_document", lambda *_: sent)
+    with cluster(n_workers=1, processes=False, protocol="tcp") as one:
+        run = Run(instance, "heft", 0, BUDGET)
+        ((_, result),) = choose(address(one), 1)([run], None)
+    assert (result.makespan, result.refused) == (None, True)
+    assert result.reason.startswith("failed: a worker sent no result that holds")
+
+
 def test_a_sweep_that_is_killed_resumes_and_repeats_nothing(
     cluster: Cluster, plug_in: Path, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from optpart import Budget, InputError, Instance, library
 from optpart.sweep.run import Run, execute
-from optpart.sweep.store import Store
+from optpart.sweep.store import RowError, Store
 
 INSTANCE = library.load("laich-2.5")
 RUN = Run(INSTANCE, "heft", 0, Budget(5, workers=1))
@@ -104,15 +104,28 @@ def test_a_place_where_no_file_can_be_is_refused(tmp_path: Path, name: str) -> N
         ("'{}'", "heft, seed 0: format: missing"),
         ("'{'", "not JSON"),
         ("x'00ff'", "not text"),
-        ('replace(document, \'"lower_bound": null\', \'"lower_bound": "15"\')', "lower_bound"),
+        ("CAST(x'22ff22' AS TEXT)", "not text"),
+        ("json_set(document, '$.lower_bound', '15')", "bound 15 contradicts its own schedule"),
+        ("json_set(document, '$.makespan', '13')", "makespan 13 is not that of its schedule"),
+        ("json_set(document, '$.makespan', 'short')", "makespan: "),
+        ("json_set(document, '$.seconds', -1)", "seconds: no duration"),
+        ("json_set(document, '$.method', 'cpop')", "method: 'cpop' in a row of 'heft'"),
+        ("json_set(document, '$.seed', 7)", "seed: 7 in a row of 0"),
+        ("json_set(document, '$.instance_sha256', 'ab')", "instance_sha256: another instance's"),
     ],
 )
 def test_a_damaged_row_is_named(path: Path, document: str, problem: str) -> None:
     damaged(path, f"UPDATE run SET document = {document}")
-    with Store(path) as store, pytest.raises(InputError) as fault:
+    with Store(path) as store, pytest.raises(RowError) as fault:
         store.get(RUN)
     assert str(fault.value).startswith(f"{path}: {INSTANCE.name}, heft, seed 0: ")
     assert problem in str(fault.value)
+
+
+def test_rows_that_nobody_asks_for_cost_nothing(path: Path) -> None:
+    damaged(path, "INSERT INTO run SELECT 'ab', 'magic', -1, -5.0, 0, 0.0, 'x', '{' FROM run")
+    with Store(path) as store:
+        assert store.get(RUN) is not None
 
 
 def test_a_seed_that_the_file_cannot_hold_is_one_line(path: Path) -> None:

@@ -86,6 +86,75 @@ def test_a_sweep_that_ended_early_says_so_goes_on_and_repeats_nothing(
     assert not any(c.interrupted for c in second)
 
 
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        ("'{'", "not JSON"),
+        (
+            "json_set(document, '$.lower_bound', '99')",
+            "bound 99 contradicts its own schedule of 14",
+        ),
+        ("json_set(document, '$.seconds', -1)", "seed 0: seconds: no duration"),
+        ("json_set(document, '$.makespan', 'x')", "seed 0: makespan: 'x' is not a number"),
+    ],
+)
+def test_a_row_of_the_store_that_does_not_hold_is_named_and_its_run_done_again(
+    instances: list[Instance], tmp_path: Path, document: str, problem: str
+) -> None:
+    path, again = tmp_path / "runs.db", Counting()
+    with Store(path) as store:
+        list(sweep(instances, ["heft"], budget=BUDGET, store=store))
+        with closing(sqlite3.connect(path)) as rows:
+            mine = "method = 'heft' AND instance_sha256 = ?"
+            change = f"UPDATE run SET document = {document} WHERE {mine}"
+            rows.execute(change, (instances[0].sha256,))
+            rows.commit()
+        tampered = list(sweep(instances, ["heft"], budget=BUDGET, store=store, engine=again))
+        mended = list(sweep(instances, ["heft"], budget=BUDGET, store=store))
+    assert again.done == [("laich-2.5", "heft", 0)]
+    assert figures(tampered) == figures(mended)
+    (finding,) = tampered[0].findings
+    assert finding.source.startswith(f"{path}: heft, seed 0")
+    assert problem in str(finding)
+    assert str(finding).endswith("; done again")
+    assert not tampered[1].findings
+    assert not any(comparison.findings for comparison in mended)
+
+
+def test_a_proof_in_the_store_that_a_schedule_contradicts_costs_its_row(
+    instances: list[Instance], tmp_path: Path
+) -> None:
+    """Only other rows can tell that a bound without a schedule is wrong."""
+    path = tmp_path / "runs.db"
+    with Store(path) as store:
+        list(sweep(instances[:1], ["heft"], budget=BUDGET, store=store))
+        with closing(sqlite3.connect(path)) as rows:
+            lie = "'$.status', 'INFEASIBLE', '$.schedule', NULL, '$.makespan', NULL"
+            rows.execute(
+                f"UPDATE run SET document = json_set(document, {lie}) WHERE method = 'cpsat'"
+            )
+            rows.commit()
+        (comparison,) = sweep(instances[:1], ["heft"], budget=BUDGET, store=store)
+    assert comparison.reference.makespan == 14
+    assert [str(finding) for finding in comparison.findings] == [
+        "laich-2.5: cpsat: INFEASIBLE contradicts a verified schedule of 14 by heft"
+    ]
+
+
+def test_a_refused_run_is_kept_and_refused_again(instances: list[Instance], tmp_path: Path) -> None:
+    @register("raiser")
+    def raiser(instance: Instance, **_: object) -> Result:
+        raise ZeroDivisionError("oh")
+
+    again = Counting()
+    with Store(tmp_path / "runs.db") as store:
+        (first,) = sweep(instances[:1], ["raiser"], budget=BUDGET, store=store)
+        (second,) = sweep(instances[:1], ["raiser"], budget=BUDGET, store=store, engine=again)
+    assert again.done == []
+    assert [str(finding) for finding in first.findings] == [str(f) for f in second.findings]
+    assert "raiser: failed: ZeroDivisionError: oh" in str(first.findings[0])
+
+
 def test_an_interrupted_run_is_not_kept(instances: list[Instance], tmp_path: Path) -> None:
     @register("stopped")
     def stopped(instance: Instance, **_: object) -> Result:
