@@ -535,25 +535,34 @@ def gap(
         line(f"{where}  {run.method}", step)
 
     comparisons: list[Comparison] = []
+    fault: OptpartError | None = None
     with nullcontext() if store is None else Store(store) as kept:
         _compiling()
         methods.warm_up(large=any(instance.vertices > _SEARCHED for instance in instances))
-        for comparison in sweep(
-            instances,
-            names,
-            budget=Budget(time_limit, workers),
-            seeds=range(seed, seed + seeds),
-            engine=spread,
-            store=kept,
-            watch=watch,
-        ):
+        try:
+            for comparison in sweep(
+                instances,
+                names,
+                budget=Budget(time_limit, workers),
+                seeds=range(seed, seed + seeds),
+                engine=spread,
+                store=kept,
+                watch=watch,
+            ):
+                line.clear()
+                comparisons.append(comparison)
+                if not (json or csv):
+                    short = len(instances) > _TABLES and not details
+                    show = gap_table.print_line if short else gap_table.print_comparison
+                    show(console, comparison)
+        except OptpartError as error:  # the store, or standard output, takes no more
             line.clear()
-            comparisons.append(comparison)
-            if not (json or csv):
-                short = len(instances) > _TABLES and not details
-                show = gap_table.print_line if short else gap_table.print_comparison
-                show(console, comparison)
-    if not comparisons or any(comparison.interrupted for comparison in comparisons):
+            if not comparisons:
+                raise
+            fault = error
+    if fault is not None:
+        note("stopped: what follows is what was done so far")
+    elif not comparisons or any(comparison.interrupted for comparison in comparisons):
         line.clear()
         note("interrupted: what follows is what was done so far")
 
@@ -570,6 +579,8 @@ def gap(
             put(gap_table.to_csv(comparisons))
         elif len(comparisons) > 1:
             gap_table.print_summary(console, comparisons)
+    if fault is not None:
+        raise fault
     if comparisons and all(comparison.reference.infeasible for comparison in comparisons):
         raise typer.Exit(3)
 
