@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
@@ -12,10 +13,21 @@ import typer
 from optpart.commands.certify import certify
 from optpart.commands.check import check
 from optpart.commands.generate_heterog_worst import generate_heterog_worst
+from optpart.commands.options import Needed, Output, file_to_write
 from optpart.commands.ordering import ordering
 from optpart.commands.reduce import reduce
 from optpart.commands.replica import generate_replica
 from optpart.errors import FaultsOf, InputError, OptpartError
+from optpart.terminal import (
+    OutputError,
+    ReaderGoneError,
+    abandon,
+    complain,
+    note,
+    prepare,
+    put,
+    say,
+)
 
 if TYPE_CHECKING:
     from optpart.audit import Finding
@@ -24,8 +36,10 @@ if TYPE_CHECKING:
     from optpart.goal import Goal
     from optpart.graph import Graph
     from optpart.instance import Instance
+    from optpart.report.progress import ProgressLine
     from optpart.result import Budget, Method, Result
     from optpart.schedule import Schedule
+    from optpart.search.checkpoint import StateFile
 
 app = typer.Typer(
     help="True optima, proven bounds and heuristics for placing dataflow graphs on unlike devices.",
@@ -59,8 +73,6 @@ MethodName = Annotated[str, typer.Option("--method", "-m", help="See 'optpart me
 TimeLimit = Annotated[float, typer.Option(help="Seconds.", min=0.0)]
 Workers = Annotated[int, typer.Option(help="Threads of the solver.", min=1)]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
-Output = Annotated[Path | None, typer.Option("-o", "--output", help="Where to write.")]
-Needed = Annotated[Path, typer.Option("-o", "--output", help="Where to write.")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable to standard output.")]
 Start = Annotated[
     str | None,
@@ -69,21 +81,35 @@ Start = Annotated[
 
 
 def main() -> None:
-    """Run the command line; a fault of the user's is one line and exit code 2."""
-    # Names in files may be in any script; a terminal that cannot show one gets an escape for it.
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    """Run the command line; a fault of the user's is one line and exit code 2.
+
+    Ends with 0 where whoever reads standard output has seen enough.
+    """
+    if code := _code_of(prepare):
+        sys.exit(code)
+    code = _code_of(app)
+    # What is still buffered may be refused, too.
+    sys.exit(_code_of(sys.stdout.flush) or code)
+
+
+def _code_of(step: Callable[[], object]) -> str | int | None:
+    """Take a step of the program and return the exit code that it calls for."""
     try:
-        app()
+        step()
+    except SystemExit as end:
+        return end.code
+    except ReaderGoneError:
+        abandon()
+        return 0
     except OptpartError as error:
-        print(f"optpart: {error}", file=sys.stderr)
-        sys.exit(2)
-    except BrokenPipeError:  # whoever read the output has seen enough
-        sys.stderr.close()
-        sys.exit(0)
+        if isinstance(error, OutputError):
+            abandon()
+        complain(error)
+        return 2
     except KeyboardInterrupt:
-        print("optpart: interrupted", file=sys.stderr)
-        sys.exit(130)
+        complain("interrupted")
+        return 130
+    return 0
 
 
 def _open(file: str) -> Instance:
@@ -119,12 +145,12 @@ def _say_result(result: Result) -> None:
     from optpart.result import Status
 
     if result.status is Status.INFEASIBLE:
-        print(f"{result.instance.name}: INFEASIBLE: {result.reason}")
+        say(f"{result.instance.name}: INFEASIBLE: {result.reason}")
         return
     given = f" given {result.given}" if result.given else ""
     bound = number(result.lower_bound, up=False)
     if result.makespan is None:
-        print(
+        say(
             f"{result.instance.name}: no schedule found{given}: {result.reason} "
             f"(lower bound {bound})"
         )
@@ -134,7 +160,7 @@ def _say_result(result: Result) -> None:
     least = ""
     if result.objective != "makespan":
         least = f" (lower bound {number(result.traffic_bound, up=False)})"
-    print(
+    say(
         f"{result.instance.name}: {result.status}{given}{note}, makespan "
         f"{number(result.makespan, up=True)}, lower bound {bound}{gap}, traffic "
         f"{number(result.traffic, up=True)}{least}, {seconds(result.seconds)} with {result.method}"
@@ -155,7 +181,7 @@ def _say_schedule(result: Result) -> None:
             if schedule.placement[v] == d
         ]
         if names:
-            print(f"  {device}: {' '.join(names)}")
+            say(f"  {device}: {' '.join(names)}")
 
 
 class Objectives(StrEnum):
@@ -213,7 +239,7 @@ def _only(instance: Instance, fix: Fixed) -> Goal:
             "nothing to take it from",
             "give a result with --start, or a strategy such as heft",
         )
-    print(f"{instance.name}: no vertex has a choice of device", file=sys.stderr)
+    note(f"{instance.name}: no vertex has a choice of device")
     return Goal(placement=placement)
 
 
@@ -232,7 +258,9 @@ def _with_goal(run: Method, method: str, goal: Goal | None) -> Method:
     return run if goal is None else partial(with_goal, goal=goal)
 
 
-def _with_checkpoint(run: Method, method: str, checkpoint: Path | None, resume: bool) -> Method:
+def _with_checkpoint(
+    run: Method, method: str, checkpoint: StateFile | None, resume: bool
+) -> Method:
     from functools import partial
 
     if method not in _SEARCHES:
@@ -259,18 +287,18 @@ def _solve_front(
     front = pareto(instance, budget, seed=seed, goal=goal or Goal())
     if json:
         points = [result_format.to_dict(result) for result in front]
-        print(pretty({"instance": instance.name, "front": points}), end="")
+        put(pretty({"instance": instance.name, "front": points}))
     elif front[0].status is Status.INFEASIBLE:
         _say_result(front[0])
     else:
         complete = all(result.status is Status.OPTIMAL for result in front)
-        print(f"{instance.name}: {'the whole front' if complete else 'a part of the front'}")
+        say(f"{instance.name}: {'the whole front' if complete else 'a part of the front'}")
         for result in front:
             makespan, traffic = (
                 number(value, up=True) for value in (result.makespan, result.traffic)
             )
-            note = f" ({result.reason})" if result.reason else ""
-            print(f"  {result.status}{note}, makespan {makespan}, traffic {traffic}")
+            remark = f" ({result.reason})" if result.reason else ""
+            say(f"  {result.status}{remark}, makespan {makespan}, traffic {traffic}")
     _leave(front[0])
 
 
@@ -299,7 +327,10 @@ def solve(
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="Where search keeps its state, written at most every ten seconds."),
+        file_to_write(
+            help="Where search keeps its state, written at most every ten seconds; a search goes "
+            "on where that fails, and ends with 2 if the last state could not be kept."
+        ),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the checkpoint of a run that was ended.")
@@ -319,12 +350,17 @@ def solve(
     json: Json = False,
 ) -> None:
     """Find a schedule, and prove as much about it as the method and the bounds can."""
+    from contextlib import nullcontext
+
     from optpart import methods
     from optpart.exact.second_opinion import confirmed
+    from optpart.files import written_first
     from optpart.formats import result as result_format
     from optpart.report.progress import ProgressLine
     from optpart.result import Budget
 
+    if pareto and (method != "cpsat" or output is not None):
+        raise InputError("--pareto", "with another method, or --output", "leave those out")
     run = methods.get(method)
     instance = _open(file)
     given = first = None
@@ -335,8 +371,10 @@ def solve(
     goal = _goal(instance, given, objective.value, within, traffic_limit, fix)
     if goal is not None or pareto:
         run = _with_goal(run, method, goal)
+    line = ProgressLine()
+    state = None if checkpoint is None else _state_file(checkpoint, line)
     if checkpoint is not None or resume:
-        run = _with_checkpoint(run, method, checkpoint, resume)
+        run = _with_checkpoint(run, method, state, resume)
     if audit and (pareto or method not in _AUDITED):
         raise InputError(
             "--audit", "not for this method, or --pareto", f"use {' or '.join(_AUDITED)}"
@@ -346,11 +384,8 @@ def solve(
         from optpart.search.searcher import warm_up
 
         warm_up("hybrid" if method == "hybrid" else "search")
-    line = ProgressLine()
     budget = Budget(time_limit, workers)
     if pareto:
-        if method != "cpsat" or output is not None:
-            raise InputError("--pareto", "with another method, or --output", "leave those out")
         _solve_front(instance, budget, seed, goal, json)
         return
     result = run(
@@ -362,13 +397,18 @@ def solve(
     result = confirmed(result, goal)
     if audit:
         _audit(run, result, budget, seed)
-    if output is not None:
-        result_format.write(result, output)
-    if json:
-        print(result_format.dumps(result), end="")
-    else:
-        _say_result(result)
-        _say_schedule(result)
+    with (
+        nullcontext()
+        if output is None
+        else written_first(lambda: result_format.write(result, output))
+    ):
+        if json:
+            put(result_format.dumps(result))
+        else:
+            _say_result(result)
+            _say_schedule(result)
+    if state is not None and state.fault is not None:
+        raise state.fault
     _leave(result)
 
 
@@ -383,12 +423,22 @@ def _audit(run: Method, result: Result, budget: Budget, seed: int) -> None:
     able: Any = run
     other = partial(able, without=ALL)(result.instance, budget=budget, seed=seed)
     compare(result, other)
-    print(
+    note(
         f"audit: nothing contradicts it without pruning ({other.status}, makespan "
         f"{number(other.makespan, up=True)}, lower bound {number(other.lower_bound, up=False)}, "
-        f"{seconds(other.seconds)})",
-        file=sys.stderr,
+        f"{seconds(other.seconds)})"
     )
+
+
+def _state_file(path: Path, line: ProgressLine) -> StateFile:
+    """Return where a search keeps its state; a fault there is told of at once."""
+    from optpart.search.checkpoint import StateFile
+
+    def warn(fault: InputError) -> None:
+        line.clear()
+        complain(f"the search goes on without a checkpoint: {fault}")
+
+    return StateFile(path, warn)
 
 
 def _bounded(result: Result) -> Result:
@@ -457,10 +507,10 @@ def gap(
     ] = "local",
     store: Annotated[
         Path | None,
-        typer.Option(help="Keep finished runs in this file, and repeat none that it has."),
+        file_to_write(help="Keep finished runs in this file, and repeat none that it has."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Also write .csv or .json.")
+        Path | None, file_to_write("-o", "--output", help="Also write .csv or .json.")
     ] = None,
     json: Json = False,
     csv: Annotated[bool, typer.Option("--csv", help="CSV to standard output.")] = False,
@@ -487,17 +537,18 @@ def gap(
     from contextlib import nullcontext
 
     from optpart import library, methods
-    from optpart.files import write_text
+    from optpart.files import write_text, written_first
     from optpart.formats.native import pretty
     from optpart.gap import default_methods, sweep
     from optpart.report import gap_table
+    from optpart.report.console import plain_console
     from optpart.report.progress import ProgressLine
     from optpart.result import Budget, Progress
     from optpart.sweep.engine import choose
     from optpart.sweep.run import Run
     from optpart.sweep.store import Store
 
-    console = _console()
+    console = plain_console()
     if list_:
         _list_library(console)
         return
@@ -528,37 +579,52 @@ def gap(
         line(f"{where}  {run.method}", step)
 
     comparisons: list[Comparison] = []
+    fault: OptpartError | None = None
     with nullcontext() if store is None else Store(store) as kept:
         _compiling()
         methods.warm_up(large=any(instance.vertices > _SEARCHED for instance in instances))
-        for comparison in sweep(
-            instances,
-            names,
-            budget=Budget(time_limit, workers),
-            seeds=range(seed, seed + seeds),
-            engine=spread,
-            store=kept,
-            watch=watch,
-        ):
+        try:
+            for comparison in sweep(
+                instances,
+                names,
+                budget=Budget(time_limit, workers),
+                seeds=range(seed, seed + seeds),
+                engine=spread,
+                store=kept,
+                watch=watch,
+            ):
+                line.clear()
+                comparisons.append(comparison)
+                if not (json or csv):
+                    short = len(instances) > _TABLES and not details
+                    show = gap_table.print_line if short else gap_table.print_comparison
+                    show(console, comparison)
+        except OptpartError as error:  # the store, or standard output, takes no more
             line.clear()
-            comparisons.append(comparison)
-            if not (json or csv):
-                short = len(instances) > _TABLES and not details
-                show = gap_table.print_line if short else gap_table.print_comparison
-                show(console, comparison)
-    if not comparisons or any(comparison.interrupted for comparison in comparisons):
+            if not comparisons:
+                raise
+            fault = error
+    if fault is not None:
+        note("stopped: what follows is what was done so far")
+    elif not comparisons or any(comparison.interrupted for comparison in comparisons):
         line.clear()
-        print("interrupted: what follows is what was done so far", file=sys.stderr)
-    if output is not None:
-        as_csv = output.suffix == ".csv"
-        document = gap_table.to_document(comparisons)
-        write_text(output, gap_table.to_csv(comparisons) if as_csv else pretty(document))
-    if json:
-        print(pretty(gap_table.to_document(comparisons)), end="")
-    elif csv:
-        print(gap_table.to_csv(comparisons), end="")
-    elif len(comparisons) > 1:
-        gap_table.print_summary(console, comparisons)
+        note("interrupted: what follows is what was done so far")
+
+    def write() -> None:
+        if output is not None:
+            as_csv = output.suffix == ".csv"
+            document = gap_table.to_document(comparisons)
+            write_text(output, gap_table.to_csv(comparisons) if as_csv else pretty(document))
+
+    with written_first(write):
+        if json:
+            put(pretty(gap_table.to_document(comparisons)))
+        elif csv:
+            put(gap_table.to_csv(comparisons))
+        elif len(comparisons) > 1:
+            gap_table.print_summary(console, comparisons)
+    if fault is not None:
+        raise fault
     _say_findings([f for c in comparisons for f in c.findings], whole_library=not files)
     if comparisons and all(comparison.reference.infeasible for comparison in comparisons):
         raise typer.Exit(3)
@@ -578,7 +644,7 @@ def _say_findings(findings: list[Finding], *, whole_library: bool) -> None:
             if name not in named
         ]
     for line in lines:
-        print(f"optpart: {line}", file=sys.stderr)
+        complain(line)
     if lines:
         raise typer.Exit(1)
 
@@ -593,9 +659,11 @@ def _gap_by_axis(
     json: bool,
 ) -> None:
     """Print what of each pair's loss its placement and what its order has caused."""
+    from contextlib import nullcontext
+
     from optpart import library, methods
     from optpart.axis import Division, divide
-    from optpart.files import write_text
+    from optpart.files import write_text, written_first
     from optpart.formats.native import pretty
     from optpart.report import axis_table
     from optpart.report.progress import ProgressLine
@@ -620,22 +688,14 @@ def _gap_by_axis(
                 axis_table.print_division(console, done[-1])
     except KeyboardInterrupt:
         line.clear()
-        print("interrupted: only what was done before is reported", file=sys.stderr)
+        note("interrupted: only what was done before is reported")
     document = pretty(axis_table.to_document(done))
-    if output is not None:
-        write_text(output, document)
-    if json:
-        print(document, end="")
+    with nullcontext() if output is None else written_first(lambda: write_text(output, document)):
+        if json:
+            put(document)
     _say_findings([f for d in done for f in d.findings], whole_library=not files)
     if done and all(division.free.status is Status.INFEASIBLE for division in done):
         raise typer.Exit(3)
-
-
-def _console() -> Any:
-    """Return a console that cuts tables to fit a terminal only, never a file or a pipe."""
-    from rich.console import Console
-
-    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 200)
 
 
 def _list_library(console: Any) -> None:
@@ -672,7 +732,7 @@ def bound(
     json: Json = False,
 ) -> None:
     """Prove lower bounds of the makespan."""
-    from optpart.bounds.best import all_bounds
+    from optpart.bounds.best import each_bound, largest
     from optpart.feasibility import contradiction
     from optpart.formats.native import pretty
     from optpart.report.text import number, seconds
@@ -680,10 +740,18 @@ def bound(
     instance = _open(file)
     reason = contradiction(instance)
     if reason:
-        print(f"{instance.name}: INFEASIBLE: {reason}", file=sys.stderr if json else sys.stdout)
+        (note if json else say)(f"{instance.name}: INFEASIBLE: {reason}")
         raise typer.Exit(3)
     _compiling()
-    found = all_bounds(instance, time_limit, solver=True)
+    found = []
+    interrupted = False
+    try:
+        for each in each_bound(instance, time_limit, solver=True):
+            found.append(each)  # noqa: PERF402  (an interruption keeps what is there)
+    except KeyboardInterrupt:
+        interrupted = True
+        note("interrupted: what follows is what was proven so far")
+    best = largest(found) if found else None
     if json:
         rows = [
             {
@@ -693,12 +761,22 @@ def bound(
             }
             for b in found
         ]
-        print(pretty({"instance": instance.name, "bounds": rows}), end="")
+        document = {
+            "instance": instance.name,
+            "interrupted": interrupted,
+            "best": None if best is None else best.name,
+            "bounds": rows,
+        }
+        put(pretty(document))
     else:
         for b in found:
             value = "infeasible" if b.value is None else number(b.value, up=False)
-            print(f"{b.name:>14}  {value:>12}  {seconds(b.seconds)}")
-    if any(b.value is None for b in found):
+            say(f"{b.name:>14}  {value:>12}  {seconds(b.seconds)}")
+        if best is not None and best.value is not None:
+            say(f"{'best':>14}  {number(best.value, up=False):>12}  by {best.name}")
+    if best is None:
+        raise typer.Exit(4)
+    if best.value is None:
         raise typer.Exit(3)
 
 
@@ -721,12 +799,12 @@ def verify(
             "violations": [str(violation) for violation in report.violations],
             "makespan": None if report.makespan is None else str(report.makespan),
         }
-        print(pretty(document), end="")
+        put(pretty(document))
     else:
         for violation in report.violations:
-            print(violation)
+            say(str(violation))
         if not report.violations:
-            print(report.summary)
+            say(report.summary)
     if report.violations:
         raise typer.Exit(1)
 
@@ -746,6 +824,9 @@ def simulate(
     json: Json = False,
 ) -> None:
     """Execute the graph under a placement and a scheduling strategy."""
+    from contextlib import nullcontext
+
+    from optpart.files import written_first
     from optpart.formats import result as result_format
     from optpart.formats.native import pretty
     from optpart.report import simulation
@@ -756,12 +837,15 @@ def simulate(
     runs_ = simulation.run(instance, method, placed, range(seed, seed + runs))
     found = [run for run in runs_ if run.result.schedule is not None]
     best = min(found, key=lambda run: run.result.makespan or 0) if found else runs_[0]
-    if output is not None:
-        result_format.write(best.result, output)
-    if json:
-        print(pretty(simulation.to_document(best)), end="")
-    else:
-        simulation.print_runs(runs_)
+    with (
+        nullcontext()
+        if output is None
+        else written_first(lambda: result_format.write(best.result, output))
+    ):
+        if json:
+            put(pretty(simulation.to_document(best)))
+        else:
+            simulation.print_runs(runs_)
     _leave(best.result)
 
 
@@ -771,7 +855,7 @@ def methods() -> None:
     from optpart import methods as registry
 
     for entry in registry.entries():
-        print(f"{entry.name:26} {entry.kind:13} {entry.summary}")
+        say(f"{entry.name:26} {entry.kind:13} {entry.summary}")
 
 
 @app.command()
@@ -880,7 +964,7 @@ def import_(
 
         instance = replace(instance, name=name)
     native.write(instance, output)
-    print(
+    say(
         f"{instance.name}: {instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
         f"{instance.devices} devices → {output}"
     )
@@ -913,10 +997,10 @@ def _import_tensorflow(
     graph, counts = tensorflow.read_graph(file, cluster.names, break_cycles=break_cycles)
     for source, output, target in counts.removed:
         which = "control" if output is None else output
-        print(f"removed to break a cycle: {source} ({which}) → {target}")
+        say(f"removed to break a cycle: {source} ({which}) → {target}")
     if colocate is not None:
         graph = colocate_cells(graph, colocate)
-    print(
+    say(
         f"{file.name}: {counts.vertices} vertices, {counts.inputs} inputs, {counts.edges} distinct "
         f"edges between {counts.pairs} pairs, {counts.groups} colocation groups of two and more, "
         f"the largest of {counts.largest_group}"
@@ -943,7 +1027,7 @@ def convert(
     file: File,
     output: Needed,
     devices: Annotated[
-        Path | None, typer.Option(help="For a thesis .csv: where the devices go.")
+        Path | None, file_to_write(help="For a thesis .csv: where the devices go.")
     ] = None,
 ) -> None:
     """Write an instance in another format: .json, or thesis .csv with --devices."""

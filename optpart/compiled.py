@@ -7,7 +7,6 @@ exact arithmetic, and its bounds are computed on integers (:mod:`optpart.ticks`)
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeVar, cast
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from optpart.graph import grouped
 from optpart.instance import Instance
 from optpart.rational import RationalArray
+from optpart.terminal import note
 from optpart.ticks import quantum
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -51,7 +51,7 @@ def announce_compilation() -> None:
 
         def on_start(self, event: Any) -> None:
             if not Listener.said:
-                print("compiling the inner loops, once (about 20 seconds) …", file=sys.stderr)
+                note("compiling the inner loops, once (about 20 seconds) …")
             Listener.said = True
 
         def on_end(self, event: Any) -> None:

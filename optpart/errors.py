@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from optpart.escaping import fitted, visible
+
+#: Characters of an error's line, with room for ``optpart: `` before it.
+_MOST = 290
+
 
 class OptpartError(Exception):
     """Base of every error that a user can cause or should hear of."""
@@ -37,9 +42,11 @@ class InputError(OptpartError):
         return type(self), (self.place, self.problem, self.remedy, self.file)
 
     def __str__(self) -> str:
+        # Names come from files: whatever they contain, the message stays on one line, and short.
         where = [part for part in (self.file, self.place) if part]
-        # Names come from files: whatever they contain, the message stays on one line.
-        return " ".join(": ".join([*where, f"{self.problem}; {self.remedy}"]).split())
+        parts = [visible(" ".join(part.split())) for part in (*where, self.problem, self.remedy)]
+        *before, remedy = fitted(parts, _MOST - 2 * len(parts))
+        return f"{': '.join(before)}; {remedy}"
 
 
 class FaultsOf:

@@ -270,7 +270,7 @@ def get(name: str) -> Method:
     plug_ins = [point.name for point in entry_points(group=GROUP)]
     known = ", ".join([*ORDERED, *(f"{p}+…" for p in PARTITIONERS), *SOLVERS, *_own, *plug_ins])
     known += f"; after the plus {', '.join(_EVERY_SCHEDULER)}"
-    raise InputError("method", f"no method {name!r}", f"choose of {known}")
+    raise InputError("method", f"no method {name!r}", f"choose of {known} (see 'optpart methods')")
 
 
 def check(name: str) -> None:

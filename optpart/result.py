@@ -118,11 +118,21 @@ class Result:
 
         Under ``lexicographic`` of the makespan, and of the traffic once that gap is closed.
         """
-        if self.objective == "makespan":
-            return gap(self.makespan, self.lower_bound)
-        if self.objective == "lexicographic" and self.makespan != self.lower_bound:
-            return gap(self.makespan, self.lower_bound)
-        return gap(self.traffic, self.traffic_bound)
+        return objective_gap(
+            self.objective, (self.makespan, self.lower_bound), (self.traffic, self.traffic_bound)
+        )
+
+
+def objective_gap(
+    objective: Objective,
+    makespan: tuple[Fraction | None, Fraction | None],
+    traffic: tuple[Fraction | None, Fraction | None],
+) -> float | None:
+    """Return :attr:`Result.gap` of the values of makespan and traffic, each with its bound."""
+    closed = makespan[0] == makespan[1]
+    if objective == "makespan" or (objective == "lexicographic" and not closed):
+        return gap(*makespan)
+    return gap(*traffic)
 
 
 def gap(value: Fraction | None, bound: Fraction | None) -> float | None:

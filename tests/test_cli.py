@@ -74,10 +74,27 @@ def test_solve_proves_and_writes_a_result_that_verify_accepts(
         ({"lower_bound": "4"}, "status"),
         ({"instance_sha256": "0" * 64}, "instance"),
         ({"status": "SPLENDID"}, "status"),
+        ({"status": ["OPTIMAL"]}, "status"),
+        ({"status": None}, "status"),
+        ({"status": "INFEASIBLE"}, "status"),
+        ({"status": "UNKNOWN"}, "status"),
+        ({"objective": "fame"}, "objective"),
+        ({"gap": 0.5}, "gap"),
+        ({"gap": 1e-9}, "gap"),
+        ({"status": "FEASIBLE", "lower_bound": None}, "gap"),
+        ({"status": "FEASIBLE", "lower_bound": "4", "gap": 0.0}, "gap"),
+        ({"trace": [[2, None, None], [1, None, None]]}, "trace[1]"),
+        ({"trace": [[0, "4", None]]}, "trace[0]"),
+        ({"trace": [[0, None, "5"]]}, "trace[0]"),
+        ({"seconds": 1, "trace": [[5, None, None]]}, "trace"),
+        ({"schedule": None}, "status"),
+        ({"schedule": None, "status": "FEASIBLE"}, "status"),
+        ({"schedule": None, "status": "INFEASIBLE"}, "makespan"),
+        ({"schedule": None, "status": "UNKNOWN", "makespan": None}, "traffic"),
     ],
 )
 def test_verify_refuses_a_claim_that_the_schedule_does_not_bear_out(
-    run: Run, mine: Path, tmp_path: Path, change: dict[str, str], rule: str
+    run: Run, mine: Path, tmp_path: Path, change: dict[str, Any], rule: str
 ) -> None:
     result = tmp_path / "result.json"
     run("solve", mine, "-o", result)
@@ -85,6 +102,33 @@ def test_verify_refuses_a_claim_that_the_schedule_does_not_bear_out(
     checked = run("verify", mine, result)
     assert checked.code == 1
     assert checked.out.startswith(f"{rule}: ")
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"gap": "wide"}, "gap: 'wide'"),
+        ({"lower_bound": -1}, "lower_bound: -1 is negative"),
+        ({"seconds": -1}, "seconds: -1 is negative"),
+        ({"trace": [[0, 1]]}, "trace[0]: not a triple"),
+        ({"trace": [[-1, None, None]]}, "trace[0]: -1 is negative"),
+        ({"trace": "long"}, "trace: a string"),
+        (
+            {"status": "INFEASIBLE", "schedule": None, "makespan": None, "traffic": None},
+            "schedule: missing",
+        ),
+    ],
+)
+def test_verify_needs_numbers_and_a_schedule_to_judge(
+    run: Run, mine: Path, tmp_path: Path, change: dict[str, Any], fault: str
+) -> None:
+    result = tmp_path / "result.json"
+    run("solve", mine, "-o", result)
+    result.write_text(json.dumps({**json.loads(result.read_text()), **change}))
+    checked = run("verify", mine, result)
+    assert (checked.code, checked.out) == (2, "")
+    assert fault in checked.err
+    assert checked.err.count("\n") == 1
 
 
 def test_verify_names_the_violation_of_a_broken_schedule(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -57,7 +57,19 @@ def all_bounds(
     solver : bool
         Whether CP-SAT takes part.
     """
-    return list(_each(instance, seconds, None, BOUNDS | _SOLVER if solver else BOUNDS))
+    return list(each_bound(instance, seconds, solver=solver))
+
+
+def each_bound(
+    instance: Instance, seconds: float = SECONDS, *, solver: bool = False
+) -> Iterator[LowerBound]:
+    """Compute every bound as :func:`all_bounds` does, and yield each as soon as it is proven."""
+    return _each(instance, seconds, None, BOUNDS | _SOLVER if solver else BOUNDS)
+
+
+def largest(bounds: Iterable[LowerBound]) -> LowerBound:
+    """Return the first of the largest bounds; infeasibility is above every value."""
+    return max(bounds, key=lambda bound: (bound.value is None, bound.value or 0))
 
 
 def best_bound(

@@ -25,7 +25,7 @@ from optpart.certify.one_machine import one_machine_record
 from optpart.certify.sat import refute
 from optpart.certify.trim import trim
 from optpart.errors import InputError, OptpartError, UnsupportedError
-from optpart.files import write_bytes
+from optpart.files import check_folder, write_bytes, write_faults
 from optpart.formats import native
 from optpart.formats import result as result_format
 from optpart.instance import Instance
@@ -282,7 +282,7 @@ def certify(
         If no proof was found.
     """
     check_supported(instance)
-    target = _free(Path(directory))
+    target = check_place(Path(directory))
     text = native.dumps(instance).encode() if source is None else source
     result = conclude(instance, method, schedule)
     if result.makespan is None:
@@ -295,7 +295,10 @@ def certify(
     found = find_refutation(problem, scales, result.makespan, seconds)
     proven = conclude(instance, method, schedule, bound=result.makespan)
     files = _files(proven, text, found)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as temporary:
+    with (
+        write_faults(directory),
+        tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as temporary,
+    ):
         draft = Path(temporary) / "certificate"
         draft.mkdir()
         for name, content in files.items():
@@ -312,14 +315,21 @@ def certify(
     return replace(found, seconds=took)
 
 
-def _free(target: Path) -> Path:
-    """Return where to write: a place where nothing is, or an earlier certificate."""
+def check_place(target: Path) -> Path:
+    """Return where to write: a writable place where nothing is, or an earlier certificate.
+
+    Raises
+    ------
+    InputError
+        If something else is there, or nothing can be written.
+    """
     if not target.parent.is_dir():
         raise InputError("", "its folder does not exist", "name a writable place", str(target))
     if target.exists() and not (
         target.is_dir() and ((target / "certificate.json").is_file() or not any(target.iterdir()))
     ):
         raise InputError("", "is there, and no certificate", "name another place", str(target))
+    check_folder(target.resolve())
     return target.resolve()
 
 

@@ -250,7 +250,7 @@ def add_second(directory: str | Path, seconds: float) -> Second | None:
         "weights": second.weights,
         "lemmas": second.lemmas,
     }
-    write_bytes(place / "precedence.json", json.dumps(record).encode() + b"\n")
     write_bytes(place / "precedence.lrat.xz", lzma.compress(second.proof.text()))
+    write_bytes(place / "precedence.json", json.dumps(record).encode() + b"\n")
     check(str(place))
     return second

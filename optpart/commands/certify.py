@@ -43,17 +43,19 @@ def certify(
     Ends with 3 where there is no schedule at all and 4 where no proof was found; then nothing is
     written.
     """
-    import sys
     import time
 
-    from optpart.certify.certify import UncertifiedError, check_supported
+    from optpart.certify.certify import UncertifiedError, check_place, check_supported
     from optpart.certify.certify import certify as write
     from optpart.compiled import announce_compilation
+    from optpart.errors import InputError
     from optpart.exact.cpsat import cpsat
     from optpart.formats.native import pretty
     from optpart.formats.result import read_document, read_schedule
     from optpart.result import Budget, Status
+    from optpart.terminal import note, put, say
 
+    check_place(output)
     instance, source = _open(file)
     check_supported(instance)
     begin = time.perf_counter()
@@ -64,20 +66,24 @@ def certify(
         announce_compilation()
         solved = cpsat(instance, budget=Budget(time_limit, workers), seed=seed)
         if solved.status is Status.INFEASIBLE:
-            print(f"{instance.name}: INFEASIBLE: {solved.reason}", file=sys.stderr)
+            note(f"{instance.name}: INFEASIBLE: {solved.reason}")
             raise typer.Exit(3)
         if solved.schedule is None:
-            print(f"{instance.name}: no schedule found: {solved.reason}", file=sys.stderr)
+            note(f"{instance.name}: no schedule found: {solved.reason}")
             raise typer.Exit(4)
         schedule, method = solved.schedule, solved.method
     took = time.perf_counter() - begin
+    makespan = schedule.makespan(instance)
     try:
         found = write(instance, schedule, output, source=source, method=method, seconds=time_limit)
     except UncertifiedError as error:
-        print(f"{instance.name}: not certified: {error}", file=sys.stderr)
+        note(f"{instance.name}: not certified: {error}")
         raise typer.Exit(4) from None
+    except InputError:
+        if result is None:
+            note(f"{instance.name}: makespan {makespan} by {method}, but no certificate is written")
+        raise
     lemmas = _lemmas(output, time_limit) if second else None
-    makespan = schedule.makespan(instance)
     if json:
         document: dict[str, Any] = {
             "instance": instance.name,
@@ -91,13 +97,13 @@ def certify(
             "bytes": sum(path.stat().st_size for path in output.iterdir()),
             "seconds": {"solve": took, **found.seconds},
         }
-        print(pretty(document), end="")
+        put(pretty(document))
     else:
-        print(f"{instance.name}: makespan {makespan} is optimal; {_how(found)}, in {output}")
+        say(f"{instance.name}: makespan {makespan} is optimal; {_how(found)}, in {output}")
     if second and lemmas is None:
-        print(f"{instance.name}: no second refutation within the limit", file=sys.stderr)
+        note(f"{instance.name}: no second refutation within the limit")
     elif second and not json:
-        print(f"{instance.name}: refuted a second time, by {lemmas} lemmas on precedence")
+        say(f"{instance.name}: refuted a second time, by {lemmas} lemmas on precedence")
 
 
 def _lemmas(output: Path, seconds: float) -> int | None:

@@ -29,6 +29,7 @@ def check(
     from optpart.certify.check import check as judge
     from optpart.certify.precedence import check as second_judge
     from optpart.formats.native import pretty
+    from optpart.terminal import put, say
 
     found = []
     for directory in directories:
@@ -43,8 +44,8 @@ def check(
         if not json:
             where = f"{directory}: " if len(directories) > 1 else ""
             verdict = "ACCEPTED" if found[-1]["accepted"] else "REJECTED"
-            print(f"{verdict}: {where}{found[-1]['reason']}")
+            say(f"{verdict}: {where}{found[-1]['reason']}")
     if json:
-        print(pretty({"certificates": found}), end="")
+        put(pretty({"certificates": found}))
     if not all(each["accepted"] for each in found):
         raise typer.Exit(1)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from optpart.commands.options import Needed
+
 
 def generate_heterog_worst(
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where to write.")],
+    output: Needed,
     devices: Annotated[int, typer.Option(help="M.", min=1, max=50)] = 3,
     length: Annotated[int, typer.Option(help="Of a long task; a short one takes 1.", min=1)] = 1000,
     loops: Annotated[

@@ -6,12 +6,13 @@ from pathlib import Path
 
 from optpart.formats import native
 from optpart.instance import Instance
+from optpart.terminal import say
 
 
 def write_generated(instance: Instance, output: Path) -> None:
     """Write an instance and print its size."""
     native.write(instance, output)
-    print(
+    say(
         f"{instance.name}: {instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
         f"{instance.devices} devices → {output}"
     )

@@ -36,6 +36,7 @@ def ordering(
     from optpart.report.progress import ProgressLine
     from optpart.report.text import number
     from optpart.result import Budget
+    from optpart.terminal import put, say
 
     in_library = not Path(file).exists() and file in library.index()
     instance = library.load(file) if in_library else read_instance(file)
@@ -62,14 +63,14 @@ def ordering(
             "looseness": list(loose),
             "orders": found.rows(),
         }
-        print(pretty(document), end="")
+        put(pretty(document))
         return
-    print(
+    say(
         f"{instance.name}: makespan from {number(bounds.lower, up=False)} (eq. 2) to "
         f"{number(bounds.upper, up=True)} (eq. 1), S = {bounds.speedup:.3f}"
     )
     told = f"E* = {high:.4f}" if best.optimal else f"E* from {low:.4f} to {high:.4f}"
-    print(
+    say(
         f"optimal order {'proven' if best.optimal else 'not proven'}: {told}; it lies "
         + (f"{loose[0]:.2%}" if best.optimal else f"{loose[0]:.2%} to {loose[1]:.2%}")
         + " above eq. 2"
@@ -79,7 +80,7 @@ def ordering(
             continue
         share = best.share(result.makespan)
         text = f"{share[1]:.4f}" if best.optimal else f"{share[0]:.4f} to {share[1]:.4f}"
-        print(
+        say(
             f"  {name:14}{number(result.makespan, up=True):>14}  "
             f"E {bounds.efficiency(result.makespan):7.4f}  E/E* {text}"
         )

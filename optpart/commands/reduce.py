@@ -50,45 +50,59 @@ def reduce(
 
     from optpart.compiled import announce_compilation
     from optpart.errors import InputError
+    from optpart.files import written_first
     from optpart.formats.native import pretty
     from optpart.reductions.base import read_source
     from optpart.reductions.catalogue import REDUCTIONS, reduction
     from optpart.reductions.decide import decide, document
     from optpart.result import Budget
+    from optpart.terminal import put, say
 
     if name is None:
         for known in REDUCTIONS.values():
-            print(f"{known.name:18}{known.title} ({known.reference})")
+            say(f"{known.name:18}{known.title} ({known.reference})")
         return
     chosen = reduction(name)
     if file is not None and random is not None:
         raise InputError("--random", "together with a file", "choose one of them")
+    paths = _targets(output or Path(name))
     if file is not None:
         source = read_source(chosen, file)
     else:
         source = chosen.random(random or chosen.size, np.random.default_rng(seed))
     announce_compilation()
     answer = decide(chosen, source, method, budget=Budget(time_limit, workers), seed=seed)
-    written = _write(answer, output or Path(name))
-    if json:
-        print(pretty({**document(answer), "written": [str(path) for path in written]}), end="")
-    else:
-        for label, text in _lines(answer):
-            print(f"{label:10}{text}")
-        print(f"{'written':10}{' '.join(map(str, written))}")
+    written: list[str] = []
+    with written_first(lambda: written.extend(_write(answer, paths))):
+        if json:
+            put(pretty({**document(answer), "written": written}))
+        else:
+            for label, text in _lines(answer):
+                say(f"{label:10}{text}")
+            if written:
+                say(f"{'written':10}{' '.join(written)}")
     _leave(answer)
 
 
-def _write(answer: Answer[Any, Any], stem: Path) -> list[Path]:
+def _targets(stem: Path) -> list[Path]:
+    """Return what is to be written, and try it."""
+    from optpart.files import check_target
+
+    paths = [stem.parent / (stem.name + suffix) for suffix in _SUFFIXES]
+    for path in paths:
+        check_target(path)
+    return paths
+
+
+def _write(answer: Answer[Any, Any], paths: list[Path]) -> list[str]:
     from optpart.files import write_text
     from optpart.formats import native
     from optpart.reductions import picture
 
-    paths = [stem.with_name(stem.name + suffix) for suffix in _SUFFIXES]
     native.write(answer.question.instance, paths[0])
     write_text(paths[1], native.pretty(answer.reduction.document(answer.source)))
     picture.draw(answer, paths[2])
-    return paths
+    return [str(path) for path in paths]
 
 
 def _lines(answer: Answer[Any, Any]) -> list[tuple[str, str]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from optpart.commands.options import Needed
 
 
 def generate_replica(
@@ -17,7 +18,7 @@ def generate_replica(
             "or seq-32.",
         ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where to write.")],
+    output: Needed,
     workers: Annotated[int, typer.Option(help="Copies of the model.", min=1)] = 1,
     servers: Annotated[int, typer.Option(help="Parameter servers.", min=1)] = 1,
     channels: Annotated[
@@ -40,6 +41,7 @@ def generate_replica(
     from optpart.errors import InputError
     from optpart.ordering.models import base_model
     from optpart.ordering.replica import platform, replica, worker_partition
+    from optpart.terminal import say
 
     base, on = base_model(model), platform(batch, speed, bandwidth)
     if only_worker:
@@ -53,4 +55,4 @@ def generate_replica(
             base, workers=workers, servers=servers, channels=channels, training=training, on=on
         )
     write_generated(instance, output)
-    print(f"{base.size} parameters")
+    say(f"{base.size} parameters")

@@ -13,6 +13,7 @@ import numpy as np
 
 from optpart.cluster import Cluster, Device
 from optpart.errors import FaultsOf, InputError
+from optpart.escaping import visible_json
 from optpart.files import read_text, write_text
 from optpart.graph import CONTROL, GraphBuilder
 from optpart.instance import Instance, Model
@@ -293,7 +294,7 @@ def dumps(instance: Instance) -> str:
 
 
 def pretty(document: dict[str, Any]) -> str:
-    """Write JSON with one line per entry of each top-level list."""
+    """Write JSON with one line per entry of each top-level list, fit to be shown on a terminal."""
     lines = []
     for key, value in document.items():
         if isinstance(value, list) and value:
@@ -301,4 +302,4 @@ def pretty(document: dict[str, Any]) -> str:
             lines.append(f"{json.dumps(key)}: [\n  {entries}]")
         else:
             lines.append(f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}")
-    return "{" + ",\n ".join(lines) + "}\n"
+    return visible_json("{" + ",\n ".join(lines) + "}\n")

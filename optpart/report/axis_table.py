@@ -6,26 +6,27 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from optpart.axis import Bracket, Division, Split
+from optpart.escaping import visible
+from optpart.report.console import PlainConsole
 from optpart.report.text import number, remark
 from optpart.result import Result, Status
 
 FORMAT = "optpart-axis/1"
 
 
-def print_division(console: Console, division: Division) -> None:
+def print_division(console: PlainConsole, division: Division) -> None:
     """Print one instance: the least makespan of all, and a row per pair, the best first."""
     instance = division.instance
     size = (
         f"{instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
         f"{instance.devices} devices"
     )
-    console.print(Text.assemble((instance.name, "bold"), f"  {size}"))
-    console.print(Text("  " + _said(division.free)))
+    console.print(Text.assemble((visible(instance.name), "bold"), f"  {size}"))
+    console.print("  " + _said(division.free))
     if division.free.status is not Status.INFEASIBLE:
         console.print(_table(division))
     console.print()

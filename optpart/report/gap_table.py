@@ -6,29 +6,30 @@ import csv
 import io
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from optpart.escaping import visible
 from optpart.gap import EXACT, Comparison, Reference, Spread, Summary, excess, summarise
+from optpart.report.console import PlainConsole
 from optpart.report.text import number, percent, remark, seconds
 from optpart.result import Result
 
 FORMAT = "optpart-gap/1"
 
 
-def print_comparison(console: Console, comparison: Comparison) -> None:
+def print_comparison(console: PlainConsole, comparison: Comparison) -> None:
     """Print one instance: the reference, and a row per method, best first."""
     instance, reference = comparison.instance, comparison.reference
     size = (
         f"{instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
         f"{instance.devices} devices"
     )
-    console.print(Text.assemble((instance.name, "bold"), f"  {size}"))
+    console.print(Text.assemble((visible(instance.name), "bold"), f"  {size}"))
     if reference.infeasible:
-        console.print(f"  {_infeasible(reference)}\n", markup=False)
+        console.print(f"  {_infeasible(reference)}\n")
         return
-    console.print(Text("  " + _said(comparison)))
+    console.print("  " + _said(comparison))
     several = _several_seeds([comparison])
     console.print(_seeds_table(comparison) if several else _table(comparison))
     console.print()
@@ -100,12 +101,12 @@ def _method_table(*columns: str) -> Table:
     return table
 
 
-def print_line(console: Console, comparison: Comparison) -> None:
+def print_line(console: PlainConsole, comparison: Comparison) -> None:
     """Print one instance on one line: the reference, and the best that is not the reference."""
     reference = comparison.reference
-    name = f"{comparison.instance.name:34}"
+    name = f"{visible(comparison.instance.name):34}"
     if reference.infeasible:
-        console.print(f"{name} {_infeasible(reference)}", markup=False)
+        console.print(f"{name} {_infeasible(reference)}")
         return
     found = [r for r in comparison.results if r.makespan is not None and r.method != EXACT]
     best = min(found, key=_by_makespan, default=None)
@@ -119,7 +120,7 @@ def print_line(console: Console, comparison: Comparison) -> None:
         figure += ", certified"
     if reference.kind != "optimum":
         figure += f", bound {number(reference.bound, up=False)}"
-    console.print(f"{name} {figure:28} {heuristic}", markup=False)
+    console.print(f"{name} {figure:28} {heuristic}")
 
 
 def _by_makespan(result: Result) -> tuple[bool, Any, str]:
@@ -165,7 +166,7 @@ def comparison_gap(comparison: Comparison) -> float | None:
     return gap(comparison.reference.makespan, comparison.reference.bound)
 
 
-def print_summary(console: Console, comparisons: list[Comparison]) -> None:
+def print_summary(console: PlainConsole, comparisons: list[Comparison]) -> None:
     """Print one row per method over all instances."""
     kinds = [comparison.reference.kind for comparison in comparisons]
     certified = sum(comparison.reference.certified for comparison in comparisons)
@@ -177,7 +178,7 @@ def print_summary(console: Console, comparisons: list[Comparison]) -> None:
     console.print()
     console.print(Text.assemble((f"{len(comparisons)} instances", "bold"), f": {counts}"))
     if certified:
-        console.print(f"{certified} optima certified (make check-certificates)", markup=False)
+        console.print(f"{certified} optima certified (make check-certificates)")
     table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="dim")
     table.add_column("  method", no_wrap=True)
     for column in ("solved", "mean over reference", "worst", "mean over bound", "optimal", "time"):
@@ -275,7 +276,14 @@ def to_csv(comparisons: list[Comparison]) -> str:
     rows = to_rows(comparisons)
     stream = io.StringIO()
     if rows:
-        writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
+        # A carriage return in a name ends a line for whoever reads it without quotes.
+        bare = any("\r" in str(value) for row in rows for value in row.values())
+        writer = csv.DictWriter(
+            stream,
+            fieldnames=list(rows[0]),
+            lineterminator="\n",
+            quoting=csv.QUOTE_ALL if bare else csv.QUOTE_MINIMAL,
+        )
         writer.writeheader()
         writer.writerows(rows)
     return stream.getvalue()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 import time
 
+from optpart.escaping import visible
 from optpart.report.text import number, percent
 from optpart.result import Progress, gap
+from optpart.terminal import note
 
 #: Seconds between lines where standard error is no terminal.
 _QUIET = 10.0
@@ -31,12 +33,13 @@ class ProgressLine:
                 f"  gap {percent(gap(step.objective, step.bound))}  {step.seconds:.1f} s"
                 f"  {step.remark}".rstrip()
             )
+        text = visible(text)
         if self._terminal:
             sys.stderr.write("\r" + text.ljust(self._width))
             sys.stderr.flush()
             self._width = len(text)
         elif time.monotonic() - self._last >= _QUIET:
-            print(text, file=sys.stderr)
+            note(text)
             self._last = time.monotonic()
 
     def clear(self) -> None:

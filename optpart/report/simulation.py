@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from optpart import methods
 from optpart.errors import InputError
+from optpart.escaping import visible
 from optpart.formats import result as result_format
 from optpart.instance import Instance
 from optpart.metrics import busy, peak_memory
@@ -22,6 +23,7 @@ from optpart.report.text import number, percent
 from optpart.result import Result, conclude
 from optpart.schedule import Schedule, retime
 from optpart.simulate import simulation
+from optpart.terminal import say
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,21 +139,21 @@ def print_runs(runs: list[Simulated]) -> None:
     first = runs[0]
     result, instance = first.result, first.result.instance
     if first.schedule is None:
-        print(f"{instance.name}: {result.method}: {result.reason}")
+        say(f"{instance.name}: {result.method}: {result.reason}")
         return
     makespan = number(first.schedule.makespan(instance), up=True)
     if result.schedule is None:
-        print(f"{instance.name}: {result.method}, INFEASIBLE schedule of makespan {makespan}:")
-        print(f"  {result.reason}")
+        say(f"{instance.name}: {result.method}, INFEASIBLE schedule of makespan {makespan}:")
+        say(f"  {result.reason}")
     else:
         traffic = number(result.traffic, up=True)
-        print(
+        say(
             f"{instance.name}: {result.method}, makespan {makespan}{_spread(runs)}, "
             f"traffic {traffic}"
         )
     if first.choices is not None and len(first.choices):
         quarter, half, most = np.quantile(first.choices, (0.25, 0.5, 1.0))
-        print(
+        say(
             f"executable vertices at a decision: mean {first.choices.mean():.4g}, "
             f"quartiles {quarter:.4g}, {half:.4g}, {np.quantile(first.choices, 0.75):.4g}, "
             f"most {most:.4g}"
@@ -173,16 +175,16 @@ def _spread(runs: list[Simulated]) -> str:
 
 def _print_devices(instance: Instance, schedule: Schedule) -> None:
     makespan = schedule.makespan(instance)
-    print(f"{'':56}peak memory by")
-    print(
+    say(f"{'':56}peak memory by")
+    say(
         f"{'device':>12}  {'vertices':>8}  {'busy':>10}  {'idle':>10}  {'busy':>6}"
         f"  {'edges':>10}  {'refcount':>10}"
     )
     for row in rows(instance, schedule):
         if row.vertices or row.refcount:
             share = float(row.busy / makespan) if makespan else 0.0
-            print(
-                f"{row.device:>12}  {row.vertices:>8}  {number(row.busy, up=True):>10}  "
+            say(
+                f"{visible(row.device):>12}  {row.vertices:>8}  {number(row.busy, up=True):>10}  "
                 f"{number(row.idle, up=True):>10}  {percent(share):>6}  "
                 f"{number(row.edges, up=True):>10}  {number(row.refcount, up=True):>10}"
             )

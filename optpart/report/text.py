@@ -7,6 +7,8 @@ from fractions import Fraction
 
 from rich.text import Text
 
+from optpart.escaping import visible
+
 _DIGITS = 6
 
 
@@ -29,7 +31,7 @@ def number(value: Fraction | None, *, up: bool) -> str:
 
 def remark(text: str) -> Text:
     """Return a remark for a table: on one line, cut where there is no room, and never marked up."""
-    return Text(text, no_wrap=True, overflow="ellipsis")
+    return Text(visible(text), no_wrap=True, overflow="ellipsis")
 
 
 def percent(value: float | None) -> str:

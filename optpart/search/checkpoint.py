@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,36 @@ def write(path: str | Path, instance: Instance, reached: Checkpoint) -> None:
         "eager": layout.eager.astype(int).tolist(),
     }
     write_text(path, json.dumps(document) + "\n")
+
+
+class StateFile:
+    """Where a search keeps its state. That it cannot be written never ends the search.
+
+    Parameters
+    ----------
+    warn : callable, optional
+        Told of the first of several faults in a row.
+
+    Attributes
+    ----------
+    fault : InputError or None
+        Why the file does not hold the latest state, if it does not.
+    """
+
+    def __init__(self, path: str | Path, warn: Callable[[InputError], None] | None = None) -> None:
+        self.path = Path(path)
+        self.fault: InputError | None = None
+        self._warn = warn
+
+    def keep(self, instance: Instance, reached: Checkpoint) -> None:
+        """Write a checkpoint, or remember why it could not be written."""
+        before, self.fault = self.fault, None
+        try:
+            write(self.path, instance, reached)
+        except InputError as error:
+            self.fault = error
+            if before is None and self._warn is not None:
+                self._warn(error)
 
 
 def read(path: str | Path, instance: Instance) -> Checkpoint:

@@ -22,6 +22,7 @@ from optpart.result import Budget, Progress, Result, Status, Watch, conclude
 from optpart.schedule import Schedule
 from optpart.search import checkpoint as checkpoints
 from optpart.search.bounding import bounded
+from optpart.search.checkpoint import StateFile
 from optpart.search.evaluator import Evaluator, Value
 from optpart.search.layout import layout_of, repaired
 from optpart.search.messages import Bounded, Found, Job
@@ -85,7 +86,7 @@ def search(
     start: Schedule | None = None,
     watch: Watch | None = None,
     goal: Goal | None = None,
-    checkpoint: str | Path | None = None,
+    checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
 ) -> Result:
     """Improve the best of some heuristics until the budget ends.
@@ -99,8 +100,9 @@ def search(
     ----------
     start : Schedule, optional
         Where to start from besides the heuristics; repaired if it is not valid.
-    checkpoint : path, optional
-        Where to write the state, at most every ten seconds and at the end.
+    checkpoint : path or StateFile, optional
+        Where to write the state, at most every ten seconds and at the end. A search goes on where
+        that fails; the reason of its result then says that the state was not kept.
     resume : bool
         Go on from the checkpoint; what was spent before counts.
 
@@ -120,7 +122,7 @@ def hybrid(
     start: Schedule | None = None,
     watch: Watch | None = None,
     goal: Goal | None = None,
-    checkpoint: str | Path | None = None,
+    checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
 ) -> Result:
     """As :func:`search`, and by large neighbourhoods that are repaired greedily and by CP-SAT.
@@ -138,7 +140,7 @@ def _run(
     start: Schedule | None,
     watch: Watch | None,
     goal: Goal | None,
-    checkpoint: str | Path | None,
+    checkpoint: str | Path | StateFile | None,
     resume: bool,
 ) -> Result:
     goal = goal or Goal()
@@ -149,9 +151,10 @@ def _run(
         )
     run = _Search(manner, instance, budget or Budget(), seed, watch, goal)
     if checkpoint is not None:
-        run.checkpoint = Path(checkpoint)
+        state = checkpoint if isinstance(checkpoint, StateFile) else StateFile(checkpoint)
+        run.checkpoint = state
         if resume:
-            run.resumed = checkpoints.read(checkpoint, instance)
+            run.resumed = checkpoints.read(state.path, instance)
     return run.run(start)
 
 
@@ -176,7 +179,7 @@ class _Search:
         self.goal = goal
         self.begin = time.perf_counter()
         self.rng = np.random.default_rng(seed)
-        self.checkpoint: Path | None = None
+        self.checkpoint: StateFile | None = None
         self.resumed: checkpoints.Checkpoint | None = None
         self.incumbent: Schedule | None = None
         self.makespan: Fraction | None = None
@@ -206,6 +209,8 @@ class _Search:
             with suppress(KeyboardInterrupt):  # of one who interrupts twice
                 self._take(self.climb, final=True)
                 self._write(self.climb, final=True)
+        if self.checkpoint is not None and self.checkpoint.fault is not None:
+            self.remarks.append(f"state not kept: {self.checkpoint.fault.problem}")
         objective = self.goal.objective
         return conclude(
             self.given,
@@ -473,4 +478,4 @@ class _Search:
             reached = checkpoints.Checkpoint(
                 climb.best, before.seconds + self._seconds(), before.moves + climb.effort
             )
-            checkpoints.write(self.checkpoint, self.given, reached)
+            self.checkpoint.keep(self.given, reached)

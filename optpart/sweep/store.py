@@ -120,6 +120,8 @@ class Store:
             raise self._refusal("no store of this version of optpart")
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute(_FIND, Key("", "", 0, 0.0, 0, 0.0, ""))
+        # A file that can only be read is refused now, not when the first run is done.
+        self._database.executescript("BEGIN IMMEDIATE; ROLLBACK")
 
     def _pragma(self, name: str) -> Any:
         return self._database.execute(f"PRAGMA {name}").fetchone()[0]

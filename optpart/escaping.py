@@ -1,0 +1,48 @@
+"""Text from files, made safe to show: nothing in it can forge a line or steer a terminal."""
+
+from __future__ import annotations
+
+import re
+
+#: DEL and the C1 controls, marks and overrides of the writing direction, line and paragraph
+#: separators, and half surrogate pairs.
+_UNSEEN = r"\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+
+_CONTROLS = re.compile(rf"[\x00-\x1f{_UNSEEN}]")
+_CONTROLS_IN_LINES = re.compile(rf"[\x00-\x09\x0b-\x1f{_UNSEEN}]")
+_UNSEEN_IN_JSON = re.compile(rf"[{_UNSEEN}]")
+
+
+def visible(text: str) -> str:
+    r"""Return text on one line, its control characters as escapes such as ``\n`` or ``\x1b``."""
+    return _CONTROLS.sub(_escape, text)
+
+
+def visible_lines(text: str) -> str:
+    """Do as :func:`visible`, but keep line feeds."""
+    return _CONTROLS_IN_LINES.sub(_escape, text)
+
+
+def visible_json(document: str) -> str:
+    """Escape what JSON allows in a string but no terminal should see; its meaning stays."""
+    return _UNSEEN_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", document)
+
+
+def shortened(text: str, most: int) -> str:
+    """Return text of at most so many characters, its middle left out if it has more."""
+    if len(text) <= most:
+        return text
+    end = (most - 1) // 2
+    return f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
+
+
+def fitted(parts: list[str], room: int) -> list[str]:
+    """Shorten the longest parts, all to the same length, until together they fit."""
+    most = room
+    while sum(min(len(part), most) for part in parts) > room:
+        most -= 1
+    return [shortened(part, most) for part in parts]
+
+
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")
