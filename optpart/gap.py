@@ -11,6 +11,7 @@ from optpart import library, methods
 from optpart.bounds.best import best_bound
 from optpart.feasibility import contradiction
 from optpart.instance import Instance
+from optpart.limits import check_seed
 from optpart.result import Budget, Progress, Result, Status, conclude
 from optpart.sweep.engine import Engine, local
 from optpart.sweep.run import Run, Watch, interrupted
@@ -252,6 +253,8 @@ def sweep(
         In the order of the instances, each as soon as it is complete. After an interruption also
         those that are not, as far as there is anything.
     """
+    for seed in seeds:
+        check_seed(seed)
     names = list(dict.fromkeys(names))
     plan = [_runs(instance, names, seeds, budget) for instance in instances]
     arrivals = _arrivals([run for runs in plan for run in runs], engine, store, watch)

@@ -11,7 +11,9 @@ import typer
 def generate_heterog_worst(
     output: Annotated[Path, typer.Option("-o", "--output", help="Where to write.")],
     devices: Annotated[int, typer.Option(help="M.", min=1, max=50)] = 3,
-    length: Annotated[int, typer.Option(help="Of a long task; a short one takes 1.", min=1)] = 1000,
+    length: Annotated[
+        int, typer.Option(help="Of a long task; a short one takes 1.", min=1, max=10**9)
+    ] = 1000,
     loops: Annotated[
         bool,
         typer.Option(

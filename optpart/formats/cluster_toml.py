@@ -43,14 +43,12 @@ from optpart.cluster import Cluster, Device
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
 from optpart.formats.native import keys, number, sequence
+from optpart.limits import MOST_DEVICES
 from optpart.rational import non_negative, rational
 
 _TOP = {"device", "bandwidth", "latency", "link"}
 _DEVICE = {"name", "type", "speed", "memory", "count"}
 _LINK = {"from", "to", "bandwidth", "latency", "both"}
-
-# A count is a few digits in a file and its square many links in memory.
-_MOST_DEVICES = 1000
 
 #: ``None`` is infinite.
 _Rows: TypeAlias = list[list[Fraction | None]]
@@ -111,16 +109,16 @@ def _devices(entries: list[Any]) -> list[Device]:
             memory = non_negative(memory, f"{place}.memory")
         names = _names(name, table.get("count"), f"{place}.count")
         devices += [Device(unique, speed, kind, memory) for unique in names]
-    if len(devices) > _MOST_DEVICES:
-        raise InputError("device", f"{len(devices)} devices", f"give at most {_MOST_DEVICES}")
+    if len(devices) > MOST_DEVICES:
+        raise InputError("device", f"{len(devices)} devices", f"give at most {MOST_DEVICES}")
     return devices
 
 
 def _names(name: str, count: Any, place: str) -> list[str]:
     if count is None:
         return [name]
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= _MOST_DEVICES:
-        raise InputError(place, f"{count!r}", f"give a whole number of 1 to {_MOST_DEVICES}")
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_DEVICES:
+        raise InputError(place, f"{count!r}", f"give a whole number of 1 to {MOST_DEVICES}")
     return [f"{name}{i}" for i in range(count)]
 
 
