@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
 from optpart.errors import InputError
+from optpart.files import read_text
 from optpart.formats import native
 from optpart.formats.result import read_schedule
 from optpart.instance import Instance
@@ -117,7 +117,7 @@ def certificate(name: str) -> Path | None:
     path = folder() / CERTIFICATES / name
     if row is None or row.makespan is None or not (path / "certificate.json").is_file():
         return None
-    document = json.loads((path / "certificate.json").read_text(encoding="utf-8"))
+    document = native.parse_json(read_text(path / "certificate.json"))
     content = folder() / row.group / f"{name}.json"
     if not content.is_file():
         content = path / "instance.json"

@@ -34,7 +34,6 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -44,7 +43,7 @@ from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
 from optpart.formats.native import keys, number, sequence
 from optpart.limits import MOST_DEVICES
-from optpart.rational import non_negative, rational
+from optpart.rational import decimal, non_negative, rational
 
 _TOP = {"device", "bandwidth", "latency", "link"}
 _DEVICE = {"name", "type", "speed", "memory", "count"}
@@ -82,13 +81,13 @@ def loads(text: str) -> Cluster:
 
 def _parse(text: str) -> Any:
     try:
-        return tomllib.loads(text, parse_float=Decimal)
+        return tomllib.loads(text, parse_float=decimal)
     except tomllib.TOMLDecodeError as error:
         raise InputError("", f"not TOML ({error})", "give a TOML document") from None
     except RecursionError:
         raise InputError("", "nested too deeply", "give a TOML document") from None
-    except (ArithmeticError, ValueError) as error:  # numbers beyond Python's limits
-        raise InputError("", f"not readable ({error})", "give smaller numbers") from None
+    except ValueError as error:  # a number of too many digits
+        raise InputError("", f"not readable ({error})", "give shorter numbers") from None
 
 
 def _devices(entries: list[Any]) -> list[Device]:
