@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+_LONGEST = 400
+
+#: The names of all methods fit.
+_LONGEST_REMEDY = 2000
+
 
 class OptpartError(Exception):
     """Base of every error that a user can cause or should hear of."""
@@ -37,9 +42,15 @@ class InputError(OptpartError):
         return type(self), (self.place, self.problem, self.remedy, self.file)
 
     def __str__(self) -> str:
-        where = [part for part in (self.file, self.place) if part]
+        where = [part for part in (self.file, _shortened(self.place)) if part]
+        said = f"{_shortened(self.problem)}; {_shortened(self.remedy, _LONGEST_REMEDY)}"
         # Names come from files: whatever they contain, the message stays on one line.
-        return " ".join(": ".join([*where, f"{self.problem}; {self.remedy}"]).split())
+        return " ".join(": ".join([*where, said]).split())
+
+
+def _shortened(text: str, most: int = _LONGEST) -> str:
+    """Leave out the middle of what nobody would read to its end."""
+    return text if len(text) <= most else f"{text[: most - 60]} … {text[-40:]}"
 
 
 class FaultsOf:
