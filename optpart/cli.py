@@ -13,11 +13,19 @@ import typer
 from optpart.commands.certify import certify
 from optpart.commands.check import check
 from optpart.commands.generate_heterog_worst import generate_heterog_worst
-from optpart.commands.options import Needed, Output, file_to_write
+from optpart.commands.options import Needed, Output, Seed, TimeLimit, Workers, file_to_write
 from optpart.commands.ordering import ordering
 from optpart.commands.reduce import reduce
 from optpart.commands.replica import generate_replica
 from optpart.errors import FaultsOf, InputError, OptpartError
+from optpart.limits import (
+    MOST_DEVICES,
+    MOST_EDGES,
+    MOST_RUNS,
+    MOST_SECONDS,
+    MOST_VERTICES,
+    check_seed,
+)
 from optpart.terminal import (
     OutputError,
     ReaderGoneError,
@@ -56,6 +64,9 @@ app.command()(check)
 app.command()(ordering)
 app.command()(reduce)
 
+#: Typer names no public base of what it raises for wrong usage.
+_UsageError: Any = typer.BadParameter.__bases__[0]
+
 #: Larger instances are searched before CP-SAT solves them.
 _SEARCHED = 100
 
@@ -70,9 +81,6 @@ _TABLES = 3
 
 File = Annotated[str, typer.Argument(help="An instance file, or the name of a library instance.")]
 MethodName = Annotated[str, typer.Option("--method", "-m", help="See 'optpart methods'.")]
-TimeLimit = Annotated[float, typer.Option(help="Seconds.", min=0.0)]
-Workers = Annotated[int, typer.Option(help="Threads of the solver.", min=1)]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable to standard output.")]
 Start = Annotated[
     str | None,
@@ -87,7 +95,7 @@ def main() -> None:
     """
     if code := _code_of(prepare):
         sys.exit(code)
-    code = _code_of(app)
+    code = _code_of(lambda: app(prog_name="optpart", standalone_mode=False))
     # What is still buffered may be refused, too.
     sys.exit(_code_of(sys.stdout.flush) or code)
 
@@ -95,21 +103,32 @@ def main() -> None:
 def _code_of(step: Callable[[], object]) -> str | int | None:
     """Take a step of the program and return the exit code that it calls for."""
     try:
-        step()
+        result = step()
     except SystemExit as end:
         return end.code
     except ReaderGoneError:
         abandon()
         return 0
+    except _UsageError as error:
+        if error.format_message():  # without any arguments the help has been printed
+            complain(_usage(error))
+        return 2
     except OptpartError as error:
         if isinstance(error, OutputError):
             abandon()
         complain(error)
         return 2
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         complain("interrupted")
         return 130
-    return 0
+    return result if isinstance(result, int) else 0
+
+
+def _usage(error: typer.BadParameter) -> str:
+    """Say what is wrong with the command line, and where to read what would be right."""
+    command = "optpart" if error.ctx is None else error.ctx.command_path
+    problem = " ".join(error.format_message().split()).rstrip(".")
+    return f"{problem}; see '{command} --help'"
 
 
 def _open(file: str) -> Instance:
@@ -494,12 +513,15 @@ def gap(
         typer.Option("--method", "-m", help="A method to measure; repeat it. 'all' is every pair."),
     ] = None,
     time_limit: Annotated[
-        float, typer.Option(help="Seconds per instance and method.", min=0.0)
+        float, typer.Option(help="Seconds per instance and method.", min=0.0, max=MOST_SECONDS)
     ] = 20.0,
     workers: Workers = 2,
     seed: Seed = 0,
     seeds: Annotated[
-        int, typer.Option(help="Runs of each method, with this many seeds from --seed on.", min=1)
+        int,
+        typer.Option(
+            help="Runs of each method, with this many seeds from --seed on.", min=1, max=MOST_RUNS
+        ),
     ] = 1,
     engine: Annotated[
         str,
@@ -552,6 +574,7 @@ def gap(
     if list_:
         _list_library(console)
         return
+    check_seed(seed, seeds, "--seed and --seeds")
     if axis:
         if csv or engine != "local" or store is not None:
             raise InputError("--axis", "with --csv, --engine or --store", "leave those out")
@@ -727,7 +750,7 @@ def _list_library(console: Any) -> None:
 def bound(
     file: File,
     time_limit: Annotated[
-        float, typer.Option(help="Seconds for all bounds together.", min=0.0)
+        float, typer.Option(help="Seconds for all bounds together.", min=0.0, max=MOST_SECONDS)
     ] = 30.0,
     json: Json = False,
 ) -> None:
@@ -818,7 +841,7 @@ def simulate(
     start: Annotated[
         Path | None, typer.Option(help="Take the placement from this result file.")
     ] = None,
-    runs: Annotated[int, typer.Option(help="Runs, with as many seeds.", min=1)] = 1,
+    runs: Annotated[int, typer.Option(help="Runs, with as many seeds.", min=1, max=MOST_RUNS)] = 1,
     seed: Seed = 0,
     output: Output = None,
     json: Json = False,
@@ -831,6 +854,7 @@ def simulate(
     from optpart.formats.native import pretty
     from optpart.report import simulation
 
+    check_seed(seed, runs, "--seed and --runs")
     instance = _open(file)
     placed = None if start is None else result_format.read_schedule(start, instance).placement
     _compiling()
@@ -924,7 +948,9 @@ def import_(
     devices: Annotated[
         int | None,
         typer.Option(
-            help="Draw a cluster of so many devices instead; for stg, so many equal ones.", min=1
+            help="Draw a cluster of so many devices instead; for stg, so many equal ones.",
+            min=1,
+            max=MOST_DEVICES,
         ),
     ] = None,
     costs: Annotated[
@@ -1049,7 +1075,7 @@ def convert(
 def generate_thesis(
     number: Annotated[int, typer.Argument(help="Graph of [L] table 7.1.", min=1, max=6)],
     output: Needed,
-    devices: Annotated[int, typer.Option(min=2)] = 100,
+    devices: Annotated[int, typer.Option(min=2, max=MOST_DEVICES)] = 100,
     seed: Seed = 0,
 ) -> None:
     """Draw one of the six graphs of [L] table 7.1, with a cluster."""
@@ -1069,9 +1095,11 @@ class Tightness(StrEnum):
 @generate_app.command("small")
 def generate_small(
     output: Needed,
-    vertices: Annotated[int, typer.Option(min=1)] = 20,
-    devices: Annotated[int, typer.Option(min=2)] = 3,
-    ccr: Annotated[float, typer.Option(help="Communication to computation.")] = 1.0,
+    vertices: Annotated[int, typer.Option(min=1, max=MOST_VERTICES)] = 20,
+    devices: Annotated[int, typer.Option(min=2, max=MOST_DEVICES)] = 3,
+    ccr: Annotated[
+        float, typer.Option(help="Communication to computation.", min=1e-6, max=1e6)
+    ] = 1.0,
     types: Annotated[bool, typer.Option(help="Some vertices need a CPU or a GPU.")] = False,
     groups: Annotated[bool, typer.Option(help="Some vertices are colocated.")] = False,
     memory: Annotated[Tightness, typer.Option()] = Tightness.none,
@@ -1090,7 +1118,7 @@ def generate_small(
 def generate_lstm(
     network: Annotated[str, typer.Argument(help="rnn, or nmt for an encoder and a decoder.")],
     output: Needed,
-    devices: Annotated[int, typer.Option(min=1)] = 2,
+    devices: Annotated[int, typer.Option(min=1, max=MOST_DEVICES)] = 2,
     costs: Annotated[str, typer.Option(help="size, unit or drawn.")] = "size",
     cells: Annotated[bool, typer.Option(help="Colocate the operations of an LSTM cell.")] = True,
     training: Annotated[bool, typer.Option(help="With gradients and updates.")] = True,
@@ -1115,29 +1143,42 @@ def generate_lstm(
 @generate_app.command("layered")
 def generate_layered(
     output: Needed,
-    levels: Annotated[int, typer.Option(min=1)] = 20,
-    min_width: Annotated[int, typer.Option(help="Least vertices a level.", min=1)] = 5,
-    max_width: Annotated[int, typer.Option(help="Most vertices a level.", min=1)] = 15,
+    levels: Annotated[int, typer.Option(min=1, max=MOST_VERTICES)] = 20,
+    min_width: Annotated[
+        int, typer.Option(help="Least vertices a level.", min=1, max=MOST_VERTICES)
+    ] = 5,
+    max_width: Annotated[
+        int, typer.Option(help="Most vertices a level.", min=1, max=MOST_VERTICES)
+    ] = 15,
     edge_probability: Annotated[
-        float, typer.Option(help="Of an edge between vertices of two levels.")
+        float, typer.Option(help="Of an edge between vertices of two levels.", min=0, max=1)
     ] = 0.05,
     level_limit: Annotated[
-        int | None, typer.Option(help="No edge over more levels than this.", min=1)
+        int | None,
+        typer.Option(help="No edge over more levels than this.", min=1, max=MOST_VERTICES),
     ] = None,
     decay: Annotated[
-        float | None, typer.Option(help="Factor of the probability per further level.")
+        float | None,
+        typer.Option(help="Factor of the probability per further level.", min=0, max=1),
     ] = None,
-    random_edges: Annotated[int, typer.Option(help="Long-range edges.", min=0)] = 0,
-    cpu_probability: Annotated[float, typer.Option(help="Of a vertex to need a CPU.")] = 0.0,
-    gpu_probability: Annotated[float, typer.Option(help="Of a vertex to need a GPU.")] = 0.0,
-    colocated: Annotated[int, typer.Option(help="Vertices in colocation groups.", min=0)] = 0,
-    devices: Annotated[int, typer.Option(min=1)] = 10,
+    random_edges: Annotated[int, typer.Option(help="Long-range edges.", min=0, max=MOST_EDGES)] = 0,
+    cpu_probability: Annotated[
+        float, typer.Option(help="Of a vertex to need a CPU.", min=0, max=1)
+    ] = 0.0,
+    gpu_probability: Annotated[
+        float, typer.Option(help="Of a vertex to need a GPU.", min=0, max=1)
+    ] = 0.0,
+    colocated: Annotated[
+        int, typer.Option(help="Vertices in colocation groups.", min=0, max=MOST_VERTICES)
+    ] = 0,
+    devices: Annotated[int, typer.Option(min=1, max=MOST_DEVICES)] = 10,
     seed: Seed = 0,
 ) -> None:
     """Draw a layered graph and a cluster, as in [L] §6.2."""
     from optpart.generate.cluster import drawn_cluster
     from optpart.generate.layered import layered
     from optpart.instance import Instance
+    from optpart.limits import check_size
 
     graph = layered(
         seed,
@@ -1151,6 +1192,7 @@ def generate_layered(
         gpu_probability=gpu_probability,
         colocated=colocated,
     )
+    check_size(len(graph), devices=devices, place="vertices and devices")
     cluster = drawn_cluster(seed, devices)
     source = f"layered graph and cluster drawn as in [L] §6.2, seed {seed}"
     _write_generated(Instance(graph, cluster, name=output.stem, source=source), output)
@@ -1159,7 +1201,7 @@ def generate_layered(
 @generate_app.command("cluster")
 def generate_cluster(
     output: Needed,
-    devices: Annotated[int, typer.Option(min=1)] = 10,
+    devices: Annotated[int, typer.Option(min=1, max=MOST_DEVICES)] = 10,
     seed: Seed = 0,
 ) -> None:
     """Draw a cluster, as in [L] §6.2, into a TOML file."""

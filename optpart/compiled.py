@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from optpart.graph import grouped
 from optpart.instance import Instance
+from optpart.kernel_cache import keep_compiled
 from optpart.rational import RationalArray
 from optpart.terminal import note
 from optpart.ticks import quantum
@@ -34,7 +35,9 @@ UNLIMITED = 2**62
 
 def kernel(function: Function) -> Function:
     """Compile a function at its first call and keep the machine code on disk."""
-    return cast(Function, numba.njit(cache=True, error_model="numpy")(function))
+    compiled = numba.njit(error_model="numpy")(function)
+    keep_compiled(compiled)
+    return cast(Function, compiled)
 
 
 def inner(function: Function) -> Function:

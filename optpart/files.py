@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,14 +11,26 @@ from pathlib import Path
 
 from optpart.errors import InputError
 
+#: What is read takes several times its length in memory.
+MOST_BYTES = 2**30
+
 
 def read_bytes(path: str | Path) -> bytes:
-    """Read a whole file."""
+    """Read a whole file, or a pipe to its end."""
     try:
+        about = os.stat(path)
+        if stat.S_ISCHR(about.st_mode) or stat.S_ISBLK(about.st_mode):
+            raise InputError("", "is a device", "name a readable file", str(path))
+        if about.st_size > MOST_BYTES:
+            raise InputError("", "is longer than 1 GiB", "give a shorter file", str(path))
         return Path(path).read_bytes()
     except OSError as error:
         raise InputError(
             "", f"cannot be read ({error.strerror})", "name a readable file", str(path)
+        ) from None
+    except ValueError:  # a null byte in the path
+        raise InputError(
+            "", "cannot be the name of a file", "name a readable file", repr(str(path))
         ) from None
 
 

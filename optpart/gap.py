@@ -11,6 +11,7 @@ from optpart import feasibility, library, methods
 from optpart.audit import Finding, contradicted, contradiction, denied, findings
 from optpart.bounds.best import best_bound
 from optpart.instance import Instance
+from optpart.limits import check_seed
 from optpart.result import Budget, Progress, Result, Status
 from optpart.sweep.engine import Engine, local
 from optpart.sweep.run import Run, Watch, interrupted
@@ -267,6 +268,8 @@ def sweep(
         In the order of the instances, each as soon as it is complete. After an interruption also
         those that are not, as far as there is anything.
     """
+    for seed in seeds:
+        check_seed(seed)
     names = list(dict.fromkeys(names))
     plan = [_runs(instance, names, seeds, budget) for instance in instances]
     damaged: dict[Run, Finding] = {}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
 from optpart.errors import InputError
+from optpart.files import read_text
 from optpart.formats import native
 from optpart.formats.result import read_schedule
 from optpart.instance import Instance
@@ -156,7 +156,7 @@ def _certificate_fault(row: Known) -> str:
     if not content.is_file():
         content = path / "instance.json"
     try:
-        document = json.loads((path / "certificate.json").read_text(encoding="utf-8"))
+        document = native.parse_json(read_text(path / "certificate.json"))
         same = document["instance_sha256"] == hashlib.sha256(content.read_bytes()).hexdigest()
         makespan = rational(document["makespan"])
     except (InputError, OSError, KeyError, TypeError, ValueError, RecursionError):

@@ -16,6 +16,7 @@ import numpy as np
 
 from optpart.errors import InputError
 from optpart.instance import Instance
+from optpart.limits import check_seed
 from optpart.result import Budget, Method, Result, Watch, conclude
 from optpart.schedule import Schedule
 
@@ -370,6 +371,7 @@ def _pair(name: str, partition: str, scheduler: str) -> Method:
         from optpart.schedule import retime
         from optpart.simulate import simulate
 
+        check_seed(seed)
         begin = time.perf_counter()
         schedule, reason = None, ""
         try:

@@ -79,12 +79,22 @@ def _read(value: object, place: str) -> Fraction:
     )
 
 
+def decimal(digits: str) -> Decimal:
+    """Return a decimal as it stands in a file; its exponent is not expanded."""
+    try:
+        return Decimal(digits)
+    except ArithmeticError:  # an exponent beyond what Python counts
+        raise InputError("", f"{shown(digits)} has too many digits", _FEWER) from None
+
+
 def _from_decimal(value: Decimal, place: str) -> Fraction:
     if not value.is_finite():
         raise InputError(place, f"{shown(value)} is not finite", "give a finite number")
     exponent = value.as_tuple().exponent
     # Written short, but gigabytes as a fraction.
-    if isinstance(exponent, int) and abs(exponent) > _MAX_EXPONENT:
+    if isinstance(exponent, int) and (
+        abs(exponent) > _MAX_EXPONENT or abs(value.adjusted()) > _MAX_LENGTH
+    ):
         raise InputError(place, f"{shown(value)} has too many digits", _FEWER)
     return Fraction(value)
 

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from optpart.goal import Goal, Objective
 from optpart.instance import Instance
+from optpart.limits import check_seconds, check_workers
 from optpart.metrics import traffic
 from optpart.schedule import Schedule
 from optpart.verify import verify
@@ -54,17 +55,28 @@ class Budget:
     Attributes
     ----------
     seconds : float
-        Wall-clock limit.
+        Wall-clock limit, at most :data:`~optpart.limits.MOST_SECONDS`.
     workers : int
-        Threads or processes.
+        Threads or processes, at most :data:`~optpart.limits.MOST_WORKERS`.
     deterministic : float, optional
         Limit in the solver's deterministic time; with one worker the result is then the same in
         every run.
+
+    Raises
+    ------
+    InputError
+        If one of them is out of its range.
     """
 
     seconds: float = 60.0
     workers: int = 2
     deterministic: float | None = None
+
+    def __post_init__(self) -> None:
+        check_seconds(self.seconds)
+        check_workers(self.workers)
+        if self.deterministic is not None:
+            check_seconds(self.deterministic, "deterministic")
 
 
 @dataclass(frozen=True, eq=False)

@@ -517,7 +517,11 @@ def test_a_graphdef_cut_short_is_one_line(run: Run, tmp_path: Path) -> None:
         ("import graph.xyz -o x.json", "graph.xyz: unknown suffix '.xyz'"),
         ("convert heft-10 -o copy.xml", "copy.xml: unknown suffix '.xml'"),
         ("convert heft-10 -o no-such-folder/copy.json", "copy.json: cannot be written"),
-        ("generate small --vertices 5 --ccr -1 -o x.json", "ccr: "),
+        ("generate small --vertices 5 --ccr -1 -o x.json", "'--ccr': "),
+        ("generate small -o x.json --vertices", "--vertices"),
+        ("solve", "Missing argument"),
+        ("solve heft-10 --colour", "--colour"),
+        ("frobnicate", "frobnicate"),
     ],
 )
 def test_wrong_usage_is_one_line_that_says_what_would_be_right(
@@ -532,8 +536,45 @@ def test_wrong_usage_is_one_line_that_says_what_would_be_right(
     assert os.listdir(tmp_path) == []
 
 
-def test_an_unknown_option_exits_2(run: Run) -> None:
-    assert run("solve", "heft-10", "--colour").code == 2
+def test_without_arguments_there_is_help(run: Run) -> None:
+    shown = run()
+    assert shown.code == 2
+    assert "Usage" in shown.out + shown.err
+
+
+# --- a solver that fails --------------------------------------------------------------------
+
+
+class TestASolverThatFails:
+    """Its failure is told; it never passes for a result."""
+
+    @pytest.fixture(params=["it dies", "it refuses"])
+    def failure(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+        from optpart.exact import cpsat
+
+        if request.param == "it dies":
+            monkeypatch.setattr(cpsat, "WORKER", "optpart")  # a module without a main
+            return "the solver died (exit 1)"
+        limits = cpsat.Limits
+        monkeypatch.setattr(
+            cpsat, "Limits", lambda seconds, workers, *rest: limits(seconds, 100_000, *rest)
+        )
+        return "the solver answered MODEL_INVALID"
+
+    def test_leaves_the_schedule_of_a_heuristic_feasible(self, run: Run, failure: str) -> None:
+        shown = run("solve", "heft-10")
+        assert shown.code == 0
+        assert f"heft-10: FEASIBLE ({failure}), makespan " in shown.out
+
+    def test_ends_with_4_where_there_is_no_schedule(
+        self, run: Run, failure: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from optpart import methods
+
+        monkeypatch.setattr(methods, "heuristics", list)
+        shown = run("solve", "heft-10")
+        assert shown.code == 4
+        assert f"heft-10: no schedule found: {failure}" in shown.out
 
 
 # --- a process of its own -------------------------------------------------------------------

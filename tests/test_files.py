@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from optpart import InputError
-from optpart.files import read_bytes, read_text, write_bytes, write_text
+from optpart.files import MOST_BYTES, read_bytes, read_text, write_bytes, write_text
 
 
 class TestReading:
@@ -35,6 +36,28 @@ class TestReading:
     def test_a_directory(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="cannot be read"):
             read_bytes(tmp_path)
+
+    def test_a_device(self) -> None:
+        """It would have no end."""
+        with pytest.raises(InputError, match=r"^/dev/zero: is a device; name a readable file"):
+            read_bytes("/dev/zero")
+
+    def test_a_pipe(self, tmp_path: Path) -> None:
+        path = tmp_path / "pipe"
+        os.mkfifo(path)
+        threading.Thread(target=path.write_bytes, args=(b"x",)).start()
+        assert read_text(path) == "x"
+
+    def test_a_file_too_long_to_read(self, tmp_path: Path) -> None:
+        path = tmp_path / "long"
+        path.touch()
+        os.truncate(path, MOST_BYTES + 1)  # takes no space
+        with pytest.raises(InputError, match="long: is longer than 1 GiB"):
+            read_bytes(path)
+
+    def test_what_is_no_path(self) -> None:
+        with pytest.raises(InputError, match="cannot be the name of a file"):
+            read_bytes("a\0b")
 
     def test_bytes_that_are_no_text(self, tmp_path: Path) -> None:
         path = tmp_path / "file"

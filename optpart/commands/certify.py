@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from optpart.commands.options import Seed, Workers
+from optpart.limits import MOST_SECONDS
+
 if TYPE_CHECKING:
     from optpart.certify.certify import Refutation
     from optpart.instance import Instance
@@ -24,10 +27,13 @@ def certify(
         typer.Option(help="A result file with an optimal schedule; without it, one is sought."),
     ] = None,
     time_limit: Annotated[
-        float, typer.Option(help="Seconds for the schedule, and again for the proof.", min=0.0)
+        float,
+        typer.Option(
+            help="Seconds for the schedule, and again for the proof.", min=0.0, max=MOST_SECONDS
+        ),
     ] = 60.0,
-    workers: Annotated[int, typer.Option(help="Threads of the solver.", min=1)] = 2,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = 0,
+    workers: Workers = 2,
+    seed: Seed = 0,
     second: Annotated[
         bool,
         typer.Option(

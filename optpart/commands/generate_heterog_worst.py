@@ -12,7 +12,9 @@ from optpart.commands.options import Needed
 def generate_heterog_worst(
     output: Needed,
     devices: Annotated[int, typer.Option(help="M.", min=1, max=50)] = 3,
-    length: Annotated[int, typer.Option(help="Of a long task; a short one takes 1.", min=1)] = 1000,
+    length: Annotated[
+        int, typer.Option(help="Of a long task; a short one takes 1.", min=1, max=10**9)
+    ] = 1000,
     loops: Annotated[
         bool,
         typer.Option(

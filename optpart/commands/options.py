@@ -1,4 +1,7 @@
-"""Options that name a file to write: each is tried before the command does anything else."""
+"""Options that several commands share, with their ranges.
+
+Those that name a file to write try it before the command does anything else.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,12 @@ from typing import Annotated
 import typer
 
 from optpart.files import check_target
+from optpart.limits import LARGEST_SEED, MOST_SECONDS, MOST_WORKERS
+
+#: With a default, it makes ``--time-limit``.
+TimeLimit = Annotated[float, typer.Option(help="Seconds.", min=0.0, max=MOST_SECONDS)]
+Workers = Annotated[int, typer.Option(help="Threads of the solver.", min=1, max=MOST_WORKERS)]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0, max=LARGEST_SEED)]
 
 
 def _tried(path: Path | None) -> Path | None:

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from optpart.commands.options import Seed, Workers
+from optpart.limits import MOST_SECONDS
+
 
 def ordering(
     file: Annotated[
@@ -14,10 +17,11 @@ def ordering(
         typer.Argument(help="An instance, or the name of one, that leaves no choice of devices."),
     ],
     time_limit: Annotated[
-        float, typer.Option(help="Seconds for the optimal order.", min=0.0)
+        float,
+        typer.Option(help="Seconds for the optimal order.", min=0.0, max=MOST_SECONDS),
     ] = 60.0,
-    workers: Annotated[int, typer.Option(help="Threads of the solver.", min=1)] = 2,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = 0,
+    workers: Workers = 2,
+    seed: Seed = 0,
     times: Annotated[
         Path | None,
         typer.Option(help="Measured times: a CSV of name,time, or a Chrome trace .json."),

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from optpart.commands.options import Seed, TimeLimit, Workers
+
 if TYPE_CHECKING:
     from optpart.reductions.decide import Answer
 
@@ -23,12 +25,12 @@ def reduce(
     random: Annotated[
         int | None, typer.Option("--random", help="Draw a source of this size.", min=1, max=200)
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = 0,
+    seed: Seed = 0,
     method: Annotated[
         str, typer.Option("--method", "-m", help="cpsat, milp, minizinc or enumerate.")
     ] = "cpsat",
-    time_limit: Annotated[float, typer.Option(help="Seconds.", min=0.0)] = 60.0,
-    workers: Annotated[int, typer.Option(help="Threads of the solver.", min=1)] = 2,
+    time_limit: TimeLimit = 60.0,
+    workers: Workers = 2,
     output: Annotated[
         Path | None,
         typer.Option(

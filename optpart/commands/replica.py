@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from optpart.commands.options import Needed
+from optpart.limits import MOST_DEVICES
 
 
 def generate_replica(
@@ -19,10 +20,11 @@ def generate_replica(
         ),
     ],
     output: Needed,
-    workers: Annotated[int, typer.Option(help="Copies of the model.", min=1)] = 1,
-    servers: Annotated[int, typer.Option(help="Parameter servers.", min=1)] = 1,
+    workers: Annotated[int, typer.Option(help="Copies of the model.", min=1, max=MOST_DEVICES)] = 1,
+    servers: Annotated[int, typer.Option(help="Parameter servers.", min=1, max=MOST_DEVICES)] = 1,
     channels: Annotated[
-        int, typer.Option(help="Channels from one sender to one receiver.", min=1)
+        int,
+        typer.Option(help="Channels from one sender to one receiver.", min=1, max=MOST_DEVICES),
     ] = 1,
     training: Annotated[
         bool, typer.Option("--training", help="With gradients, their transfers and updates.")
@@ -30,7 +32,9 @@ def generate_replica(
     only_worker: Annotated[
         bool, typer.Option("--only-worker", help="The partition of one worker, without servers.")
     ] = False,
-    batch: Annotated[int, typer.Option(help="Samples of a worker in an iteration.", min=1)] = 32,
+    batch: Annotated[
+        int, typer.Option(help="Samples of a worker in an iteration.", min=1, max=10**9)
+    ] = 32,
     speed: Annotated[
         str, typer.Option(help="Operations per microsecond of a worker and a server.")
     ] = "500000",

@@ -36,6 +36,7 @@ from optpart.exact.timing import schedules
 from optpart.feasibility import contradiction
 from optpart.goal import Goal
 from optpart.instance import Instance
+from optpart.limits import check_seed
 from optpart.metrics import traffic
 from optpart.result import Budget, Progress, Result, Status, Watch, conclude
 from optpart.result import gap as relative_gap
@@ -97,9 +98,10 @@ def cpsat(
     Raises
     ------
     InputError
-        If the goal names what the instance does not have, or ``start`` contradicts the placement
-        or the order that the goal gives.
+        If the goal names what the instance does not have, ``start`` contradicts the placement or
+        the order that the goal gives, or the seed is out of range.
     """
+    check_seed(seed)
     goal = goal or Goal()
     goal.check(instance)
     return _Solve(instance, budget or Budget(), seed, watch, goal, without).run(start)

@@ -33,6 +33,7 @@ from optpart.errors import UnsupportedError
 from optpart.feasibility import contradiction
 from optpart.goal import Goal, Task
 from optpart.instance import Instance
+from optpart.limits import check_seed
 from optpart.rational import RationalArray
 from optpart.result import Budget, Progress, Result, Watch, conclude
 from optpart.schedule import Schedule, Transfers
@@ -89,6 +90,7 @@ def enumerate_all(
     InputError
         If ``goal`` names what the instance does not have.
     """
+    check_seed(seed)
     if instance.vertices > MAX_VERTICES:
         raise UnsupportedError(
             "vertices",

@@ -26,6 +26,7 @@ from optpart.exact.symmetry import canonical, interchangeable_devices
 from optpart.feasibility import contradiction
 from optpart.goal import Goal
 from optpart.instance import Instance
+from optpart.limits import check_seed
 from optpart.result import Budget, Progress, Result, Watch, conclude
 from optpart.schedule import Schedule, retime
 from optpart.ticks import Grid
@@ -98,6 +99,7 @@ def milp(
     tolerances mean nothing any more, and times are rounded down to a grid of 2¹⁶ ticks instead,
     whose bounds hold for the true problem.
     """
+    check_seed(seed)
     _check(instance, goal, solver)
     return _Solve(instance, budget or Budget(), seed, watch, goal, solver, without).run(start)
 

@@ -30,6 +30,7 @@ from optpart.exact import minizinc_data as data
 from optpart.feasibility import contradiction
 from optpart.goal import Goal, Objective
 from optpart.instance import Instance
+from optpart.limits import check_seed
 from optpart.metrics import traffic
 from optpart.rational import RationalArray
 from optpart.result import Budget, Progress, Result, Watch, conclude
@@ -94,6 +95,7 @@ def minizinc(
     UnsupportedError
         If times or sizes are not whole multiples of a unit of which 2^29 suffice.
     """
+    check_seed(seed)
     goal.check(instance)
     if which("minizinc") is None:
         raise InputError(

@@ -34,7 +34,6 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -43,14 +42,12 @@ from optpart.cluster import Cluster, Device
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
 from optpart.formats.native import keys, number, sequence
-from optpart.rational import non_negative, rational
+from optpart.limits import MOST_DEVICES
+from optpart.rational import decimal, non_negative, rational
 
 _TOP = {"device", "bandwidth", "latency", "link"}
 _DEVICE = {"name", "type", "speed", "memory", "count"}
 _LINK = {"from", "to", "bandwidth", "latency", "both"}
-
-# A count is a few digits in a file and its square many links in memory.
-_MOST_DEVICES = 1000
 
 #: ``None`` is infinite.
 _Rows: TypeAlias = list[list[Fraction | None]]
@@ -84,13 +81,13 @@ def loads(text: str) -> Cluster:
 
 def _parse(text: str) -> Any:
     try:
-        return tomllib.loads(text, parse_float=Decimal)
+        return tomllib.loads(text, parse_float=decimal)
     except tomllib.TOMLDecodeError as error:
         raise InputError("", f"not TOML ({error})", "give a TOML document") from None
     except RecursionError:
         raise InputError("", "nested too deeply", "give a TOML document") from None
-    except (ArithmeticError, ValueError) as error:  # numbers beyond Python's limits
-        raise InputError("", f"not readable ({error})", "give smaller numbers") from None
+    except ValueError as error:  # a number of too many digits
+        raise InputError("", f"not readable ({error})", "give shorter numbers") from None
 
 
 def _devices(entries: list[Any]) -> list[Device]:
@@ -111,16 +108,16 @@ def _devices(entries: list[Any]) -> list[Device]:
             memory = non_negative(memory, f"{place}.memory")
         names = _names(name, table.get("count"), f"{place}.count")
         devices += [Device(unique, speed, kind, memory) for unique in names]
-    if len(devices) > _MOST_DEVICES:
-        raise InputError("device", f"{len(devices)} devices", f"give at most {_MOST_DEVICES}")
+    if len(devices) > MOST_DEVICES:
+        raise InputError("device", f"{len(devices)} devices", f"give at most {MOST_DEVICES}")
     return devices
 
 
 def _names(name: str, count: Any, place: str) -> list[str]:
     if count is None:
         return [name]
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= _MOST_DEVICES:
-        raise InputError(place, f"{count!r}", f"give a whole number of 1 to {_MOST_DEVICES}")
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_DEVICES:
+        raise InputError(place, f"{count!r}", f"give a whole number of 1 to {MOST_DEVICES}")
     return [f"{name}{i}" for i in range(count)]
 
 

@@ -38,7 +38,6 @@ from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
 from optpart.formats.native import parse_json, sequence
 from optpart.formats.parsing import (
-    MOST_DEVICES,
     check_entries,
     identifier,
     known,
@@ -47,6 +46,7 @@ from optpart.formats.parsing import (
 )
 from optpart.graph import GraphBuilder
 from optpart.instance import Instance, Model
+from optpart.limits import MOST_DEVICES
 from optpart.rational import non_negative, shown
 
 

@@ -22,9 +22,10 @@ from pathlib import Path
 from optpart.cluster import Cluster, Device
 from optpart.errors import FaultsOf
 from optpart.files import read_text
-from optpart.formats.parsing import MOST_DEVICES, Line, check_count, header_and_rows
+from optpart.formats.parsing import Line, check_count, header_and_rows
 from optpart.graph import GraphBuilder
 from optpart.instance import Instance
+from optpart.limits import MOST_DEVICES
 
 
 def read(path: str | Path) -> Instance:

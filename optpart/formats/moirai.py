@@ -24,9 +24,10 @@ from optpart.cluster import Cluster, Device
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
 from optpart.formats.native import parse_json, sequence
-from optpart.formats.parsing import MOST_DEVICES, identifier, known, member, whole_member
+from optpart.formats.parsing import identifier, known, member, whole_member
 from optpart.graph import GraphBuilder
 from optpart.instance import Instance, Model
+from optpart.limits import MOST_DEVICES
 from optpart.rational import non_negative
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,12 @@ from optpart.escaping import visible_json
 from optpart.files import read_text, write_text
 from optpart.graph import CONTROL, GraphBuilder
 from optpart.instance import Instance, Model
-from optpart.rational import RationalArray, rational
+from optpart.rational import RationalArray, decimal, rational, shown
 
 FORMAT = "optpart-instance/1"
+
+#: What tells where a key stands, in a text that is known to be JSON.
+_TOKEN = re.compile(r'(?P<text>"(?:[^"\\]|\\.)*")\s*(?P<colon>:)?|[{}\[\]]', re.DOTALL)
 
 _TOP = {
     "format", "name", "source", "vertices", "edges", "colocation", "separation", "devices",
@@ -43,13 +46,33 @@ def write(instance: Instance, path: str | Path) -> None:
 
 
 def parse_json(text: str) -> Any:
-    """Parse JSON with exact decimals; NaN and infinity are errors."""
+    """Parse JSON with exact decimals: the one door for every JSON file.
+
+    Raises
+    ------
+    InputError
+        If it is not JSON, an object has a key twice, a number is not finite or has too many
+        digits, or a text has half a surrogate pair.
+    """
 
     def refuse(constant: str) -> Any:
         raise InputError("", f"{constant} is not a finite number", "give a finite number")
 
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            key, line, column = _second(text)
+            raise InputError(
+                f"line {line}, column {column}",
+                f"the key {shown(key)} for the second time in one object",
+                "give every key once",
+            )
+        return found
+
     try:
-        document = json.loads(text, parse_float=Decimal, parse_constant=refuse)
+        document = json.loads(
+            text, parse_float=decimal, parse_constant=refuse, object_pairs_hook=once
+        )
         if "\\ud" in text.lower():  # half a character, which no file could hold again
             json.dumps(document, ensure_ascii=False, default=str).encode()
         return document
@@ -63,8 +86,32 @@ def parse_json(text: str) -> Any:
         raise InputError("", "nested too deeply", "give a JSON document") from None
     except UnicodeEncodeError:
         raise InputError("", "a name with half a surrogate pair", "give valid text") from None
-    except (ValueError, ArithmeticError) as error:  # a number of too many digits
+    except ValueError as error:  # a number of too many digits
         raise InputError("", f"not readable ({error})", "give shorter numbers") from None
+
+
+def _second(text: str) -> tuple[str, int, int]:
+    """Return the first key that its object has had already, with its line and column."""
+    above: list[set[str] | None] = []  # keys so far; None for a list
+    for token in _TOKEN.finditer(text):
+        match token[0][0]:
+            case "{":
+                above.append(set())
+            case "[":
+                above.append(None)
+            case "}" | "]":
+                above.pop()
+            case _:
+                had = above[-1] if above else None
+                if token["colon"] is None or had is None:
+                    continue
+                key = json.loads(token["text"])
+                if key in had:
+                    start = token.start()
+                    line_start = text.rfind("\n", 0, start) + 1
+                    return key, text.count("\n", 0, start) + 1, start - line_start + 1
+                had.add(key)
+    raise AssertionError("no key stands twice")
 
 
 def keys(value: Any, known: set[str], place: str) -> Mapping[str, Any]:

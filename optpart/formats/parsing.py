@@ -13,9 +13,6 @@ from typing import Any
 from optpart.errors import InputError
 from optpart.rational import non_negative, shown
 
-#: A count is a few digits in a file and its square many links in memory.
-MOST_DEVICES = 1000
-
 #: A matrix of vertices by devices, or of devices by devices per tensor, takes memory long before
 #: the file that asks for it is large.
 MOST_ENTRIES = 2_000_000

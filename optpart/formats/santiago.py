@@ -26,9 +26,10 @@ from pathlib import Path
 from optpart.cluster import Cluster
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
-from optpart.formats.parsing import MOST_DEVICES, Line
+from optpart.formats.parsing import Line
 from optpart.graph import GraphBuilder
 from optpart.instance import Instance
+from optpart.limits import MOST_DEVICES
 
 _SECTIONS = ("#tasks", "#edges", "#end")
 

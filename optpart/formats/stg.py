@@ -23,9 +23,10 @@ from pathlib import Path
 from optpart.cluster import Cluster
 from optpart.errors import FaultsOf
 from optpart.files import read_text
-from optpart.formats.parsing import MOST_DEVICES, check_count, checked_range, header_and_rows
+from optpart.formats.parsing import check_count, checked_range, header_and_rows
 from optpart.graph import Graph, GraphBuilder
 from optpart.instance import Instance
+from optpart.limits import MOST_DEVICES
 
 _DUMMIES = 2
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from optpart.cluster import Cluster, Device
 from optpart.generate import draw
 from optpart.generate.draw import Range, Seed
+from optpart.limits import check_devices
 
 
 def drawn_cluster(
@@ -43,7 +44,7 @@ def drawn_cluster(
         If a number is out of its range.
     """
     rng = draw.generator(seed)
-    draw.count(devices, "devices", least=1)
+    check_devices(devices)
     types = device_types(rng, devices, cpu)
     speeds = draw.integers(rng, draw.bounds(speed, "speed", least=1), devices)
     rates = symmetric(draw.integers(rng, draw.bounds(rate, "rate", least=1), (devices, devices)))

@@ -25,8 +25,10 @@ def generator(seed: Seed) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def count(value: int, place: str, least: int = 0) -> int:
+def count(value: int, place: str, least: int = 0, most: int | None = None) -> int:
     """Check a number of things."""
+    if most is not None and value > most:
+        raise InputError(place, f"{value} is too many", f"give a whole number of at most {most}")
     if value < least:
         raise InputError(place, f"{value} is too few", f"give a whole number ≥ {least}")
     return value

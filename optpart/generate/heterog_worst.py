@@ -9,9 +9,15 @@ from typing import NamedTuple
 import networkx as nx
 
 from optpart.cluster import Cluster, Device
-from optpart.errors import InputError
+from optpart.generate import draw
 from optpart.graph import GraphBuilder
 from optpart.instance import Instance, Model
+
+#: The walk visits every link, and with loops every link is a device.
+MOST_DEVICES = 50
+
+#: The ratio is as good as reached long before.
+LONGEST = 10**9
 
 #: A device, or the link between two.
 _Resource = tuple[int, ...]
@@ -61,10 +67,8 @@ def heterog_worst(devices: int, length: int = 1000, *, loops: bool = False) -> I
     one as soon as it is ready, they have all ended by S, and every long task by
     S + length + 2 · S, so T* ≤ length + 3 · S.
     """
-    if devices < 1 or length < 1:
-        raise InputError(
-            "devices" if devices < 1 else "length", "is less than 1", "give a whole number ≥ 1"
-        )
+    draw.count(devices, "devices", least=1, most=MOST_DEVICES)
+    draw.count(length, "length", least=1, most=LONGEST)
     steps = _steps(devices, length, loops)
     ratio = "M + M²" if loops else "M²"
     graph, cluster, model = (_with_loops if loops else _with_transfers)(devices, steps)

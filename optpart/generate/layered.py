@@ -13,6 +13,7 @@ from optpart.errors import InputError
 from optpart.generate import draw
 from optpart.generate.draw import Range, Seed
 from optpart.graph import Graph
+from optpart.limits import MOST_VERTICES, check_size
 from optpart.rational import RationalArray
 
 #: How an edge's probability falls with the level distance: a factor per further level, or a
@@ -22,7 +23,9 @@ Decay: TypeAlias = float | Callable[[int], float]
 _Edges: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 _LARGEST_GROUP = 100
-_INT32_MAX = 2**31 - 1
+
+#: Pools of equal probability times levels: each pool takes time for every level.
+_MOST_POOLS = 10**9
 
 
 def layered(
@@ -148,8 +151,9 @@ def level_starts(
     rng = draw.generator(seed)
     draw.count(levels, "levels", least=1)
     low, high = draw.bounds(width, "width", least=1)
-    if (levels * high if vertices is None else vertices) > _INT32_MAX:
-        raise InputError("width", "more than 2^31 vertices", "ask for fewer or smaller levels")
+    check_size(levels * low if vertices is None else vertices, place="levels and width")
+    if high > MOST_VERTICES:
+        check_size(high, place="width")
     if vertices is not None and not levels * low <= vertices <= levels * high:
         raise InputError(
             "vertices",
@@ -162,6 +166,7 @@ def level_starts(
         chance = np.full(len(movable), 1 / len(movable))
         widths[movable] += np.sign(missing) * rng.multinomial(abs(missing), chance)
         np.clip(widths, low, high, out=widths)
+    check_size(int(widths.sum()), place="levels and width")
     return np.concatenate(([0], np.cumsum(widths)))
 
 
@@ -257,6 +262,12 @@ def _probable_edges(
         if decay is None
         else [(d, d, edge_probability * _factor(decay, d)) for d in range(1, farthest + 1)]
     )
+    if len(pools) * len(first) > _MOST_POOLS:
+        raise InputError(
+            "decay",
+            f"{len(pools)} distances between {len(first) - 1} levels",
+            "set a smaller level_limit",
+        )
     expected = 0.0
     source, target = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     for nearest, furthest, chance in pools:
@@ -264,10 +275,7 @@ def _probable_edges(
             continue
         pairs = _Pairs.within(first, nearest, furthest)
         expected += pairs.total * chance
-        if expected > _INT32_MAX:
-            raise InputError(
-                "edge_probability", "more than 2^31 edges", "lower it or set a level_limit"
-            )
+        check_size(0, expected, place="edge_probability")
         edges = draw.distinct(rng, pairs.total, int(rng.binomial(pairs.total, chance)))
         for ends, drawn in zip((source, target), pairs.ends(edges), strict=True):
             ends.append(drawn)
@@ -281,12 +289,12 @@ def _factor(decay: Decay, distance: int) -> float:
 
 
 def _check_total(edges: int, possible: int, place: str) -> None:
-    draw.count(edges, place)
-    if edges > min(possible, _INT32_MAX):
+    check_size(0, draw.count(edges, place), place=place)
+    if edges > possible:
         raise InputError(
             place,
             f"{edges} edges, and {possible} pairs to draw them from",
-            f"give at most {min(possible, _INT32_MAX)}",
+            f"give at most {possible}",
         )
 
 

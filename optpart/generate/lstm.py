@@ -38,6 +38,7 @@ from optpart.formats.graph_edits import colocate_cells
 from optpart.generate import draw
 from optpart.graph import Graph, GraphBuilder
 from optpart.instance import Instance
+from optpart.limits import check_devices
 
 Model = Literal["rnn", "nmt"]
 Costs = Literal["size", "unit", "drawn"]
@@ -318,7 +319,7 @@ def instance(
     InputError
         If the model or the costs are unknown, or there is no device.
     """
-    draw.count(devices, "devices", least=1)
+    check_devices(devices)
     if model not in ("rnn", "nmt"):
         raise InputError("model", f"no network {model!r}", "choose of rnn, nmt")
     graph = rnn(training=training) if model == "rnn" else nmt(training=training)

@@ -16,6 +16,7 @@ from optpart.generate.cluster import device_types, symmetric
 from optpart.generate.layered import layered
 from optpart.graph import Graph
 from optpart.instance import Instance, Model
+from optpart.limits import check_devices, check_size
 from optpart.rational import RationalArray
 
 Tightness = Literal["none", "loose", "tight"]
@@ -78,7 +79,8 @@ def small(
         groups.
     """
     draw.count(vertices, "vertices", least=1)
-    draw.count(devices, "devices", least=2)
+    check_devices(devices, least=2)
+    check_size(vertices, devices=devices, place="vertices and devices")
     if not 1e-6 <= ccr <= 1e6:
         raise InputError("ccr", f"{ccr} is out of range", "give a ratio from 1e-6 to 1e6")
     if memory not in get_args(Tightness):

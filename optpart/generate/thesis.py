@@ -15,6 +15,7 @@ from optpart.generate.draw import Range, Seed
 from optpart.generate.layered import layered, level_starts
 from optpart.graph import Graph
 from optpart.instance import Instance, Model
+from optpart.limits import check_devices
 
 #: Share of the vertices (and colocation groups) that require a CPU, and that require a GPU. [L]
 #: has such constraints and does not give the figure.
@@ -90,7 +91,7 @@ def instance(number: int, devices: int = 100, seed: int = 0, *, memory: bool = T
         room for a unit is at least half full, and a greedy strategy finds room for every unit
         that may run anywhere.
     """
-    draw.count(devices, "devices", least=2)
+    check_devices(devices, least=2)
     rng = draw.generator(seed)
     drawn = graph(number, rng)
     cluster_seed = int(rng.integers(2**32))

@@ -13,16 +13,15 @@ measurements ([H] eq. 6).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
+from optpart.formats.native import parse_json
 from optpart.formats.tables import read_rows
 from optpart.instance import Instance
 from optpart.ordering.efficiency import assigned
@@ -62,10 +61,7 @@ def read_times(path: str | Path) -> dict[str, Fraction]:
 
 
 def _events(text: str) -> list[Any]:
-    try:
-        document = json.loads(text, parse_float=Decimal)
-    except (json.JSONDecodeError, RecursionError, ValueError) as error:
-        raise InputError("", f"not JSON ({error})", "give a Chrome trace") from None
+    document = parse_json(text)
     events = document.get("traceEvents") if isinstance(document, dict) else document
     if not isinstance(events, list):
         raise InputError("traceEvents", "missing", "give a Chrome trace: a list of events")

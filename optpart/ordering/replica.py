@@ -44,6 +44,7 @@ from optpart.errors import InputError
 from optpart.generate import draw
 from optpart.graph import GraphBuilder
 from optpart.instance import Instance
+from optpart.limits import MOST_DEVICES, check_size
 from optpart.ordering.models.network import BaseModel, Op
 from optpart.rational import Number, rational, shown
 
@@ -133,7 +134,7 @@ def replica(
     Instance
         Without memory limits, of infinite bandwidth: all times are those of vertices.
     """
-    _check(workers, servers, channels)
+    _check(model, workers, servers, channels, training)
     layout = _Layout(model, servers, channels, training, platform() if on is None else on)
     for s in range(servers):
         layout.device(f"server_{s}", "server")
@@ -158,7 +159,7 @@ def worker_partition(
 
     Parameters are those of :func:`replica`.
     """
-    _check(1, servers, channels)
+    _check(model, 1, servers, channels, training)
     layout = _Layout(model, servers, channels, training, platform() if on is None else on)
     layout.worker(0)
     layout.worker_ops(0)
@@ -166,10 +167,20 @@ def worker_partition(
                            + (f"-{channels}c" if channels > 1 else ""))  # fmt: skip
 
 
-def _check(workers: int, servers: int, channels: int) -> None:
-    draw.count(workers, "workers", least=1)
-    draw.count(servers, "servers", least=1)
-    draw.count(channels, "channels", least=1)
+def _check(model: BaseModel, workers: int, servers: int, channels: int, training: bool) -> None:
+    for value, place in ((workers, "workers"), (servers, "servers"), (channels, "channels")):
+        draw.count(value, place, least=1)
+    ways = 2 if training else 1
+    devices = servers + workers * (1 + ways * servers * channels)
+    if devices > MOST_DEVICES:
+        raise InputError(
+            "workers, servers and channels",
+            f"make {devices} devices, channels included",
+            f"ask for at most {MOST_DEVICES}",
+        )
+    # A worker has each op, and in training its gradients; and there is what receives and sends.
+    ops = workers * ways * (len(model.ops) + 3 * len(model.parameters))
+    check_size(ops, devices=devices, place="workers and servers")
 
 
 def _positive(value: Number, place: str) -> Fraction:

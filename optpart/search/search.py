@@ -17,6 +17,7 @@ from optpart.errors import UnsupportedError
 from optpart.feasibility import contradiction
 from optpart.goal import Goal
 from optpart.instance import Instance
+from optpart.limits import check_seed
 from optpart.metrics import traffic
 from optpart.result import Budget, Progress, Result, Status, Watch, conclude
 from optpart.schedule import Schedule
@@ -143,6 +144,7 @@ def _run(
     checkpoint: str | Path | StateFile | None,
     resume: bool,
 ) -> Result:
+    check_seed(seed)
     goal = goal or Goal()
     goal.check(instance)
     if goal.order or goal.makespan is not None or goal.traffic is not None:

@@ -435,6 +435,37 @@ class TestBadInput:
         }[place]
         refuses(json.dumps(written).replace('"#"', number))
 
+    @pytest.mark.parametrize(
+        ("text", "where"),
+        [
+            ('{"a": 1, "a": 1}', "line 1, column 10: the key 'a'"),
+            ('{"a": 1,\n "\\u0061": 2}', "line 2, column 2: the key 'a'"),
+            ('[{"a": 1}, {"b": {"a": 1}, "a": 2,\n\n  "b" : []}]', "line 3, column 3: the key 'b'"),
+            (
+                '{"x": "{\\"a\\": 1, ", "a": ["a", "a"], "b": {"a": 1}, "a": 2}',
+                "line 1, column 54:",
+            ),
+            (
+                '{"a": {"' + "k" * 99 + '": 1, "' + "k" * 99 + '": 1}}',
+                "line 1, column 114: the key 'k",
+            ),
+        ],
+    )
+    def test_a_key_that_stands_twice(self, text: str, where: str) -> None:
+        """JSON allows it; but one of the values would be ignored."""
+        message = refuses(text)
+        assert message.startswith(where)
+        assert message.endswith(" for the second time in one object; give every key once")
+
+    def test_a_key_may_stand_once_in_each_of_several_objects(self) -> None:
+        text = '{"a": {"a": [{"a": 1}, {"a": 2}, "a"]}, "b": {"a": "\\"a\\": "}}'
+        assert native.parse_json(text) == json.loads(text)
+
+    @pytest.mark.parametrize("exponent", ["1" + "0" * 6, "9" * 20, "-" + "9" * 20, "9" * 5000])
+    def test_a_huge_exponent_is_never_expanded(self, exponent: str) -> None:
+        message = refuses(json.dumps(vertex(ops="#")).replace('"#"', f"1e{exponent}"))
+        assert "has too many digits; give a number of fewer than 4000 digits" in message
+
     def test_a_number_of_many_digits_is_refused_or_written_again(self) -> None:
         text = json.dumps(vertex(ops="#")).replace('"#"', "1" * 5000 + ".5")
         try:

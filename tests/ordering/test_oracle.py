@@ -60,6 +60,25 @@ class TestMeasured:
         assert read_trace(path) == {"op": 1}
 
     @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            ('[{"ph": "X", "name": "a", "dur": 1e99999999999999999999}]', ".*too many digits"),
+            ('[{"ph": "X", "name": "a", "dur": 1e99999}]', ".*too many digits"),
+            ('[{"ph": "X", "name": "a", "dur": NaN}]', "NaN is not a finite number"),
+            ('[{"ph": "X", "dur": 1, "name": "a", "dur": 2}]', "line 1, column 37: the key 'dur'"),
+            ("[" * 100_000, "nested too deeply"),
+            ("[", "line 1, column 2: not JSON"),
+        ],
+    )
+    def test_a_trace_is_read_as_every_json(
+        self, tmp_path: Path, content: str, message: str
+    ) -> None:
+        path = tmp_path / "trace.json"
+        path.write_text(content)
+        with pytest.raises(InputError, match=f"trace.json: {message}"):
+            read_trace(path)
+
+    @pytest.mark.parametrize(
         ("document", "message"),
         [
             ({}, "traceEvents: missing"),
