@@ -49,7 +49,7 @@ def problem_of(instance: Instance) -> Problem:
 def drawn(seed: int, max_vertices: int = 6) -> Instance:
     """A random instance with every feature, half of them with memory that counts."""
     memory = "estimate" if seed % 4 < 2 else "none"
-    return random_instance(np.random.default_rng(seed), max_vertices, memory=memory)
+    return random_instance(np.random.default_rng(seed), max_vertices, memory=memory, far=False)
 
 
 def open_to_choice(seed: int) -> Instance:
