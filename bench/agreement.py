@@ -318,9 +318,11 @@ class Case:
         if judge.status is not Status.OPTIMAL or found.status is Status.INFEASIBLE:
             return
         if goal.decides:
-            # Both may have any schedule; the least makespan keeps the limit too.
-            if found.lower_bound is not None and found.lower_bound > self.free.makespan:
-                raise DisagreementError(f"bound of {both}")
+            # Both may have any schedule that keeps the goal; what is least keeps the limit too.
+            free = not (goal.placement or goal.order or goal.traffic is not None)
+            least = self.free.makespan if free else judge.makespan
+            if found.lower_bound is not None and found.lower_bound > least:
+                raise DisagreementError(f"bound {found.lower_bound} of {both}")
             return
         least = judge.makespan if goal.objective != "traffic" else judge.traffic
         value = found.makespan if goal.objective != "traffic" else found.traffic

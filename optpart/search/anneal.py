@@ -235,18 +235,18 @@ def anneal(
             cost += h.traffic * c.total[0]
         stale = stale or uniform(state) * length < _REFRESH
         tried[kind, 1] += 1
-        if _record(p, c, h, best, makespan, over):
+        if _record(p, c, best, makespan, over):
             tried[kind, 2] += 1
     return cost
 
 
 @inner
-def _record(p: Plan, c: Crossed, h: Heat, best: Best, makespan: float, over: float) -> Any:
+def _record(p: Plan, c: Crossed, best: Best, makespan: float, over: float) -> Any:
     """Keep the plan if it is the best so far."""
     first, second = makespan, 0.0
     if c.counts:
         second = c.total[0]
-        if h.traffic > h.makespan:
+        if c.first:
             first, second = second, first
     value = best.value
     if over > value[0]:

@@ -45,7 +45,7 @@ class Evaluator:
         self.notes = notes(instance.vertices, edges)
         self.execution = execution(instance, self.rules)
         sizes = instance.graph.tensor_size.floats
-        self.crossed = crossed(sizes, instance.devices, edges, objective != "makespan")
+        self.crossed = crossed(sizes, instance.devices, edges, objective)
 
     def enter(self, layout: Layout) -> None:
         """Make the plan that of a layout."""

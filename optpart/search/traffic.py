@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.compiled import Arrays, inner
+from optpart.goal import Objective
 from optpart.search.change import MOVED, Notes
 from optpart.search.plan import Links, Plan
 
@@ -19,6 +20,8 @@ class Crossed(NamedTuple):
     ----------
     counts : bool
         Whether traffic counts at all; nothing here is kept up to date otherwise.
+    first : bool
+        Whether less traffic is better whatever the makespan.
     size : ndarray of float64, length t
     times : ndarray of int32, length t
         Number of foreign devices that consume the tensor.
@@ -33,6 +36,7 @@ class Crossed(NamedTuple):
     """
 
     counts: bool
+    first: bool
     size: NDArray[np.float64]
     times: NDArray[np.int32]
     total: NDArray[np.float64]
@@ -42,12 +46,14 @@ class Crossed(NamedTuple):
     before: NDArray[np.int32]
 
 
-def crossed(sizes: NDArray[np.float64], devices: int, edges: int, counts: bool) -> Crossed:
+def crossed(sizes: NDArray[np.float64], devices: int, edges: int, objective: Objective) -> Crossed:
     """Make an empty count."""
     t = len(sizes)
+    counts = objective != "makespan"
     room = 2 * (t + edges) + 2 if counts else 0
     return Crossed(
         counts,
+        objective == "traffic",
         sizes.copy(),
         np.zeros(t, dtype=np.int32),
         np.zeros(1),

@@ -62,6 +62,7 @@ class Options(TypedDict, total=False):
     latency: bool
     zero_length: bool
     rational: bool
+    far: bool
     exact: bool
     release: Release | None
     longest: int
@@ -79,6 +80,8 @@ class Shape:
         Transfer times of a tensor given per device pair.
     rational : bool
         Numbers that are not whole.
+    far : bool
+        Units of time and of size that are far from one.
     exact : bool
         All times are whole in ticks of one length; otherwise single numbers may be so awkward
         that no grid holds all times.
@@ -103,6 +106,7 @@ class Shape:
     latency: bool = True
     zero_length: bool = True
     rational: bool = True
+    far: bool = True
     exact: bool = True
     release: Release | None = None
     longest: int = 3
@@ -191,7 +195,8 @@ class _Instance:
     def _unit(self) -> Fraction:
         if not self.shape.rational:
             return Fraction(1)
-        return self.draw.one_of(_FAR_UNITS if self.draw.chance(8) else _UNITS)
+        far = self.shape.far and self.draw.chance(8)
+        return self.draw.one_of(_FAR_UNITS if far else _UNITS)
 
     def _feature(self, of: int) -> bool:
         """Decide whether a feature occurs in the instance at all."""

@@ -201,9 +201,9 @@ class TestNothingIsLost:
         rng = np.random.default_rng(2)
         rounded = 0
         for _ in range(100):
-            instance = random_instance(rng, 6, 3)
+            instance = random_instance(rng, 6, 3, exact=False, longest=9)
             rounded += check_optimal_schedule(instance, 0, most=int(rng.integers(8, 2000)))
-        assert rounded > 50
+        assert rounded > 25
 
     def test_it_only_sharpens(self) -> None:
         rng = np.random.default_rng(3)

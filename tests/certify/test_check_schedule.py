@@ -94,7 +94,7 @@ MODELS: list[tuple[Memory, Communication]] = [
 def test_the_checker_and_the_verifier_agree(memory: Memory, communication: Communication) -> None:
     rng = np.random.default_rng(7)
     judged = {True: 0, False: 0}
-    for _ in range(45):
+    for _ in range(90):
         drawn = random_schedule(rng, memory, communication)
         if drawn is None:
             continue

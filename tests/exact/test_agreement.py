@@ -142,7 +142,7 @@ def walked(instance: Instance) -> list[tuple[Fraction | None, Fraction | None]]:
     goal = Goal("lexicographic")
     while (point := enumerate_all(instance, budget=ONE, goal=goal)).traffic is not None:
         points.append((point.makespan, point.traffic))
-        goal = Goal("lexicographic", traffic=point.traffic - Fraction(1, 10**30))
+        goal = Goal("lexicographic", traffic=point.traffic - Fraction(1, 10**15))
     return points
 
 

@@ -101,7 +101,7 @@ class TestAgainstBruteForce:
         rng = np.random.default_rng(2)
         feasible = 0
         for _ in range(100):
-            instance = random_instance(rng, 6, 3, memory="estimate", durations=False)
+            instance = random_instance(rng, 6, 3, memory="estimate", durations=False, far=False)
             capacities = fair_shares(rng, instance)
             devices = [
                 Device(f"d{d}", 1 + d, instance.cluster.types[d], capacities[d])
@@ -117,7 +117,7 @@ class TestAgainstBruteForce:
         rng = np.random.default_rng(3)
         for _ in range(60):
             instance = random_instance(
-                rng, 6, 3, types=False, allowed=False, durations=False, measured=False
+                rng, 6, 3, types=False, allowed=False, durations=False, measured=False, far=False
             )
             latency = int(rng.integers(0, 3))
             cluster = Cluster.uniform(3, bandwidth=int(rng.integers(1, 5)), latency=latency)
@@ -141,7 +141,7 @@ class TestAgainstBruteForce:
         rng = np.random.default_rng(5)
         for _ in range(40):
             instance = random_instance(
-                rng, 6, 3, types=False, allowed=False, durations=False, measured=False
+                rng, 6, 3, types=False, allowed=False, durations=False, measured=False, far=False
             )
             speeds = rng.permutation([1, 1, 3]).tolist()
             devices = [Device(f"d{d}", speed) for d, speed in enumerate(speeds)]
@@ -385,7 +385,8 @@ class TestRounding:
         rounded = 0
         for draw in range(120):
             monkeypatch.setattr(module, "_TICKS", 2 ** int(rng.integers(3, 12)))
-            instance = random_instance(rng, 6, 3, memory="estimate" if draw % 2 else "none")
+            memory: Memory = "estimate" if draw % 2 else "none"
+            instance = random_instance(rng, 6, 3, memory=memory, exact=False, longest=9)
             best, result = optimum(instance), solve(instance)
             if best is None:
                 assert result.status is Status.INFEASIBLE
@@ -396,7 +397,7 @@ class TestRounding:
             if result.status is not Status.OPTIMAL:
                 rounded += 1
                 assert result.reason == "closed but for rounding"
-        assert rounded > 30
+        assert rounded > 15
 
     def test_infeasible_is_infeasible_on_any_grid(self) -> None:
         """Three of 4 in two of 6."""

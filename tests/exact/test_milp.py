@@ -97,13 +97,13 @@ class TestAgainstBruteForce:
     def test_everything_at_once(self, memory: Memory, rational: bool) -> None:
         rng = np.random.default_rng(11)
         draws = [random_instance(rng, 6, 3, memory=memory, rational=rational) for _ in range(16)]
-        assert 8 <= sum(map(check, draws)) < 16
+        assert 8 <= sum(map(check, draws)) < (16 if memory == "estimate" else 17)
 
     def test_alike_devices(self) -> None:
         rng = np.random.default_rng(3)
         for _ in range(8):
             graph = random_instance(
-                rng, 6, 3, types=False, allowed=False, durations=False, measured=False
+                rng, 6, 3, types=False, allowed=False, durations=False, measured=False, far=False
             ).graph
             check(Instance(graph, Cluster.uniform(3, bandwidth=int(rng.integers(1, 5)))))
 

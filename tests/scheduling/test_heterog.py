@@ -85,7 +85,14 @@ def test_theorem_1_on_larger_instances() -> None:
     worst = 1.0
     for _ in range(12):
         instance = random_instance(
-            rng, 16, 3, communication="link", no_links=False, measured=False, separation=False
+            rng,
+            16,
+            3,
+            communication="link",
+            no_links=False,
+            measured=False,
+            separation=False,
+            zero_length=False,
         )
         devices = [rng.choice(np.flatnonzero(row)) for row in instance.allowed]
         placement = np.array(devices, dtype=np.int32)[instance.unit_of]

@@ -14,7 +14,7 @@ from optpart.testing.draw import draw_instance
 
 
 def climb(objective: Objective = "makespan", seed: int = 0) -> Climb:
-    instance = draw_instance(11, vertices=25, devices=3)
+    instance = draw_instance(45, vertices=25, devices=3)
     start = get("hash+fifo")(instance).schedule
     assert start is not None
     evaluator = Evaluator(instance, objective)

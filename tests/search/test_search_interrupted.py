@@ -40,7 +40,7 @@ _PATIENCE = 600.0
 
 def instance() -> Instance:
     """One that no bound closes, so that a search goes on until it is ended."""
-    return draw_instance(12, vertices=25, devices=3)
+    return draw_instance(49, vertices=25, devices=3)
 
 
 @pytest.fixture

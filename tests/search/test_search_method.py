@@ -67,7 +67,7 @@ def test_tiny_optima_are_mostly_reached() -> None:
 
 @pytest.mark.parametrize("objective", ["makespan", "traffic", "lexicographic"])
 def test_objectives_improve_what_they_name(objective: str) -> None:
-    instance = medium(11)
+    instance = medium(45)
     goal = Goal(objective=objective)  # type: ignore[arg-type]
     found = search(instance, budget=COUNTED, goal=goal)
     heft = methods.get("heft")(instance)
@@ -83,7 +83,7 @@ def test_objectives_improve_what_they_name(objective: str) -> None:
 
 
 def test_a_given_placement_is_kept() -> None:
-    instance = medium(1)
+    instance = medium(45)
     heft = methods.get("heft")(instance).schedule
     assert heft is not None
     given = {v: int(heft.placement[v]) for v in range(0, instance.vertices, 2)}
@@ -138,7 +138,7 @@ def test_an_interrupt_returns_the_verified_best() -> None:
             raise KeyboardInterrupt
 
     steps: list[Progress] = []
-    instance = medium(12)
+    instance = medium(49)
     found = search(instance, budget=COUNTED, watch=stop)
     assert found.reason == "interrupted"
     assert found.schedule is not None
@@ -150,7 +150,7 @@ def worse_start(instance: Instance) -> Result:
 
 
 def test_a_start_is_never_left_for_a_worse_schedule() -> None:
-    instance = medium(17)
+    instance = medium(49)
     best = search(instance, budget=Budget(60, 1, 20))
     again = search(instance, budget=Budget(60, 1, 1), seed=9, start=best.schedule)
     assert best.makespan is not None
@@ -177,7 +177,7 @@ def test_a_start_of_another_instance_is_matched_by_names_and_repaired(tmp_path: 
 
 
 def test_a_start_of_another_graph_is_one_clear_line(tmp_path: Path) -> None:
-    instance = medium(1)
+    instance = medium(45)
     results.write(worse_start(instance), tmp_path / "r.json")
     other = Instance(GraphBuilder().vertex("zz", 1).build(), Cluster.uniform(1))
     with pytest.raises(InputError, match=r"r\.json: schedule\.placement: names no vertex"):
@@ -188,7 +188,7 @@ def test_a_start_of_another_graph_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def test_two_workers_give_a_valid_schedule() -> None:
-    instance = medium(11)
+    instance = medium(45)
     found = search(instance, budget=Budget(2, 2))
     assert found.schedule is not None
     assert found.workers == 2
@@ -203,7 +203,7 @@ def test_a_worker_that_dies_costs_only_its_own_work(monkeypatch: pytest.MonkeyPa
         self.process.kill()
 
     monkeypatch.setattr(Helper, "__init__", doomed)
-    instance = medium(11)
+    instance = medium(45)
     found = search(instance, budget=Budget(1, 2))
     assert found.schedule is not None
     assert verify(instance, found.schedule) == []
@@ -213,7 +213,7 @@ def test_a_worker_that_dies_costs_only_its_own_work(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_resumed_search_goes_on_from_the_checkpoint(tmp_path: Path) -> None:
-    instance, file = medium(12), tmp_path / "state.json"
+    instance, file = medium(49), tmp_path / "state.json"
     first = search(instance, budget=COUNTED, checkpoint=file)
     kept = checkpoint.read(file, instance)
     assert kept.moves == 3000
@@ -233,19 +233,19 @@ def test_a_broken_checkpoint_is_one_clear_line(tmp_path: Path, content: str) -> 
     file = tmp_path / "state.json"
     file.write_text(content)
     with pytest.raises(InputError) as error:
-        search(medium(12), budget=COUNTED, checkpoint=file, resume=True)
+        search(medium(49), budget=COUNTED, checkpoint=file, resume=True)
     assert str(file) in str(error.value)
     assert "\n" not in str(error.value)
 
 
 def test_a_checkpoint_of_another_instance_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
-    instance = medium(12)
+    instance = medium(49)
     heft = methods.get("heft")(instance).schedule
     assert heft is not None
     checkpoint.write(file, instance, checkpoint.Checkpoint(layout_of(instance, heft), 1.0, 10))
     with pytest.raises(InputError, match="of another instance"):
-        checkpoint.read(file, medium(17))
+        checkpoint.read(file, medium(14))
 
 
 @pytest.mark.parametrize("seed", range(12))
