@@ -115,7 +115,13 @@ def find_refutation(
     begin = time.perf_counter()
     if makespan == 0:
         return Refutation("none", Fraction(1), {})
-    grids = [(scale, Windows(Grid(problem, scale, makespan))) for scale in scales]
+    reasons = []
+    grids = []
+    for scale in scales:
+        try:
+            grids.append((scale, Windows(Grid(problem, scale, makespan))))
+        except RejectedError as error:
+            reasons.append(str(error))
     for tier, find in (
         ("path", path_record),
         ("one-machine", one_machine_record),
@@ -127,7 +133,6 @@ def find_refutation(
                 took = time.perf_counter() - begin
                 return Refutation(tier, scale, record, seconds={"refute": took})
     deadline = begin + seconds
-    reasons = []
     grids = [grid for grid in grids if grid[1].grid.horizon < _MAX_TICKS]
     for scale, windows in grids:
         left = deadline - time.perf_counter()
