@@ -11,7 +11,6 @@ import json
 import lzma
 import math
 import os
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -31,6 +30,7 @@ from optpart.formats import result as result_format
 from optpart.instance import Instance
 from optpart.result import Result, conclude
 from optpart.schedule import Schedule
+from optpart.scratch import Scratch
 
 #: Larger formulas are not given to the solver.
 _MAX_LITERALS = 26_000_000
@@ -300,8 +300,8 @@ def certify(
     found = find_refutation(problem, scales, result.makespan, seconds)
     proven = conclude(instance, method, schedule, bound=result.makespan)
     files = _files(proven, text, found)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as temporary:
-        draft = Path(temporary) / "certificate"
+    with Scratch(target.parent, prefix=f".{target.name}.") as scratch:
+        draft = scratch.folder / "certificate"
         draft.mkdir()
         for name, content in files.items():
             write_bytes(draft / name, content)
@@ -312,7 +312,7 @@ def certify(
             raise UncertifiedError(f"the checker does not accept it: {error}") from None
         took = {**found.seconds, "check": time.perf_counter() - begin}
         if target.exists():
-            os.rename(target, Path(temporary) / "before")
+            os.rename(target, scratch.folder / "before")
         os.rename(draft, target)
     return replace(found, seconds=took)
 

@@ -627,8 +627,8 @@ def fan(count: int) -> list[list[Any]]:
     return [["a", "b", output] for output in range(count)]
 
 
-def a_weight_far_above_its_limit(place: Path) -> Path:
-    vertices = [{"name": "a", "ops": 1, "memory": 120_000_000_000}, {"name": "b", "ops": 1}]
+def a_weight_far_above_its_limit(place: Path, weight: int = 120_000_000_000) -> Path:
+    vertices = [{"name": "a", "ops": 1, "memory": weight}, {"name": "b", "ops": 1}]
     limited = [{"name": "d0"}, {"name": "d1", "memory": 1}]
     model = {"memory": "estimate"}
     instance = {"vertices": vertices, "devices": limited, "model": model}
@@ -775,7 +775,7 @@ def test_the_bomb_by_weight_has_less_than_a_thousand_bytes(tmp_path: Path) -> No
 
 def test_a_weight_above_its_limit_is_ruled_out_by_the_formula(tmp_path: Path) -> None:
     """It is not counted, but it is not forgotten either."""
-    place = a_weight_far_above_its_limit(tmp_path / "bomb")
+    place = a_weight_far_above_its_limit(tmp_path / "bomb", 10**6)
     problem = check.Problem(check.read_json((place / "instance.json").read_bytes(), "instance"))
     windows = check.Windows(check.Grid(problem, Fraction(1), Fraction(2)))
     record = json.loads((place / "certificate.json").read_text())["record"]
