@@ -11,7 +11,6 @@ import json
 import lzma
 import math
 import os
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -31,6 +30,7 @@ from optpart.formats import result as result_format
 from optpart.instance import Instance
 from optpart.result import Result, conclude
 from optpart.schedule import Schedule
+from optpart.scratch import Scratch
 
 #: Larger formulas are not given to the solver.
 _MAX_LITERALS = 26_000_000
@@ -115,7 +115,13 @@ def find_refutation(
     begin = time.perf_counter()
     if makespan == 0:
         return Refutation("none", Fraction(1), {})
-    grids = [(scale, Windows(Grid(problem, scale, makespan))) for scale in scales]
+    reasons = []
+    grids = []
+    for scale in scales:
+        try:
+            grids.append((scale, Windows(Grid(problem, scale, makespan))))
+        except RejectedError as error:
+            reasons.append(str(error))
     for tier, find in (
         ("path", path_record),
         ("one-machine", one_machine_record),
@@ -127,7 +133,6 @@ def find_refutation(
                 took = time.perf_counter() - begin
                 return Refutation(tier, scale, record, seconds={"refute": took})
     deadline = begin + seconds
-    reasons = []
     grids = [grid for grid in grids if grid[1].grid.horizon < _MAX_TICKS]
     for scale, windows in grids:
         left = deadline - time.perf_counter()
@@ -295,11 +300,8 @@ def certify(
     found = find_refutation(problem, scales, result.makespan, seconds)
     proven = conclude(instance, method, schedule, bound=result.makespan)
     files = _files(proven, text, found)
-    with (
-        write_faults(directory),
-        tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as temporary,
-    ):
-        draft = Path(temporary) / "certificate"
+    with write_faults(directory), Scratch(target.parent, prefix=f".{target.name}.") as scratch:
+        draft = scratch.folder / "certificate"
         draft.mkdir()
         for name, content in files.items():
             write_bytes(draft / name, content)
@@ -310,7 +312,7 @@ def certify(
             raise UncertifiedError(f"the checker does not accept it: {error}") from None
         took = {**found.seconds, "check": time.perf_counter() - begin}
         if target.exists():
-            os.rename(target, Path(temporary) / "before")
+            os.rename(target, scratch.folder / "before")
         os.rename(draft, target)
     return replace(found, seconds=took)
 

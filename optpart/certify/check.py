@@ -35,7 +35,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 from typing import Any
 
 FORMAT = "optpart-certificate/1"
@@ -47,16 +47,21 @@ MAX_EXPONENT = 300
 MAX_BITS = 4096  # of common denominators and scales
 MAX_CERTIFICATE = 2**20  # bytes
 MAX_JSON = 2**23  # bytes of instance and schedule
+MAX_PACKED = 2**26  # bytes of a proof; the unpacker keeps a second copy of them
 MAX_PROOF = 2**28  # bytes, unpacked
-MAX_LINE = 2**24  # bytes of one line of a proof
+MAX_LINE = 2**22  # bytes of one line of a proof; split into numbers it takes thirty times as much
 MAX_UNPACKER = 2**27  # bytes of memory that unpacking may take
 MAX_CELLS = 300_000  # vertices times devices
 MAX_DEVICES = 500
 MAX_DELAYS = 2_000_000  # edges times pairs of devices
+MAX_TENSORS = 500_000  # each takes some 300 bytes, and three in the file
+MAX_TABLE = 2**30  # bits of all run times or delays together: what has many must have short ones
 MAX_VERTICES_IN_FORMULA = 2000
 MAX_DEVICES_IN_FORMULA = 64
 MAX_VARIABLES = 20_000_000
 MAX_LITERALS = 40_000_000  # in the formula, and again in the lemmas kept at one time
+MAX_LEMMAS = 1_000_000  # kept at one time
+MAX_NUMBER = 2**31  # of a lemma; numbers further apart could all share one hash
 MAX_VISITS = 300_000_000  # literals looked at while the proof is checked
 MAX_COUNTED = 2**17  # largest sum that a load or memory limit of the formula may count to
 MAX_LOADS = 1000
@@ -102,8 +107,27 @@ def not_negative(value: object) -> Fraction:
 
 def shown(value: object) -> str:
     """Write anything as one short line of plain characters."""
-    text = ascii(value) if isinstance(value, str) else ascii(str(value))[1:-1]
+    # Names can have millions of characters, and the same one can be shown for every vertex.
+    text = ascii(value[:81]) if isinstance(value, str) else ascii(str(value)[:81])[1:-1]
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def common_denominator(amounts: Iterable[Fraction]) -> int:
+    """Return the least common denominator of some numbers."""
+    result = 1
+    for amount in amounts:
+        result = math.lcm(result, amount.denominator)
+        # Not at the end only: of many large denominators the product takes hours.
+        demand(result.bit_length() <= MAX_BITS, "numbers have too many different denominators")
+    return result
+
+
+def length(amounts: Iterable[Fraction | None]) -> int:
+    """Return how many bits the longest of some numbers has."""
+    return max(
+        (x.numerator.bit_length() + x.denominator.bit_length() for x in amounts if x is not None),
+        default=0,
+    )
 
 
 def integer(value: object, least: int, most: int, what: str) -> int:
@@ -244,7 +268,11 @@ class Problem:
         send_ops = model.get("send_ops", 0) if self.communication == "sendrecv" else 0
         self.sending = [not_negative(send_ops) / speed for speed in self._speeds]
         self._read_tensors(vertices, list_of(top.get("edges", []), "edges"))
-        demand(len(self.edges) * k * k <= MAX_DELAYS, "instance: too many edges and devices")
+        delays = len(self.edges) * k * k
+        demand(delays <= MAX_DELAYS, "instance: too many edges and devices")
+        links = chain(*self.bandwidth, *self.latency)
+        bits = 2 * length(links) + length(self.size) + length(self.sending)
+        demand(delays * bits <= MAX_TABLE, "instance: too many digits for so many delays")
         self._sort()
         groups = list_of(top.get("colocation", []), "colocation")
         self._join([[self._vertex(v) for v in list_of(g, "a group")] for g in groups])
@@ -263,10 +291,12 @@ class Problem:
 
     def _read_links(self, top: dict[str, Any], k: int) -> None:
         def matrix(value: object, what: str) -> list[list[Fraction | None]]:
-            rows = value if isinstance(value, list) else [[value] * k] * k
+            if not isinstance(value, list):
+                everywhere = None if value is None else not_negative(value)
+                return [[everywhere] * k for _ in range(k)]
             return [
                 [None if x is None else not_negative(x) for x in list_of(row, what, k)]
-                for row in list_of(rows, what, k)
+                for row in list_of(value, what, k)
             ]
 
         self.bandwidth = matrix(top.get("bandwidth"), "bandwidth")  # None is infinite, 0 no link
@@ -280,17 +310,25 @@ class Problem:
         self._speeds = speeds = [not_negative(d.get("speed", 1)) for d in devices]
         demand(all(speeds), "instance: a speed is 0")
         ops = [not_negative(v.get("ops", 0)) for v in vertices]
+        bits = length(ops) + length(speeds)
+        demand(n * k * bits <= MAX_TABLE, "instance: too many digits for so many run times")
         self.run: list[list[Fraction | None]] = [[c / s for s in speeds] for c in ops]
         if durations is not None:
             self.run = [
                 [None if p is None else not_negative(p) for p in list_of(row, "durations", k)]
                 for row in list_of(durations, "durations", n)
             ]
+        # Text only: many whole numbers can share one hash, and lists take long to compare.
+        kinds = [device.get("type") for device in devices]
+        demand(all(kind is None or type(kind) is str for kind in kinds), "a type is no text")
         for v, vertex in enumerate(vertices):
             kind, names = vertex.get("device_type"), vertex.get("devices")
-            allowed = self.device.keys() if names is None else set(list_of(names, "devices"))
-            for d, device in enumerate(devices):
-                if device["name"] not in allowed or kind not in (None, device.get("type")):
+            demand(kind is None or type(kind) is str, "a device type is no text")
+            allowed = set(self.devices)
+            if names is not None:
+                allowed = {text_of(name, "name of a device") for name in list_of(names, "devices")}
+            for d, name in enumerate(self.devices):
+                if name not in allowed or kind not in (None, kinds[d]):
                     self.run[v][d] = None
 
     def _read_tensors(self, vertices: list[dict[str, Any]], edges: list[Any]) -> None:
@@ -301,6 +339,7 @@ class Problem:
         k = len(self.devices)
 
         def tensor(v: int, output: int | None, size: object) -> None:
+            demand(len(self.producer) < MAX_TENSORS, "instance: too many outputs")
             self.number_of[v, output] = len(self.producer)
             self.producer.append(v)
             self.size.append(not_negative(size))
@@ -356,8 +395,7 @@ class Problem:
     def _count_memory(self, vertices: list[dict[str, Any]]) -> None:
         """Per vertex its own memory, its outputs and its distinct inputs, if that is estimated."""
         need = [not_negative(vertex.get("memory", 0)) for vertex in vertices]
-        bits = math.lcm(1, *{x.denominator for x in (*need, *self.size)}).bit_length()
-        demand(bits <= MAX_BITS, "instance: memory in too many different fractions")
+        common_denominator((*need, *self.size))  # so that sums stay short
         if self.memory == "estimate":
             for tensor, v in enumerate(self.producer):
                 need[v] += self.size[tensor]
@@ -427,8 +465,9 @@ def check_schedule(problem: Problem, document: object) -> Fraction:
     for v, d in enumerate(device):
         used[d] += problem.need[v]
     for d, limit in enumerate(problem.capacity):
-        most = used[d] if problem.memory == "estimate" else peak(waiting[d])
-        demand(limit is None or most <= limit, "schedule: more memory than there is")
+        if limit is not None:  # else the amounts may have denominators that take long to add up
+            most = used[d] if problem.memory == "estimate" else peak(waiting[d])
+            demand(most <= limit, "schedule: more memory than there is")
     return max(end, default=Fraction(0))
 
 
@@ -459,14 +498,13 @@ def check_turns(
 
 def peak(intervals: Iterable[Interval]) -> Fraction:
     """Return the most that half-open intervals with amounts add up to."""
-    change: dict[Fraction, Fraction] = defaultdict(Fraction)
+    changes: list[tuple[Fraction, Fraction]] = []
     for begin, finish, amount in intervals:
         if begin < finish:
-            change[begin] += amount
-            change[finish] -= amount
+            changes += [(begin, amount), (finish, -amount)]
     now = most = Fraction(0)
-    for moment in sorted(change):
-        now += change[moment]
+    for _, amount in sorted(changes):  # at the same moment what ends comes first
+        now += amount
         most = max(most, now)
     return most
 
@@ -523,21 +561,25 @@ class Grid:
 
     def __init__(self, problem: Problem, scale: Fraction, makespan: Fraction) -> None:
         demand(scale > 0, "ticks_per_unit is not positive")
-        size = max(scale.numerator.bit_length(), scale.denominator.bit_length())
-        demand(size <= MAX_BITS, "ticks_per_unit has too many digits")
         self.problem = problem
         self.horizon = horizon = math.ceil(makespan * scale) - 1
+        consumed = dict.fromkeys(tensor for _, _, tensor in problem.edges)
+        k = range(len(problem.devices))
+        entries = len(k) * (len(problem.vertices) + len(consumed) * len(k))
+        bits = horizon.bit_length() + length([scale])
+        demand(entries * bits <= MAX_TABLE, "ticks_per_unit has too many digits")
 
         def ticks(time: Fraction | None) -> int | None:
             return None if time is None else min(math.floor(time * scale), horizon + 1)
 
         self.run = [[ticks(p) for p in row] for row in problem.run]
-        k = range(len(problem.devices))
-        shared: dict[object, list[list[int | None]]] = {}
+        # By text, since of numbers many can share one hash.
+        shared: dict[str, list[list[int | None]]] = {}
         #: Delay in ticks of each consumed tensor from device to device.
         self.delay: dict[int, list[list[int | None]]] = {}
-        for tensor in dict.fromkeys(tensor for _, _, tensor in problem.edges):
-            key = ("measured", tensor) if tensor in problem.measured else problem.size[tensor]
+        for tensor in consumed:
+            measured = tensor in problem.measured
+            key = f"tensor {tensor}" if measured else str(problem.size[tensor])
             if key not in shared:
                 shared[key] = [[ticks(problem.delay(tensor, d, e)) for e in k] for d in k]
             self.delay[tensor] = shared[key]
@@ -665,8 +707,7 @@ def refute_by_load(windows: Windows, record: dict[str, Any]) -> None:
     problem, k = windows.grid.problem, len(windows.grid.problem.devices)
     y = [not_negative(x) for x in list_of(record.get("load"), "load", k)]
     mu = [not_negative(x) for x in list_of(record.get("memory"), "memory", k)]
-    denominators = {x.denominator for x in (*y, *mu)}
-    demand(math.lcm(*denominators).bit_length() <= MAX_BITS, "record: too many fractions")
+    common_denominator((*y, *mu, *(limit for limit in problem.capacity if limit is not None)))
     chosen = set(vertices_of(record, problem))
     total = Fraction(0)
     for d, limit in enumerate(problem.capacity):
@@ -777,7 +818,7 @@ class Encoding:
         self.end: list[Moment] = []
         for v in range(n):
             self._add_moments(v)
-        self._among: dict[object, int] = {}
+        self._among: dict[tuple[int, int, int], int] = {}
 
     def new(self, count: int = 1) -> int:
         """Return the first of so many new variables."""
@@ -813,7 +854,8 @@ class Encoding:
         ``d`` and ``b`` on none that makes no pair with ``d``, the literal holds. And the same the
         other way round.
         """
-        key = a, b, pairs
+        # As bits: the sets themselves could take a gigabyte.
+        key = a, b, sum(1 << d * MAX_DEVICES_IN_FORMULA + e for d, e in pairs)
         if key in self._among:
             return self._among[key], []
         literal = self._among[key] = self.new()
@@ -913,11 +955,13 @@ def turns(code: Encoding) -> Iterator[Clause]:
         for u in sources[v]:
             ancestors[v] |= ancestors[u] | 1 << u
     for u, v in combinations(range(len(problem.vertices)), 2):
-        a, b = problem.unit[u], problem.unit[v]
-        shared = [d for d in code.windows.possible[a] if d in code.windows.possible[b]]
-        if not shared or ancestors[u] >> v & 1 or ancestors[v] >> u & 1:
+        if ancestors[u] >> v & 1 or ancestors[v] >> u & 1:
             continue
         if end[u].high <= start[v].low or end[v].high <= start[u].low:
+            continue
+        a, b = problem.unit[u], problem.unit[v]
+        shared = [d for d in code.windows.possible[a] if d in code.windows.possible[b]]
+        if not shared:
             continue
         together = a == b or code.place(a, shared[0]) == code.place(b, shared[0]) == TRUE
         first = FALSE if end[u].low > start[v].high else code.new()
@@ -1029,10 +1073,14 @@ def at_most(code: Encoding, weights: Iterable[tuple[int, int]], limit: int) -> I
         yield []
         return
     sums = [1]  # per position from the end the sums of subsets, as bits
+    most = [0]  # per position from the end the sum of all
     for weight, _ in reversed(items):
-        sums.append((sums[-1] | sums[-1] << -weight) & ((2 << limit) - 1))
+        # A weight above the limit adds no sum that counts, and may be too long a shift.
+        more = sums[-1] << -weight if -weight <= limit else 0
+        sums.append((sums[-1] | more) & ((2 << limit) - 1))
+        most.append(most[-1] - weight)
     sums.reverse()
-    most = [-sum(weight for weight, _ in items[i:]) for i in range(len(items) + 1)]
+    most.reverse()
     nodes: dict[int, int] = {limit: TRUE}
     for i, (weight, literal) in enumerate(items):
         following: dict[int, int] = {}
@@ -1166,7 +1214,7 @@ class Formula:
             self.ends.append(len(self.literals))
             demand(len(self.literals) + len(self.ends) <= MAX_LITERALS, "the formula is too long")
         self.deleted = bytearray(len(self.ends))
-        self.lemmas: dict[int, tuple[int, ...]] = {}
+        self.lemmas: dict[int, array.array[int]] = {}
         self.kept = 0
 
     def __len__(self) -> int:
@@ -1180,11 +1228,12 @@ class Formula:
         demand(not self.deleted[number], f"proof: clause {number} was deleted")
         return self.literals[self.ends[number - 1] : self.ends[number]]
 
-    def add(self, number: int, literals: tuple[int, ...]) -> None:
-        """Keep a lemma."""
-        self.lemmas[number] = literals
+    def add(self, number: int, literals: Sequence[int]) -> None:
+        """Keep a lemma, packed."""
+        self.lemmas[number] = array.array("i", literals)
         self.kept += len(literals) + 1
         demand(self.kept <= MAX_LITERALS, "proof: too many lemmas at one time")
+        demand(len(self.lemmas) <= MAX_LEMMAS, "proof: too many lemmas at one time")
 
     def delete(self, number: int) -> None:
         """Drop a clause or a lemma that is there."""
@@ -1218,6 +1267,7 @@ def check_proof(formula: Formula, variables: int, lines: Iterable[bytes]) -> int
         demand(zero > 0 and zero < len(entries) - 1, "proof: a lemma without hints")
         lemma, hints = entries[1:zero], entries[zero + 1 : -1]
         demand(name > last, f"proof: number {shown(name)} is not larger than those before")
+        demand(name <= MAX_NUMBER, f"proof: number {shown(name)} is larger than {MAX_NUMBER}")
         for literal in lemma:
             demand(abs(literal) <= variables, f"proof: no variable {shown(abs(literal))}")
         false = set(lemma)
@@ -1235,7 +1285,7 @@ def check_proof(formula: Formula, variables: int, lines: Iterable[bytes]) -> int
             else:
                 conflict = True
         demand(conflict, f"{where}: the hints reach no conflict")
-        formula.add(name, tuple(lemma))
+        formula.add(name, lemma)
         last, steps, done = name, steps + 1, not lemma
     demand(done, "proof: the empty clause is missing")
     return steps
@@ -1366,7 +1416,7 @@ def refute_by_proof(windows: Windows, record: object, directory: str) -> str:
     """Check the proof that no schedule keeps the horizon of the grid; return its size in words."""
     code = Encoding(windows, record)
     formula = Formula(clauses(code))
-    content = read_file(os.path.join(directory, "proof.lrat.xz"), MAX_PROOF)
+    content = read_file(os.path.join(directory, "proof.lrat.xz"), MAX_PACKED)
     lemmas = check_proof(formula, code.variables, unpacked_lines(content))
     return f", {code.variables} variables, {len(formula)} clauses, {lemmas} lemmas"
 

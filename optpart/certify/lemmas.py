@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import linprog
 
-from optpart.certify.check import Problem, read_json
+from optpart.certify.check import Problem, RejectedError, read_json
 from optpart.certify.precedence import (
     FORMAT,
     TRUE,
@@ -26,7 +26,7 @@ from optpart.certify.precedence import (
 )
 from optpart.certify.sat import refute
 from optpart.certify.trim import Proof, trim
-from optpart.errors import InputError
+from optpart.errors import InputError, UnsupportedError
 from optpart.files import write_bytes
 
 #: Multipliers of the devices are rounded to so many parts.
@@ -238,7 +238,12 @@ def add_second(directory: str | Path, seconds: float) -> Second | None:
     content = (place / "instance.json").read_bytes()
     claim = json.loads((place / "certificate.json").read_bytes())["makespan"]
     problem = Problem(read_json(content, "instance.json"))
-    second = prove(problem, Fraction(claim), seconds)
+    try:
+        second = prove(problem, Fraction(claim), seconds)
+    except RejectedError as error:
+        raise UnsupportedError(
+            "--second", f"not covered ({error})", "certify without it", str(place)
+        ) from None
     if isinstance(second, Shorter):
         raise InputError("makespan", f"{claim} can be undercut", "certify it again", str(place))
     if second is None:

@@ -20,15 +20,17 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import chain, combinations, pairwise
+from itertools import chain, combinations, pairwise, product
 
 from optpart.certify.check import (
-    MAX_BITS,
-    MAX_PROOF,
+    MAX_JSON,
+    MAX_PACKED,
+    MAX_TABLE,
     Formula,
     Problem,
     RejectedError,
     check_proof,
+    common_denominator,
     demand,
     demand_schedule,
     integer,
@@ -48,7 +50,6 @@ MAX_DEVICES = 100
 MAX_LEMMAS = 100_000
 MAX_WEIGHTS = 10
 MAX_WEIGHT = 10**9
-MAX_RECORD = 2**25  # bytes
 MAX_WORK = 1_000_000_000  # vertices, edges and devices looked at while lemmas are checked
 
 TRUE, FALSE = 1, -1  # literals of a variable that stands in no clause
@@ -92,22 +93,17 @@ class Precedence:
             demand(len(weight) == k and min(weight) >= 0, "weights are not ≥ 0, one a device")
         self.problem = problem
         self.weights = weights
-        tensors = dict.fromkeys(tensor for _, _, tensor in problem.edges)
-        delays = {
-            tensor: [[problem.delay(tensor, d, e) for e in range(k)] for d in range(k)]
-            for tensor in tensors
-        }
-        times = [t for row in problem.run for t in row]
-        times += [t for matrix in delays.values() for row in matrix for t in row]
-        scale = math.lcm(makespan.denominator, *{t.denominator for t in times if t is not None})
-        demand(scale.bit_length() <= MAX_BITS, "times in too many different fractions")
+        tensors = list(dict.fromkeys(tensor for _, _, tensor in problem.edges))
+        scale = common_denominator(chain([makespan], _times(problem, tensors)))
         self.makespan = int(makespan * scale)
-        self.work = 0
-        self.round = n * k + 2 * len(problem.edges) * k * k + n * n
+        longest = max(chain([makespan], _times(problem, tensors)))
+        entries = k * (n + len(tensors) * k)
+        size = entries * int(longest * scale).bit_length()
+        demand(size <= MAX_TABLE, "times in too fine fractions")
         self.run = [[0 if t is None else int(t * scale) for t in row] for row in problem.run]
         self.inputs: list[list[tuple[int, Delay]]] = [[] for _ in range(n)]
         self.outputs: list[list[tuple[int, Delay]]] = [[] for _ in range(n)]
-        whole = {tensor: _whole(matrix, scale) for tensor, matrix in delays.items()}
+        whole = {tensor: _whole(problem, tensor, scale) for tensor in tensors}
         turned = {t: [list(column) for column in zip(*m, strict=True)] for t, m in whole.items()}
         for u, v, tensor in problem.edges:
             self.inputs[v].append((u, whole[tensor]))
@@ -127,7 +123,11 @@ class Precedence:
         ]
         self.need = [int(need * unit) for need in problem.need]
         self.capacity = [None if c is None else math.floor(c * unit) for c in problem.capacity]
-        self.separated = [(problem.unit[a], problem.unit[b]) for a, b in problem.separated]
+        pairs = [(problem.unit[a], problem.unit[b]) for a, b in problem.separated]
+        self.separated = list(dict.fromkeys(pairs))
+        self.work = 0
+        self.round = n * k * (1 + 3 * len(weights)) + 2 * len(problem.edges) * k * k + n * n
+        self.round += k * sum(len(members) ** 2 for members in self.members) + len(self.separated)
         self.earlier, self.later = [0] * n, [0] * n
         for v in problem.order:
             for u, _ in self.inputs[v]:
@@ -169,8 +169,25 @@ class Precedence:
         return self._before[a, b] if a < b else -self._before[b, a]
 
 
-def _whole(matrix: Sequence[Sequence[Fraction | None]], scale: int) -> Delay:
-    return [[None if t is None else int(t * scale) for t in row] for row in matrix]
+def _times(problem: Problem, tensors: Iterable[int]) -> Iterator[Fraction]:
+    """Yield all run times and delays; kept as fractions they could take gigabytes."""
+    k = range(len(problem.devices))
+    for row in problem.run:
+        yield from (time for time in row if time is not None)
+    for tensor, d, e in product(tensors, k, k):
+        time = problem.delay(tensor, d, e)
+        if time is not None:
+            yield time
+
+
+def _whole(problem: Problem, tensor: int, scale: int) -> Delay:
+    """Return the delay of a tensor from device to device."""
+
+    def whole(time: Fraction | None) -> int | None:
+        return None if time is None else int(time * scale)
+
+    k = range(len(problem.devices))
+    return [[whole(problem.delay(tensor, d, e)) for e in k] for d in k]
 
 
 # Each of the following functions yields one family of clauses, and says why every schedule gives a
@@ -504,13 +521,13 @@ def _check(directory: str, instance: str | None) -> str:
     record, problem, digest = opened(
         directory,
         instance,
-        ("precedence", MAX_RECORD),
+        ("precedence", MAX_JSON),
         "format instance_sha256 makespan weights lemmas",
         FORMAT,
     )
     makespan = not_negative(record.get("makespan"))
     demand_schedule(directory, problem, makespan)
-    content = read_file(os.path.join(directory, "precedence.lrat.xz"), MAX_PROOF)
+    content = read_file(os.path.join(directory, "precedence.lrat.xz"), MAX_PACKED)
     how = refute(problem, makespan, record, unpacked_lines(content))
     return f"{shown(problem.name)}: optimal makespan {shown(makespan)} ({how}; sha256 {digest})"
 
@@ -521,11 +538,13 @@ def refute(
     """Check that no schedule undercuts a makespan; return how, in words."""
     if makespan == 0:
         return "no schedule takes less than 0"
+    listed = list_of(record.get("weights"), "weights")
+    demand(len(listed) <= MAX_WEIGHTS, "record: too many weights")
+    k = len(problem.devices)
     weights = [
-        [integer(w, 0, MAX_WEIGHT, "weights") for w in list_of(weight, "weights")]
-        for weight in list_of(record.get("weights"), "weights")
+        [integer(w, 0, MAX_WEIGHT, "weights") for w in list_of(weight, "weights", k)]
+        for weight in listed
     ]
-    demand(len(weights) <= MAX_WEIGHTS, "record: too many weights")
     code = Precedence(problem, makespan, weights)
     lemmas = list_of(record.get("lemmas"), "lemmas")
     demand(len(lemmas) <= MAX_LEMMAS, "record: too many lemmas")

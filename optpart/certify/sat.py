@@ -7,10 +7,7 @@ and the checker checks again.
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
-import tempfile
 import time
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,11 +18,9 @@ from pathlib import Path
 from typing import Literal
 
 from optpart.errors import InputError
+from optpart.scratch import Scratch
 
 Status = Literal["unsat", "sat", "unknown"]
-
-#: How long past its limit the solver may take to be ended.
-_GRACE = 5
 
 #: Largest proof, in bytes, that the solver may write.
 _MAX_PROOF = 2**31
@@ -85,10 +80,10 @@ def refute(variables: int, clauses: Sequence[Sequence[int]], seconds: float) -> 
     for i, clause in enumerate(clauses):
         if not clause:  # the solver is not asked, for it would not say which clause it was
             return Refutation("unsat", proof=b"%d 0 %d 0\n" % (len(clauses) + 1, i + 1))
-    with tempfile.TemporaryDirectory(prefix="optpart-") as folder:
-        place = Path(folder)
+    with Scratch() as scratch:
+        place = scratch.folder
         (place / "cnf").write_bytes(_flat(variables, clauses).tobytes())
-        error = _run(place, seconds)
+        error = _run(scratch, seconds)
         took = time.perf_counter() - begin
         if error:
             return Refutation("unknown", reason=error, seconds=took)
@@ -116,21 +111,12 @@ def _flat(variables: int, clauses: Sequence[Sequence[int]]) -> array[int]:
     return flat
 
 
-def _run(place: Path, seconds: float) -> str:
+def _run(scratch: Scratch, seconds: float) -> str:
     """Let the process solve ``cnf`` to ``answer`` and ``proof``; return what went wrong."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", __name__, str(place), str(int(seconds) + _GRACE)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        code = process.wait(timeout=seconds)
-    except subprocess.TimeoutExpired:
+    scratch.start([sys.executable, "-m", __name__, str(scratch.folder)], seconds)
+    code = scratch.wait()
+    if code is None:
         return f"no answer within {seconds:g} s"
-    finally:
-        process.kill()
-        process.wait()
     if code:
         return f"the SAT solver died ({f'signal {-code}' if code < 0 else f'exit {code}'})"
     return ""
@@ -149,17 +135,13 @@ def _additions(lines: Iterable[bytes], guard: int) -> Iterator[bytes]:
 
 
 def main() -> None:
-    """Solve what lies in the folder of the first argument; the second limits processor time."""
+    """Solve what lies in the folder that the first argument names."""
     from pysat.solvers import Cadical195, pysolvers
 
-    # Whoever started this process may have died: it must end by itself.
     with suppress(ImportError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[2]), int(sys.argv[2])))
         resource.setrlimit(resource.RLIMIT_FSIZE, (_MAX_PROOF, _MAX_PROOF))
-    with suppress(ValueError):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's to handle
     place = Path(sys.argv[1])
     flat = array("q", (place / "cnf").read_bytes()).tolist()
     solver = Cadical195()

@@ -5,15 +5,8 @@ PuLP and with it HiGHS are imported here only: they cannot share a process with 
 
 from __future__ import annotations
 
-import os
-import queue
 import re
 import shutil
-import signal
-import subprocess
-import sys
-import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,9 +15,11 @@ from typing import IO, Any
 import highspy
 import pulp
 
-from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, receive, send
+from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, send
 from optpart.exact.milp_job import EPSILON, MARGIN, Job, proven_ticks
 from optpart.exact.milp_model import MilpModel
+from optpart.exact.serving import serve
+from optpart.scratch import Scratch
 
 #: How long past its limit CBC may take to write its answer.
 _GRACE = 5.0
@@ -47,22 +42,11 @@ _CBC = {
 
 def main() -> None:
     """Serve jobs until standard input ends."""
-    # The solvers may print; messages get a descriptor of their own.
-    channel = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    jobs: queue.SimpleQueue[tuple[Job, Limits]] = queue.SimpleQueue()
+    serve(_solve)
 
-    def listen() -> None:
-        while (message := receive(sys.stdin.buffer)) is not None:
-            jobs.put(message)
-        # The caller is gone; CBC, in the same group, must not outlive it.
-        if hasattr(os, "killpg"):
-            os.killpg(0, signal.SIGKILL)
-        os._exit(0)
 
-    threading.Thread(target=listen, daemon=True).start()
-    while True:
-        _Run(*jobs.get(), channel).run()
+def _solve(job: Job, limits: Limits, channel: IO[bytes]) -> None:
+    _Run(job, limits, channel).run()
 
 
 class _Run:
@@ -143,8 +127,8 @@ def _cbc(problem: pulp.LpProblem, seconds: float, seed: int, found: Found, bound
     path = shutil.which("cbc") or shutil.which(pulp.PULP_CBC_CMD.pulp_cbc_path)
     if path is None:
         return "CBC is not installed"
-    with tempfile.TemporaryDirectory(prefix="optpart-") as folder:
-        mps, hint, solved = (str(Path(folder, name)) for name in ("mps", "mst", "sol"))
+    with Scratch() as scratch:
+        mps, hint, solved = (str(scratch.folder / name) for name in ("mps", "mst", "sol"))
         solver = pulp.COIN_CMD(path=path, msg=False)
         variables, names, rows, _ = problem.writeMPS(mps, rename=True)
         arguments = [path, mps]
@@ -163,15 +147,9 @@ def _cbc(problem: pulp.LpProblem, seconds: float, seed: int, found: Found, bound
         }
         arguments += [text for key, value in options.items() for text in (f"-{key}", str(value))]
         arguments += ["-solve", "-printingOptions", "all", "-solution", solved]
-        log = subprocess.run(
-            arguments,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=seconds + _GRACE,
-            check=False,
-        ).stdout
+        log = scratch.start(arguments, seconds + _GRACE).read().decode(errors="replace")
+        if scratch.wait() is None:
+            return "FEASIBLE"  # nothing but that the limit passed
         if not Path(solved).exists():
             return "no answer"
         ended, values, *_, status = solver.readsol_MPS(solved, problem, variables, names, rows)

@@ -8,15 +8,9 @@ by a solver that shares nothing with theirs, without heuristics and without boun
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
-import tempfile
-import threading
 import time
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import suppress
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -35,6 +29,7 @@ from optpart.metrics import traffic
 from optpart.rational import RationalArray
 from optpart.result import Budget, Progress, Result, Watch, conclude
 from optpart.schedule import Schedule, Transfers, crossings
+from optpart.scratch import Scratch
 from optpart.ticks import Grid
 from optpart.verify import verify
 
@@ -280,35 +275,19 @@ def _answers(command: list[str], content: str, seconds: float) -> Iterator[str]:
     """
     if seconds <= 0:
         raise _FailedError(_TIME_LIMIT)
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as complaints:
-        path = Path(folder) / "instance.dzn"
+    with Scratch() as scratch:
+        path = scratch.folder / "instance.dzn"
         path.write_text(content, encoding="utf-8")
-        process = subprocess.Popen(
-            [*command, "--time-limit", str(max(1, int(1000 * seconds))), str(path)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=complaints,
-            text=True,
-            start_new_session=True,  # Ctrl-C is the caller's, and one signal ends driver and solver
-        )
-        deadline = time.monotonic() + seconds + _GRACE
-        late = threading.Timer(seconds + _GRACE, _end, [process])
-        late.start()
-        try:
-            assert process.stdout is not None
-            proof = yield from _solutions(process.stdout)
-            code = process.wait()
-        finally:
-            late.cancel()
-            _end(process)
-            process.wait()
+        limited = [*command, "--time-limit", str(max(1, int(1000 * seconds))), str(path)]
+        lines = scratch.start(limited, seconds + _GRACE)
+        proof = yield from _solutions(line.decode() for line in lines)
+        code = scratch.wait()
         if code == 0 and proof:
             yield proof
-        elif code == 0 or time.monotonic() >= deadline:
+        elif not code:
             raise _FailedError(_TIME_LIMIT)
         else:
-            complaints.seek(0)
-            raise _FailedError(_failure(code, complaints.read().decode(errors="replace")))
+            raise _FailedError(_failure(code, scratch.complaints()))
 
 
 def _solutions(lines: Iterable[str]) -> Generator[str, None, str]:
@@ -332,10 +311,3 @@ def _failure(code: int, complaints: str) -> str:
         return f"MiniZinc died (signal {-code})"
     said = [line for line in complaints.splitlines() if re.search("error|exception", line, re.I)]
     return f"MiniZinc failed: {said[-1] if said else f'exit {code}'}"
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """End driver and solver at once, unless the driver has ended by itself."""
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)

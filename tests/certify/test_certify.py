@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from fractions import Fraction
 from pathlib import Path
 
@@ -272,3 +277,63 @@ def test_a_schedule_that_is_not_optimal_ends_with_4(tmp_path: Path) -> None:
     ended = runner.invoke(app, ["certify", *arguments])
     assert ended.exit_code == 4
     assert not out.exists()
+
+
+# --- sudden ends ---------------------------------------------------------------------------------
+
+#: The command line, but the formula is one whose refutation takes for ever.
+_ENDLESS = """
+import itertools
+import optpart.certify.certify as module
+from optpart.certify import sat
+from optpart.cli import main
+
+def refute(variables, clauses, seconds):
+    inside = lambda pigeon, hole: pigeon * 13 + hole + 1
+    clauses = [[inside(p, h) for h in range(13)] for p in range(14)]
+    for h, (p, q) in itertools.product(range(13), itertools.combinations(range(14), 2)):
+        clauses.append([-inside(p, h), -inside(q, h)])
+    return sat.refute(14 * 13, clauses, 1000)
+
+module.refute = refute
+main()
+"""
+
+
+def working_on(folder: Path) -> int:
+    """Count the processes that name a folder among their arguments."""
+    command = ["ps", "-ww", "-e", "-o", "args"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return sum(str(folder) in line for line in shown.splitlines())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_the_solver_and_its_files_end_with_the_command(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    instance = library.load("heft-10")  # has no proof but by a formula
+    given = library.folder() / "certificates" / "heft-10" / "schedule.json"
+    native.write(instance, tmp_path / "instance.json")
+    place = tmp_path / "temporary"
+    place.mkdir()
+    command = ["certify", tmp_path / "instance.json", "--result", given, "-o", tmp_path / "out"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", _ENDLESS, *command, "--time-limit", "1000"],
+        env={**os.environ, "TMPDIR": str(place)},
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        while not list(place.glob("optpart-*/proof")):  # the solver is at work
+            assert process.poll() is None
+            time.sleep(0.01)
+        (folder,) = place.iterdir()
+        assert working_on(folder) == 2  # solver and keeper
+        process.send_signal(number)
+        process.wait()
+    finally:
+        process.kill()
+        process.wait()
+    while working_on(folder):
+        time.sleep(0.01)
+    assert not list(place.iterdir())
+    assert {path.name for path in tmp_path.iterdir()} == {"instance.json", "temporary"}

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from fractions import Fraction
@@ -561,3 +562,239 @@ def test_huge_files_are_rejected_in_little_memory(kind: str, name: str, attacked
     assert ended.returncode == 1, ended
     assert ended.stdout.startswith("REJECTED: ")
     assert not ended.stderr
+
+
+# --- bombs: small files that ask for much time or memory ------------------------------------------
+
+#: Whole numbers and fractions whose numerators are multiples of this all have the hash 0.
+PRIME = 2**61 - 1
+
+
+def long_number(digits: int, seed: int = 0) -> str:
+    rng = np.random.default_rng(seed)
+    return "9" + "".join(map(str, rng.integers(0, 10, digits - 1)))
+
+
+def bomb(
+    directory: Path,
+    instance: dict[str, Any],
+    start: list[int],
+    device: str = "d0",
+    *,
+    claim: int = 1,
+    tier: str = "lrat",
+    transfers: list[dict[str, Any]] | None = None,
+    placement: dict[str, str] | None = None,
+    proof: bytes = b"",
+) -> Path:
+    """Write a certificate with everything on one device, unless it is placed otherwise."""
+    names = [vertex["name"] for vertex in instance["vertices"]]
+    schedule = {
+        "placement": placement or dict.fromkeys(names, device),
+        "start": dict(zip(names, start, strict=True)),
+        "transfers": transfers or [],
+    }
+    text = json.dumps({"format": "optpart-instance/1", "name": "bomb", **instance}).encode()
+    certificate = {
+        "format": check.FORMAT,
+        "instance": "bomb",
+        "instance_sha256": hashlib.sha256(text).hexdigest(),
+        "makespan": claim,
+        "tier": tier,
+        "ticks_per_unit": 1,
+        "record": {},
+    }
+    if tier == "lrat":
+        certificate["record"] = {
+            "encoding": "order/1", "loads": [], "multipliers": [], "memory_scale": 1
+        }  # fmt: skip
+    directory.mkdir()
+    (directory / "instance.json").write_bytes(text)
+    (directory / "certificate.json").write_text(json.dumps(certificate))
+    result = {"format": "optpart-result/1", "schedule": schedule}
+    (directory / "schedule.json").write_text(json.dumps(result, separators=(",", ":")))
+    if proof:
+        (directory / "proof.lrat.xz").write_bytes(proof)
+    return directory
+
+
+def devices(count: int) -> list[dict[str, Any]]:
+    return [{"name": f"d{d}"} for d in range(count)]
+
+
+def fan(count: int) -> list[list[Any]]:
+    """Edges from ``a`` to ``b``, one for each output."""
+    return [["a", "b", output] for output in range(count)]
+
+
+def a_weight_far_above_its_limit(place: Path, weight: int = 120_000_000_000) -> Path:
+    vertices = [{"name": "a", "ops": 1, "memory": weight}, {"name": "b", "ops": 1}]
+    limited = [{"name": "d0"}, {"name": "d1", "memory": 1}]
+    model = {"memory": "estimate"}
+    instance = {"vertices": vertices, "devices": limited, "model": model}
+    return bomb(place, instance, [0, 1], claim=2)
+
+
+def a_long_name_for_every_transfer(place: Path) -> Path:
+    count, name = 20_000, "x" * 3_000_000
+    vertices = [{"name": "a", "outputs": [0] * count}, {"name": "b"}]
+    named = [{"name": name}, {"name": "d"}]
+    model = {"communication": "port"}
+    instance = {"vertices": vertices, "devices": named, "edges": fan(count), "model": model}
+    transfers = [
+        {"tensor": ["a", output], "to": "d", "start": 0, "end": 0} for output in range(count)
+    ]
+    placement = {"a": name, "b": "d"}
+    return bomb(place, instance, [0, 0], transfers=transfers, placement=placement)
+
+
+def sizes_of_one_hash(place: Path) -> Path:
+    count = 60_000
+    sizes = [i * PRIME for i in range(count)]
+    vertices = [{"name": "a", "outputs": sizes}, {"name": "b", "ops": 1}]
+    instance = {"vertices": vertices, "devices": devices(1), "edges": fan(count)}
+    return bomb(place, instance, [0, 0], tier="path")
+
+
+def allowed_devices_of_one_hash(place: Path) -> Path:
+    allowed = [i * PRIME for i in range(200_000)]
+    return bomb(
+        place, {"vertices": [{"name": "a", "devices": allowed}], "devices": devices(1)}, [0]
+    )
+
+
+def starts_of_one_hash(place: Path) -> Path:
+    names = [f"v{i}" for i in range(50_000)]
+    vertices = [{"name": "a", "outputs": [1]}, *({"name": name} for name in names)]
+    edges = [["a", name, 0] for name in names]
+    limited = [{"name": "d0", "memory": 1}]
+    model = {"memory": "edges"}
+    instance = {"vertices": vertices, "devices": limited, "edges": edges, "model": model}
+    return bomb(place, instance, [i * PRIME for i in range(len(vertices))])
+
+
+def lemmas_of_one_hash(place: Path) -> Path:
+    vertices = [{"name": "a", "ops": 1}, {"name": "b", "ops": 1}]
+    lines = b"".join(b"%d -3 2 0 1 0\n" % (i * PRIME) for i in range(1, 200_000))
+    instance = {"vertices": vertices, "devices": devices(1)}
+    return bomb(place, instance, [0, 9], claim=10, proof=lzma.compress(lines, preset=0))
+
+
+def denominators_of_memory(place: Path) -> Path:
+    vertices = [{"name": f"v{i}", "memory": f"1/{long_number(390, i)}"} for i in range(15_000)]
+    model = {"memory": "estimate"}
+    instance = {"vertices": vertices, "devices": [{"name": "d0", "memory": 1}], "model": model}
+    return bomb(place, instance, [0] * len(vertices))
+
+
+def denominators_of_sizes(place: Path) -> Path:
+    count = 12_000
+    sizes = [f"1/{long_number(390, i)}" for i in range(count)]
+    vertices = [{"name": "a", "ops": 1, "outputs": sizes}, {"name": "b"}]
+    instance = {"vertices": vertices, "devices": devices(1), "edges": fan(count)}
+    return bomb(place, instance, [0, 5])
+
+
+def millions_of_outputs(place: Path) -> Path:
+    vertices = [{"name": "a", "outputs": [0] * 2_600_000}]
+    return bomb(place, {"vertices": vertices, "devices": devices(1)}, [0])
+
+
+def digits_of_run_times(place: Path) -> Path:
+    vertices = [{"name": f"v{i}", "ops": f"0.{long_number(390, i)}e-299"} for i in range(600)]
+    fast = [{"name": f"d{d}", "speed": f"{long_number(390, d)}e299"} for d in range(500)]
+    return bomb(place, {"vertices": vertices, "devices": fast}, [0] * len(vertices))
+
+
+def digits_of_delays(place: Path) -> Path:
+    sizes = [f"0.{long_number(390, i)}e-299" for i in range(7)]
+    vertices = [{"name": "a", "ops": 1, "outputs": sizes}, {"name": "b", "ops": 1}]
+    instance = {
+        "vertices": vertices,
+        "devices": devices(500),
+        "edges": fan(7),
+        "bandwidth": f"{long_number(390)}e299",
+        "latency": f"0.{long_number(390, 8)}e-299",
+    }
+    return bomb(place, instance, [0, 1], claim=2, tier="path")
+
+
+def digits_of_ticks(place: Path) -> Path:
+    vertices = [{"name": "a", "ops": 1, "outputs": list(range(312))}, {"name": "b", "ops": 1}]
+    instance = {"vertices": vertices, "devices": devices(80), "edges": fan(312), "latency": 1}
+    directory = bomb(place, instance, [0, 1], claim=2, tier="path")
+    replace(directory / "certificate.json", ticks_per_unit="9" * 390 + "e299")
+    return directory
+
+
+def a_proof_of_one_long_line(place: Path) -> Path:
+    vertices = [{"name": "a", "ops": 1}, {"name": "b", "ops": 1}]
+    line = b"9 " + b"300 " * 2**22 + b"0 1 0\n"
+    instance = {"vertices": vertices, "devices": devices(1)}
+    return bomb(place, instance, [0, 9], claim=10, proof=lzma.compress(line, preset=0))
+
+
+def a_proof_packed_badly(place: Path) -> Path:
+    instance = {"vertices": [{"name": "a", "ops": 1}], "devices": devices(1)}
+    directory = bomb(place, instance, [9], claim=10)
+    (directory / "proof.lrat.xz").touch()
+    os.truncate(directory / "proof.lrat.xz", check.MAX_PACKED + 1)
+    return directory
+
+
+BOMBS: dict[Callable[[Path], Path], str] = {
+    a_weight_far_above_its_limit: "REJECTED: proof.lrat.xz cannot be read",
+    a_long_name_for_every_transfer: "REJECTED: the schedule takes 0, not 1",
+    sizes_of_one_hash: "ACCEPTED",
+    allowed_devices_of_one_hash: "REJECTED: name of a device is no text",
+    starts_of_one_hash: "REJECTED: schedule: more memory than there is",
+    lemmas_of_one_hash: "REJECTED: proof: number 2305843009213693951 is larger than",
+    denominators_of_memory: "REJECTED: numbers have too many different denominators",
+    denominators_of_sizes: "REJECTED: the schedule takes 5, not 1",
+    millions_of_outputs: "REJECTED: instance: too many outputs",
+    digits_of_run_times: "REJECTED: instance: too many digits for so many run times",
+    digits_of_delays: "REJECTED: instance: too many digits for so many delays",
+    digits_of_ticks: "REJECTED: ticks_per_unit has too many digits",
+    a_proof_of_one_long_line: "REJECTED: proof: a line is too long",
+    a_proof_packed_badly: "REJECTED: proof.lrat.xz is longer than",
+}
+
+
+@pytest.mark.parametrize(("make", "verdict"), BOMBS.items(), ids=[make.__name__ for make in BOMBS])
+def test_a_bomb_gets_its_verdict_in_little_time_and_memory(
+    make: Callable[[Path], Path], verdict: str, tmp_path: Path
+) -> None:
+    ended = run(str(make(tmp_path / "bomb")), limit=400)
+    assert ended.stdout.startswith(verdict), ended
+
+
+def test_the_bomb_by_weight_has_less_than_a_thousand_bytes(tmp_path: Path) -> None:
+    place = a_weight_far_above_its_limit(tmp_path / "bomb")
+    assert sum(path.stat().st_size for path in place.iterdir()) < 1000
+
+
+def test_a_weight_above_its_limit_is_ruled_out_by_the_formula(tmp_path: Path) -> None:
+    """It is not counted, but it is not forgotten either."""
+    place = a_weight_far_above_its_limit(tmp_path / "bomb", 10**6)
+    problem = check.Problem(check.read_json((place / "instance.json").read_bytes(), "instance"))
+    windows = check.Windows(check.Grid(problem, Fraction(1), Fraction(2)))
+    record = json.loads((place / "certificate.json").read_text())["record"]
+    code = check.Encoding(windows, record)
+    assert list(check.clauses(code, [check.memory])) == [[-code.place(0, 1)]]
+
+
+def test_lemmas_are_kept_packed() -> None:
+    """As Python's integers in a tuple the literals would take a megabyte."""
+    formula = small_formula()
+    tracemalloc.start()
+    formula.add(5, list(range(1000, 31_000)))
+    assert tracemalloc.get_traced_memory()[0] < 200_000
+    tracemalloc.stop()
+    assert list(formula.clause(5)) == list(range(1000, 31_000))
+
+
+def test_no_more_lemmas_are_kept_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "MAX_LEMMAS", 20)
+    lines = [b"%d 2 0 1 2 0" % number for number in range(5, 50)]
+    with pytest.raises(RejectedError, match="too many lemmas"):
+        check_proof(small_formula(), 3, lines)

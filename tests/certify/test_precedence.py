@@ -31,6 +31,7 @@ from optpart.certify.precedence import (
     holds,
     interchangeable,
 )
+from optpart.errors import UnsupportedError
 from optpart.formats import native
 from optpart.formats import result as result_format
 from optpart.result import conclude
@@ -498,3 +499,56 @@ class TestAttacks:
     ) -> None:
         monkeypatch.setattr(precedence, "MAX_WORK", 1)
         assert "too long" in rejected(copy, capsys)
+
+
+class TestBombs:
+    """Small files that ask for much time or memory."""
+
+    @staticmethod
+    def problem(**more: object) -> Problem:
+        names = [f"v{i}" for i in range(60)]
+        document = {
+            "format": "optpart-instance/1",
+            "vertices": [{"name": name, "ops": 1} for name in names],
+            "devices": [{"name": f"d{d}"} for d in range(60)],
+            **more,
+        }
+        return Problem(read_json(json.dumps(document).encode(), "instance"))
+
+    def test_denominators_without_a_short_common_one_are_rejected_at_once(self) -> None:
+        durations = [[f"1/{10**380 + 60 * v + d}" for d in range(60)] for v in range(60)]
+        with pytest.raises(RejectedError, match="too many different denominators"):
+            Precedence(self.problem(durations=durations), Fraction(1))
+
+    def test_times_that_are_long_numbers_in_common_units_are_rejected(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        long = self.problem(durations=[[f"1{d:02}e300" for d in range(60)] for _ in range(60)])
+        Precedence(long, Fraction(1))
+        monkeypatch.setattr(precedence, "MAX_TABLE", 60 * 60 * 1000)
+        with pytest.raises(RejectedError, match="times in too fine fractions"):
+            Precedence(long, Fraction(1))
+
+    def test_the_work_of_a_round_counts_what_groups_and_weights_cost(self) -> None:
+        alone, together = self.problem(), self.problem(colocation=[[f"v{i}" for i in range(60)]])
+        assert Precedence(together, Fraction(1)).round > 60 * 60 * 60
+        weighed = Precedence(alone, Fraction(1), [[1] * 60] * 10)
+        assert weighed.round > Precedence(alone, Fraction(1)).round + 10 * 60 * 60
+
+    def test_a_separation_said_a_thousand_times_counts_once(self) -> None:
+        problem = self.problem(separation=[["v0", "v1"]] * 1000)
+        assert Precedence(problem, Fraction(1)).separated == [(0, 1)]
+
+    def test_more_weights_than_allowed_are_rejected(self) -> None:
+        with pytest.raises(RejectedError, match="too many weights"):
+            precedence.refute(self.problem(), Fraction(1), {"weights": [[]] * 11}, [])
+
+
+def test_an_instance_too_large_for_a_second_refutation_is_said_to_be(tmp_path: Path) -> None:
+    builder = GraphBuilder()
+    for i in range(151):
+        builder.vertex(f"v{i}", 1)
+    instance = Instance(builder.build(), Cluster.uniform(1))
+    schedule = retime(instance, np.zeros(151, dtype=np.int32), list(range(151)))
+    with pytest.raises(UnsupportedError, match="too many vertices"):
+        add_second(certificate(tmp_path, instance, schedule), 60)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from shutil import which
-from typing import get_args
+from typing import IO, get_args
 
 import numpy as np
 import pytest
@@ -24,6 +26,7 @@ from optpart.goal import Goal, Objective
 from optpart.instance import Communication, Memory
 from optpart.result import Budget, Progress, Result, Status
 from optpart.schedule import crossings
+from optpart.scratch import Scratch
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import draw_instance, random_instance
 
@@ -201,6 +204,12 @@ class TestExactness:
         same(minizinc(instance, goal=goal), enumerate_all(instance, goal=goal))
 
 
+def command_of(scratch: Scratch) -> int:
+    """The process that works in a folder."""
+    keeper = str(scratch._keeper.pid)
+    return int(subprocess.run(["pgrep", "-P", keeper], capture_output=True, check=True).stdout)
+
+
 @needs_minizinc
 class TestEnding:
     def test_a_limit_leaves_the_best_so_far(self) -> None:
@@ -221,24 +230,23 @@ class TestEnding:
     @pytest.mark.parametrize("reason", ["MiniZinc died", "interrupted"])
     def test_sudden_ends_keep_the_best(self, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
         """Once a schedule is found, the solver is killed, or Ctrl-C comes."""
-        started: list[subprocess.Popen[str]] = []
-        popen = subprocess.Popen
+        started: list[Scratch] = []
+        start = Scratch.start
 
-        def remember(*args: object, **options: object) -> subprocess.Popen[str]:
-            started.append(popen(*args, **options))  # type: ignore[call-overload]
-            return started[-1]
+        def remember(self: Scratch, command: Sequence[str], seconds: float) -> IO[bytes]:
+            started.append(self)
+            return start(self, command, seconds)
 
         def strike(_: Progress) -> None:
             if reason == "interrupted":
                 raise KeyboardInterrupt
-            os.killpg(started[0].pid, signal.SIGKILL)
+            os.killpg(command_of(started[0]), signal.SIGKILL)
 
-        monkeypatch.setattr(module.subprocess, "Popen", remember)
+        monkeypatch.setattr(Scratch, "start", remember)
         result = minizinc(HARD, budget=Budget(20), watch=strike)
         assert result.status is Status.FEASIBLE
         assert reason in result.reason
-        with pytest.raises(ProcessLookupError):
-            os.killpg(started[0].pid, 0)
+        assert not started[0].folder.exists()
 
     def test_an_unknown_solver(self) -> None:
         result = minizinc(two_devices([1]), solver="nosuch")
@@ -255,3 +263,35 @@ def test_absence_of_the_command_says_how_to_get_it(monkeypatch: pytest.MonkeyPat
 def test_every_model_has_its_file() -> None:
     names = {"tf", *get_args(Communication), *get_args(Memory)}
     assert {path.stem for path in Path(module.models()).glob("*.mzn")} == names
+
+
+#: Says a solution, and then nothing more until it is killed.
+_ENDLESS = """#!/bin/sh
+echo '{"makespan": 1}'
+echo ----------
+exec sleep 1000
+"""
+
+
+def test_the_command_ends_with_a_caller_that_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = tmp_path / "minizinc"
+    command.write_text(_ENDLESS)
+    command.chmod(0o755)
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+    program = (
+        "from optpart.exact.minizinc import _answers\n"
+        f"for solution in _answers([{str(command)!r}], 'content', 1000):\n"
+        "    print(solution, flush=True)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as caller:
+        assert caller.stdout is not None
+        said = caller.stdout.readline()
+        (folder,) = place.iterdir()
+        caller.kill()
+    assert said == b'{"makespan": 1}\n'
+    while folder.exists():  # the keeper removes it after it has killed the command
+        time.sleep(0.01)
