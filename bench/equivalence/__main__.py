@@ -8,7 +8,8 @@ is asked of the command line and of what ``optpart`` exports; the few other name
 ``names.py``, the only file to touch when modules move. ``--only SECTION`` (repeatable) runs a part.
 
 A recording belongs to an environment: the same versions of Python, OR-Tools, NumPy and METIS. It
-holds exact values, hashes and masked documents, but no times and no versions.
+holds exact values, hashes and masked documents, but no times and no versions. The files under
+``samples`` are written once and kept by later recordings: they are to be read by every version.
 
 Left out because it is not stable, or not behaviour:
 
@@ -86,12 +87,20 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
     directory = given.directory.resolve()
+    chosen = given.only or list(SECTIONS)
+    if given.do == "compare":
+        needed = [*(f"{name}.jsonl" for name in chosen), "samples"]
+        if absent := [name for name in needed if not (directory / name).exists()]:
+            parser.error(f"{directory} has no {', '.join(absent)}; record first")
     directory.mkdir(parents=True, exist_ok=True)
     begin, differences = time.perf_counter(), 0
     with ProcessPoolExecutor(given.jobs, multiprocessing.get_context("spawn")) as pool:
-        chosen = given.only or list(SECTIONS)
-        running = [pool.submit(run_section, name, directory / "samples") for name in chosen]
+        running = {pool.submit(run_section, name, directory / "samples"): name for name in chosen}
         for done in as_completed(running):
+            if (fault := done.exception()) is not None:
+                differences += 1
+                print(f"{running[done]:14} FAILED: {type(fault).__name__}: {fault}", flush=True)
+                continue
             name, records, seconds = done.result()
             path = directory / f"{name}.jsonl"
             found: list[str] = []
