@@ -25,8 +25,8 @@ FORMAT = "optpart-instance/1"
 _TOKEN = re.compile(r'(?P<text>"(?:[^"\\]|\\.)*")\s*(?P<colon>:)?|[{}\[\]]', re.DOTALL)
 
 _TOP = {
-    "format", "name", "source", "vertices", "edges", "colocation", "separation", "devices",
-    "bandwidth", "latency", "durations", "model",
+    "$schema", "format", "name", "source", "vertices", "edges", "colocation", "separation",
+    "devices", "bandwidth", "latency", "durations", "model",
 }  # fmt: skip
 _VERTEX = {"name", "ops", "memory", "outputs", "device_type", "devices"}
 _OUTPUT = {"size", "delay"}
@@ -151,6 +151,7 @@ def from_dict(document: Any) -> Instance:
     """Build an instance from the parsed document."""
     version(document, FORMAT)
     top = keys(document, _TOP, "")
+    text(top.get("$schema", ""), "$schema")
     for key in ("vertices", "devices"):
         if key not in top:
             raise InputError(key, "missing", f"give a list of {key}")
@@ -173,19 +174,20 @@ def from_dict(document: Any) -> Instance:
         cluster=read_cluster(top),
         model=_read_model(top.get("model", {})),
         durations=None if top.get("durations") is None else sequence(top["durations"], "durations"),
-        name=_text(top.get("name", "unnamed"), "name"),
-        source=_text(top.get("source", ""), "source"),
+        name=text(top.get("name", "unnamed"), "name"),
+        source=text(top.get("source", ""), "source"),
     )
 
 
-def _text(value: Any, place: str) -> str:
+def text(value: Any, place: str) -> str:
+    """Return ``value`` if it is a string."""
     if not isinstance(value, str):
         raise InputError(place, f"a {_kind(value)}", "give a string")
     return value
 
 
 def _optional_text(value: Any, place: str) -> str | None:
-    return None if value is None else _text(value, place)
+    return None if value is None else text(value, place)
 
 
 def _read_vertices(vertices: list[Any], builder: GraphBuilder) -> None:

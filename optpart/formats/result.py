@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
-from optpart.formats.native import keys, parse_json, pretty, sequence, version
+from optpart.formats.native import keys, parse_json, pretty, sequence, text, version
 from optpart.graph import CONTROL
 from optpart.instance import Instance
 from optpart.rational import RationalArray, rational
@@ -20,6 +21,13 @@ from optpart.schedule import Schedule, Transfers
 
 FORMAT = "optpart-result/1"
 
+_TEXTS = ("$schema", "instance", "method", "reason", "given")
+_CLAIMS = ("makespan", "lower_bound", "traffic", "traffic_bound")
+_TOP = {
+    *_TEXTS, *_CLAIMS,
+    "format", "instance_sha256", "status", "objective", "gap", "seconds", "seed", "workers",
+    "versions", "schedule", "trace",
+}  # fmt: skip
 _SCHEDULE = {"placement", "start", "transfers"}
 _TRANSFER = {"tensor", "to", "start", "end"}
 
@@ -101,11 +109,52 @@ def schedule_to_dict(instance: Instance, schedule: Schedule) -> dict[str, Any]:
 
 
 def read_document(path: str | Path) -> Mapping[str, Any]:
-    """Read a result file and check its format key."""
+    """Read a result file; its schedule is not read here.
+
+    Raises
+    ------
+    InputError
+        If the file is not a result, or a key is unknown or holds the wrong kind of value.
+    """
     with FaultsOf(path):
         document = parse_json(read_text(path))
         version(document, FORMAT)
+        _check_kinds(keys(document, _TOP, ""))
     return dict(document)
+
+
+def _check_kinds(document: Mapping[str, Any]) -> None:
+    """Check the kind of every value around the schedule; whether it is true is not asked here."""
+    for key in _TEXTS:
+        text(document.get(key, ""), key)
+    if document.get("instance_sha256") is not None:
+        text(document["instance_sha256"], "instance_sha256")
+    for key in _CLAIMS:
+        if document.get(key) is not None:
+            rational(document[key], key)
+    for key in ("seed", "workers"):
+        if type(document.get(key, 0)) is not int:
+            raise InputError(key, "not a whole number", "give a whole number")
+    _check_number(document.get("seconds", 0), "seconds")
+    if document.get("gap") is not None:
+        _check_number(document["gap"], "gap")
+    versions = document.get("versions", {})
+    if not isinstance(versions, dict):
+        raise InputError("versions", "not an object", "give an object")
+    for package, number in versions.items():
+        text(number, f"versions.{package}")
+    for i, step in enumerate(sequence(document.get("trace", []), "trace")):
+        if len(sequence(step, f"trace[{i}]")) != 3:
+            raise InputError(f"trace[{i}]", "not a triple", "give [seconds, objective, bound]")
+        _check_number(step[0], f"trace[{i}]")
+        for value in step[1:]:
+            if value is not None:
+                rational(value, f"trace[{i}]")
+
+
+def _check_number(value: Any, place: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise InputError(place, "not a number", "give a number")
 
 
 def read_schedule(path: str | Path, instance: Instance) -> Schedule:

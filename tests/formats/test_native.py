@@ -232,7 +232,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     (document(format="optpart-instance/2"), "format: 'optpart-instance/2'; this version reads"),
     (document(format=None), "format: None; this version reads"),
     (document(format=["x"]), "format: ['x']; this version reads"),
-    (document(extra=1), "unknown key 'extra'; known keys are bandwidth, colocation, devices,"),
+    (document(extra=1), "unknown key 'extra'; known keys are $schema, bandwidth, colocation,"),
     (without("vertices"), "vertices: missing; give a list of vertices"),
     (without("devices"), "devices: missing; give a list of devices"),
     (document(name=7), "name: a number; give a string"),

@@ -1,0 +1,82 @@
+"""Every example on the page of file formats is read by the real reader."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from optpart.check import check_result
+from optpart.costs.from_csv import from_csv
+from optpart.formats import cluster_toml, native, result
+from optpart.ordering import oracle
+from optpart.search import checkpoint
+
+PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+INSTANCE, RESULT, CLUSTER, COSTS, TIMES = (text for _, text in BLOCKS)
+
+
+def test_the_page_shows_one_example_of_each_format() -> None:
+    assert [kind for kind, _ in BLOCKS] == ["json", "json", "toml", "csv", "csv"]
+
+
+def test_the_instance_is_read() -> None:
+    instance = native.from_dict(native.parse_json(INSTANCE))
+    assert instance.vertices == 4
+    assert instance.delay(0, 0, 1) == instance.delay(0, 1, 0) == 2.5
+    assert instance.delay(2, 0, 1) == 3
+
+
+def test_the_result_is_valid_for_the_instance(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(RESULT)
+    instance = native.from_dict(native.parse_json(INSTANCE))
+    assert check_result(instance, path).violations == ()
+
+
+def test_the_least_result_that_verify_accepts(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    document = json.loads(RESULT)
+    least = {key: document[key] for key in ("format", "status", "schedule")}
+    path.write_text(json.dumps({**least, "status": "FEASIBLE"}))
+    instance = native.from_dict(native.parse_json(INSTANCE))
+    assert check_result(instance, path).violations == ()
+
+
+def test_the_cluster_is_read() -> None:
+    cluster = cluster_toml.loads(CLUSTER)
+    assert cluster.names == ("cpu", "gpu0", "gpu1")
+    assert cluster.infinite[1, 2]
+    assert cluster.infinite[2, 1]
+    assert cluster.bandwidth[0, 1] == 25
+
+
+def test_the_costs_fit_the_instance(tmp_path: Path) -> None:
+    path = tmp_path / "costs.csv"
+    path.write_text(COSTS)
+    graph = native.from_dict(native.parse_json(INSTANCE)).graph
+    assert from_csv(graph, path).memory.fractions() == [4, 0, 0.5, 0]
+
+
+def test_the_least_measured_time_counts(tmp_path: Path) -> None:
+    path = tmp_path / "times.csv"
+    path.write_text(TIMES)
+    assert oracle.read_times(path)["load"] == 3
+
+
+def listed(heading: str) -> set[str]:
+    """The keys in the first column of the tables under a heading."""
+    section = PAGE.partition(f"\n## {heading}")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`[^|]*) \|", section, re.MULTILINE)
+    return {key for row in rows for key in re.findall(r"`([^`]*)`", row)}
+
+
+def test_every_key_is_described() -> None:
+    assert listed("Instance") == native._TOP | native._VERTEX | native._OUTPUT | (
+        native._DEVICE | native._MODEL
+    )
+    assert listed("Result") == result._TOP | result._SCHEDULE | result._TRANSFER
+    assert listed("Cluster") == cluster_toml._TOP | cluster_toml._DEVICE | cluster_toml._LINK
+    section = PAGE.partition("## Checkpoint")[2]
+    assert all(f"`{key}`" in section for key in checkpoint._KEYS - {"format"})

@@ -1,0 +1,94 @@
+"""README and usage page run: Python prints what they show, and so do commands, but for times."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from commandline import Run
+
+from optpart import register
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+#: Times differ from run to run, and so do the widths of columns that hold them.
+TIME = re.compile(r"\d[\d.]* m?s\b")
+
+
+def blocks(kind: str, page: str = README) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+
+
+def commands() -> list[tuple[str, str]]:
+    """Every command that is shown with its output, and that output."""
+    found = []
+    for block in blocks("console"):
+        for part in block.split("$ optpart ")[1:]:
+            command, _, output = part.partition("\n")
+            found.append((command, output))
+    return found
+
+
+def plain(output: str) -> list[list[str]]:
+    """The words of an output without its times."""
+    return [TIME.sub("", line).split() for line in output.splitlines()]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/usage.md"])
+def test_python_prints_what_stands_below_it(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # What the page registers must not stand in the tables of other tests.
+    monkeypatch.setattr(sys.modules[register.__module__], "_own", {})
+    text = (ROOT / page).read_text(encoding="utf-8")
+    (code,), (shown,) = blocks("python", text), blocks("text", text)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, page, "exec"), {})  # the page is the project's own
+    assert printed.getvalue() == shown
+
+
+def test_commands_print_what_stands_below_them(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command, shown in commands():
+        done = run(*shlex.split(command))
+        assert done.code == 0
+        if command.startswith("solve"):  # there are several optimal schedules
+            optimal = shown.partition(", traffic")[0]
+            assert done.out.startswith(optimal)
+        elif command.startswith("gap"):
+            # "time" heads a column of its own; methods of equal rank may change places
+            assert sorted(plain(done.out)) == sorted(plain(shown))
+        else:
+            assert done.out == shown
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        "models/README.md",
+        *("docs/" + p.name for p in sorted((ROOT / "docs").glob("*.md"))),
+    ],
+)
+def test_links_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, anchor = target.partition("#")
+        file = (ROOT / page).parent / path if path else ROOT / page
+        assert file.exists(), target
+        if anchor:
+            assert anchor in anchors(file), target
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of the headings of a page, made as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
