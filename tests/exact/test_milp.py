@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optpart import Cluster, GraphBuilder, Instance, Model, UnsupportedError, retime
+from optpart import Cluster, Device, GraphBuilder, Instance, Model, UnsupportedError, retime
 from optpart.errors import InputError
 from optpart.exact import milp as module
 from optpart.exact.milp import milp
