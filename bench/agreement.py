@@ -376,7 +376,9 @@ def table(done: dict[str, Outcome]) -> str:
         "",
         f"{'':20}{'instances':>10}{'optimum':>9}{'none':>8}{'open':>6}{'cpsat':>9}",
     ]
-    for name, row in rows.items():
+    models = [f"{c} {m}" for c, m in product(get_args(Communication), get_args(Memory))]
+    for name in (name for name in (*models, *get_args(GoalKind)) if name in rows):
+        row = rows[name]
         optimal, none = row.judge["OPTIMAL"], row.judge["INFEASIBLE"]
         count = sum(row.judge.values())
         lines.append(

@@ -121,7 +121,7 @@ def test_agrees_with_every_placement_and_every_permutation(memory: Memory) -> No
         plain = plain_optimum(instance)
         assert makespan(instance) == plain
         infeasible += plain is None
-    assert infeasible < 20
+    assert infeasible < 30
 
 
 def plain_optimum(instance: Instance) -> Fraction | None:

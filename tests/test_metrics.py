@@ -31,7 +31,7 @@ def test_the_peak_is_just_enough(
 ) -> None:
     rng = np.random.default_rng(7)
     checked = 0
-    for _ in range(60):
+    for _ in range(120):
         instance = random_instance(rng, 6, 3, communication=communication)
         placement = random_placement(rng, instance)
         if placement is None:

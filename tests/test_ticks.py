@@ -159,7 +159,7 @@ class TestTimes:
                 assert ticks(grid, *where) == time * grid.scale
                 assert grid.time(ticks(grid, *where)) == time
 
-    @given(instances(communication="sendrecv"), st.integers(4, 50))
+    @given(instances(communication="sendrecv"), st.integers(4, 44))
     def test_any_grid_rounds_every_time_down(self, instance: Instance, bits: int) -> None:
         instance = awkward(instance)
         grid = Grid.of(instance, ticks=2**bits)

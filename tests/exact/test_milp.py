@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optpart import Cluster, GraphBuilder, Instance, Model, UnsupportedError, retime
+from optpart import Cluster, Device, GraphBuilder, Instance, Model, UnsupportedError, retime
 from optpart.errors import InputError
 from optpart.exact import milp as module
 from optpart.exact.milp import milp
@@ -116,8 +116,32 @@ class TestAgainstBruteForce:
     def test_cbc_words_infeasibility_in_more_than_one_way(self) -> None:
         """Here it answers "Integer infeasible"."""
         require_cbc()
-        instance = random_instance(np.random.default_rng([2, 451]), 7, 3, memory="estimate")
-        assert not check(instance, "CBC")
+        builder = GraphBuilder().vertex("v0", 2, device_type="CPU").vertex("v1", "2/3", memory=1)
+        builder.vertex("v2", memory=1, outputs=["3/2"]).vertex("v3", "4/3", memory=1)
+        builder.vertex("v4", "2/3", outputs=[0, 0]).vertex("v5", 8, memory=4, outputs=[3, 3])
+        builder.vertex("v6", "8/3", memory="4/3", device_type="CPU", devices=["d1", "d2"])
+        for edge in ("v4 v1 1", "v4 v5 1", "v4 v6 0", "v4 v0 0", "v4 v3 1", "v5 v2 1", "v5 v6 0",
+                     "v5 v0 1", "v5 v3 1", "v2 v6 0", "v2 v0 0"):  # fmt: skip
+            source, target, output = edge.split()
+            builder.edge(source, target, int(output))
+        for source, target in (
+            ("v4", "v6"),
+            ("v4", "v0"),
+            ("v5", "v2"),
+            ("v5", "v3"),
+            ("v6", "v3"),
+        ):
+            builder.edge(source, target, None)
+        cluster = Cluster.of(
+            [
+                Device("d0", "3/2", "GPU", "475/24"),
+                Device("d1", 1, "CPU", "475/24"),
+                Device("d2", "3/2", "CPU", "95/12"),
+            ],
+            [[1, 0, 1], [None, None, 2], ["1/2", "1/3", "4/3"]],
+            [[0, 0, 1], [0, 0, "1/3"], [0, 0, 0]],
+        )
+        assert not check(Instance(builder.build(), cluster, Model(memory="estimate")), "CBC")
 
 
 def require_cbc() -> None:
