@@ -47,10 +47,9 @@ def _of_rows(bench: Bench) -> tuple[str, str]:
     store = bench.store
     every, latest, counting = store.all(), store.latest(), store.rows()
     mark = store.mark.read_text().strip() if store.mark.exists() else ""
-    if len(counting) < len(latest):
-        text = "earlier code"
-    else:
-        text = "counts" if mark == store.content(counting) else "tables of other rows"
+    text = "counts" if len(counting) == len(latest) else "earlier code"
+    if mark != store.content(latest):
+        text = f"tables of other rows, {text}"
     text += f", {len(counting)} of {len(latest)} runs"
     if len(every) > len(latest):
         text += f" ({len(every) - len(latest)} older rows of the same runs beside them)"
