@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from typing import Any, NamedTuple, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -46,21 +47,22 @@ def inner(function: Function) -> Function:
     return compiled
 
 
+class _Announcer(event.Listener):
+    said = False
+
+    def on_start(self, event: Any) -> None:
+        if not self.said:
+            note("compiling the inner loops, once (about 20 seconds) …")
+        self.said = True
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+@cache
 def announce_compilation() -> None:
     """Say on standard error, once, that compilation is what the user waits for."""
-
-    class Listener(event.Listener):
-        said = False
-
-        def on_start(self, event: Any) -> None:
-            if not Listener.said:
-                note("compiling the inner loops, once (about 20 seconds) …")
-            Listener.said = True
-
-        def on_end(self, event: Any) -> None:
-            pass
-
-    event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]
+    event.register("numba:compile", _Announcer())  # type: ignore[no-untyped-call]
 
 
 class Arrays(NamedTuple):

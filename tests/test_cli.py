@@ -107,7 +107,7 @@ def test_verify_refuses_a_claim_that_the_schedule_does_not_bear_out(
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"gap": "wide"}, "gap: 'wide'"),
+        ({"gap": "wide"}, "gap: not a number"),
         ({"lower_bound": -1}, "lower_bound: -1 is negative"),
         ({"seconds": -1}, "seconds: -1 is negative"),
         ({"trace": [[0, 1]]}, "trace[0]: not a triple"),

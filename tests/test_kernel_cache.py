@@ -59,7 +59,7 @@ def test_what_was_compiled_once_is_loaded_the_next_time(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert [loaded(), loaded(), loaded()] == [False, True, True]
-    assert capsys.readouterr().err == ""
+    assert "kept" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
@@ -122,10 +122,9 @@ def test_a_full_disk_costs_no_more_than_the_next_compilation(
 
     monkeypatch.setattr(IndexDataCacheFile, "_open_for_write", full)
     assert [loaded(), loaded()] == [False, False]
-    said = capsys.readouterr().err
+    (said,) = (line for line in capsys.readouterr().err.splitlines() if "kept" in line)
     assert said.startswith("optpart: machine code cannot be kept for the next run (")
-    assert said.endswith(": No space left on device)\n")
-    assert said.count("\n") == 1
+    assert said.endswith(": No space left on device)")
 
 
 def test_without_any_folder_to_write_nothing_is_kept(

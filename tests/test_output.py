@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import os
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -307,7 +306,7 @@ class TestForgedNames:
         assert shown.err.count("\n") == 1
         assert "\x1b" not in shown.err
         assert len(shown.err) <= 301
-        assert "; known keys are bandwidth, " in shown.err
+        assert "; known keys are $schema, bandwidth, " in shown.err
 
     def test_a_long_list_of_choices_keeps_its_remedy(self, run: Run) -> None:
         shown = run("solve", "heft-10", "-m", "magic")
@@ -331,7 +330,7 @@ class TestInterruptedBounds:
 
         def strike(name: str) -> None:
             def interrupted(*_: object) -> None:
-                signal.raise_signal(signal.SIGINT)
+                raise KeyboardInterrupt
 
             monkeypatch.setitem(BOUNDS, name, interrupted)
 

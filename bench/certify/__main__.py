@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import os
 import platform
 import statistics
@@ -27,6 +26,8 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from bench.depends import Needs
+from bench.store import STRATEGIES, Bench, Store, Values
 from optpart import methods
 from optpart.certify.certify import certify
 from optpart.certify.lemmas import add_second
@@ -36,7 +37,6 @@ from optpart.files import write_text
 from optpart.formats.detect import read_instance
 from optpart.result import Budget
 
-FOLDER = Path(__file__).parent.parent / "results" / "certify"
 MANY = 50
 LIMIT = 60.0
 SOLVE = 300.0
@@ -99,6 +99,8 @@ def jsplib(shared: Path) -> Iterator[Case]:
 
 
 SETS: tuple[Callable[[Path], Iterator[Case]], ...] = (random, auckland, jsplib)
+#: A row that took longer is not made again to compare, in seconds.
+CHEAP = 5.0
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -153,6 +155,44 @@ def _second(folder: Path) -> dict[str, float]:
     }
 
 
+def parts(row: Row, workers: int) -> tuple[Values, Values]:
+    """Return the parameters of a row, and what came out."""
+    values = asdict(row)
+    return {"set": values.pop("set"), "case": values.pop("case"), "workers": workers}, values
+
+
+def needs(run: Values) -> Needs:
+    """Return what a row depends on besides its parameters."""
+    here = "bench.certify.__main__"
+    roots = (f"{here}:measured", f"{here}:{run['set']}")
+    packages = ("numba", "numpy", "ortools", "python", "python-sat")
+    return Needs(roots, (*STRATEGIES, "cpsat", "search", "hybrid"), packages=packages)
+
+
+def again(run: Values, data: Path) -> Values:
+    """Certify once more."""
+    cases = next(cases for cases in SETS if cases.__name__ == run["set"])
+    case = next(case for case in cases(data) if case[1].name == run["case"])
+    return parts(measured(*case, run["workers"]), run["workers"])[1]
+
+
+def differs(old: Values, new: Values) -> str:
+    """Return what is not equal of what does not hang on the schedule that was found."""
+    names = ("vertices", "devices", "makespan", "tier", "failed")
+    return "; ".join(f"{n}: {old[n]}, now {new[n]}" for n in names if old[n] != new[n])
+
+
+BENCH = Bench(
+    name="certify",
+    command="python bench/certify --data FOLDER --every 8",
+    needs=needs,
+    again=again,
+    differs=differs,
+    stratum=lambda row: str(row.run["set"]),
+    cheap=lambda row: sum(row.result[n] for n in ("solve", "refute", "trim", "second")) < CHEAP,
+)
+
+
 def by_case(rows: list[Row]) -> str:
     lines = [
         f"{'case':72} {'n':>3} {'k':>2} {'tier':12} {'variables':>9} {'clauses':>8} {'steps':>6} "
@@ -204,12 +244,17 @@ def main() -> None:
     parser.add_argument("--only", action="append", help="a set")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2, help="of the search for a schedule")
-    parser.add_argument("-o", "--output", type=Path, default=FOLDER)
+    parser.add_argument("-o", "--output", type=Path, default=BENCH.store.path.parent)
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
-    kept = options.output / "runs.jsonl"
-    lines = kept.read_text().splitlines() if kept.exists() else []
-    known = {(row.set, row.case): row for row in (Row(**json.loads(line)) for line in lines)}
+    kept = Store(options.output / "runs.jsonl", needs)
+    known = {
+        (row.run["set"], row.run["case"]): Row(
+            **{name: value for name, value in row.flat.items() if name != "workers"}
+        )
+        for row in kept.rows()
+        if row.run["workers"] == options.workers
+    }
     rows = []
     for cases in SETS:
         if options.only and cases.__name__ not in options.only:
@@ -219,12 +264,12 @@ def main() -> None:
             row = known.get((name, path.name))
             if row is None:
                 row = measured(name, path, optimum, options.workers)
-                with kept.open("a") as stream:
-                    stream.write(json.dumps(asdict(row)) + "\n")
+                kept.append(*parts(row, options.workers))
                 print(by_case([row]).splitlines()[1], flush=True)
             rows.append(row)
     write_text(options.output / "cases.txt", by_case(rows))
     write_text(options.output / "sets.txt", by_set(rows, options.every))
+    kept.tables_written()
     print(by_set(rows, options.every))
 
 

@@ -30,8 +30,8 @@ import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-from sections import SECTIONS, Records, run_section
-from workspace import ROOT
+from bench.equivalence.sections import SECTIONS, Records, run_section
+from bench.equivalence.workspace import ROOT
 
 FOLDER = ROOT / "bench" / "results" / "equivalence"
 

@@ -23,9 +23,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import inputs
-from names import find
-from workspace import (
+from bench.equivalence import inputs
+from bench.equivalence.names import find
+from bench.equivalence.workspace import (
     ROOT,
     digest,
     masked,

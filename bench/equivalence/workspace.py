@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import inputs
+from bench.equivalence import inputs
 
 #: Said once where machine code is not cached yet.
 _COMPILING = "compiling the inner loops"

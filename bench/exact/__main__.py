@@ -12,7 +12,6 @@ N-th case of the sets that have more than fifty; the table says so.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import platform
@@ -23,9 +22,11 @@ from fractions import Fraction
 from pathlib import Path
 
 import ortools
-from plain import plain
-from sets import SETS, Case
 
+from bench.depends import Needs
+from bench.exact.plain import plain
+from bench.exact.sets import SETS, Case
+from bench.store import STRATEGIES, Bench, Store, Values
 from optpart import methods
 from optpart.bounds.best import best_bound
 from optpart.errors import OptpartError
@@ -33,9 +34,10 @@ from optpart.files import write_text
 from optpart.instance import Instance
 from optpart.result import Budget, Result, Status, with_bound
 
-FOLDER = Path(__file__).parent.parent / "results" / "exact"
 MANY = 50
 SHIFT = 1.0
+#: A row that took longer is not made again to compare, in seconds.
+CHEAP = 5.0
 
 
 @dataclass(frozen=True)
@@ -101,15 +103,68 @@ SOLVERS: dict[str, Callable[[Instance, Budget], Result]] = {
 
 
 def solve(set_: str, case: Case, method: str, limit: float) -> Run:
+    return solve_by(SOLVERS[method], set_, case, method, limit)
+
+
+def solve_by(
+    solver: Callable[[Instance, Budget], Result], set_: str, case: Case, method: str, limit: float
+) -> Run:
     instance = case.read()
     try:
-        result = SOLVERS[method](instance, Budget(limit, 2))
+        result = solver(instance, Budget(limit, 2))
     except OptpartError as error:
         print(f"{set_}, {case.name}, {method}: {error}", file=sys.stderr)
         return Run(set_, case.name, method, limit, "REFUSED", None, None, 0.0, None)
     text = [None if x is None else str(x) for x in (result.makespan, result.lower_bound)]
     listed = None if case.optimum is None else str(case.optimum)
     return Run(set_, case.name, method, limit, str(result.status), *text, result.seconds, listed)
+
+
+def parts(run: Run) -> tuple[Values, Values]:
+    """Return the parameters of a run, and what came out."""
+    values = asdict(run)
+    return {name: values.pop(name) for name in ("set", "case", "method", "limit")}, values
+
+
+def needs(run: Values) -> Needs:
+    """Return what a run depends on besides its parameters."""
+    here, method = "bench.exact.__main__", run["method"]
+    roots = (
+        f"{here}:{method}",
+        f"{here}:solve_by",
+        f"bench.exact.sets:{SETS[run['set']].__name__}",
+    )
+    reached = () if method == "plain" else (*STRATEGIES, "cpsat", "search", "hybrid", method)
+    packages = ("highspy", "numba", "numpy", "ortools", "python")
+    return Needs(roots, reached, packages=packages)
+
+
+def again(run: Values, data: Path) -> Values:
+    """Solve once more."""
+    case = next(case for case in SETS[run["set"]](data) if case.name == run["case"])
+    return parts(solve(run["set"], case, run["method"], run["limit"]))[1]
+
+
+def differs(old: Values, new: Values) -> str:
+    """Return what of two results cannot both be true."""
+    if Status.INFEASIBLE in (old["status"], new["status"]) and (old["makespan"] or new["makespan"]):
+        return f"{old['status']} and {new['status']}"
+    for first, second in ((old, new), (new, old)):
+        low, high = first["bound"], second["makespan"]
+        if low is not None and high is not None and Fraction(low) > Fraction(high):
+            return f"a bound of {low} and a makespan of {high}"
+    return ""
+
+
+BENCH = Bench(
+    name="exact",
+    command="python bench/exact --data FOLDER",
+    needs=needs,
+    again=again,
+    differs=differs,
+    stratum=lambda row: f"{row.run['set']}, {row.run['method']}",
+    cheap=lambda row: bool(row.result["seconds"] < CHEAP),
+)
 
 
 def main() -> None:
@@ -121,12 +176,12 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=SOLVERS, default=list(SOLVERS))
     parser.add_argument("--every", type=int, default=1, help="of large sets, each N-th case")
     parser.add_argument("--time-limit", type=float, default=60.0)
-    parser.add_argument("-o", "--output", type=Path, default=FOLDER)
+    parser.add_argument("-o", "--output", type=Path, default=BENCH.store.path.parent)
     options = parser.parse_args()
     methods.warm_up()
     options.output.mkdir(parents=True, exist_ok=True)
-    store = options.output / "runs.jsonl"
-    done = list(stored(store))
+    store = Store(options.output / "runs.jsonl", needs)
+    done = [Run(**row.flat) for row in store.rows()]
     keys = {(run.set, run.case, run.method, run.limit) for run in done}
     sizes: dict[str, int] = {}
     for name, cases in SETS.items():
@@ -139,20 +194,14 @@ def main() -> None:
                 if (name, case.name, method, options.time_limit) in keys:
                     continue
                 run = solve(name, case, method, options.time_limit)
-                with store.open("a") as stream:
-                    stream.write(json.dumps(asdict(run)) + "\n")
+                store.append(*parts(run))
                 done.append(run)
                 print(f"{name}, {case.name}, {method}: {run.status}, {run.seconds:.2f} s",
                       file=sys.stderr, flush=True)  # fmt: skip
     text = "\n".join(report([run for run in done if run.limit == options.time_limit], sizes))
     write_text(options.output / "table.txt", text + "\n")
+    store.tables_written()
     print(text)
-
-
-def stored(path: Path) -> Iterator[Run]:
-    if path.exists():
-        for line in path.read_text().splitlines():
-            yield Run(**json.loads(line))
 
 
 def report(runs: list[Run], sizes: dict[str, int]) -> Iterator[str]:

@@ -21,13 +21,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import figures
 import numpy as np
 import ortools
-from families import FAMILIES
-from karmarkar_karp import nodes_to_answer
-from runs import Curve, Kept, Run, Special
 
+from bench.depends import Needs
+from bench.hardness import figures
+from bench.hardness.families import FAMILIES
+from bench.hardness.karmarkar_karp import nodes_to_answer
+from bench.hardness.runs import PARAMETERS, Curve, Kept, Run, Special, parts
+from bench.store import STRATEGIES, Bench, Store, Values
 from optpart import Budget, methods
 from optpart.files import write_text
 from optpart.reductions.catalogue import reduction
@@ -36,10 +38,11 @@ from optpart.reductions.partition import PARTITION, random_numbers
 from optpart.reductions.single_execution_time import SINGLE_EXECUTION_TIME, Jobs
 from optpart.reductions.special_cases import coffman_graham, halves, hu
 
-FOLDER = Path(__file__).parent.parent / "results" / "hardness"
 SEEDS = range(3)
 BITS, COUNTS, CURVE_SEEDS = 20, range(6, 47, 2), range(9)
 LARGEST_BY_TF = 300
+#: A row that took longer is not made again to compare, in seconds.
+CHEAP = 2.0
 
 
 def answered(name: str, source: Any, limit: float) -> Answer[Any, Any]:
@@ -66,6 +69,15 @@ def one(kept: Kept, name: str, size: int, yes: bool, seed: int, limit: float) ->
     found = kept.find(Run, family=name, size=size, yes=yes, seed=seed, limit=limit)
     if found is not None:
         return found  # type: ignore[no-any-return]
+    row = run_once(name, size, yes, seed, limit)
+    kept.add(row)
+    said = WORDS[row.answer]
+    print(f"{name}, {size}, {yes}: {said}, {row.seconds:.2f} s", file=sys.stderr, flush=True)
+    return row
+
+
+def run_once(name: str, size: int, yes: bool, seed: int, limit: float) -> Run:
+    """Draw a source and decide it."""
     family = FAMILIES[name]
     source = family.draw(size, yes, np.random.default_rng([size, seed]))
     answer = answered(name, source, limit)
@@ -75,12 +87,8 @@ def one(kept: Kept, name: str, size: int, yes: bool, seed: int, limit: float) ->
     by = (
         "schedule" if answer.verdict else "bounds" if "bounds" in answer.result.reason else "search"
     )
-    row = Run(name, size, yes, seed, limit, answer.verdict, answer.result.seconds,
-              instance.vertices, instance.devices, by)  # fmt: skip
-    kept.add(row)
-    said = WORDS[row.answer]
-    print(f"{name}, {size}, {yes}: {said}, {row.seconds:.2f} s", file=sys.stderr, flush=True)
-    return row
+    return Run(name, size, yes, seed, limit, answer.verdict, answer.result.seconds,
+               instance.vertices, instance.devices, by)  # fmt: skip
 
 
 # --- polynomial special cases --------------------------------------------------------------------
@@ -96,34 +104,45 @@ def two_processors(n: int, rng: np.random.Generator) -> Jobs:
     return Jobs(tuple(f"j{v}" for v in range(n)), tuple(sorted(pairs)), 2, n)
 
 
+SUMS = "table of sums"
+SCHEDULED: dict[str, tuple[Any, Any]] = {
+    "Hu": (forest, hu),
+    "Coffman–Graham": (two_processors, coffman_graham),
+}
+
+
 def special(kept: Kept, limit: float) -> None:
     """Time Hu's and Coffman and Graham's algorithms and the table of sums, and TF on the same."""
     for size in (10, 30, 100, 300, 1000, 3000):
-        for name, draw, solve in (
-            ("Hu", forest, hu),
-            ("Coffman–Graham", two_processors, coffman_graham),
-        ):
+        for name in SCHEDULED:
             if kept.find(Special, name=name, size=size, limit=limit) is None:
-                jobs = draw(size, np.random.default_rng(size))
-                begin = time.perf_counter()
-                slots = solve(jobs)
-                seconds = time.perf_counter() - begin
-                least = replace(jobs, limit=max(slots) + 1)
-                fault = SINGLE_EXECUTION_TIME.check(least, slots)
-                if fault:
-                    raise AssertionError(fault)
-                kept.add(Special(name, size, limit, seconds, *beside(least, size, limit)))
+                kept.add(special_once(name, size, limit))
     for size in (10, 20, 40, 80):  # the table of more would not fit the memory of many machines
-        if kept.find(Special, name="table of sums", size=size, limit=limit) is None:
-            source = random_numbers(size, BITS, np.random.default_rng(size))
-            begin = time.perf_counter()
-            half = halves(source)
-            seconds = time.perf_counter() - begin
-            found = answered("partition", source, limit)
-            known = found.verdict is not None
-            agree = found.verdict == (half is not None) if known else None
-            kept.add(Special("table of sums", size, limit, seconds,
-                             found.result.seconds if known else None, agree))  # fmt: skip
+        if kept.find(Special, name=SUMS, size=size, limit=limit) is None:
+            kept.add(special_once(SUMS, size, limit))
+
+
+def special_once(name: str, size: int, limit: float) -> Special:
+    """Draw a source of a special case and answer it twice."""
+    if name == SUMS:
+        source = random_numbers(size, BITS, np.random.default_rng(size))
+        begin = time.perf_counter()
+        half = halves(source)
+        seconds = time.perf_counter() - begin
+        found = answered("partition", source, limit)
+        known = found.verdict is not None
+        agree = found.verdict == (half is not None) if known else None
+        return Special(name, size, limit, seconds, found.result.seconds if known else None, agree)
+    draw, solve = SCHEDULED[name]
+    jobs = draw(size, np.random.default_rng(size))
+    begin = time.perf_counter()
+    slots = solve(jobs)
+    seconds = time.perf_counter() - begin
+    least = replace(jobs, limit=max(slots) + 1)
+    fault = SINGLE_EXECUTION_TIME.check(least, slots)
+    if fault:
+        raise AssertionError(fault)
+    return Special(name, size, limit, seconds, *beside(least, size, limit))
 
 
 def beside(least: Jobs, size: int, limit: float) -> tuple[float | None, bool | None]:
@@ -144,12 +163,58 @@ def curve(kept: Kept, limit: float) -> None:
     for count in COUNTS:
         for seed in CURVE_SEEDS:
             if kept.find(Curve, bits=BITS, count=count, seed=seed, limit=limit) is None:
-                source = random_numbers(count, BITS, np.random.default_rng([BITS, count, seed]))
-                there, nodes = nodes_to_answer(source.numbers)
-                found = answered(PARTITION.name, source, limit)
-                agree = None if found.verdict is None else found.verdict == there
-                kept.add(Curve(BITS, count, seed, limit, there, found.result.seconds, nodes, agree))
+                kept.add(curve_once(BITS, count, seed, limit))
         print(f"curve, {count} numbers", file=sys.stderr, flush=True)
+
+
+def curve_once(bits: int, count: int, seed: int, limit: float) -> Curve:
+    """Draw numbers and divide them twice."""
+    source = random_numbers(count, bits, np.random.default_rng([bits, count, seed]))
+    there, nodes = nodes_to_answer(source.numbers)
+    found = answered(PARTITION.name, source, limit)
+    agree = None if found.verdict is None else found.verdict == there
+    return Curve(bits, count, seed, limit, there, found.result.seconds, nodes, agree)
+
+
+# --- how runs are kept ---------------------------------------------------------------------------
+
+ONCE = {"Run": run_once, "Special": special_once, "Curve": curve_once}
+
+
+def needs(run: Values) -> Needs:
+    """Return what a run depends on besides its parameters."""
+    once = ONCE[run["kind"]].__name__
+    packages = ("numba", "numpy", "ortools", "python")
+    reached = (*STRATEGIES, "cpsat", "search", "hybrid")
+    return Needs((f"bench.hardness.__main__:{once}",), reached, packages=packages)
+
+
+def again(run: Values, _: Path) -> Values:
+    """Answer once more."""
+    parameters = [run[name] for name in PARAMETERS[run["kind"]]]
+    return parts(ONCE[run["kind"]](*parameters))[1]
+
+
+def differs(old: Values, new: Values) -> str:
+    """Return what contradicts: another answer, or another source."""
+    found = [name for name in ("vertices", "devices", "nodes") if old.get(name) != new.get(name)]
+    found += [
+        name
+        for name in ("answer", "agree")
+        if None not in (old.get(name), new.get(name)) and old[name] != new[name]
+    ]
+    return "; ".join(f"{name}: {old[name]}, now {new[name]}" for name in found)
+
+
+BENCH = Bench(
+    name="hardness",
+    command="python bench/hardness",
+    needs=needs,
+    again=again,
+    differs=differs,
+    stratum=lambda row: str(row.run.get("family", row.run["kind"])),
+    cheap=lambda row: bool(row.result["seconds"] < CHEAP),
+)
 
 
 # --- the report ----------------------------------------------------------------------------------
@@ -227,12 +292,13 @@ def main() -> None:
     )
     parser.add_argument("--only", choices=FAMILIES, action="append", help="no more than that one")
     parser.add_argument("--time-limit", type=float, default=5.0)
-    parser.add_argument("-o", "--output", type=Path, default=FOLDER)
+    parser.add_argument("-o", "--output", type=Path, default=BENCH.store.path.parent)
     options = parser.parse_args()
     methods.warm_up()
     answered(PARTITION.name, random_numbers(6, 6, np.random.default_rng(0)), 5)  # starts the solver
     options.output.mkdir(parents=True, exist_ok=True)
-    kept, limit = Kept(options.output / "runs.jsonl"), options.time_limit
+    store = Store(options.output / "runs.jsonl", needs)
+    kept, limit = Kept(store), options.time_limit
     measure(kept, options.only or list(FAMILIES), limit)
     if options.only is None:
         special(kept, limit)
@@ -244,6 +310,7 @@ def main() -> None:
     figures.times(runs, rows, limit, options.output / "times.png")
     if curves := [row for row in kept.of(Curve) if row.limit == limit]:
         figures.curve(curves, BITS, options.output / "partition.png")
+    store.tables_written()
     print(text)
 
 

@@ -9,10 +9,11 @@ from statistics import median
 from typing import Any
 
 import matplotlib as mpl
-from families import FAMILIES
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from runs import Curve, Run, Special
+
+from bench.hardness.families import FAMILIES
+from bench.hardness.runs import Curve, Run, Special
 
 _STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",

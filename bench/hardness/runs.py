@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
+
+from bench.store import Store, Values
 
 
 @dataclass(frozen=True)
@@ -51,12 +50,30 @@ class Curve:
     agree: bool | None
 
 
-class Kept:
-    """Finished runs, one a line; what is there is not repeated."""
+#: Parameters of a row, by its kind.
+PARAMETERS: dict[str, tuple[str, ...]] = {
+    "Run": ("family", "size", "yes", "seed", "limit"),
+    "Special": ("name", "size", "limit"),
+    "Curve": ("bits", "count", "seed", "limit"),
+}
+_KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Run, Special, Curve)}
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.rows = list(_stored(path))
+
+def parts(row: Any) -> tuple[Values, Values]:
+    """Return the parameters of a row, and what came out."""
+    kind, values = type(row).__name__, asdict(row)
+    return {"kind": kind, **{name: values.pop(name) for name in PARAMETERS[kind]}}, values
+
+
+class Kept:
+    """Finished runs that count; what is there is not repeated."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.rows = [
+            _KINDS[row.run["kind"]](**{n: v for n, v in row.flat.items() if n != "kind"})
+            for row in store.rows()
+        ]
 
     def of(self, kind: type[Any]) -> list[Any]:
         """Return all rows of a kind."""
@@ -72,13 +89,4 @@ class Kept:
     def add(self, row: Any) -> None:
         """Keep a row at once."""
         self.rows.append(row)
-        with self.path.open("a") as stream:
-            stream.write(json.dumps({"kind": type(row).__name__, **asdict(row)}) + "\n")
-
-
-def _stored(path: Path) -> Iterator[Any]:
-    kinds = {kind.__name__: kind for kind in (Run, Special, Curve)}
-    if path.exists():
-        for line in path.read_text().splitlines():
-            values = json.loads(line)
-            yield kinds[values.pop("kind")](**values)
+        self._store.append(*parts(row))

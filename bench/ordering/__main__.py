@@ -18,11 +18,9 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-import figures
-import tables
-from findings import findings
-from measure import ERROR, NOISE, WORKERS, measure
-
+from bench.ordering import figures, tables
+from bench.ordering.findings import findings
+from bench.ordering.measure import ERROR, NOISE, WORKERS, measure
 from optpart.files import write_text
 from optpart.ordering.replica import BANDWIDTH, SPEED
 

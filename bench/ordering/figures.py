@@ -8,11 +8,21 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
-from cases import MODELS, Case, cases
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from measure import BASELINE, MECHANISMS, NOISE, SAMPLE, TAO, TIO, WORKERS, Measured, gap
 
+from bench.ordering.cases import MODELS, Case, cases
+from bench.ordering.measure import (
+    BASELINE,
+    MECHANISMS,
+    NOISE,
+    SAMPLE,
+    TAO,
+    TIO,
+    WORKERS,
+    Measured,
+    gap,
+)
 from optpart.files import write_bytes
 
 #: Okabe and Ito's colours, which colour-blind readers can tell apart.

@@ -7,9 +7,9 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from cases import MODELS, PUBLISHED, REAL, Case, work
-from measure import BASELINE, BEST, NOISE, TAO, TIO, WORKERS, WORST, Measured, gap
 
+from bench.ordering.cases import MODELS, PUBLISHED, REAL, Case, work
+from bench.ordering.measure import BASELINE, BEST, NOISE, TAO, TIO, WORKERS, WORST, Measured, gap
 from optpart.ordering.models.toy import LAYERS
 from optpart.partition.base import Partition
 from optpart.scheduling.tao import tao

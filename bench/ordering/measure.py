@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-from cases import Case, bounds, cases, instance, work
 from numpy.typing import NDArray
 
+from bench.ordering.cases import Case, bounds, cases, instance, work
 from optpart.ordering.compare import best_order, order
 from optpart.ordering.efficiency import Attainable, attainable
 from optpart.ordering.stragglers import Steps, offline, simulate_steps

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cases import Case, bounds, cases, instance
-from findings import Finding
-from measure import BASELINE, LEVELS, MECHANISMS, TAO, TIO, WORKERS, Measured, gap
+from bench.ordering.cases import Case, bounds, cases, instance
+from bench.ordering.findings import Finding
+from bench.ordering.measure import BASELINE, LEVELS, MECHANISMS, TAO, TIO, WORKERS, Measured, gap
 
 ORDERS = ("tao", "tio", "as-received", "pct", "random-order")
 

@@ -26,23 +26,26 @@ from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 
-import bahnmueller
-import figures
-import findings
-import laich_seven
-import laich_synthetic
-import laich_tensorflow
-import mayer
-import measure
-import tables
-from cases import CASES, chosen
-from data import Data
-from store import Run, Store
-
+from bench.reproduce import (
+    bahnmueller,
+    figures,
+    findings,
+    laich_seven,
+    laich_synthetic,
+    laich_tensorflow,
+    mayer,
+    measure,
+    tables,
+)
+from bench.reproduce.cases import CASES, chosen
+from bench.reproduce.data import Data
+from bench.reproduce.records import Run
+from bench.reproduce.rows import BENCH, needs, records
+from bench.store import Store
 from optpart import methods
 from optpart.files import write_text
 
-FOLDER = Path(__file__).parent.parent / "results" / "reproduce"
+FOLDER = BENCH.store.path.parent
 SECTIONS = (laich_synthetic, laich_tensorflow, laich_seven, mayer, bahnmueller)
 SETTINGS = (*dict.fromkeys(case.setting for case in CASES), "gaps")
 
@@ -52,13 +55,13 @@ def main() -> None:
     folder: Path = options.output or (FOLDER / "quick" if options.quick else FOLDER)
     runs: int = options.runs or (2 if options.quick else 10)
     folder.mkdir(parents=True, exist_ok=True)
-    store = Store(folder / "runs.jsonl")
-    store.repair()
+    store = Store(folder / "runs.jsonl", needs)
     begin = time.perf_counter()
     wanted = chosen(options.only, options.quick)
     measure.run(wanted, runs, store, only_bounds=options.only == "gaps")
-    data = Data(store.records(), chosen(None, options.quick), runs)
+    data = Data(records(store), chosen(None, options.quick), runs)
     report(data, folder, time.perf_counter() - begin)
+    store.tables_written()
     print(f"{folder}: {time.perf_counter() - begin:.0f} s", file=sys.stderr)
 
 

@@ -12,11 +12,12 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from cases import BAHNMUELLER, Case
-from criteria import Verdict, all_of, by_share, correlation, within, worst_of
-from data import Data
-from findings import Finding, Judgement
-from measure import weighed
+
+from bench.reproduce.cases import BAHNMUELLER, Case
+from bench.reproduce.criteria import Verdict, all_of, by_share, correlation, within, worst_of
+from bench.reproduce.data import Data
+from bench.reproduce.findings import Finding, Judgement
+from bench.reproduce.measure import weighed
 
 SINGLE, EXPERT, TASK, SCORING, TUNED, LOAD, COMM, CAP = BAHNMUELLER
 CLUSTERS = (LOAD, COMM, CAP)

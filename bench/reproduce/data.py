@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from cases import Case
 from numpy.typing import NDArray
-from store import Bound, Record, Run
 
+from bench.reproduce.cases import Case
+from bench.reproduce.records import Bound, Record, Run
 from optpart import methods
 
 Floats = NDArray[np.float64]

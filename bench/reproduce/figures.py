@@ -9,17 +9,17 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
-from bahnmueller import RATIOS
-from cases import BAHNMUELLER, LAICH, Case
-from data import Data, MissingError, Pair
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from measure import placed, weighed
-from tables import gap_rows
 
+from bench.reproduce.bahnmueller import RATIOS
+from bench.reproduce.cases import BAHNMUELLER, LAICH, Case
+from bench.reproduce.data import Data, MissingError, Pair
+from bench.reproduce.measure import placed, weighed
+from bench.reproduce.tables import gap_rows
 from optpart import methods
 from optpart.compiled import arrays
 from optpart.files import write_bytes

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from criteria import Verdict
-from data import Data, MissingError
+from bench.reproduce.criteria import Verdict
+from bench.reproduce.data import Data, MissingError
 
 #: A verdict, and the measured numbers that led to it.
 Judgement: TypeAlias = tuple[Verdict, str]

@@ -5,14 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from criteria import (
+
+from bench.reproduce.criteria import (
     Verdict,
     all_of,
     by_share,
 )
-from data import Data
-from findings import Finding, Judgement, finding
-from shared import (
+from bench.reproduce.data import Data
+from bench.reproduce.findings import Finding, Judgement, finding
+from bench.reproduce.shared import (
     BATCH,
     CP,
     HEFT,

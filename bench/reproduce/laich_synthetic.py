@@ -7,8 +7,9 @@ from functools import partial
 from itertools import product
 
 import numpy as np
-from cases import Case
-from criteria import (
+
+from bench.reproduce.cases import Case
+from bench.reproduce.criteria import (
     Verdict,
     alike,
     all_of,
@@ -20,9 +21,9 @@ from criteria import (
     within,
     worst_of,
 )
-from data import Data
-from findings import Finding, Judgement, finding
-from shared import (
+from bench.reproduce.data import Data
+from bench.reproduce.findings import Finding, Judgement, finding
+from bench.reproduce.shared import (
     BATCH,
     CP,
     DFS,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from itertools import product
 
-import shared
-from cases import MAYER, Case
-from criteria import (
+from bench.reproduce import shared
+from bench.reproduce.cases import MAYER, Case
+from bench.reproduce.criteria import (
     Verdict,
     all_of,
     falling,
@@ -15,9 +15,9 @@ from criteria import (
     is_least,
     within,
 )
-from data import Data
-from findings import Finding, Judgement, finding
-from shared import HEFT, MEAN, SCHEDULERS, cases_of, listed, percent, shown
+from bench.reproduce.data import Data
+from bench.reproduce.findings import Finding, Judgement, finding
+from bench.reproduce.shared import HEFT, MEAN, SCHEDULERS, cases_of, listed, percent, shown
 
 FINDINGS: list[Finding] = []
 found = partial(finding, FINDINGS)

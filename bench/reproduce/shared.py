@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cases import LAICH, Case
-from criteria import Verdict, falling, overlap
-from data import Data, MissingError
-from findings import Judgement
+from bench.reproduce.cases import LAICH, Case
+from bench.reproduce.criteria import Verdict, falling, overlap
+from bench.reproduce.data import Data, MissingError
+from bench.reproduce.findings import Judgement
 
 HASH, HEFT, BATCH, CP, ICP, MITE, DFS = NAMES = LAICH
 SCHEDULERS = ("fifo", "pct", "msr")

@@ -7,10 +7,10 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-from cases import Case
-from data import Data, Pair
-from measure import OWN
 
+from bench.reproduce.cases import Case
+from bench.reproduce.data import Data, Pair
+from bench.reproduce.strategy import OWN
 from optpart import methods
 
 Cell = str | int | float

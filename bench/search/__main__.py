@@ -12,16 +12,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import large
-import memory
-import networks
-import sets
-import shares
-import workers
-
+from bench.search import large, memory, networks, sets, shares, workers
+from bench.search.rows import BENCH
+from bench.store import Store
 from optpart.files import write_text
 
-FOLDER = Path(__file__).parent.parent / "results" / "search"
+FOLDER = BENCH.store.path.parent
 PARTS = {
     "networks": networks.run,
     "sets": sets.run,
@@ -42,6 +38,7 @@ def main() -> None:
         text = PARTS[part](given.data, given.output) + "\n"
         write_text(given.output / f"{part}.md", text)
         print(text)
+    Store(given.output / "runs.jsonl", BENCH.needs).tables_written()
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-from store import MACHINE, Row, Store, down, up
-
+from bench.search.rows import Part, down, up
+from bench.store import MACHINE, Values
 from optpart.generate.cluster import drawn_cluster
 from optpart.generate.layered import layered
 from optpart.instance import Instance
@@ -25,7 +25,7 @@ SHAPES = {"narrow": (40, (20, 80)), "wide": (100, (50, 200))}
 
 def run(shared: Path, folder: Path) -> str:
     """Run what is missing and return the table."""
-    store = Store(folder, "large")
+    store = Part(folder, "large")
     for vertices in SIZES:
         for shape in SHAPES:
             store.run({"vertices": vertices, "shape": shape}, lambda: _row(vertices, shape))  # noqa: B023
@@ -47,7 +47,7 @@ def _instance(vertices: int, shape: str) -> Instance:
     return Instance(graph, drawn_cluster(1, DEVICES))
 
 
-def _row(vertices: int, shape: str) -> Row:
+def _row(vertices: int, shape: str) -> Values:
     instance = _instance(vertices, shape)
     steps: list[Progress] = []
     result = search(instance, budget=Budget(SECONDS, 2), watch=steps.append)
@@ -56,7 +56,7 @@ def _row(vertices: int, shape: str) -> Row:
     speed = max(getattr(step, "moves_per_second", 0.0) for step in steps)
     first = max((s for s in steps if getattr(s, "moves_per_second", 0.0) == 0.0),
                 key=lambda s: s.seconds)  # fmt: skip
-    row: Row = {"start": float(first.objective or 0), "bound": float(result.lower_bound or 0)}
+    row: Values = {"start": float(first.objective or 0), "bound": float(result.lower_bound or 0)}
     for moment in MOMENTS:
         known = [s.objective for s in steps if s.seconds <= moment and s.objective is not None]
         row[f"after {moment}"] = float(min(known)) if known else float(first.objective or 0)
@@ -66,7 +66,7 @@ def _row(vertices: int, shape: str) -> Row:
     return row | {"moves_per_second": round(speed), "GiB": round((own + children) / 2**20, 2)}
 
 
-def _table(rows: list[Row]) -> Iterator[str]:
+def _table(rows: list[Values]) -> Iterator[str]:
     yield (
         "Makespan of the best heuristic and of the search after so many seconds; two cores. "
         f"Memory is that of both processes at their largest, of the sizes so far. {MACHINE}.\n"

@@ -8,9 +8,10 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from networks import best_heuristic
-from store import MACHINE, Row, Store, down, up
 
+from bench.search.networks import best_heuristic
+from bench.search.rows import Part, down, up
+from bench.store import MACHINE, Values
 from optpart import methods
 from optpart.formats.native import read
 from optpart.instance import Instance, Memory, Model
@@ -25,7 +26,7 @@ SECONDS = 30.0
 
 def run(shared: Path, folder: Path) -> str:
     """Run what is missing and return the table."""
-    store = Store(folder, "memory")
+    store = Part(folder, "memory")
     for name in NAMES:
         for memory in MODELS:
             given = read(shared / "instances" / f"{name}.json")
@@ -60,10 +61,10 @@ def _with(given: Instance, memory: Memory, capacity: Fraction | None) -> Instanc
     return replace(given, cluster=cluster, model=Model("delay", memory))
 
 
-def _row(given: Instance, memory: Memory) -> Row:
+def _row(given: Instance, memory: Memory) -> Values:
     instance = tight(given, memory)
     start = best_heuristic(instance)
-    row: Row = {"heuristic": float(start.makespan(instance))}
+    row: Values = {"heuristic": float(start.makespan(instance))}
     for method in ("search", "hybrid"):
         result = methods.get(method)(instance, budget=Budget(SECONDS, 2))
         assert result.schedule is not None
@@ -73,7 +74,7 @@ def _row(given: Instance, memory: Memory) -> Row:
     return row
 
 
-def _table(rows: list[Row]) -> Iterator[str]:
+def _table(rows: list[Values]) -> Iterator[str]:
     yield f"After {SECONDS:.0f} s on two cores; every schedule verified. {MACHINE}.\n"
     yield "| instance | memory | best feasible heuristic | search | hybrid | bound |"
     yield "|---" * 6 + "|"

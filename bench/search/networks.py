@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
-from prototype import anneal
-from store import MACHINE, Row, Store, down, up
-
+from bench.search.prototype import anneal
+from bench.search.rows import Part, down, up
+from bench.store import MACHINE, Values
 from optpart import methods
 from optpart.exact import cpsat as exact
 from optpart.formats.native import read
@@ -38,13 +38,13 @@ class _Alone(exact._Solve):
 
 def run(shared: Path, folder: Path) -> str:
     """Run what is missing and return the table."""
-    store = Store(folder, "networks")
+    store = Part(folder, "networks")
     instances = [read(shared / "instances" / f"{name}.json") for name in NAMES]
     starts = [best_heuristic(instance) for instance in instances]
     for method, seeds in METHODS.items():
         for seed in range(seeds):
             for name, instance, start in zip(NAMES, instances, starts, strict=True):
-                key: Row = {"instance": name, "method": method, "seed": seed}
+                key: Values = {"instance": name, "method": method, "seed": seed}
                 store.run(key, lambda: _row(instance, start, method, seed))  # noqa: B023
     return "\n".join(_table(store.rows))
 
@@ -56,7 +56,7 @@ def best_heuristic(instance: Instance) -> Schedule:
     return min(schedules, key=lambda schedule: schedule.makespan(instance))
 
 
-def _row(instance: Instance, start: Schedule, method: str, seed: int) -> Row:
+def _row(instance: Instance, start: Schedule, method: str, seed: int) -> Values:
     makespan, bound, moves = start.makespan(instance), Fraction(0), 0.0
     if method == "prototype":
         makespan = anneal(instance, start, SECONDS, seed)
@@ -79,7 +79,7 @@ def _row(instance: Instance, start: Schedule, method: str, seed: int) -> Row:
     return {"makespan": float(makespan), "bound": float(bound), "moves_per_second": round(moves)}
 
 
-def _table(rows: list[Row]) -> Iterator[str]:
+def _table(rows: list[Values]) -> Iterator[str]:
     yield (
         f"Medians after {SECONDS:.0f} s on two cores (the prototype: one), in brackets the worst "
         f"of so many seeds; gap of the best median to the best bound. {MACHINE}.\n"

@@ -12,8 +12,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
-from store import MACHINE, Row, Store
-
+from bench.search.rows import Part
+from bench.store import MACHINE, Values
 from optpart import methods
 from optpart.formats.detect import read_instance
 from optpart.result import Budget, Progress
@@ -34,11 +34,11 @@ METHODS = ("search", "hybrid")
 
 def run(shared: Path, folder: Path) -> str:
     """Run what is missing and return the table."""
-    store = Store(folder, "sets")
+    store = Part(folder, "sets")
     for name, seconds in SECONDS.items():
         for method in METHODS:
             for case in list(_cases(shared / "data", name))[:: EVERY[name]]:
-                key: Row = {"set": name, "method": method, "file": case.path.name}
+                key: Values = {"set": name, "method": method, "file": case.path.name}
                 key["devices"] = case.devices or 0
                 store.run(key, lambda: _row(case, method, seconds))  # noqa: B023
     return "\n".join(_table(store.rows))
@@ -68,7 +68,7 @@ def _rows(folder: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def _row(case: Case, method: str, seconds: float) -> Row:
+def _row(case: Case, method: str, seconds: float) -> Values:
     instance = read_instance(case.path, devices=case.devices)
     begin = time.perf_counter()
 
@@ -87,7 +87,7 @@ def _row(case: Case, method: str, seconds: float) -> Row:
     }
 
 
-def _table(rows: list[Row]) -> Iterator[str]:
+def _table(rows: list[Values]) -> Iterator[str]:
     yield f"Two cores, one seed; every eighth row of STG. {MACHINE}.\n"
     yield "| set | limit | method | optimal | mean excess | worst excess | mean seconds |"
     yield "|---" * 7 + "|"

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from networks import NAMES
-from store import MACHINE, Row, Store
-
+from bench.search.networks import NAMES
+from bench.search.rows import Part
+from bench.store import MACHINE, Values
 from optpart import methods
 from optpart.formats.native import read
 from optpart.result import Budget
@@ -63,7 +63,7 @@ class Clock:
 
         return measured
 
-    def shares(self) -> Row:
+    def shares(self) -> Values:
         """Return the shares of all labels so far."""
         self._pass()
         total = sum(self.spent.values())
@@ -72,7 +72,7 @@ class Clock:
 
 def run(shared: Path, folder: Path) -> str:
     """Run what is missing and return the table."""
-    store = Store(folder, "shares")
+    store = Part(folder, "shares")
     for name in NAMES:
         for method in METHODS:
             path = shared / "instances" / f"{name}.json"
@@ -80,7 +80,7 @@ def run(shared: Path, folder: Path) -> str:
     return "\n".join(_table(store.rows))
 
 
-def _row(path: Path, method: str) -> Row:
+def _row(path: Path, method: str) -> Values:
     instance = read(path)
     speed: list[float] = [0.0]
     clock = Clock()
@@ -97,7 +97,7 @@ def _row(path: Path, method: str) -> Row:
     return {"moves_per_second": round(speed[-1]), **clock.shares()}
 
 
-def _table(rows: list[Row]) -> Iterator[str]:
+def _table(rows: list[Values]) -> Iterator[str]:
     yield f"Shares of {SECONDS:.0f} s of one worker. {MACHINE}.\n"
     heads = ["instance", "method", "moves/s", *SPENT, "other"]
     yield "| " + " | ".join(heads) + " |"

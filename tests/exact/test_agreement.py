@@ -11,8 +11,8 @@ from typing import get_args
 
 import numpy as np
 import pytest
-
 from optpart.exact.alike import alike_devices
+
 from optpart.exact.cpsat import cpsat
 from optpart.exact.enumeration import enumerate_all
 from optpart.exact.milp import milp

@@ -226,7 +226,10 @@ def test_engines_by_name() -> None:
     [
         ("--engine spark", "--engine: no engine 'spark'; use local"),
         ("--store notes.txt", "notes.txt: cannot be used as a store (file is not a database); "),
-        ("--store no-such-folder/runs.db", "no-such-folder/runs.db: cannot be used as a store"),
+        (
+            "--store no-such-folder/runs.db",
+            "no-such-folder/runs.db: cannot be written (No such file or directory)",
+        ),
     ],
 )
 def test_wrong_usage_is_one_line(

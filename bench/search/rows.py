@@ -1,0 +1,64 @@
+"""How runs are kept, and how numbers are written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.depends import Needs
+from bench.store import STRATEGIES, Bench, Store, Values
+
+_PACKAGES = ("numba", "numpy", "ortools", "python")
+
+
+def up(value: float) -> str:
+    """Write a makespan, rounded up."""
+    return f"{math.ceil(100 * value - 1e-6) / 100:.2f}"
+
+
+def down(value: float) -> str:
+    """Write a bound, rounded down."""
+    return f"{math.floor(100 * value + 1e-6) / 100:.2f}"
+
+
+def needs(run: Values) -> Needs:
+    """Return what a run depends on; every part starts from all strategies."""
+    roots = [f"bench.search.{run['part']}:_row"]
+    if run["part"] == "sets":
+        roots.append("bench.search.sets:SECONDS")
+    solvers = ("cpsat", "search", "hybrid")
+    return Needs(tuple(roots), (*STRATEGIES, *solvers), packages=_PACKAGES)
+
+
+class Part:
+    """The runs of one part; ``runs.jsonl`` in a folder."""
+
+    def __init__(self, folder: Path, part: str) -> None:
+        self._store = Store(folder / "runs.jsonl", needs)
+        self._part = part
+
+    @property
+    def rows(self) -> list[Values]:
+        """Parameters and results of the rows that count."""
+        return [row.flat for row in self._store.rows() if row.run["part"] == self._part]
+
+    def known(self, run: Values) -> bool:
+        """Whether a run was made before."""
+        return self._store.known({"part": self._part, **run}) is not None
+
+    def run(self, run: Values, call: Callable[[], Values]) -> None:
+        """Make a run unless it was made before."""
+        row = self._store.run({"part": self._part, **run}, call)
+        print(row.flat, flush=True)
+
+
+BENCH = Bench(
+    name="search",
+    command="python bench/search --data FOLDER",
+    needs=needs,
+    again=None,
+    differs=lambda old, new: "",
+    stratum=lambda row: str(row.run["part"]),
+    cheap=lambda row: False,
+)

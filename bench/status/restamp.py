@@ -1,0 +1,73 @@
+"""Rows of earlier code count again once a sample of them is measured again and agrees."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import chain, zip_longest
+from pathlib import Path
+
+from bench.store import Bench, Row, stamp
+
+
+def restamp(bench: Bench, sample: int, seed: int, data: Path) -> int:
+    """Measure a sample again and, if nothing contradicts, give all rows today's key.
+
+    Of runs that were measured more than once, only the newest row is stamped.
+
+    Returns
+    -------
+    int
+        1 if something contradicts or the sample does not reach every kind of row, else 0.
+    """
+    store = bench.store
+    rows = store.latest()
+    stale = [row for row in rows if store.today(row.run) not in ("", row.key)]
+    if not stale:
+        print(f"{bench.name}: {len(rows)} runs, nothing to stamp")
+        return 0
+    if bench.again is None:
+        print(f"{bench.name}: nothing cheap enough to compare; {bench.command}")
+        return 1
+    chosen, missed = drawn(bench, stale, sample, seed)
+    faults = 0
+    for number, row in enumerate(chosen, 1):
+        fault = bench.differs(row.result, bench.again(row.run, data))
+        faults += bool(fault)
+        print(f"{number}/{len(chosen)} {named(row)}: {fault or 'agrees'}", flush=True)
+    if missed:
+        print(f"not compared, {', '.join(missed)}: a larger --sample, or no row that is cheap")
+    if faults or missed:
+        print(f"{bench.name}: {faults} of {len(chosen)} contradict; nothing is written")
+        return 1
+    newest = {named(row): row for row in stale}
+    replayed = dict(stamp()) | {"sample": len(chosen), "seed": seed}
+    written, stamped = [], 0
+    for row in reversed(store.all()):
+        if newest.get(named(row)) == row:
+            del newest[named(row)]
+            key = store.key(row.run)
+            row = replace(row, key=key, measured=row.measured | {"replayed": replayed})
+            stamped += 1
+        written.append(row)
+    store.rewrite(written[::-1])
+    print(f"{bench.name}: {stamped} rows stamped, {len(written)} before and after")
+    return 0
+
+
+def drawn(bench: Bench, rows: list[Row], sample: int, seed: int) -> tuple[list[Row], list[str]]:
+    """Return a sample of the cheap rows, of every kind in turn, and the kinds not reached."""
+    rng = random.Random(seed)
+    kinds = bench.strata(rows)
+    cheap = {kind: [row for row in members if bench.cheap(row)] for kind, members in kinds}
+    for members in cheap.values():
+        rng.shuffle(members)
+    order = list(chain.from_iterable(zip_longest(*cheap.values())))
+    chosen = [row for row in order if row is not None][:sample]
+    reached = {bench.stratum(row) for row in chosen}
+    return chosen, [kind for kind, _ in kinds if kind not in reached]
+
+
+def named(row: Row) -> str:
+    """Write the parameters of a run."""
+    return ", ".join(f"{name} {value}" for name, value in sorted(row.run.items()))
