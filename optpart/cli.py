@@ -624,7 +624,7 @@ def gap(
                     show(console, comparison)
         except OptpartError as error:  # the store, or standard output, takes no more
             line.clear()
-            if not comparisons:
+            if not comparisons or isinstance(error, ReaderGoneError):
                 raise
             fault = error
     if fault is not None:

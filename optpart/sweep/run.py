@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from optpart import __version__, methods
 from optpart.audit import audited, described, refusal
-from optpart.errors import OptpartError, UnsupportedError
+from optpart.errors import ContradictionError, OptpartError, UnsupportedError
+from optpart.exact.second_opinion import confirmed
 from optpart.instance import Instance
 from optpart.result import Budget, Progress, Result, conclude
 
@@ -83,11 +84,15 @@ def execute(run: Run, watch: Watch | None = None) -> Result:
         seconds = time.perf_counter() - begin
         # A method of the user's own may forget to say what it was called and given.
         result = audited(claimed, run.instance, run.method, run.seed)
-        return replace(result, seconds=seconds) if result.refused else result
+        if result.refused:
+            return replace(result, seconds=seconds)
+        return confirmed(result) if run.method in methods.SOLVERS else result
     except KeyboardInterrupt:
         reason = "interrupted"
     except UnsupportedError as error:
         reason = f"not supported: {error.problem}"
+    except ContradictionError as error:
+        return failed(run, str(error), time.perf_counter() - begin)
     except OptpartError as error:
         reason = f"failed: {described(error)}"
     except MemoryError:

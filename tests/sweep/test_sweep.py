@@ -10,13 +10,27 @@ import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from optpart import Budget, InputError, Instance, Result, library, methods, register
+from optpart import (
+    Budget,
+    Cluster,
+    GraphBuilder,
+    InputError,
+    Instance,
+    RationalArray,
+    Result,
+    conclude,
+    library,
+    methods,
+    register,
+)
 from optpart.cli import main
+from optpart.exact.enumeration import enumerate_all
 from optpart.gap import Comparison, sweep
 from optpart.report import gap_table
 from optpart.sweep.engine import choose, local
@@ -266,3 +280,24 @@ def test_the_command_shows_means_over_seeds_and_keeps_its_runs(
         kept = rows.execute("SELECT method, seed FROM run ORDER BY method, seed").fetchall()
     methods = [("cpsat", 4), *(("hash-random+pct", s) for s in (4, 5, 6))]
     assert kept == [*methods, *(("heft", s) for s in (4, 5, 6))]
+
+
+def test_a_small_proof_that_enumeration_contradicts_costs_its_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """a and b must be apart: makespan 1 + 2 + 1, which nobody else in the table has to find."""
+    builder = GraphBuilder().vertex("a", 1, outputs=[2]).vertex("b", 1).edge("a", "b")
+    graph = builder.separate("a", "b").build()
+    instance = Instance(graph, Cluster.uniform(2, bandwidth=1), name="apart")
+
+    def wrong(instance: Instance, **options: object) -> Result:
+        """Wait a moment too long, and call that optimal."""
+        best = enumerate_all(instance).schedule
+        assert best is not None
+        late = replace(best, start=RationalArray.of([0, 4]))
+        return conclude(instance, "cpsat", late, bound=Fraction(5))
+
+    monkeypatch.setattr("optpart.methods.get", lambda name: wrong)
+    row = execute(Run(instance, "cpsat", 0, Budget(5.0)))
+    assert row.refused
+    assert "cpsat has lower bound 5, enumerate has a schedule of makespan 4" in row.reason
