@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[1]
 #: module is its path after the first move, so that a module not listed is called by its path. One
 #: that moves again gets another row, with the same name on the right.
 MOVED = {
+    "audit": "study.audit",
     "axis": "study.attribution",
     "bounds.search": "bounds.bisection",
     "bounds.solver": "methods.solver_bound",
@@ -33,12 +34,14 @@ MOVED = {
     "exact.given": "exact.given_order",
     "exact.memory_model": "exact.memory",
     "exact.timing": "exact.retiming",
+    "explicit": "ordering.explicit",
     "feasibility": "problem.feasibility",
     "gap": "study.gap",
     "goal": "solution.goal",
     "graph": "problem.graph",
     "heap": "kernels.heap",
     "instance": "problem.instance",
+    "kernel_cache": "kernels.cache",
     "library": "study.library",
     "methods": "methods.registry",
     "metrics": "solution.metrics",
