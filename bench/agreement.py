@@ -36,21 +36,21 @@ from typing import Any, get_args
 
 import numpy as np
 
-from optpart import methods
 from optpart.bounds.best import BOUNDS
 from optpart.errors import UnsupportedError
 from optpart.exact.enumeration import enumerate_all
 from optpart.files import write_text
 from optpart.formats import native
-from optpart.goal import Goal
-from optpart.instance import Communication, Instance, Memory
-from optpart.result import Budget, Result, Status
-from optpart.schedule import Schedule
+from optpart.methods import registry
+from optpart.problem.instance import Communication, Instance, Memory
+from optpart.solution.goal import Goal
+from optpart.solution.result import Budget, Result, Status
+from optpart.solution.schedule import Schedule
+from optpart.solution.verifier import verify
 from optpart.testing import brute_force
 from optpart.testing.draw import draw_instance
 from optpart.testing.goals import GoalKind, draw_goal
 from optpart.testing.solutions import random_schedule
-from optpart.verify import verify
 
 LIMIT = Budget(20.0, workers=1)
 WORKERS = 2
@@ -273,7 +273,7 @@ class Case:
         """No heuristic finds what does not exist; they take turns."""
         names = heuristics()
         name = names[self.seed % len(names)]
-        found = methods.get(name)(self.instance, seed=self.seed)
+        found = registry.get(name)(self.instance, seed=self.seed)
         self._count("heuristics", found.makespan == self.free.makespan)
         if found.schedule is None:
             return
@@ -285,7 +285,7 @@ class Case:
             )
 
     def _solver(self, name: str) -> None:
-        method: Any = methods.get(name)
+        method: Any = registry.get(name)
         try:
             if "goal" in signature(method).parameters:
                 found = method(self.instance, budget=LIMIT, goal=self.goal)
@@ -356,7 +356,7 @@ def _shown(result: Result) -> str:
 
 @cache
 def heuristics() -> list[str]:
-    return methods.pairs()
+    return registry.pairs()
 
 
 def table(done: dict[str, Outcome]) -> str:

@@ -20,18 +20,18 @@ from typing import get_args
 
 import numpy as np
 
-from optpart import methods
 from optpart.bounds.best import BOUNDS
 from optpart.bounds.destructive import Refutation
 from optpart.bounds.one_machine import sharpened
 from optpart.bounds.windows import windows
-from optpart.instance import Communication, Instance, Memory
-from optpart.schedule import Schedule, crossings, retime
+from optpart.kernels.ticks import Grid
+from optpart.methods import registry
+from optpart.problem.instance import Communication, Instance, Memory
+from optpart.solution.schedule import Schedule, crossings, retime
+from optpart.solution.verifier import verify
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import random_instance
 from optpart.testing.solutions import random_order, random_placement
-from optpart.ticks import Grid
-from optpart.verify import verify
 
 _HEURISTICS = ("heft", "single+fifo")
 
@@ -58,7 +58,7 @@ def best_schedule(instance: Instance, rng: np.random.Generator) -> tuple[Schedul
     if model.communication == "delay" and model.memory in ("none", "estimate"):
         best = optimum(instance)
         return (None if best is None else retime(instance, best.placement, best.order)), True
-    found = [methods.get(name)(instance).schedule for name in _HEURISTICS]
+    found = [registry.get(name)(instance).schedule for name in _HEURISTICS]
     for _ in range(_TRIES):
         placement = random_placement(rng, instance)
         if placement is not None:

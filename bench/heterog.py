@@ -21,12 +21,12 @@ import numpy as np
 from optpart.exact.cpsat import cpsat
 from optpart.files import write_bytes, write_text
 from optpart.generate.heterog_worst import heterog_worst
-from optpart.partition.base import Partition
-from optpart.result import Budget, Status
-from optpart.scheduling.heterog import heterog
-from optpart.simulate import simulate
-from optpart.start import only_placement
-from optpart.verify import verify
+from optpart.methods.starts import only_placement
+from optpart.solution.result import Budget, Status
+from optpart.solution.verifier import verify
+from optpart.strategies.base import Partition
+from optpart.strategies.scheduling.heterog import heterog
+from optpart.strategies.simulator import simulate
 
 DEVICES = range(1, 7)
 LENGTHS = (10, 100, 1000, 100_000)

@@ -23,10 +23,8 @@ from itertools import product
 from pathlib import Path
 from typing import TypeAlias, get_args
 
-from optpart import library, methods
 from optpart.bounds.best import best_bound
 from optpart.certify.certify import certify as write_certificate
-from optpart.cluster import Cluster, Device
 from optpart.costs.drawn import drawn
 from optpart.errors import InputError, OptpartError
 from optpart.files import write_text
@@ -35,11 +33,14 @@ from optpart.formats import result as result_format
 from optpart.generate import thesis
 from optpart.generate.cluster import drawn_cluster
 from optpart.generate.small import Tightness, small
-from optpart.graph import GraphBuilder
-from optpart.instance import Instance, Model
-from optpart.library import folder
-from optpart.rational import rational
-from optpart.result import Budget, Result, Status, conclude, with_bound
+from optpart.methods import registry
+from optpart.problem.cluster import Cluster, Device
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.instance import Instance, Model
+from optpart.problem.rational import rational
+from optpart.solution.result import Budget, Result, Status, conclude, with_bound
+from optpart.study import library
+from optpart.study.library import folder
 
 # --- classic: numbers from the literature ------------------------------------------------------
 
@@ -334,7 +335,7 @@ def certify(chosen: Sequence[str], seconds: float) -> None:
         instance = library.load(row.name)
         schedule = library.best_schedule(instance)
         if schedule is None:
-            schedule = methods.solve(instance, seconds=seconds).schedule
+            schedule = registry.solve(instance, seconds=seconds).schedule
         try:
             assert schedule is not None
             found = write_certificate(
@@ -453,7 +454,7 @@ def run(instance: Instance, budget: Budget) -> tuple[Result, str, str]:
     """Solve an instance; return the commands that find the schedule and prove the bound as well."""
     method = "cpsat" if instance.vertices <= PROVABLE else "search"
     command = f"optpart solve {instance.name} --method {method} --time-limit {budget.seconds:g}"
-    result = methods.get(method)(instance, budget=budget)
+    result = registry.get(method)(instance, budget=budget)
     proven_by = command
     if method == "search":
         best = best_bound(instance, budget.seconds / 2, result.makespan)

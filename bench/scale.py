@@ -33,11 +33,11 @@ def measure(vertices: int) -> dict[str, float]:
 
     from optpart.generate.cluster import drawn_cluster
     from optpart.generate.layered import layered
-    from optpart.instance import Instance
-    from optpart.methods import PARTITIONERS
-    from optpart.scheduling.pct import pct
-    from optpart.simulate import execute, simulate
-    from optpart.tasks import tasks
+    from optpart.kernels.tasks import tasks
+    from optpart.methods.registry import PARTITIONERS
+    from optpart.problem.instance import Instance
+    from optpart.strategies.scheduling.pct import pct
+    from optpart.strategies.simulator import execute, simulate
 
     seconds: dict[str, float] = {}
 

@@ -28,9 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart import library, methods
 from optpart.bounds.best import all_bounds
-from optpart.cluster import Cluster, Device
 from optpart.errors import InputError
 from optpart.files import write_text
 from optpart.formats import native
@@ -38,13 +36,16 @@ from optpart.generate import thesis
 from optpart.generate.cluster import drawn_cluster
 from optpart.generate.layered import layered
 from optpart.generate.small import small
-from optpart.instance import Instance
-from optpart.partition.base import Partition
-from optpart.partition.heft import heft, insertion
-from optpart.schedule import retime
-from optpart.scheduling.pct import pct
-from optpart.simulate import execute
-from optpart.tasks import tasks
+from optpart.kernels.tasks import tasks
+from optpart.methods import registry
+from optpart.problem.cluster import Cluster, Device
+from optpart.problem.instance import Instance
+from optpart.solution.schedule import retime
+from optpart.strategies.base import Partition
+from optpart.strategies.partition.heft import heft, insertion
+from optpart.strategies.scheduling.pct import pct
+from optpart.strategies.simulator import execute
+from optpart.study import library
 
 PEER = "anrg-saga"
 PEER_VERSION = "2.1.0"
@@ -160,8 +161,8 @@ def run_everything() -> None:
     instance = small(12, 3, seed=1, ccr=1, types=True, groups=True, memory="loose")
 
     def run() -> None:
-        for name in methods.heuristics():
-            methods.get(name)(instance)
+        for name in registry.heuristics():
+            registry.get(name)(instance)
         all_bounds(instance)
 
     print(seconds(run))

@@ -22,15 +22,15 @@ from typing import Any
 
 import optpart
 from bench.depends import ROOT, Code, Needs
-from optpart import methods
 from optpart.files import write_text
+from optpart.methods import registry
 
 #: Parameters of a run, or what came out of it; only what JSON has.
 Values = dict[str, Any]
 
 MACHINE = f"{platform.machine()}, {os.cpu_count()} cores"
 #: All strategies: what search tries for a start, and the solvers that start from search.
-STRATEGIES = (*methods.PARTITIONERS, *methods.SCHEDULERS, *methods.SPECIAL_SCHEDULERS)
+STRATEGIES = (*registry.PARTITIONERS, *registry.SCHEDULERS, *registry.SPECIAL_SCHEDULERS)
 RESULTS = ROOT / "bench" / "results"
 
 

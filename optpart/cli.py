@@ -38,16 +38,16 @@ from optpart.terminal import (
 )
 
 if TYPE_CHECKING:
-    from optpart.audit import Finding
-    from optpart.cluster import Cluster
-    from optpart.gap import Comparison
-    from optpart.goal import Goal
-    from optpart.graph import Graph
-    from optpart.instance import Instance
+    from optpart.problem.cluster import Cluster
+    from optpart.problem.graph import Graph
+    from optpart.problem.instance import Instance
     from optpart.report.progress import ProgressLine
-    from optpart.result import Budget, Method, Result
-    from optpart.schedule import Schedule
     from optpart.search.checkpoint import StateFile
+    from optpart.solution.goal import Goal
+    from optpart.solution.result import Budget, Method, Result
+    from optpart.solution.schedule import Schedule
+    from optpart.study.audit import Finding
+    from optpart.study.gap import Comparison
 
 app = typer.Typer(
     help="True optima, proven bounds and heuristics for placing dataflow graphs on unlike devices.",
@@ -132,8 +132,8 @@ def _usage(error: typer.BadParameter) -> str:
 
 
 def _open(file: str) -> Instance:
-    from optpart import library
     from optpart.formats.detect import read_instance
+    from optpart.study import library
 
     if not Path(file).exists():
         if file in library.index() or file in library.unreadable():
@@ -145,14 +145,14 @@ def _open(file: str) -> Instance:
 
 
 def _compiling() -> None:
-    from optpart.compiled import announce_compilation
+    from optpart.kernels.compiled import announce_compilation
 
     announce_compilation()
 
 
 def _leave(result: Result) -> NoReturn:
     """End with the exit code that a result calls for."""
-    from optpart.result import Status
+    from optpart.solution.result import Status
 
     if result.status is Status.INFEASIBLE:
         raise typer.Exit(3)
@@ -161,7 +161,7 @@ def _leave(result: Result) -> NoReturn:
 
 def _say_result(result: Result) -> None:
     from optpart.report.text import number, percent, seconds
-    from optpart.result import Status
+    from optpart.solution.result import Status
 
     if result.status is Status.INFEASIBLE:
         say(f"{result.instance.name}: INFEASIBLE: {result.reason}")
@@ -230,9 +230,9 @@ def _goal(
     """Return what is asked for beyond a least makespan; ``None`` if nothing is."""
     from dataclasses import replace
 
-    from optpart.exact.given import given_by
-    from optpart.goal import Goal
-    from optpart.rational import rational
+    from optpart.exact.given_order import given_by
+    from optpart.problem.rational import rational
+    from optpart.solution.goal import Goal
 
     goal = Goal()
     if fix is not None:
@@ -248,8 +248,8 @@ def _goal(
 
 def _only(instance: Instance, fix: Fixed) -> Goal:
     """Return the goal that keeps the placement of an instance that allows no other."""
-    from optpart.goal import Goal
-    from optpart.start import only_placement
+    from optpart.methods.starts import only_placement
+    from optpart.solution.goal import Goal
 
     placement = only_placement(instance) if fix is Fixed.placement else None
     if placement is None:
@@ -299,9 +299,9 @@ def _solve_front(
     from optpart.exact.pareto import pareto
     from optpart.formats import result as result_format
     from optpart.formats.native import pretty
-    from optpart.goal import Goal
     from optpart.report.text import number
-    from optpart.result import Status
+    from optpart.solution.goal import Goal
+    from optpart.solution.result import Status
 
     front = pareto(instance, budget, seed=seed, goal=goal or Goal())
     if json:
@@ -371,16 +371,16 @@ def solve(
     """Find a schedule, and prove as much about it as the method and the bounds can."""
     from contextlib import nullcontext
 
-    from optpart import methods
     from optpart.exact.second_opinion import confirmed
     from optpart.files import written_first
     from optpart.formats import result as result_format
+    from optpart.methods import registry
     from optpart.report.progress import ProgressLine
-    from optpart.result import Budget
+    from optpart.solution.result import Budget
 
     if pareto and (method != "cpsat" or output is not None):
         raise InputError("--pareto", "with another method, or --output", "leave those out")
-    run = methods.get(method)
+    run = registry.get(method)
     instance = _open(file)
     given = first = None
     if start is not None:
@@ -465,8 +465,8 @@ def _bounded(result: Result) -> Result:
     from dataclasses import replace
 
     from optpart.bounds.best import best_bound
-    from optpart.feasibility import contradiction
-    from optpart.result import Status, with_bound
+    from optpart.problem.feasibility import contradiction
+    from optpart.solution.result import Status, with_bound
 
     if result.lower_bound is not None or result.status is Status.INFEASIBLE:
         return result
@@ -482,8 +482,8 @@ def _bounded(result: Result) -> Result:
 
 def _started(start: str, instance: Instance, seed: int, *, repair: bool) -> Schedule:
     """Return what to start from, unverified; searches also take results of other instances."""
+    from optpart.methods.starts import started
     from optpart.search.layout import read_start
-    from optpart.start import started
 
     if repair and Path(start).exists():
         return read_start(start, instance)
@@ -492,7 +492,7 @@ def _started(start: str, instance: Instance, seed: int, *, repair: bool) -> Sche
 
 def _valid(start: str, instance: Instance, found: Schedule, *, needed: bool) -> Schedule | None:
     """Return the schedule if it is valid; one that is not is a fault if it is needed."""
-    from optpart.verify import verify as check
+    from optpart.solution.verifier import verify as check
 
     violations = check(instance, found, most=1)
     if violations and needed:
@@ -558,17 +558,18 @@ def gap(
     """
     from contextlib import nullcontext
 
-    from optpart import library, methods
     from optpart.files import write_text, written_first
     from optpart.formats.native import pretty
-    from optpart.gap import default_methods, sweep
+    from optpart.methods import registry
     from optpart.report import gap_table
     from optpart.report.console import plain_console
     from optpart.report.progress import ProgressLine
-    from optpart.result import Budget, Progress
-    from optpart.sweep.engine import choose
-    from optpart.sweep.run import Run
-    from optpart.sweep.store import Store
+    from optpart.solution.result import Budget, Progress
+    from optpart.study import library
+    from optpart.study.engine import choose
+    from optpart.study.gap import default_methods, sweep
+    from optpart.study.run import Run
+    from optpart.study.store import Store
 
     console = plain_console()
     if list_:
@@ -587,10 +588,10 @@ def gap(
         raise InputError("--json", "used together with --csv", "choose one of them")
     names = method or default_methods()
     if "all" in names:
-        names = [*methods.pairs(), *default_methods(), *names]
+        names = [*registry.pairs(), *default_methods(), *names]
         names = [name for name in names if name != "all"]
     for name in names:
-        methods.check(name)
+        registry.check(name)
     chosen = files or [row.name for row in library.index().values() if row.small]
     spread = choose(engine, workers)
     instances = [_open(file) for file in chosen]
@@ -605,7 +606,7 @@ def gap(
     fault: OptpartError | None = None
     with nullcontext() if store is None else Store(store) as kept:
         _compiling()
-        methods.warm_up(large=any(instance.vertices > _SEARCHED for instance in instances))
+        registry.warm_up(large=any(instance.vertices > _SEARCHED for instance in instances))
         try:
             for comparison in sweep(
                 instances,
@@ -655,8 +656,8 @@ def gap(
 
 def _say_findings(findings: list[Finding], *, whole_library: bool) -> None:
     """Name what does not hold and was not used, and end with exit code 1 if there is any."""
-    from optpart import library
-    from optpart.audit import one_line
+    from optpart.study import library
+    from optpart.study.audit import one_line
 
     lines = [str(finding) for finding in findings]
     if whole_library:
@@ -684,19 +685,20 @@ def _gap_by_axis(
     """Print what of each pair's loss its placement and what its order has caused."""
     from contextlib import nullcontext
 
-    from optpart import library, methods
-    from optpart.axis import Division, divide
     from optpart.files import write_text, written_first
     from optpart.formats.native import pretty
+    from optpart.methods import registry
     from optpart.report import axis_table
     from optpart.report.progress import ProgressLine
-    from optpart.result import Status
+    from optpart.solution.result import Status
+    from optpart.study import library
+    from optpart.study.attribution import Division, divide
 
     if output is not None and output.suffix != ".json":
         raise InputError("", f"unknown suffix {output.suffix!r}", "use .json", str(output))
-    pairs = names or methods.heuristics()
+    pairs = names or registry.heuristics()
     if "all" in pairs:
-        pairs = [*methods.pairs(), *(name for name in pairs if name != "all")]
+        pairs = [*registry.pairs(), *(name for name in pairs if name != "all")]
     chosen = files or [row.name for row in library.index().values() if row.small]
     instances = [_open(file) for file in chosen]
     line = ProgressLine()
@@ -724,8 +726,8 @@ def _gap_by_axis(
 def _list_library(console: Any) -> None:
     from rich.table import Table
 
-    from optpart import library
     from optpart.report.text import number
+    from optpart.study import library
 
     table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="dim")
     table.add_column("name")
@@ -756,8 +758,8 @@ def bound(
 ) -> None:
     """Prove lower bounds of the makespan."""
     from optpart.bounds.best import each_bound, largest
-    from optpart.feasibility import contradiction
     from optpart.formats.native import pretty
+    from optpart.problem.feasibility import contradiction
     from optpart.report.text import number, seconds
 
     instance = _open(file)
@@ -810,8 +812,8 @@ def verify(
     json: Json = False,
 ) -> None:
     """Check a result against its instance, in exact arithmetic."""
-    from optpart.check import check_result
     from optpart.formats.native import pretty
+    from optpart.study.check import check_result
 
     instance = _open(file)
     report = check_result(instance, result)
@@ -876,7 +878,7 @@ def simulate(
 @app.command()
 def methods() -> None:
     """List what can stand after --method."""
-    from optpart import methods as registry
+    from optpart.methods import registry as registry
 
     for entry in registry.entries():
         say(f"{entry.name:26} {entry.kind:13} {entry.summary}")
@@ -892,10 +894,10 @@ def plot(
     ] = None,
 ) -> None:
     """Draw a schedule by device over time, as PNG or SVG."""
-    from optpart.check import check_result
     from optpart.formats.result import read_document, read_schedule
-    from optpart.rational import rational
+    from optpart.problem.rational import rational
     from optpart.report import gantt
+    from optpart.study.check import check_result
 
     document = read_document(result)
     name = document.get("instance") if instance is None else instance
@@ -1018,7 +1020,7 @@ def _import_tensorflow(
 ) -> Instance:
     from optpart.formats import tensorflow
     from optpart.formats.graph_edits import colocate_cells
-    from optpart.instance import Instance
+    from optpart.problem.instance import Instance
 
     graph, counts = tensorflow.read_graph(file, cluster.names, break_cycles=break_cycles)
     for source, output, target in counts.removed:
@@ -1177,8 +1179,8 @@ def generate_layered(
     """Draw a layered graph and a cluster, as in [L] §6.2."""
     from optpart.generate.cluster import drawn_cluster
     from optpart.generate.layered import layered
-    from optpart.instance import Instance
     from optpart.limits import check_size
+    from optpart.problem.instance import Instance
 
     graph = layered(
         seed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from optpart.instance import Instance
+from optpart.problem.instance import Instance
 
 
 class NaivePlacing:

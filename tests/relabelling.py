@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from optpart import Cluster, Device, GraphBuilder, Instance
-from optpart.graph import CONTROL
+from optpart.problem.graph import CONTROL
 
 
 def relabelled(instance: Instance, rng: np.random.Generator) -> Instance:

@@ -13,7 +13,7 @@ import typer
 from commandline import Run
 from typer.models import OptionInfo
 
-from optpart import Budget, InputError, load, methods
+from optpart import Budget, InputError, load
 from optpart.cli import app
 from optpart.limits import (
     LARGEST_SEED,
@@ -26,6 +26,7 @@ from optpart.limits import (
     check_seed,
     check_size,
 )
+from optpart.methods import registry
 
 
 def numeric_options(group: typer.Typer) -> Iterator[tuple[str, OptionInfo]]:
@@ -99,11 +100,11 @@ def test_the_largest_budget_is_one_that_the_system_can_wait_for() -> None:
 @pytest.mark.parametrize("seed", [-1, LARGEST_SEED + 1])
 def test_every_method_refuses_a_seed_out_of_range(method: str, seed: int) -> None:
     with pytest.raises(InputError, match=f"^seed: {seed} is out of range"):
-        methods.get(method)(load("heft-10"), seed=seed)
+        registry.get(method)(load("heft-10"), seed=seed)
 
 
 def test_the_largest_seed_solves() -> None:
-    found = methods.get("cpsat")(load("kwok-ahmad-9-2"), seed=LARGEST_SEED)
+    found = registry.get("cpsat")(load("kwok-ahmad-9-2"), seed=LARGEST_SEED)
     assert found.status == "OPTIMAL"
 
 

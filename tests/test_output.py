@@ -17,9 +17,9 @@ from optpart import InputError, files
 from optpart.bounds import best
 from optpart.bounds.best import BOUNDS
 from optpart.formats import native
-from optpart.instance import Instance
+from optpart.problem.instance import Instance
 from optpart.search import checkpoint
-from optpart.sweep.store import Store
+from optpart.study.store import Store
 
 #: Commands that write, with all that they need but the place.
 WRITERS = [
@@ -52,7 +52,7 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> None:
     def worked(*_: object) -> None:
         raise AssertionError("worked before the target was tried")
 
-    monkeypatch.setattr("optpart.library.load", worked)
+    monkeypatch.setattr("optpart.study.library.load", worked)
     monkeypatch.setattr("optpart.formats.detect.read_instance", worked)
     monkeypatch.setattr("optpart.reductions.decide.decide", worked)
 
@@ -365,7 +365,7 @@ def test_each_bound_is_told_as_soon_as_it_is_proven(monkeypatch: pytest.MonkeyPa
         raise AssertionError("computed before it was asked for")
 
     monkeypatch.setitem(BOUNDS, "load", never)
-    from optpart import library
+    from optpart.study import library
 
     instance: Instance = library.load("heft-10")
     bounds: Iterator[best.LowerBound] = best.each_bound(instance)

@@ -28,14 +28,14 @@ from pathlib import Path
 
 from bench.depends import Needs
 from bench.store import STRATEGIES, Bench, Store, Values
-from optpart import methods
 from optpart.certify.certify import certify
 from optpart.certify.lemmas import add_second
 from optpart.certify.precedence import check
 from optpart.errors import OptpartError
 from optpart.files import write_text
 from optpart.formats.detect import read_instance
-from optpart.result import Budget
+from optpart.methods import registry
+from optpart.solution.result import Budget
 
 MANY = 50
 LIMIT = 60.0
@@ -112,7 +112,7 @@ def measured(name: str, path: Path, optimum: Fraction, workers: int) -> Row:
     instance = read_instance(path)
     row = Row(name, path.name, instance.vertices, instance.devices, str(optimum))
     begin = time.perf_counter()
-    result = methods.get("cpsat")(instance, budget=Budget(SOLVE, workers))
+    result = registry.get("cpsat")(instance, budget=Budget(SOLVE, workers))
     solve = time.perf_counter() - begin
     if result.makespan != optimum:
         reason = f"not solved: {result.makespan}"

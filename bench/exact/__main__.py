@@ -27,12 +27,12 @@ from bench.depends import Needs
 from bench.exact.plain import plain
 from bench.exact.sets import SETS, Case
 from bench.store import STRATEGIES, Bench, Store, Values
-from optpart import methods
 from optpart.bounds.best import best_bound
 from optpart.errors import OptpartError
 from optpart.files import write_text
-from optpart.instance import Instance
-from optpart.result import Budget, Result, Status, with_bound
+from optpart.methods import registry
+from optpart.problem.instance import Instance
+from optpart.solution.result import Budget, Result, Status, with_bound
 
 MANY = 50
 SHIFT = 1.0
@@ -80,16 +80,16 @@ class Run:
 
 
 def cpsat(instance: Instance, budget: Budget) -> Result:
-    return methods.get("cpsat")(instance, budget=budget)
+    return registry.get("cpsat")(instance, budget=budget)
 
 
 def milp(instance: Instance, budget: Budget) -> Result:
-    return methods.get("milp")(instance, budget=budget)
+    return registry.get("milp")(instance, budget=budget)
 
 
 def search(instance: Instance, budget: Budget) -> Result:
     """Return what search finds, with the best bound that half of the time more proves."""
-    result = methods.get("search")(instance, budget=budget)
+    result = registry.get("search")(instance, budget=budget)
     best = best_bound(instance, budget.seconds / 2, result.makespan)
     return result if best.value is None else with_bound(result, best.value)
 
@@ -178,7 +178,7 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=60.0)
     parser.add_argument("-o", "--output", type=Path, default=BENCH.store.path.parent)
     options = parser.parse_args()
-    methods.warm_up()
+    registry.warm_up()
     options.output.mkdir(parents=True, exist_ok=True)
     store = Store(options.output / "runs.jsonl", needs)
     done = [Run(**row.flat) for row in store.rows()]

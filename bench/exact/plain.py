@@ -11,11 +11,11 @@ import time
 import numpy as np
 from ortools.sat.python import cp_model
 
-from optpart.compiled import UNLIMITED, whole_memory
-from optpart.instance import Instance
-from optpart.result import Budget, Result, conclude
-from optpart.schedule import Schedule, retime
-from optpart.ticks import Grid
+from optpart.kernels.compiled import UNLIMITED, whole_memory
+from optpart.kernels.ticks import Grid
+from optpart.problem.instance import Instance
+from optpart.solution.result import Budget, Result, conclude
+from optpart.solution.schedule import Schedule, retime
 
 
 def plain(instance: Instance, budget: Budget) -> Result:

@@ -9,10 +9,10 @@ from fractions import Fraction
 from itertools import product
 from pathlib import Path
 
-from optpart import library
 from optpart.formats.detect import read_instance
 from optpart.generate.small import small
-from optpart.instance import Instance
+from optpart.problem.instance import Instance
+from optpart.study import library
 
 #: Other exact methods to compare with.
 MODELS = ("plain", "milp")

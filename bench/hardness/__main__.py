@@ -30,8 +30,9 @@ from bench.hardness.families import FAMILIES
 from bench.hardness.karmarkar_karp import nodes_to_answer
 from bench.hardness.runs import PARAMETERS, Curve, Kept, Run, Special, parts
 from bench.store import STRATEGIES, Bench, Store, Values
-from optpart import Budget, methods
+from optpart import Budget
 from optpart.files import write_text
+from optpart.methods import registry
 from optpart.reductions.catalogue import reduction
 from optpart.reductions.decide import WORDS, Answer, decide
 from optpart.reductions.partition import PARTITION, random_numbers
@@ -294,7 +295,7 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=5.0)
     parser.add_argument("-o", "--output", type=Path, default=BENCH.store.path.parent)
     options = parser.parse_args()
-    methods.warm_up()
+    registry.warm_up()
     answered(PARTITION.name, random_numbers(6, 6, np.random.default_rng(0)), 5)  # starts the solver
     options.output.mkdir(parents=True, exist_ok=True)
     store = Store(options.output / "runs.jsonl", needs)

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from optpart import Budget, methods
+from optpart import Budget
+from optpart.methods import registry
 from optpart.reductions.bin_packing import Items
 from optpart.reductions.clique import Network
 from optpart.reductions.communication import UNIT_DELAYS, Tasks
@@ -78,7 +79,7 @@ def job_shop(size: int, yes: bool, rng: np.random.Generator) -> Shop:
     """Take the optimum of a square shop as the limit, or one less."""
     shop = random_shop(size, size, rng)
     question = JOB_SHOP.to_tf(shop)
-    best = methods.get("cpsat")(question.instance, budget=Budget(20, 1))
+    best = registry.get("cpsat")(question.instance, budget=Budget(20, 1))
     assert best.makespan is not None
     return replace(shop, limit=best.makespan if yes else best.makespan - 1)
 
@@ -98,7 +99,7 @@ def partition(size: int, yes: bool, rng: np.random.Generator) -> Numbers:
 def communication(size: int, yes: bool, rng: np.random.Generator) -> Tasks:
     """Take the least limit of layered tasks, or one less."""
     tasks = UNIT_DELAYS.random(size, rng)
-    best = methods.get("cpsat")(UNIT_DELAYS.to_tf(tasks).instance, budget=Budget(20, 1))
+    best = registry.get("cpsat")(UNIT_DELAYS.to_tf(tasks).instance, budget=Budget(20, 1))
     assert best.makespan is not None
     return replace(tasks, limit=int(best.makespan) if yes else int(best.makespan) - 1)
 

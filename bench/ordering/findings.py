@@ -11,9 +11,9 @@ import numpy as np
 from bench.ordering.cases import MODELS, PUBLISHED, REAL, Case, work
 from bench.ordering.measure import BASELINE, BEST, NOISE, TAO, TIO, WORKERS, WORST, Measured, gap
 from optpart.ordering.models.toy import LAYERS
-from optpart.partition.base import Partition
-from optpart.scheduling.tao import tao
-from optpart.simulate import execute
+from optpart.strategies.base import Partition
+from optpart.strategies.scheduling.tao import tao
+from optpart.strategies.simulator import execute
 
 HOLDS, PARTLY, NOT = "holds", "partly", "does not"
 

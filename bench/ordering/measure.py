@@ -14,11 +14,11 @@ from bench.ordering.cases import Case, bounds, cases, instance, work
 from optpart.ordering.compare import best_order, order
 from optpart.ordering.efficiency import Attainable, attainable
 from optpart.ordering.stragglers import Steps, offline, simulate_steps
-from optpart.result import Budget, Result
-from optpart.scheduling.random_order import random_order
-from optpart.scheduling.tao import tao
-from optpart.scheduling.tio import tio
-from optpart.simulate import Scheduler
+from optpart.solution.result import Budget, Result
+from optpart.strategies.scheduling.random_order import random_order
+from optpart.strategies.scheduling.tao import tao
+from optpart.strategies.scheduling.tio import tio
+from optpart.strategies.simulator import Scheduler
 
 #: Standard deviation of the logarithm of an op's time, unless said otherwise.
 NOISE = 0.02

@@ -42,8 +42,8 @@ from bench.reproduce.data import Data
 from bench.reproduce.records import Run
 from bench.reproduce.rows import BENCH, needs, records
 from bench.store import Store
-from optpart import methods
 from optpart.files import write_text
+from optpart.methods import registry
 
 FOLDER = BENCH.store.path.parent
 SECTIONS = (laich_synthetic, laich_tensorflow, laich_seven, mayer, bahnmueller)
@@ -134,7 +134,7 @@ def machine() -> str:
     if information.exists():
         lines = information.read_text().splitlines()
         model = next((ln.partition(": ")[2] for ln in lines if ln.startswith("model name")), model)
-    return f"{os.cpu_count()} cores, {model}, {len(methods.PARTITIONERS)} partitioning strategies"
+    return f"{os.cpu_count()} cores, {model}, {len(registry.PARTITIONERS)} partitioning strategies"
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bench.reproduce.records import Bound
-from optpart import library
 from optpart.bounds.best import best_bound
-from optpart.instance import Instance
+from optpart.problem.instance import Instance
+from optpart.study import library
 
 
 def bound(instance: Instance, case: str, run: int) -> Bound:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, cast
 
-from optpart import library, methods
-from optpart.cluster import Cluster
 from optpart.costs.drawn import drawn
 from optpart.generate import lstm, thesis
 from optpart.generate.cluster import drawn_cluster
-from optpart.graph import Graph
-from optpart.instance import Instance, Model
+from optpart.methods import registry
+from optpart.problem.cluster import Cluster
+from optpart.problem.graph import Graph
+from optpart.problem.instance import Instance, Model
+from optpart.study import library
 
 NETWORKS = ("convolutional_network", "recurrent_network", "dynamic_rnn")
 
@@ -68,8 +69,8 @@ class Case:
             "memory": (*LAICH, *MAYER),
             "sends": (*LAICH, *MAYER),
             "link": (*BAHNMUELLER, "heft", "mite"),
-        }.get(self.variant, methods.PARTITIONERS)
-        return tuple(name for name in methods.PARTITIONERS if name in wanted)
+        }.get(self.variant, registry.PARTITIONERS)
+        return tuple(name for name in registry.PARTITIONERS if name in wanted)
 
     @property
     def fixed(self) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bench.reproduce.cases import Case
 from bench.reproduce.records import Bound, Record, Run
-from optpart import methods
+from optpart.methods import registry
 
 Floats = NDArray[np.float64]
 
@@ -88,7 +88,7 @@ class Data:
         """Return the strategies that found a placement at least once, in order of the registry."""
         return [
             name
-            for name in methods.PARTITIONERS
+            for name in registry.PARTITIONERS
             if any(not run.failed for run in self.all(case, name))
         ]
 

@@ -20,14 +20,14 @@ from bench.reproduce.cases import BAHNMUELLER, LAICH, Case
 from bench.reproduce.data import Data, MissingError, Pair
 from bench.reproduce.measure import placed, weighed
 from bench.reproduce.tables import gap_rows
-from optpart import methods
-from optpart.compiled import arrays
 from optpart.files import write_bytes
-from optpart.instance import Instance
-from optpart.partition.base import Partition
+from optpart.kernels.compiled import arrays
+from optpart.kernels.tasks import tasks
+from optpart.methods import registry
+from optpart.problem.instance import Instance
 from optpart.report import gantt
-from optpart.simulate import execute, simulate
-from optpart.tasks import tasks
+from optpart.strategies.base import Partition
+from optpart.strategies.simulator import execute, simulate
 
 #: Okabe and Ito's colours, which colour-blind readers can tell apart; markers tell apart, too.
 COLOURS = {"fifo": "#e69f00", "pct": "#0072b2", "msr": "#009e73", "as-placed": "#cc79a7"}
@@ -249,7 +249,8 @@ def some_names(names: list[str], case: Case) -> list[str]:
 def busy_shares(instance: Instance, partition: Partition) -> tuple[np.ndarray, float]:
     """Return, per device and slice of time, the share that it is busy; and the makespan."""
     work = tasks(instance, partition.placement)
-    start = execute(work, methods.scheduler("pct")(work, partition, np.random.default_rng(1))).start
+    pct = registry.scheduler("pct")
+    start = execute(work, pct(work, partition, np.random.default_rng(1))).start
     end = start + work.duration
     span = float(end.max())
     edges = np.linspace(0, span, _BINS + 1)
@@ -265,7 +266,7 @@ def chart(case: Case, name: str, data: Data, path: Path) -> None:
     """Write the Gantt chart of a strategy under PCT, run 1."""
     some_names(names_of(data, case, [name]), case)
     instance, partition = placed(case, 1, name)
-    schedule = simulate(instance, partition, methods.scheduler("pct"), 1)
+    schedule = simulate(instance, partition, registry.scheduler("pct"), 1)
     gantt.draw(instance, schedule, path, title=f"{title(case)}: {name}+pct")
 
 
@@ -307,7 +308,7 @@ def executable(data: Data, path: Path) -> None:
 def all_strategies(cases: Sequence[Case], data: Data, path: Path) -> None:
     """Makespan over the best known one: a row a strategy, a panel a case."""
     rows = list(gap_rows(data))
-    names = [n for n in methods.PARTITIONERS if any(pair.partitioner == n for _, pair, *_ in rows)]
+    names = [n for n in registry.PARTITIONERS if any(pair.partitioner == n for _, pair, *_ in rows)]
     over = {(case.key, pair): 1 + best for case, pair, _, _, best in rows}
 
     def typical(name: str) -> float:
@@ -321,7 +322,7 @@ def all_strategies(cases: Sequence[Case], data: Data, path: Path) -> None:
     for ax in axes[len(cases) :]:
         ax.set_axis_off()
     for ax, case in zip(axes, cases, strict=False):
-        for rule in methods.SCHEDULERS:
+        for rule in registry.SCHEDULERS:
             points = [(over.get((case.key, Pair(n, rule))), y) for y, n in enumerate(names)]
             x, y = zip(*((x, y) for x, y in points if x is not None), strict=True)
             ax.plot(x, y, MARKERS[rule], color=COLOURS[rule], markersize=5, alpha=0.85)
@@ -334,7 +335,7 @@ def all_strategies(cases: Sequence[Case], data: Data, path: Path) -> None:
         ax.set_xlabel("makespan / best known (log)")
     handles = [
         Line2D([], [], marker=MARKERS[r], color=COLOURS[r], linestyle="none", label=r)
-        for r in methods.SCHEDULERS
+        for r in registry.SCHEDULERS
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=4)
     save(figure, path)

@@ -16,16 +16,16 @@ from bench.reproduce.cases import Case
 from bench.reproduce.records import Run
 from bench.reproduce.rows import keep, measured, records
 from bench.store import Store
-from optpart import methods
 from optpart.bounds.best import best_bound
-from optpart.cluster import Cluster
-from optpart.compiled import arrays
-from optpart.graph import GraphBuilder
-from optpart.instance import Instance
-from optpart.partition.base import Partition
-from optpart.partition.scoring import scoring
-from optpart.simulate import execute
-from optpart.tasks import tasks
+from optpart.kernels.compiled import arrays
+from optpart.kernels.tasks import tasks
+from optpart.methods import registry
+from optpart.problem.cluster import Cluster
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.instance import Instance
+from optpart.strategies.base import Partition
+from optpart.strategies.partition.scoring import scoring
+from optpart.strategies.simulator import execute
 
 PROCESSES = 2
 #: A strategy that takes longer on a case in the first run is not run there again.
@@ -100,7 +100,7 @@ def warm_up() -> None:
     builder = GraphBuilder().vertex("a", 1, outputs=[1]).vertex("b", 1).vertex("c", 1, outputs=[1])
     graph = builder.edge("a", "b").edge("a", "c").edge("c", "b").build()
     tiny = Instance(graph, Cluster.uniform(2, bandwidth=1), name="warm-up")
-    for name in methods.PARTITIONERS:
+    for name in registry.PARTITIONERS:
         strategy.measured(tiny, "", 1, name, ())
     best_bound(tiny)
 
@@ -121,7 +121,7 @@ def weighed(case: Case, ratios: Iterable[float]) -> list[float]:
     Means over the orders in which FIFO breaks ties; the networks and the strategy draw nothing.
     """
     instance = case.instance(1)
-    scale, rule = arrays(instance).scale, methods.scheduler("fifo")
+    scale, rule = arrays(instance).scale, registry.scheduler("fifo")
     found = []
     for ratio in ratios:
         partition = scoring(instance, np.random.default_rng(1), alpha=ratio, beta=1.0)
@@ -137,7 +137,7 @@ def weighed(case: Case, ratios: Iterable[float]) -> list[float]:
 def placed(case: Case, run: int, partitioner: str) -> tuple[Instance, Partition]:
     """Partition once more, for a picture."""
     instance = case.instance(run)
-    partition: Partition = methods.PARTITIONERS[partitioner].load()(
+    partition: Partition = registry.PARTITIONERS[partitioner].load()(
         instance, np.random.default_rng(run)
     )
     return instance, partition

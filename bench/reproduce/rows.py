@@ -12,7 +12,8 @@ from bench.reproduce import bounding, strategy
 from bench.reproduce.cases import CASES, NETWORKS, Case
 from bench.reproduce.records import Bound, Record, Run
 from bench.store import Bench, Store, Values
-from optpart import library, methods
+from optpart.methods import registry
+from optpart.study import library
 
 _CASES = {case.key: case for case in CASES}
 #: Graph on which every pair is verified.
@@ -58,8 +59,8 @@ def _needs(key: str, partitioner: str) -> Needs:
     roots = ["bench.reproduce.cases:Case", "optpart.formats.native"]
     packages, options = ["numpy", "numba"], ""
     if partitioner:
-        chosen = methods.PARTITIONERS[partitioner]
-        paths = [chosen.path, *(rule.path for rule in methods.SCHEDULERS.values())]
+        chosen = registry.PARTITIONERS[partitioner]
+        paths = [chosen.path, *(rule.path for rule in registry.SCHEDULERS.values())]
         roots += ["bench.reproduce.strategy:measured", *(path.partition(":")[0] for path in paths)]
         packages += [chosen.needs] if chosen.needs else []
         options = f"{dict(chosen.options)}"
@@ -82,11 +83,11 @@ def to_verify(case: Case, run: int, partitioner: str) -> tuple[str, ...]:
     """
     if run > 1:
         return ()
-    every = tuple(methods.SCHEDULERS)
+    every = tuple(registry.SCHEDULERS)
     if case.graph == _VERIFIED and not case.variant:
         return (*every, strategy.OWN)
     number = [other for other in CASES if other.setting == case.setting].index(case)
-    turn, rest = divmod(number + list(methods.PARTITIONERS).index(partitioner), 2)
+    turn, rest = divmod(number + list(registry.PARTITIONERS).index(partitioner), 2)
     return (strategy.OWN,) if rest else (every[turn % len(every)], strategy.OWN)
 
 

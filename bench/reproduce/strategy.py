@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.reproduce.records import Run
-from optpart import methods
-from optpart.compiled import arrays
-from optpart.instance import Instance
-from optpart.metrics import traffic
-from optpart.partition.base import NoPlacementError, Partition
-from optpart.schedule import Schedule, retime
-from optpart.simulate import execute, simulate
-from optpart.tasks import tasks
-from optpart.verify import verify
+from optpart.kernels.compiled import arrays
+from optpart.kernels.tasks import tasks
+from optpart.methods import registry
+from optpart.problem.instance import Instance
+from optpart.solution.metrics import traffic
+from optpart.solution.schedule import Schedule, retime
+from optpart.solution.verifier import verify
+from optpart.strategies.base import NoPlacementError, Partition
+from optpart.strategies.simulator import execute, simulate
 
 #: Name of the order that a partitioning strategy gives itself.
 OWN = "own"
@@ -30,7 +30,7 @@ def measured(
     instance: Instance, case: str, run: int, partitioner: str, checked: tuple[str, ...]
 ) -> Run:
     """Run a partitioning strategy, then all scheduling strategies."""
-    partition_by = methods.PARTITIONERS[partitioner].load()
+    partition_by = registry.PARTITIONERS[partitioner].load()
     scale = arrays(instance).scale
     begin = time.process_time()  # of this process alone, whatever else the machine does
     try:
@@ -40,8 +40,8 @@ def measured(
     seconds = time.process_time() - begin
     work = tasks(instance, partition.placement)
     makespan, choices = {}, {}
-    for name in methods.SCHEDULERS:
-        rule = methods.scheduler(name)
+    for name in registry.SCHEDULERS:
+        rule = registry.scheduler(name)
         done = execute(work, rule(work, partition, np.random.default_rng(run)))
         makespan[name] = float((done.start + work.duration).max(initial=0.0)) / scale
         choices[name] = _spread(done.choices[: instance.vertices])
@@ -89,7 +89,7 @@ def exact_makespan(
             return None
         schedule = retime(instance, partition.placement, partition.order)
     else:
-        schedule = simulate(instance, partition, methods.scheduler(scheduler), run)
+        schedule = simulate(instance, partition, registry.scheduler(scheduler), run)
     violations = verify(instance, schedule, most=1)
     if violations:
         raise AssertionError(f"{instance.name}, {scheduler}: {violations[0]}")

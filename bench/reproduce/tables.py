@@ -11,7 +11,7 @@ import numpy as np
 from bench.reproduce.cases import Case
 from bench.reproduce.data import Data, Pair
 from bench.reproduce.strategy import OWN
-from optpart import methods
+from optpart.methods import registry
 
 Cell = str | int | float
 
@@ -38,7 +38,7 @@ def rounded(value: float) -> float:
 
 def schedulers(partitioner: str) -> list[str]:
     """Return the orders in which a strategy's placement is executed."""
-    return [*methods.SCHEDULERS, *([OWN] if partitioner in methods.ORDERED else [])]
+    return [*registry.SCHEDULERS, *([OWN] if partitioner in registry.ORDERED else [])]
 
 
 # --- makespans and placements ---------------------------------------------------------------------
@@ -212,10 +212,12 @@ def makespan_text(data: Data) -> Iterator[str]:
             continue
         width = max(map(len, names))
         yield f"{case.graph} on {case.devices} devices{f', {case.variant}' if case.variant else ''}"
-        head = "".join(f"{rule:>22}" for rule in methods.SCHEDULERS)
+        head = "".join(f"{rule:>22}" for rule in registry.SCHEDULERS)
         yield f"{'':{width}}{head}{'traffic':>26}{'partitioning':>16}  runs"
         for name in names:
-            cells = [plus_minus(data.makespans(case, name, r).tolist()) for r in methods.SCHEDULERS]
+            cells = [
+                plus_minus(data.makespans(case, name, r).tolist()) for r in registry.SCHEDULERS
+            ]
             cells.append(plus_minus(data.traffics(case, name).tolist()))
             time = f"{1000 * data.seconds(case, name):.2f} ms"
             found, tried = len(data.found(case, name)), len(data.all(case, name))
@@ -225,7 +227,7 @@ def makespan_text(data: Data) -> Iterator[str]:
             *rules, traffic = cells
             shown = "".join(f"{cell:>22}" for cell in rules) + f"{traffic:>26}"
             yield f"{name:{width}}{shown}{time:>16}  {found}{note}"
-        failed = [n for n in methods.PARTITIONERS if n not in names and data.all(case, n)]
+        failed = [n for n in registry.PARTITIONERS if n not in names and data.all(case, n)]
         if failed:
             yield f"no placement in any run: {', '.join(failed)}"
         yield ""

@@ -12,12 +12,12 @@ import numpy as np
 from bench.search.networks import best_heuristic
 from bench.search.rows import Part, down, up
 from bench.store import MACHINE, Values
-from optpart import methods
 from optpart.formats.native import read
-from optpart.instance import Instance, Memory, Model
-from optpart.result import Budget
+from optpart.methods import registry
+from optpart.problem.instance import Instance, Memory, Model
 from optpart.search.layout import repaired
-from optpart.verify import verify
+from optpart.solution.result import Budget
+from optpart.solution.verifier import verify
 
 NAMES = ("convolutional_network-7-1", "convolutional_network-50-1")
 MODELS: tuple[Memory, ...] = ("estimate", "refcount")
@@ -52,7 +52,7 @@ def tight(given: Instance, memory: Memory, factor: Fraction = Fraction(11, 10)) 
 def _fits(instance: Instance) -> bool:
     if instance.model.memory == "estimate":
         return repaired(instance, None, np.random.default_rng(0)) is not None
-    found = (methods.get(name)(instance) for name in methods.pairs())
+    found = (registry.get(name)(instance) for name in registry.pairs())
     return any(result.schedule is not None for result in found)
 
 
@@ -66,7 +66,7 @@ def _row(given: Instance, memory: Memory) -> Values:
     start = best_heuristic(instance)
     row: Values = {"heuristic": float(start.makespan(instance))}
     for method in ("search", "hybrid"):
-        result = methods.get(method)(instance, budget=Budget(SECONDS, 2))
+        result = registry.get(method)(instance, budget=Budget(SECONDS, 2))
         assert result.schedule is not None
         assert not verify(instance, result.schedule, most=1)
         row[method] = float(result.makespan or 0)

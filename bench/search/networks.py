@@ -10,13 +10,13 @@ from pathlib import Path
 from bench.search.prototype import anneal
 from bench.search.rows import Part, down, up
 from bench.store import MACHINE, Values
-from optpart import methods
 from optpart.exact import cpsat as exact
 from optpart.formats.native import read
-from optpart.goal import Goal
-from optpart.instance import Instance
-from optpart.result import Budget, Result
-from optpart.schedule import Schedule
+from optpart.methods import registry
+from optpart.problem.instance import Instance
+from optpart.solution.goal import Goal
+from optpart.solution.result import Budget, Result
+from optpart.solution.schedule import Schedule
 
 NAMES = (
     "convolutional_network-7-1",
@@ -51,7 +51,7 @@ def run(shared: Path, folder: Path) -> str:
 
 def best_heuristic(instance: Instance) -> Schedule:
     """Return the best schedule of all pairs of strategies that find one."""
-    found = (methods.get(name)(instance).schedule for name in methods.pairs())
+    found = (registry.get(name)(instance).schedule for name in registry.pairs())
     schedules = [schedule for schedule in found if schedule is not None]
     return min(schedules, key=lambda schedule: schedule.makespan(instance))
 
@@ -70,7 +70,7 @@ def _row(instance: Instance, start: Schedule, method: str, seed: int) -> Values:
         if method == "cpsat":
             result: Result = _Alone(instance, budget, seed, None, Goal()).run(start)
         else:
-            result = methods.get(method)(
+            result = registry.get(method)(
                 instance, budget=budget, seed=seed, start=start, watch=watch
             )
         assert result.makespan is not None

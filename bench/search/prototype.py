@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from optpart.compiled import Arrays, arrays, kernel
-from optpart.instance import Instance
-from optpart.partition.base import Partition
-from optpart.partition.ranks import upward_rank
-from optpart.schedule import Schedule
-from optpart.search.draw import below, source, uniform
-from optpart.simulate import Priority, _execute, simulate
-from optpart.tasks import Tasks, _times
+from optpart.kernels.compiled import Arrays, arrays, kernel
+from optpart.kernels.rng import below, source, uniform
+from optpart.kernels.tasks import Tasks, _times
+from optpart.problem.instance import Instance
+from optpart.solution.schedule import Schedule
+from optpart.strategies.base import Partition
+from optpart.strategies.partition.ranks import upward_rank
+from optpart.strategies.simulator import Priority, _execute, simulate
 
 #: First and last temperature as shares of the makespan.
 HOT, COLD = 0.01, 0.0001

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from bench.search.rows import Part
 from bench.store import MACHINE, Values
-from optpart import methods
 from optpart.formats.detect import read_instance
-from optpart.result import Budget, Progress
+from optpart.methods import registry
+from optpart.solution.result import Budget, Progress
 
 
 class Case(NamedTuple):
@@ -76,7 +76,7 @@ def _row(case: Case, method: str, seconds: float) -> Values:
         if step.objective is not None and step.objective <= case.optimum:
             raise KeyboardInterrupt
 
-    result = methods.get(method)(instance, budget=Budget(seconds, 2), watch=watch)
+    result = registry.get(method)(instance, budget=Budget(seconds, 2), watch=watch)
     assert result.makespan is not None
     if result.makespan < case.optimum:
         raise AssertionError(f"{case.path}: {result.makespan} is below {case.optimum}")

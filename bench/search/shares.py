@@ -13,13 +13,13 @@ from unittest.mock import patch
 from bench.search.networks import NAMES
 from bench.search.rows import Part
 from bench.store import MACHINE, Values
-from optpart import methods
 from optpart.formats.native import read
-from optpart.result import Budget
+from optpart.methods import registry
 from optpart.search import climb
 from optpart.search.evaluator import Evaluator
 from optpart.search.neighbourhood import Exact, Greedy
 from optpart.search.search import _Search
+from optpart.solution.result import Budget
 
 SECONDS = 30.0
 METHODS = ("search", "hybrid")
@@ -93,7 +93,7 @@ def _row(path: Path, method: str) -> Values:
         def watch(step: object) -> None:
             speed.append(getattr(step, "moves_per_second", 0.0))
 
-        methods.get(method)(instance, budget=Budget(SECONDS, 1), watch=watch)
+        registry.get(method)(instance, budget=Budget(SECONDS, 1), watch=watch)
     return {"moves_per_second": round(speed[-1]), **clock.shares()}
 
 

@@ -12,8 +12,8 @@ from optpart.bounds.destructive import destructive_bound
 from optpart.bounds.energy import energy_bound
 from optpart.bounds.load import load_bound
 from optpart.bounds.one_machine import one_machine_bound
-from optpart.bounds.solver import solver_bound
-from optpart.instance import Instance
+from optpart.methods.solver_bound import solver_bound
+from optpart.problem.instance import Instance
 
 #: What bounds an instance within so many seconds, given the makespan of a schedule if one is known.
 Bound = Callable[[Instance, float, Fraction | None], Fraction | None]

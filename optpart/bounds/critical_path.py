@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from optpart.bounds.windows import windows
-from optpart.instance import Instance
-from optpart.ticks import Grid
+from optpart.kernels.ticks import Grid
+from optpart.problem.instance import Instance
 
 
 def critical_path_bound(instance: Instance) -> Fraction | None:

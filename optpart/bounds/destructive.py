@@ -18,13 +18,13 @@ from functools import partial
 
 import numpy as np
 
+from optpart.bounds.bisection import least_not_refuted
 from optpart.bounds.energy import overloaded
 from optpart.bounds.load import load_ticks
 from optpart.bounds.one_machine import Sharpening, must_run_on, sharpened
-from optpart.bounds.search import least_not_refuted
 from optpart.bounds.windows import NEVER, windows
-from optpart.instance import Instance
-from optpart.ticks import Grid
+from optpart.kernels.ticks import Grid
+from optpart.problem.instance import Instance
 
 #: Passes of sharpening for one trial: the first finds almost everything.
 _TRIAL_ROUNDS = 2

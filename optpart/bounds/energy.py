@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array, hstack, vstack
 
+from optpart.bounds.bisection import least_not_refuted
 from optpart.bounds.load import load_ticks
-from optpart.bounds.search import least_not_refuted
 from optpart.bounds.windows import Windows, windows
-from optpart.compiled import whole_memory
-from optpart.instance import Instance
-from optpart.ticks import Grid
+from optpart.kernels.compiled import whole_memory
+from optpart.kernels.ticks import Grid
+from optpart.problem.instance import Instance
 
 #: Multipliers are rounded to so many parts; any rounding leaves the proof valid.
 _PARTS = 2**20

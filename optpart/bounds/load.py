@@ -11,9 +11,9 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, vstack
 
 from optpart.bounds.windows import Windows, windows
-from optpart.compiled import whole_memory
-from optpart.instance import Instance
-from optpart.ticks import Grid
+from optpart.kernels.compiled import whole_memory
+from optpart.kernels.ticks import Grid
+from optpart.problem.instance import Instance
 
 #: Multipliers are rounded to so many parts; any rounding leaves the bound valid.
 _PARTS = 2**20

@@ -35,10 +35,10 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from optpart.bounds.windows import NEVER, Windows, _delay, windows
-from optpart.compiled import arrays, inner, kernel
-from optpart.graph import grouped
-from optpart.instance import Instance
-from optpart.ticks import Grid
+from optpart.kernels.compiled import arrays, inner, kernel
+from optpart.kernels.ticks import Grid
+from optpart.problem.graph import grouped
+from optpart.problem.instance import Instance
 
 #: Passes forwards and backwards; more move heads by ever fewer ticks.
 _ROUNDS = 10

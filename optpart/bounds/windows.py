@@ -1,6 +1,6 @@
 """Heads and tails: how early a vertex can start on a device, and how much must follow it there.
 
-Integer arithmetic on a :class:`~optpart.ticks.Grid`, so that everything here is proven.
+Integer arithmetic on a :class:`~optpart.kernels.ticks.Grid`, so that everything here is proven.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.compiled import arrays, kernel
-from optpart.instance import Instance
-from optpart.ticks import Grid
+from optpart.kernels.compiled import arrays, kernel
+from optpart.kernels.ticks import Grid
+from optpart.problem.instance import Instance
 
 #: Head or tail of a vertex on a device on which it cannot be.
 NEVER = 2**60

@@ -27,10 +27,10 @@ from optpart.errors import InputError, OptpartError, UnsupportedError
 from optpart.files import check_folder, write_bytes, write_faults
 from optpart.formats import native
 from optpart.formats import result as result_format
-from optpart.instance import Instance
-from optpart.result import Result, conclude
-from optpart.schedule import Schedule
+from optpart.problem.instance import Instance
 from optpart.scratch import Scratch
+from optpart.solution.result import Result, conclude
+from optpart.solution.schedule import Schedule
 
 #: Larger formulas are not given to the solver.
 _MAX_LITERALS = 26_000_000

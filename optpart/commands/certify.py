@@ -12,7 +12,7 @@ from optpart.limits import MOST_SECONDS
 
 if TYPE_CHECKING:
     from optpart.certify.certify import Refutation
-    from optpart.instance import Instance
+    from optpart.problem.instance import Instance
 
 
 def certify(
@@ -53,12 +53,12 @@ def certify(
 
     from optpart.certify.certify import UncertifiedError, check_place, check_supported
     from optpart.certify.certify import certify as write
-    from optpart.compiled import announce_compilation
     from optpart.errors import InputError
     from optpart.exact.cpsat import cpsat
     from optpart.formats.native import pretty
     from optpart.formats.result import read_document, read_schedule
-    from optpart.result import Budget, Status
+    from optpart.kernels.compiled import announce_compilation
+    from optpart.solution.result import Budget, Status
     from optpart.terminal import note, put, say
 
     check_place(output)
@@ -122,11 +122,11 @@ def _lemmas(output: Path, seconds: float) -> int | None:
 
 def _open(file: str) -> tuple[Instance, bytes | None]:
     """Read an instance, and its file's content where that is in the native format already."""
-    from optpart import library
     from optpart.errors import InputError
     from optpart.files import read_bytes
     from optpart.formats.detect import read_instance
     from optpart.formats.native import FORMAT
+    from optpart.study import library
 
     path = Path(file)
     if not path.exists():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from optpart.formats import native
-from optpart.instance import Instance
+from optpart.problem.instance import Instance
 from optpart.terminal import say
 
 

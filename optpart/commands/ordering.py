@@ -31,15 +31,15 @@ def ordering(
     ] = False,
 ) -> None:
     """Measure orders of an assigned graph by ordering efficiency, and by the optimal order."""
-    from optpart import library
-    from optpart.compiled import announce_compilation
     from optpart.formats.detect import read_instance
     from optpart.formats.native import pretty
+    from optpart.kernels.compiled import announce_compilation
     from optpart.ordering.compare import compare_orders
     from optpart.ordering.oracle import read_times, with_times
     from optpart.report.progress import ProgressLine
     from optpart.report.text import number
-    from optpart.result import Budget
+    from optpart.solution.result import Budget
+    from optpart.study import library
     from optpart.terminal import put, say
 
     in_library = not Path(file).exists() and file in library.index()

@@ -50,14 +50,14 @@ def reduce(
     """
     import numpy as np
 
-    from optpart.compiled import announce_compilation
     from optpart.errors import InputError
     from optpart.files import written_first
     from optpart.formats.native import pretty
+    from optpart.kernels.compiled import announce_compilation
     from optpart.reductions.base import read_source
     from optpart.reductions.catalogue import REDUCTIONS, reduction
     from optpart.reductions.decide import decide, document
-    from optpart.result import Budget
+    from optpart.solution.result import Budget
     from optpart.terminal import put, say
 
     if name is None:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import InputError
-from optpart.graph import CONTROL, Graph
-from optpart.rational import RationalArray
+from optpart.problem.graph import CONTROL, Graph
+from optpart.problem.rational import RationalArray
 
 #: Least and largest value, both included.
 Range = tuple[int, int]

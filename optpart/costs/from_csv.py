@@ -20,8 +20,8 @@ import numpy as np
 
 from optpart.errors import FaultsOf, InputError
 from optpart.formats.tables import entries, read_rows
-from optpart.graph import CONTROL, Graph
-from optpart.rational import RationalArray, non_negative
+from optpart.problem.graph import CONTROL, Graph
+from optpart.problem.rational import RationalArray, non_negative
 
 _COLUMNS = ("name", "ops", "memory", "sizes")
 

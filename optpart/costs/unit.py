@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from optpart.graph import CONTROL, Graph
-from optpart.rational import RationalArray
+from optpart.problem.graph import CONTROL, Graph
+from optpart.problem.rational import RationalArray
 
 
 def unit(graph: Graph) -> Graph:

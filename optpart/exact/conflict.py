@@ -10,9 +10,9 @@ from itertools import chain
 import numpy as np
 from ortools.sat.python import cp_model
 
-from optpart.compiled import UNLIMITED, whole_memory
-from optpart.feasibility import devices_named, units_named
-from optpart.instance import Instance
+from optpart.kernels.compiled import UNLIMITED, whole_memory
+from optpart.problem.feasibility import devices_named, units_named
+from optpart.problem.instance import Instance
 
 #: One proof takes as much deterministic time at most; what is not proven by then counts as placed.
 _EFFORT = 2.0

@@ -18,13 +18,13 @@ from optpart.bounds.energy import energy_bound
 from optpart.bounds.load import load_ticks
 from optpart.bounds.one_machine import sharpened
 from optpart.bounds.windows import Windows, no_windows, windows
-from optpart.compiled import UNLIMITED, arrays, whole_memory
 from optpart.exact.conflict import conflict, memory_conflict
 from optpart.exact.identical import identical
-from optpart.exact.memory_model import Amounts, amounts
+from optpart.exact.memory import Amounts, amounts
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
 from optpart.exact.process import SolverDiedError, borrowed
 from optpart.exact.pruning import NONE, Pruning
+from optpart.exact.retiming import schedules
 from optpart.exact.symmetry import (
     canonical,
     interchangeable_devices,
@@ -32,17 +32,17 @@ from optpart.exact.symmetry import (
     talkers_first,
 )
 from optpart.exact.task import Asked, Known, Task
-from optpart.exact.timing import schedules
-from optpart.feasibility import contradiction
-from optpart.goal import Goal
-from optpart.instance import Instance
+from optpart.kernels.compiled import UNLIMITED, arrays, whole_memory
+from optpart.kernels.ticks import Grid
 from optpart.limits import check_seed
-from optpart.metrics import traffic
-from optpart.result import Budget, Progress, Result, Status, Watch, conclude
-from optpart.result import gap as relative_gap
-from optpart.schedule import Schedule
-from optpart.ticks import Grid
-from optpart.verify import verify
+from optpart.problem.feasibility import contradiction
+from optpart.problem.instance import Instance
+from optpart.solution.goal import Goal
+from optpart.solution.metrics import traffic
+from optpart.solution.result import Budget, Progress, Result, Status, Watch, conclude
+from optpart.solution.result import gap as relative_gap
+from optpart.solution.schedule import Schedule
+from optpart.solution.verifier import verify
 
 #: Width of a rounded grid: wide enough to close a gap to about one in a million, narrow enough
 #: for the solver's linear programs.
@@ -180,7 +180,7 @@ class _Solve:
     # --- incumbent and bounds --------------------------------------------------------------
 
     def _start(self, start: Schedule | None) -> None:
-        from optpart import methods
+        from optpart.methods import registry
 
         if self.goal.objective == "traffic":
             self.traffic_bound = Fraction(0)
@@ -191,8 +191,8 @@ class _Solve:
                 self.remarks.append(f"the start given was not used: {broken}")
             else:
                 self._offer(start)
-        for name in methods.heuristics():
-            schedule = methods.get(name)(self.instance, seed=self.seed).schedule
+        for name in registry.heuristics():
+            schedule = registry.get(name)(self.instance, seed=self.seed).schedule
             if schedule is not None and not self.goal.broken(self.instance, schedule):
                 self._offer(schedule)
         self._improve_start()

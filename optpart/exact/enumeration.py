@@ -30,13 +30,13 @@ from fractions import Fraction
 import numpy as np
 
 from optpart.errors import UnsupportedError
-from optpart.feasibility import contradiction
-from optpart.goal import Goal, Task
-from optpart.instance import Instance
 from optpart.limits import check_seed
-from optpart.rational import RationalArray
-from optpart.result import Budget, Progress, Result, Watch, conclude
-from optpart.schedule import Schedule, Transfers
+from optpart.problem.feasibility import contradiction
+from optpart.problem.instance import Instance
+from optpart.problem.rational import RationalArray
+from optpart.solution.goal import Goal, Task
+from optpart.solution.result import Budget, Progress, Result, Watch, conclude
+from optpart.solution.schedule import Schedule, Transfers
 
 #: Larger graphs take longer than anybody waits.
 MAX_VERTICES = 12

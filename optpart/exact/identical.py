@@ -8,8 +8,8 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from optpart.exact.task import Found, Task
-from optpart.goal import Goal
-from optpart.instance import Instance
+from optpart.problem.instance import Instance
+from optpart.solution.goal import Goal
 
 
 def identical(instance: Instance, goal: Goal) -> bool:

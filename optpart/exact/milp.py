@@ -13,24 +13,24 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 
+from optpart.bounds.bisection import horizon
 from optpart.bounds.load import load_ticks
-from optpart.bounds.search import horizon
 from optpart.bounds.windows import Windows, no_windows, windows
-from optpart.compiled import UNLIMITED, arrays, whole_memory
 from optpart.errors import UnsupportedError
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
 from optpart.exact.milp_job import Job, Solver, passed_tensors
 from optpart.exact.process import SolverDiedError, borrowed
 from optpart.exact.pruning import NONE, Pruning
 from optpart.exact.symmetry import canonical, interchangeable_devices
-from optpart.feasibility import contradiction
-from optpart.goal import Goal
-from optpart.instance import Instance
+from optpart.kernels.compiled import UNLIMITED, arrays, whole_memory
+from optpart.kernels.ticks import Grid
 from optpart.limits import check_seed
-from optpart.result import Budget, Progress, Result, Watch, conclude
-from optpart.schedule import Schedule, retime
-from optpart.ticks import Grid
-from optpart.verify import verify
+from optpart.problem.feasibility import contradiction
+from optpart.problem.instance import Instance
+from optpart.solution.goal import Goal
+from optpart.solution.result import Budget, Progress, Result, Watch, conclude
+from optpart.solution.schedule import Schedule, retime
+from optpart.solution.verifier import verify
 
 #: Longest horizon in ticks: beyond, the solvers' tolerances are no longer small against a tick.
 _HORIZON = 10**6
@@ -206,13 +206,13 @@ class _Solve:
         return self._search(restricted)
 
     def _start(self, start: Schedule | None, restricted: Instance) -> None:
-        from optpart import methods
+        from optpart.methods import registry
 
         if start is not None:
             self.goal.require_kept(self.instance, start)
             self._offer(start)
-        for name in methods.heuristics():
-            schedule = methods.get(name)(restricted, seed=self.seed).schedule
+        for name in registry.heuristics():
+            schedule = registry.get(name)(restricted, seed=self.seed).schedule
             if schedule is not None:
                 self._offer(schedule)
 

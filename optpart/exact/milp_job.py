@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.instance import Instance
-from optpart.ticks import Grid
+from optpart.kernels.ticks import Grid
+from optpart.problem.instance import Instance
 
 Solver = Literal["HiGHS", "CBC"]
 

@@ -17,7 +17,7 @@ import pulp
 from numpy.typing import NDArray
 
 from optpart.exact.milp_job import Job, passed_tensors
-from optpart.instance import Instance
+from optpart.problem.instance import Instance
 
 #: Thresholds per device and side of the load cuts.
 _THRESHOLDS = 12

@@ -21,17 +21,17 @@ import numpy as np
 
 from optpart.errors import InputError
 from optpart.exact import minizinc_data as data
-from optpart.feasibility import contradiction
-from optpart.goal import Goal, Objective
-from optpart.instance import Instance
+from optpart.kernels.ticks import Grid
 from optpart.limits import check_seed
-from optpart.metrics import traffic
-from optpart.rational import RationalArray
-from optpart.result import Budget, Progress, Result, Watch, conclude
-from optpart.schedule import Schedule, Transfers, crossings
+from optpart.problem.feasibility import contradiction
+from optpart.problem.instance import Instance
+from optpart.problem.rational import RationalArray
 from optpart.scratch import Scratch
-from optpart.ticks import Grid
-from optpart.verify import verify
+from optpart.solution.goal import Goal, Objective
+from optpart.solution.metrics import traffic
+from optpart.solution.result import Budget, Progress, Result, Watch, conclude
+from optpart.solution.schedule import Schedule, Transfers, crossings
+from optpart.solution.verifier import verify
 
 #: Entries of the largest tables; larger models take longer to compile than anybody waits.
 _MAX_TERMS = 1_000_000

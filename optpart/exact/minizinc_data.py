@@ -10,9 +10,9 @@ from fractions import Fraction
 import numpy as np
 
 from optpart.errors import UnsupportedError
-from optpart.goal import Goal, Task
-from optpart.instance import Instance
-from optpart.ticks import Grid
+from optpart.kernels.ticks import Grid
+from optpart.problem.instance import Instance
+from optpart.solution.goal import Goal, Task
 
 #: Gecode computes in 32 bits, and the models add up a few numbers of this size.
 LARGEST = 2**29

@@ -1,7 +1,7 @@
 """The CP-SAT model of the whole problem, one method per constraint group (design §2, §7).
 
 Transfers are :mod:`optpart.exact.communication`, memory that changes with time is
-:mod:`optpart.exact.memory_model`, a given order is :mod:`optpart.exact.ordering`.
+:mod:`optpart.exact.memory`, a given order is :mod:`optpart.exact.ordering`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ortools.sat.python import cp_model
 
 from optpart.exact.communication import Crossings
 from optpart.exact.core import Core
-from optpart.exact.memory_model import add_dynamic_memory
+from optpart.exact.memory import add_dynamic_memory
 from optpart.exact.ordering import add_order
 from optpart.exact.task import Found, Task
 

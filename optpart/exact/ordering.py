@@ -8,7 +8,7 @@ from ortools.sat.python import cp_model
 
 from optpart.exact.communication import Crossings
 from optpart.exact.core import Core, Expression
-from optpart.goal import Task
+from optpart.solution.goal import Task
 
 
 class _Use(NamedTuple):

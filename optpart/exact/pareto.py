@@ -8,9 +8,9 @@ from fractions import Fraction
 
 from optpart.exact.cpsat import cpsat
 from optpart.exact.second_opinion import confirmed
-from optpart.goal import Goal
-from optpart.instance import Instance
-from optpart.result import Budget, Result, Status, Watch
+from optpart.problem.instance import Instance
+from optpart.solution.goal import Goal
+from optpart.solution.result import Budget, Result, Status, Watch
 
 _ALL = Goal()
 

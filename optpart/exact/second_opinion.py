@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from optpart.errors import ContradictionError
 from optpart.exact.enumeration import enumerate_all
-from optpart.goal import Goal
-from optpart.result import Budget, Result, Status
+from optpart.solution.goal import Goal
+from optpart.solution.result import Budget, Result, Status
 
 #: Larger instances take enumeration longer than :data:`SECONDS`.
 MAX_VERTICES = 9

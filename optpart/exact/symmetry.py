@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.cluster import Cluster
-from optpart.goal import Goal, Task
-from optpart.graph import Graph
-from optpart.instance import Durations, Instance, Model
+from optpart.problem.cluster import Cluster
+from optpart.problem.graph import Graph
+from optpart.problem.instance import Durations, Instance, Model
+from optpart.solution.goal import Goal, Task
 
 
 class _Exchange(NamedTuple):

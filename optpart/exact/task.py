@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart import goal
-from optpart.instance import Instance
-from optpart.ticks import Grid
+from optpart.kernels.ticks import Grid
+from optpart.problem.instance import Instance
+from optpart.solution import goal
 
 #: What is asked: a least makespan, least traffic, or any schedule.
 Asked = Literal["makespan", "traffic", "decision"]

@@ -38,12 +38,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from optpart.cluster import Cluster, Device
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
 from optpart.formats.native import keys, number, sequence
 from optpart.limits import MOST_DEVICES
-from optpart.rational import decimal, non_negative, rational
+from optpart.problem.cluster import Cluster, Device
+from optpart.problem.rational import decimal, non_negative, rational
 
 _TOP = {"device", "bandwidth", "latency", "link"}
 _DEVICE = {"name", "type", "speed", "memory", "count"}

@@ -11,7 +11,7 @@ from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
 from optpart.formats import dnn_partitioning, fjs, gxl, jsplib, moirai, native, santiago, stg
 from optpart.formats.parsing import lines
-from optpart.instance import Instance
+from optpart.problem.instance import Instance
 
 _Reader = Callable[[str | Path], Instance]
 

@@ -33,7 +33,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from optpart.cluster import Cluster, Device
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
 from optpart.formats.native import parse_json, sequence
@@ -44,10 +43,11 @@ from optpart.formats.parsing import (
     member,
     whole_member,
 )
-from optpart.graph import GraphBuilder
-from optpart.instance import Instance, Model
 from optpart.limits import MOST_DEVICES
-from optpart.rational import non_negative, shown
+from optpart.problem.cluster import Cluster, Device
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.instance import Instance, Model
+from optpart.problem.rational import non_negative, shown
 
 
 def read(path: str | Path) -> Instance:

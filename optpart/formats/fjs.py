@@ -36,13 +36,13 @@ from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
-from optpart.cluster import Cluster, Device
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
 from optpart.formats.parsing import Line, check_count, check_entries, header_and_rows
-from optpart.graph import GraphBuilder
-from optpart.instance import Instance
 from optpart.limits import MOST_DEVICES
+from optpart.problem.cluster import Cluster, Device
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.instance import Instance
 
 #: Duration by machine, counted from 0.
 _Durations = dict[int, Fraction]

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import networkx as nx
 
 from optpart.errors import InputError
-from optpart.graph import Graph
+from optpart.problem.graph import Graph
 
 #: Source, output index (``None`` for a control dependency) and target.
 NamedEdge: TypeAlias = tuple[str, int | None, str]

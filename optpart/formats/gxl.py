@@ -12,12 +12,12 @@ from fractions import Fraction
 from pathlib import Path
 from xml.etree import ElementTree
 
-from optpart.cluster import Cluster
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
-from optpart.graph import GraphBuilder
-from optpart.instance import Instance
-from optpart.rational import non_negative
+from optpart.problem.cluster import Cluster
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.instance import Instance
+from optpart.problem.rational import non_negative
 
 _MOST_PROCESSORS = 1000
 

@@ -19,13 +19,13 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
-from optpart.cluster import Cluster, Device
 from optpart.errors import FaultsOf
 from optpart.files import read_text
 from optpart.formats.parsing import Line, check_count, header_and_rows
-from optpart.graph import GraphBuilder
-from optpart.instance import Instance
 from optpart.limits import MOST_DEVICES
+from optpart.problem.cluster import Cluster, Device
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.instance import Instance
 
 
 def read(path: str | Path) -> Instance:

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from optpart.cluster import Cluster, Device
 from optpart.errors import FaultsOf, InputError
 from optpart.escaping import visible_json
 from optpart.files import read_text, write_text
-from optpart.graph import CONTROL, GraphBuilder
-from optpart.instance import Instance, Model
-from optpart.rational import RationalArray, decimal, rational, shown
+from optpart.problem.cluster import Cluster, Device
+from optpart.problem.graph import CONTROL, GraphBuilder
+from optpart.problem.instance import Instance, Model
+from optpart.problem.rational import RationalArray, decimal, rational, shown
 
 FORMAT = "optpart-instance/1"
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from optpart.errors import InputError
-from optpart.rational import non_negative, shown
+from optpart.problem.rational import non_negative, shown
 
 #: A matrix of vertices by devices, or of devices by devices per tensor, takes memory long before
 #: the file that asks for it is large.

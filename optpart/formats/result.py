@@ -13,11 +13,11 @@ import numpy as np
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
 from optpart.formats.native import keys, parse_json, pretty, sequence, text, version
-from optpart.graph import CONTROL
-from optpart.instance import Instance
-from optpart.rational import RationalArray, rational
-from optpart.result import Result
-from optpart.schedule import Schedule, Transfers
+from optpart.problem.graph import CONTROL
+from optpart.problem.instance import Instance
+from optpart.problem.rational import RationalArray, rational
+from optpart.solution.result import Result
+from optpart.solution.schedule import Schedule, Transfers
 
 FORMAT = "optpart-result/1"
 

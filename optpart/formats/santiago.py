@@ -23,13 +23,13 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 
-from optpart.cluster import Cluster
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
 from optpart.formats.parsing import Line
-from optpart.graph import GraphBuilder
-from optpart.instance import Instance
 from optpart.limits import MOST_DEVICES
+from optpart.problem.cluster import Cluster
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.instance import Instance
 
 _SECTIONS = ("#tasks", "#edges", "#end")
 

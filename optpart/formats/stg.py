@@ -20,13 +20,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from optpart.cluster import Cluster
 from optpart.errors import FaultsOf
 from optpart.files import read_text
 from optpart.formats.parsing import check_count, checked_range, header_and_rows
-from optpart.graph import Graph, GraphBuilder
-from optpart.instance import Instance
 from optpart.limits import MOST_DEVICES
+from optpart.problem.cluster import Cluster
+from optpart.problem.graph import Graph, GraphBuilder
+from optpart.problem.instance import Instance
 
 _DUMMIES = 2
 

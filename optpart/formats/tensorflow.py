@@ -22,7 +22,7 @@ from google.protobuf.message import DecodeError
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_bytes, read_text
 from optpart.formats.graph_edits import NamedEdge, break_cycles
-from optpart.graph import Graph, GraphBuilder
+from optpart.problem.graph import Graph, GraphBuilder
 
 _SCHEMA = """
 name: "graphdef.proto" package: "tensorflow" syntax: "proto3"

@@ -36,13 +36,13 @@ from pathlib import Path
 
 import numpy as np
 
-from optpart.cluster import Cluster, Device
 from optpart.errors import FaultsOf, InputError, UnsupportedError
 from optpart.files import write_text
 from optpart.formats.tables import dumps, entries, read_rows
-from optpart.graph import CONTROL, Graph, GraphBuilder
-from optpart.instance import Instance, Model
-from optpart.rational import non_negative
+from optpart.problem.cluster import Cluster, Device
+from optpart.problem.graph import CONTROL, Graph, GraphBuilder
+from optpart.problem.instance import Instance, Model
+from optpart.problem.rational import non_negative
 
 _VERTEX = ("id", "name", "ops", "memory", "size", "device", "successors", "colocated")
 _DEVICE = ("id", "memory", "speed", "type", "rates")

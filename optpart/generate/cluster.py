@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.cluster import Cluster, Device
 from optpart.generate import draw
 from optpart.generate.draw import Range, Seed
 from optpart.limits import check_devices
+from optpart.problem.cluster import Cluster, Device
 
 
 def drawn_cluster(

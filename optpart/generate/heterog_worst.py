@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import networkx as nx
 
-from optpart.cluster import Cluster, Device
 from optpart.generate import draw
-from optpart.graph import GraphBuilder
-from optpart.instance import Instance, Model
+from optpart.problem.cluster import Cluster, Device
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.instance import Instance, Model
 
 #: The walk visits every link, and with loops every link is a device.
 MOST_DEVICES = 50
@@ -53,14 +53,15 @@ def heterog_worst(devices: int, length: int = 1000, *, loops: bool = False) -> I
     Instance
         Of communication ``link``, with R = M² devices and links; every vertex may run on one
         device only. With loops R = M + M², and transfers are vertices on devices that stand for
-        the links (see :func:`~optpart.explicit.explicit`): a crossing from a device to itself
-        takes no time in any model of communication.
+        the links (see :func:`~optpart.ordering.explicit.explicit`): a crossing from a device to
+        itself takes no time in any model of communication.
 
     Notes
     -----
     [G] states T/T* ≈ M + M² and leaves the proof to an appendix that its text does not hold; this
     family is ours. With links between distinct devices only, M + M² cannot be approached: T is at
-    most M² · T* (see :func:`~optpart.scheduling.heterog.heterog`), and this family approaches that.
+    most M² · T* (see :func:`~optpart.strategies.scheduling.heterog.heterog`), and this family
+    approaches that.
 
     Let the walk have S + 1 steps, of which the first visits of R resources have long tasks. The
     order by rank takes the sum of all times, at least R · length. Running short tasks first, every

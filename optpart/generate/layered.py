@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from optpart.errors import InputError
 from optpart.generate import draw
 from optpart.generate.draw import Range, Seed
-from optpart.graph import Graph
 from optpart.limits import MOST_VERTICES, check_size
-from optpart.rational import RationalArray
+from optpart.problem.graph import Graph
+from optpart.problem.rational import RationalArray
 
 #: How an edge's probability falls with the level distance: a factor per further level, or a
 #: function from the distance (≥ 1) to a factor from 0 to 1.

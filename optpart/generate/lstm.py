@@ -30,15 +30,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from optpart.cluster import Cluster
 from optpart.costs.drawn import drawn
 from optpart.costs.unit import unit
 from optpart.errors import InputError
 from optpart.formats.graph_edits import colocate_cells
 from optpart.generate import draw
-from optpart.graph import Graph, GraphBuilder
-from optpart.instance import Instance
 from optpart.limits import check_devices
+from optpart.problem.cluster import Cluster
+from optpart.problem.graph import Graph, GraphBuilder
+from optpart.problem.instance import Instance
 
 Model = Literal["rnn", "nmt"]
 Costs = Literal["size", "unit", "drawn"]

@@ -9,15 +9,15 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.cluster import Cluster, Device
 from optpart.errors import InputError
 from optpart.generate import draw
 from optpart.generate.cluster import device_types, symmetric
 from optpart.generate.layered import layered
-from optpart.graph import Graph
-from optpart.instance import Instance, Model
 from optpart.limits import check_devices, check_size
-from optpart.rational import RationalArray
+from optpart.problem.cluster import Cluster, Device
+from optpart.problem.graph import Graph
+from optpart.problem.instance import Instance, Model
+from optpart.problem.rational import RationalArray
 
 Tightness = Literal["none", "loose", "tight"]
 

@@ -13,9 +13,9 @@ from optpart.generate import draw
 from optpart.generate.cluster import drawn_cluster
 from optpart.generate.draw import Range, Seed
 from optpart.generate.layered import layered, level_starts
-from optpart.graph import Graph
-from optpart.instance import Instance, Model
 from optpart.limits import check_devices
+from optpart.problem.graph import Graph
+from optpart.problem.instance import Instance, Model
 
 #: Share of the vertices (and colocation groups) that require a CPU, and that require a GPU. [L]
 #: has such constraints and does not give the figure.

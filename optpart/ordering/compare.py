@@ -11,17 +11,17 @@ from typing import Any
 from optpart.bounds.best import best_bound
 from optpart.errors import InputError
 from optpart.exact.cpsat import cpsat
-from optpart.instance import Instance
 from optpart.ordering.efficiency import Attainable, assigned, attainable
 from optpart.ordering.waist import split, waist
-from optpart.partition.base import Partition
-from optpart.result import Budget, Result, Status, Watch, conclude, with_bound
-from optpart.scheduling.as_received import as_received
-from optpart.scheduling.pct import pct
-from optpart.scheduling.random_order import random_order
-from optpart.scheduling.tao import tao
-from optpart.scheduling.tio import tio
-from optpart.simulate import Scheduler, simulate
+from optpart.problem.instance import Instance
+from optpart.solution.result import Budget, Result, Status, Watch, conclude, with_bound
+from optpart.strategies.base import Partition
+from optpart.strategies.scheduling.as_received import as_received
+from optpart.strategies.scheduling.pct import pct
+from optpart.strategies.scheduling.random_order import random_order
+from optpart.strategies.scheduling.tao import tao
+from optpart.strategies.scheduling.tio import tio
+from optpart.strategies.simulator import Scheduler, simulate
 
 #: What orders an assigned graph, by name.
 ORDERS: dict[str, Scheduler] = {

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import InputError
-from optpart.instance import Instance
-from optpart.result import Result
-from optpart.schedule import crossings
+from optpart.problem.instance import Instance
+from optpart.solution.result import Result
+from optpart.solution.schedule import crossings
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import InputError
-from optpart.graph import grouped
-from optpart.scheduling.transfers import transfers
-from optpart.simulate import Priority
-from optpart.tasks import Tasks
+from optpart.kernels.tasks import Tasks
+from optpart.problem.graph import grouped
+from optpart.strategies.scheduling.transfers import transfers
+from optpart.strategies.simulator import Priority
 
 
 def counters(work: Tasks, priority: Priority) -> list[NDArray[np.int64]]:

@@ -23,11 +23,11 @@ from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
 from optpart.formats.native import parse_json
 from optpart.formats.tables import read_rows
-from optpart.instance import Instance
+from optpart.kernels.tasks import tasks
 from optpart.ordering.efficiency import assigned
-from optpart.rational import RationalArray, non_negative, shown
-from optpart.scheduling.transfers import is_transfer
-from optpart.tasks import tasks
+from optpart.problem.instance import Instance
+from optpart.problem.rational import RationalArray, non_negative, shown
+from optpart.strategies.scheduling.transfers import is_transfer
 
 _COLUMNS = ("name", "time")
 
@@ -104,7 +104,7 @@ def _name(event: dict[str, Any], place: str) -> str:
 def general(instance: Instance) -> dict[str, Fraction]:
     """Return the times of the general oracle ([H] eq. 6): 1 for a *recv* op, 0 for all else.
 
-    Which ops are those says :func:`~optpart.scheduling.transfers.is_transfer`.
+    Which ops are those says :func:`~optpart.strategies.scheduling.transfers.is_transfer`.
     """
     found = is_transfer(tasks(instance, assigned(instance)), instance.vertices)
     return {

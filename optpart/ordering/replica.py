@@ -39,14 +39,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
-from optpart.cluster import Cluster, Device
 from optpart.errors import InputError
 from optpart.generate import draw
-from optpart.graph import GraphBuilder
-from optpart.instance import Instance
 from optpart.limits import MOST_DEVICES, check_size
 from optpart.ordering.models.network import BaseModel, Op
-from optpart.rational import Number, rational, shown
+from optpart.problem.cluster import Cluster, Device
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.instance import Instance
+from optpart.problem.rational import Number, rational, shown
 
 #: Operations per microsecond of a worker: half a TFLOP/s, a server with 32 cores ([H] §6).
 SPEED = 500_000

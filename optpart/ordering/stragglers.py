@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import InputError
+from optpart.kernels.tasks import Tasks
 from optpart.ordering.enforcement import overtaken
-from optpart.partition.base import Partition
-from optpart.simulate import Priority, Scheduler, execute
-from optpart.tasks import Tasks
+from optpart.strategies.base import Partition
+from optpart.strategies.simulator import Priority, Scheduler, execute
 
 
 class Steps(NamedTuple):

@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.cluster import Cluster, Device
-from optpart.graph import GraphBuilder
-from optpart.instance import Instance
 from optpart.ordering.efficiency import assigned
-from optpart.result import Result
-from optpart.schedule import Schedule, retime
+from optpart.problem.cluster import Cluster, Device
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.instance import Instance
+from optpart.solution.result import Result
+from optpart.solution.schedule import Schedule, retime
 
 
 class Split(NamedTuple):

@@ -14,10 +14,10 @@ import numpy as np
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
 from optpart.formats.native import keys, parse_json, sequence
-from optpart.goal import Goal
-from optpart.instance import Instance
-from optpart.rational import RationalArray, shown
-from optpart.schedule import Schedule, Transfers
+from optpart.problem.instance import Instance
+from optpart.problem.rational import RationalArray, shown
+from optpart.solution.goal import Goal
+from optpart.solution.schedule import Schedule, Transfers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -176,7 +176,7 @@ def arcs(value: object, place: str, known: Sequence[str]) -> tuple[tuple[int, in
 
 def parallel(question: Question, placement: Sequence[int], start: Sequence[Fraction]) -> Schedule:
     """Build a schedule in which every tensor leaves for other devices as soon as it is made."""
-    from optpart.schedule import crossings
+    from optpart.solution.schedule import crossings
 
     instance = question.instance
     device = np.array(placement, dtype=np.int32)

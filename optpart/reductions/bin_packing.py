@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optpart.cluster import Cluster
-from optpart.graph import GraphBuilder
-from optpart.instance import Instance, Model
+from optpart.problem.cluster import Cluster
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.instance import Instance, Model
 from optpart.reductions.base import Question, Reduction, one_after_the_other, whole, wholes
 from optpart.reductions.partition import listed
-from optpart.schedule import Schedule
+from optpart.solution.schedule import Schedule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

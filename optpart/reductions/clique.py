@@ -23,7 +23,7 @@ import numpy as np
 from optpart.errors import InputError
 from optpart.reductions.base import Question, Reduction, arcs, names, whole
 from optpart.reductions.single_execution_time import SINGLE_EXECUTION_TIME, Jobs
-from optpart.schedule import Schedule
+from optpart.solution.schedule import Schedule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Generic
 
-from optpart import methods
 from optpart.errors import InputError
+from optpart.methods import registry
 from optpart.reductions.base import Question, Reduction, Solution, Source
-from optpart.result import Budget, Result, Status
-from optpart.schedule import Schedule
-from optpart.verify import verify
+from optpart.solution.result import Budget, Result, Status
+from optpart.solution.schedule import Schedule
+from optpart.solution.verifier import verify
 
 #: A verdict in a word.
 WORDS = {True: "yes", False: "no", None: "unknown"}
@@ -83,7 +83,7 @@ def decide(
     InputError
         If the method does not decide questions.
     """
-    run: Callable[..., Result] = methods.get(method)
+    run: Callable[..., Result] = registry.get(method)
     if "goal" not in signature(run).parameters:
         raise InputError(
             "--method", f"{method} proves nothing", "use cpsat, milp, minizinc or enumerate"
@@ -102,7 +102,7 @@ def decide(
 def best_heuristic(question: Question) -> Schedule | None:
     """Return the shortest schedule that the heuristics find, to look at where the answer is no."""
     instance = question.instance
-    found = [methods.get(name)(instance).schedule for name in methods.heuristics()]
+    found = [registry.get(name)(instance).schedule for name in registry.heuristics()]
     schedules = [schedule for schedule in found if schedule is not None]
     return min(schedules, key=lambda schedule: schedule.makespan(instance), default=None)
 

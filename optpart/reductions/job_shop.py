@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from optpart.cluster import Cluster, Device
 from optpart.errors import InputError
 from optpart.formats.native import number, sequence
-from optpart.graph import GraphBuilder
-from optpart.instance import Instance
-from optpart.rational import rational, shown
+from optpart.problem.cluster import Cluster, Device
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.instance import Instance
+from optpart.problem.rational import rational, shown
 from optpart.reductions.base import Question, Reduction, parallel
-from optpart.schedule import Schedule
+from optpart.solution.schedule import Schedule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from optpart.errors import InputError
 from optpart.files import write_bytes
 from optpart.reductions.decide import WORDS, Answer, best_heuristic
-from optpart.schedule import Schedule
+from optpart.solution.schedule import Schedule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

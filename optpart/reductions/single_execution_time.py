@@ -32,12 +32,12 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 import numpy as np
 
-from optpart.cluster import Cluster
 from optpart.errors import InputError
-from optpart.graph import GraphBuilder
-from optpart.instance import Instance
+from optpart.problem.cluster import Cluster
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.instance import Instance
 from optpart.reductions.base import Question, Reduction, arcs, names, parallel, whole
-from optpart.schedule import Schedule
+from optpart.solution.schedule import Schedule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,11 +9,11 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from optpart.axis import Bracket, Division, Split
 from optpart.escaping import visible
 from optpart.report.console import PlainConsole
 from optpart.report.text import number, remark
-from optpart.result import Result, Status
+from optpart.solution.result import Result, Status
+from optpart.study.attribution import Bracket, Division, Split
 
 FORMAT = "optpart-axis/1"
 

@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 
 from optpart.errors import InputError
 from optpart.files import write_bytes
-from optpart.instance import Instance
-from optpart.metrics import utilisation
-from optpart.rational import RationalArray
-from optpart.result import gap
-from optpart.schedule import Schedule
+from optpart.problem.instance import Instance
+from optpart.problem.rational import RationalArray
+from optpart.solution.metrics import utilisation
+from optpart.solution.result import gap
+from optpart.solution.schedule import Schedule
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from optpart.escaping import visible
-from optpart.gap import EXACT, Comparison, Reference, Spread, Summary, excess, summarise
 from optpart.report.console import PlainConsole
 from optpart.report.text import number, percent, remark, seconds
-from optpart.result import Result
+from optpart.solution.result import Result
+from optpart.study.gap import EXACT, Comparison, Reference, Spread, Summary, excess, summarise
 
 FORMAT = "optpart-gap/1"
 
@@ -161,7 +161,7 @@ def _infeasible(reference: Reference) -> str:
 
 def comparison_gap(comparison: Comparison) -> float | None:
     """Relative distance between the reference and the bound, as in a result file."""
-    from optpart.result import gap
+    from optpart.solution.result import gap
 
     return gap(comparison.reference.makespan, comparison.reference.bound)
 

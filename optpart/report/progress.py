@@ -7,7 +7,7 @@ import time
 
 from optpart.escaping import visible
 from optpart.report.text import number, percent
-from optpart.result import Progress, gap
+from optpart.solution.result import Progress, gap
 from optpart.terminal import note
 
 #: Seconds between lines where standard error is no terminal.

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart import methods
 from optpart.errors import InputError
 from optpart.escaping import visible
 from optpart.formats import result as result_format
-from optpart.instance import Instance
-from optpart.metrics import busy, peak_memory
-from optpart.partition.base import NoPlacementError, Partition
+from optpart.methods import registry
+from optpart.problem.instance import Instance
 from optpart.report.text import number, percent
-from optpart.result import Result, conclude
-from optpart.schedule import Schedule, retime
-from optpart.simulate import simulation
+from optpart.solution.metrics import busy, peak_memory
+from optpart.solution.result import Result, conclude
+from optpart.solution.schedule import Schedule, retime
+from optpart.strategies.base import NoPlacementError, Partition
+from optpart.strategies.simulator import simulation
 from optpart.terminal import say
 
 
@@ -52,12 +52,12 @@ def run(
     """Execute once per seed; with a placement, only the scheduling part of ``method`` counts."""
     if placement is not None:
         scheduler = method.rpartition("+")[2]
-        methods.scheduler(scheduler)
+        registry.scheduler(scheduler)
         given = Partition(placement)
         return [_executed(instance, f"given+{scheduler}", given, scheduler, s) for s in seeds]
-    parts = methods.split(method)
+    parts = registry.split(method)
     if parts is None:
-        methods.get(method)
+        registry.get(method)
         raise InputError(
             "--method", f"{method!r} is no pair of strategies", "give PARTITIONING+SCHEDULER"
         )
@@ -68,7 +68,7 @@ def _placed(
     instance: Instance, method: str, partitioner: str, scheduler: str, seed: int
 ) -> Simulated:
     try:
-        found = methods.partitioner(partitioner)(instance, np.random.default_rng(seed))
+        found = registry.partitioner(partitioner)(instance, np.random.default_rng(seed))
     except NoPlacementError as error:
         return Simulated(conclude(instance, method, None, reason=str(error), seed=seed))
     return _executed(instance, method, found, scheduler, seed)
@@ -80,7 +80,7 @@ def _executed(
     begin = time.perf_counter()
     choices = None
     if scheduler:
-        schedule, choices = simulation(instance, partition, methods.scheduler(scheduler), seed)
+        schedule, choices = simulation(instance, partition, registry.scheduler(scheduler), seed)
     else:
         assert partition.order is not None
         schedule = retime(instance, partition.placement, partition.order)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from optpart.bounds.best import best_bound
 from optpart.bounds.load import load_bound
-from optpart.instance import Instance
+from optpart.problem.instance import Instance
 
 #: Up to so many vertices the slower bounds keep near their time.
 _BOUNDED = 6000

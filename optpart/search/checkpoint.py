@@ -13,8 +13,8 @@ import numpy as np
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
 from optpart.formats.native import keys, parse_json, version
-from optpart.instance import Instance
-from optpart.rational import non_negative
+from optpart.problem.instance import Instance
+from optpart.problem.rational import non_negative
 from optpart.search.plan import Layout
 
 FORMAT = "optpart-search/1"

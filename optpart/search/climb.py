@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optpart.search.anneal import Best, Heat, anneal
-from optpart.search.draw import source
+from optpart.kernels.rng import source
+from optpart.search.annealer import Best, Heat, anneal
 from optpart.search.evaluator import NOTHING, Evaluator, Value
 from optpart.search.moves import MOVES, ORDER_SHARES, SHARES
 from optpart.search.plan import Layout, by_start
@@ -97,7 +97,7 @@ class Climb:
     best : Layout
     value : tuple of float
         Of the best: excess of memory, what counts first and second; in the unit of
-        :class:`~optpart.compiled.Arrays`.
+        :class:`~optpart.kernels.compiled.Arrays`.
     kinds : ndarray of int64, moves × 3
         By kind of move: how many were evaluated, accepted, and led to a new best.
     """

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from optpart.compiled import Arrays, arrays, kernel
-from optpart.goal import Objective
-from optpart.instance import Instance
-from optpart.schedule import Schedule, retime
-from optpart.search.anneal import latest
-from optpart.search.change import notes
+from optpart.kernels.compiled import Arrays, arrays, kernel
+from optpart.problem.instance import Instance
+from optpart.search.annealer import latest
 from optpart.search.execute import EDGES, Execution, Rules, excess, execute, execution, rules
+from optpart.search.incremental import notes
 from optpart.search.plan import Layout, Links, Plan, empty_plan, links, load, rebuild
 from optpart.search.traffic import Crossed, count_all, crossed
+from optpart.solution.goal import Objective
+from optpart.solution.schedule import Schedule, retime
 
 #: Excess of memory, what counts first, what counts second: smaller is better.
 Value = tuple[float, float, float]
@@ -31,7 +31,7 @@ _EXCESS = 4.0
 class Evaluator:
     """One plan, and everything that is needed to change and to value it.
 
-    Values are in the unit of :class:`~optpart.compiled.Arrays`.
+    Values are in the unit of :class:`~optpart.kernels.compiled.Arrays`.
     """
 
     def __init__(self, instance: Instance, objective: Objective) -> None:

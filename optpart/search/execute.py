@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.compiled import Arrays, arrays, crossing_time, inner
-from optpart.instance import Instance
+from optpart.kernels.compiled import Arrays, arrays, crossing_time, inner
+from optpart.problem.instance import Instance
 from optpart.search.plan import Links, Plan
 
 _COMMUNICATION = ("delay", "sendrecv", "link", "port")

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from optpart.compiled import Arrays, arrays, assign, fits, kernel, nothing_placed
 from optpart.errors import FaultsOf, InputError
 from optpart.formats.native import keys
 from optpart.formats.result import read_document
-from optpart.instance import Instance
-from optpart.partition.common import unit_time
-from optpart.partition.insertion import by_priority, topological_position
-from optpart.rational import RationalArray, rational
-from optpart.schedule import Schedule, Transfers
+from optpart.kernels.compiled import Arrays, arrays, assign, fits, kernel, nothing_placed
+from optpart.problem.instance import Instance
+from optpart.problem.rational import RationalArray, rational
 from optpart.search.plan import Ints, Layout
+from optpart.solution.schedule import Schedule, Transfers
+from optpart.strategies.partition.common import unit_time
+from optpart.strategies.partition.insertion import by_priority, topological_position
 
 #: How often units are placed anew in another order before no placement counts as found.
 _TRIES = 100

@@ -6,11 +6,11 @@ from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 
-from optpart.goal import Objective
-from optpart.instance import Instance
+from optpart.problem.instance import Instance
 from optpart.search.evaluator import Value
 from optpart.search.plan import Layout
 from optpart.search.searcher import Manner
+from optpart.solution.goal import Objective
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from optpart.compiled import Arrays, crossing_time, inner, run_time
-from optpart.search.change import MOVED, Notes, last_before, move
-from optpart.search.draw import below, uniform
+from optpart.kernels.compiled import Arrays, crossing_time, inner, run_time
+from optpart.kernels.rng import below, uniform
+from optpart.search.incremental import MOVED, Notes, last_before, move
 from optpart.search.plan import Links, Plan
 
 #: Names of the moves, by number.

@@ -16,11 +16,11 @@ from alns.stop import MaxIterations, MaxRuntime
 
 from optpart.exact.messages import Done, Incumbent, Limits
 from optpart.exact.process import SolverDiedError, borrowed
+from optpart.search.destroy import FREEING
 from optpart.search.evaluator import Evaluator, Value
-from optpart.search.freed import FREEING
 from optpart.search.part import cut, merged
 from optpart.search.plan import Layout
-from optpart.search.reinsert import earliest_finish, regret
+from optpart.search.repair import earliest_finish, regret
 from optpart.search.state import State, valued
 
 WORKER = "optpart.search.part_worker"

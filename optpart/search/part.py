@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optpart.compiled import UNLIMITED
+from optpart.kernels.compiled import UNLIMITED
 from optpart.search.plan import Ints, Layout
 from optpart.search.state import State
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.compiled import Arrays, crossing_time, kernel, run_time
-from optpart.graph import grouped
-from optpart.instance import Instance
+from optpart.kernels.compiled import Arrays, crossing_time, kernel, run_time
+from optpart.problem.graph import grouped
+from optpart.problem.instance import Instance
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -29,7 +29,7 @@ class Layout(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A schedule under change; times in the unit of :class:`~optpart.compiled.Arrays`.
+    """A schedule under change; times in the unit of :class:`~optpart.kernels.compiled.Arrays`.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Plan(NamedTuple):
 
 
 class Links(NamedTuple):
-    """What :class:`~optpart.compiled.Arrays` does not say of a graph.
+    """What :class:`~optpart.kernels.compiled.Arrays` does not say of a graph.
 
     Attributes
     ----------

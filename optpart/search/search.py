@@ -14,13 +14,9 @@ import numpy as np
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.load import load_bound
 from optpart.errors import UnsupportedError
-from optpart.feasibility import contradiction
-from optpart.goal import Goal
-from optpart.instance import Instance
 from optpart.limits import check_seed
-from optpart.metrics import traffic
-from optpart.result import Budget, Progress, Result, Status, Watch, conclude
-from optpart.schedule import Schedule
+from optpart.problem.feasibility import contradiction
+from optpart.problem.instance import Instance
 from optpart.search import checkpoint as checkpoints
 from optpart.search.bounding import bounded
 from optpart.search.checkpoint import StateFile
@@ -30,7 +26,11 @@ from optpart.search.messages import Bounded, Found, Job
 from optpart.search.plan import Layout
 from optpart.search.portfolio import Helper
 from optpart.search.searcher import Manner, Searcher, searcher
-from optpart.verify import verify
+from optpart.solution.goal import Goal
+from optpart.solution.metrics import traffic
+from optpart.solution.result import Budget, Progress, Result, Status, Watch, conclude
+from optpart.solution.schedule import Schedule
+from optpart.solution.verifier import verify
 
 #: Starts besides the heuristics that stand in every table.
 _STARTS = ("etf", "peft", "critical-path-paper+pct", "batch-split+pct", "mite+pct", "min-cut+pct")
@@ -259,23 +259,23 @@ class _Search:
     # --- starts ----------------------------------------------------------------------------
 
     def _start(self, start: Schedule | None) -> None:
-        from optpart import methods
+        from optpart.methods import registry
 
         if start is not None and not self._offer(start):
             self.remarks.append("the start given does not fit and was repaired")
-        names = methods.heuristics()
+        names = registry.heuristics()
         if self.instance.vertices <= _ALL_PAIRS:
-            names += [name for name in (*_STARTS, *methods.pairs()) if name not in names]
-        installed = set(methods.pairs())
+            names += [name for name in (*_STARTS, *registry.pairs()) if name not in names]
+        installed = set(registry.pairs())
         for name in names:
             late = self._seconds() > _STARTING * self.budget.seconds
             if late and self.budget.deterministic is None:
                 return
             # What is not among the fast ones is skipped where moves are counted, not seconds.
-            if self.budget.deterministic is not None and name not in methods.heuristics():
+            if self.budget.deterministic is not None and name not in registry.heuristics():
                 return
             if name in installed and (
-                schedule := methods.get(name)(self.instance, seed=self.seed).schedule
+                schedule := registry.get(name)(self.instance, seed=self.seed).schedule
             ):
                 self._offer(schedule)
 

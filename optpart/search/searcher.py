@@ -9,13 +9,13 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from optpart.cluster import Cluster
-from optpart.goal import Objective
-from optpart.graph import GraphBuilder
-from optpart.instance import Instance
+from optpart.problem.cluster import Cluster
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.instance import Instance
 from optpart.search.climb import Climb
 from optpart.search.evaluator import Evaluator, Value
 from optpart.search.plan import Layout
+from optpart.solution.goal import Objective
 
 #: How layouts are changed: by annealing, or by large neighbourhoods as well.
 Manner = Literal["search", "hybrid"]
@@ -33,7 +33,7 @@ class Searcher(Protocol):
     best : Layout
     value : tuple of float
         Of the best: excess of memory, what counts first and second; in the unit of
-        :class:`~optpart.compiled.Arrays`.
+        :class:`~optpart.kernels.compiled.Arrays`.
     """
 
     evaluator: Evaluator

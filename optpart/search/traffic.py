@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.compiled import Arrays, inner
-from optpart.goal import Objective
-from optpart.search.change import MOVED, Notes
+from optpart.kernels.compiled import Arrays, inner
+from optpart.search.incremental import MOVED, Notes
 from optpart.search.plan import Links, Plan
+from optpart.solution.goal import Objective
 
 
 class Crossed(NamedTuple):

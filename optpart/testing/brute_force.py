@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from optpart.instance import Instance
+from optpart.problem.instance import Instance
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from typing import TypedDict, TypeVar, Unpack
 
 import numpy as np
 
-from optpart.cluster import Cluster, Device
-from optpart.graph import GraphBuilder
-from optpart.instance import Communication, Instance, Memory, Model, Release
+from optpart.problem.cluster import Cluster, Device
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.instance import Communication, Instance, Memory, Model, Release
 from optpart.testing.pick import Draw, Pick, picking, seeded
 
 T = TypeVar("T")

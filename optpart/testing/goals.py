@@ -6,11 +6,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Literal, get_args
 
-from optpart.exact.given import given_by
-from optpart.goal import Goal, Objective, Task
-from optpart.instance import Instance
-from optpart.metrics import traffic
-from optpart.schedule import Schedule
+from optpart.exact.given_order import given_by
+from optpart.problem.instance import Instance
+from optpart.solution.goal import Goal, Objective, Task
+from optpart.solution.metrics import traffic
+from optpart.solution.schedule import Schedule
 from optpart.testing.pick import Draw, seeded
 
 GoalKind = Literal[

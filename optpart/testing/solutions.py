@@ -8,10 +8,10 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.instance import Instance
-from optpart.schedule import Schedule, crossings, retime
+from optpart.problem.instance import Instance
+from optpart.solution.schedule import Schedule, crossings, retime
+from optpart.solution.verifier import verify
 from optpart.testing.pick import Pick, picking
-from optpart.verify import verify
 
 #: A step of an order: a vertex, or a transfer (tensor, destination device).
 Step = int | tuple[int, int]

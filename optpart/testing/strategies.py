@@ -9,8 +9,8 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from optpart.instance import Communication, Instance, Memory
-from optpart.schedule import crossings
+from optpart.problem.instance import Communication, Instance, Memory
+from optpart.solution.schedule import crossings
 from optpart.testing.draw import Options, Shape, drawn
 from optpart.testing.pick import Pick
 from optpart.testing.solutions import Step, allowed_placements, picked_order

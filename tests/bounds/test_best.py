@@ -7,9 +7,10 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from optpart import Cluster, GraphBuilder, Instance, methods
+from optpart import Cluster, GraphBuilder, Instance
 from optpart.bounds.best import BOUNDS, all_bounds, best_bound
-from optpart.instance import Communication, Memory
+from optpart.methods import registry
+from optpart.problem.instance import Communication, Memory
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import draw_instance, random_instance
 
@@ -39,7 +40,7 @@ def test_no_bound_exceeds_the_optimum(memory: Memory, rational: bool) -> None:
 def test_no_bound_exceeds_a_verified_schedule(communication: Communication, memory: Memory) -> None:
     for seed in range(4):
         instance = draw_instance(seed, communication, memory)
-        spans = [methods.get(name)(instance).makespan for name in methods.heuristics()]
+        spans = [registry.get(name)(instance).makespan for name in registry.heuristics()]
         found = [span for span in spans if span is not None]
         for bound in BOUNDS.values():
             value = bound(instance, ENOUGH, None)

@@ -10,7 +10,7 @@ from relabelling import relabelled, stretched
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.bounds.critical_path import critical_path_bound
-from optpart.cluster import Matrix
+from optpart.problem.cluster import Matrix
 from optpart.testing.draw import random_instance
 
 

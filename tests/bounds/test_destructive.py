@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from optpart import Cluster, GraphBuilder, Instance, Model, ticks
+from optpart import Cluster, GraphBuilder, Instance, Model
 from optpart.bounds.best import BOUNDS
 from optpart.bounds.destructive import Refutation, destructive_bound
 from optpart.formats.detect import read_instance
+from optpart.kernels import ticks
+from optpart.kernels.ticks import Grid
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import random_instance
-from optpart.ticks import Grid
 
 SHARED = Path(__file__).parents[3] / "shared" / "instances"
 

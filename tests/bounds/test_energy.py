@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from relabelling import relabelled
 
-from optpart import Cluster, Device, GraphBuilder, Instance, Model, ticks
+from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.bounds.energy import energy_bound, overloaded
 from optpart.bounds.load import load_bound
 from optpart.bounds.windows import windows
+from optpart.kernels import ticks
+from optpart.kernels.ticks import Grid
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import random_instance
-from optpart.ticks import Grid
 
 
 def hourglass(end: int, middle: Sequence[int], devices: Sequence[Device]) -> Instance:

@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 from relabelling import relabelled
 
-from optpart import Cluster, Device, GraphBuilder, Instance, Model, ticks
+from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.bounds.one_machine import Sharpening, must_run_on, one_machine_bound, sharpened
 from optpart.bounds.windows import NEVER, Windows, windows
 from optpart.formats.detect import read_instance
-from optpart.instance import Communication
-from optpart.schedule import retime
+from optpart.kernels import ticks
+from optpart.kernels.ticks import Grid
+from optpart.problem.instance import Communication
+from optpart.solution.schedule import retime
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import random_instance
-from optpart.ticks import Grid
 
 SHARED = Path(__file__).parents[3] / "shared" / "instances"
 

@@ -9,13 +9,14 @@ import pytest
 from numpy.typing import NDArray
 from relabelling import relabelled
 
-from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime, ticks
+from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
 from optpart.bounds.windows import NEVER, Windows, windows
-from optpart.cluster import Matrix
-from optpart.instance import Communication
+from optpart.kernels import ticks
+from optpart.kernels.ticks import Grid
+from optpart.problem.cluster import Matrix
+from optpart.problem.instance import Communication
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import random_instance
-from optpart.ticks import Grid
 
 Table = list[list[Fraction | None]]
 

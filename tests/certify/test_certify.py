@@ -16,7 +16,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from optpart import Cluster, GraphBuilder, Instance, Model, Schedule, library
+from optpart import Cluster, GraphBuilder, Instance, Model, Schedule
 from optpart.certify import check
 from optpart.certify.certify import UncertifiedError, certify, grid_scales
 from optpart.commands.certify import certify as certify_command
@@ -24,12 +24,13 @@ from optpart.commands.check import check as check_command
 from optpart.errors import InputError, OptpartError, UnsupportedError
 from optpart.formats import native
 from optpart.formats.result import read_schedule, write
-from optpart.instance import Communication
-from optpart.result import conclude
-from optpart.schedule import retime
+from optpart.problem.instance import Communication
+from optpart.solution.result import conclude
+from optpart.solution.schedule import retime
+from optpart.solution.verifier import verify
+from optpart.study import library
 from optpart.testing import brute_force
 from optpart.testing.draw import random_instance
-from optpart.verify import verify
 
 app = typer.Typer()
 app.command()(certify_command)

@@ -28,7 +28,7 @@ from optpart.certify.certify import certify
 from optpart.certify.check import Formula, RejectedError, check_proof
 from optpart.formats import native
 from optpart.formats.result import schedule_to_dict
-from optpart.schedule import retime
+from optpart.solution.schedule import retime
 from optpart.testing import brute_force
 
 FILES = ("certificate.json", "instance.json", "schedule.json", "proof.lrat.xz")

@@ -37,10 +37,10 @@ from optpart.certify.check import (
 )
 from optpart.certify.one_machine import one_machine_record
 from optpart.formats import native
+from optpart.kernels.ticks import quantum
 from optpart.testing import brute_force
 from optpart.testing.draw import random_instance
 from optpart.testing.solutions import random_order, random_placement
-from optpart.ticks import quantum
 
 SYMMETRY: tuple[Family, ...] = (check.alike_devices, check.alike_vertices)
 IMPLIED: tuple[Family, ...] = (

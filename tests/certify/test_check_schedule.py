@@ -14,11 +14,11 @@ from optpart.certify.check import Problem, RejectedError, check_schedule, read_j
 from optpart.errors import InputError
 from optpart.formats import native
 from optpart.formats.result import schedule_from_dict, schedule_to_dict
-from optpart.instance import Communication, Memory
-from optpart.schedule import crossings
+from optpart.problem.instance import Communication, Memory
+from optpart.solution.schedule import crossings
+from optpart.solution.verifier import verify
 from optpart.testing.draw import random_instance
 from optpart.testing.solutions import random_order, random_placement
-from optpart.verify import verify
 
 
 def problem_of(instance: Instance) -> Problem:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from optpart import library
 from optpart.certify.check import check
+from optpart.study import library
 
 OPTIMAL = [row.name for row in library.index().values() if row.status == "OPTIMAL"]
 

@@ -34,11 +34,11 @@ from optpart.certify.precedence import (
 from optpart.errors import UnsupportedError
 from optpart.formats import native
 from optpart.formats import result as result_format
-from optpart.result import conclude
+from optpart.solution.result import conclude
+from optpart.solution.verifier import verify
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import random_instance
 from optpart.testing.solutions import random_order, random_placement
-from optpart.verify import verify
 
 Family = Callable[[Precedence], Iterator[Clause]]
 

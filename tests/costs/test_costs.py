@@ -11,7 +11,7 @@ from optpart.costs.drawn import drawn
 from optpart.costs.from_csv import from_csv
 from optpart.costs.unit import unit
 from optpart.errors import InputError
-from optpart.graph import Graph, GraphBuilder
+from optpart.problem.graph import Graph, GraphBuilder
 
 TABLE = "name,ops,memory,sizes\nb,0.5,0,\na,30,4,50; 1/3\nc,1/7,2,9\n"
 

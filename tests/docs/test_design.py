@@ -9,8 +9,8 @@ from typing import get_args
 import typer.main
 
 from optpart.cli import app
-from optpart.instance import Communication, Memory
-from optpart.result import Status
+from optpart.problem.instance import Communication, Memory
+from optpart.solution.result import Status
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")

@@ -6,11 +6,11 @@ import json
 import re
 from pathlib import Path
 
-from optpart.check import check_result
 from optpart.costs.from_csv import from_csv
 from optpart.formats import cluster_toml, native, result
 from optpart.ordering import oracle
 from optpart.search import checkpoint
+from optpart.study.check import check_result
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

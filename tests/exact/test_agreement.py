@@ -18,11 +18,11 @@ from optpart.exact.enumeration import enumerate_all
 from optpart.exact.milp import milp
 from optpart.exact.minizinc import minizinc
 from optpart.exact.pareto import pareto
-from optpart.goal import Goal, Task
-from optpart.instance import Communication, Instance, Memory
-from optpart.result import Budget, Result, Status
+from optpart.problem.instance import Communication, Instance, Memory
+from optpart.solution.goal import Goal, Task
+from optpart.solution.result import Budget, Result, Status
+from optpart.solution.verifier import verify
 from optpart.testing.draw import draw_instance
-from optpart.verify import verify
 
 #: One worker: for tiny models starting threads takes longer than solving.
 ONE = Budget(seconds=60, workers=1)

@@ -8,8 +8,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from optpart import Budget, Cluster, Device, GraphBuilder, Instance, Model, Status, methods
+from optpart import Budget, Cluster, Device, GraphBuilder, Instance, Model, Status
 from optpart.exact.conflict import conflict, memory_conflict
+from optpart.methods import registry
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import random_instance
 
@@ -122,7 +123,7 @@ class TestMemoryOverTime:
 
     def test_names_the_limits_that_no_order_keeps(self, full: Instance) -> None:
         instance = replace(full, graph=replace(full.graph, allowed_devices={0: ("d0", "d1")}))
-        result = methods.get("cpsat")(instance, budget=Budget(20, 1))
+        result = registry.get("cpsat")(instance, budget=Budget(20, 1))
         assert result.status is Status.INFEASIBLE
         assert result.reason == (
             "memory over time (refcount): no placement and order keep the limits of "

@@ -14,29 +14,20 @@ import numpy as np
 import pytest
 from relabelling import relabelled, stretched
 
-from optpart import (
-    Cluster,
-    Device,
-    GraphBuilder,
-    Instance,
-    Model,
-    RationalArray,
-    Schedule,
-    retime,
-    ticks,
-)
+from optpart import Cluster, Device, GraphBuilder, Instance, Model, RationalArray, Schedule, retime
 from optpart.bounds.load import load_bound
 from optpart.exact import cpsat as module
 from optpart.exact import process
 from optpart.exact.cpsat import cpsat
 from optpart.exact.process import shared
 from optpart.exact.symmetry import interchangeable_devices
-from optpart.instance import Memory
-from optpart.rational import Number
-from optpart.result import Budget, Progress, Result, Status
+from optpart.kernels import ticks
+from optpart.problem.instance import Memory
+from optpart.problem.rational import Number
+from optpart.solution.result import Budget, Progress, Result, Status
+from optpart.solution.verifier import verify
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import random_instance
-from optpart.verify import verify
 
 #: One worker: for tiny models starting threads takes longer than solving.
 ONE = Budget(seconds=30, workers=1)

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model
-from optpart.cluster import Matrix
 from optpart.errors import UnsupportedError
 from optpart.exact.enumeration import MAX_VERTICES, enumerate_all
-from optpart.goal import Goal, Objective
-from optpart.instance import Communication, Memory
-from optpart.rational import RationalArray
-from optpart.result import Budget, Progress, Result, Status
-from optpart.schedule import Schedule, Transfers, crossings
+from optpart.kernels.ticks import quantum
+from optpart.problem.cluster import Matrix
+from optpart.problem.instance import Communication, Memory
+from optpart.problem.rational import RationalArray
+from optpart.solution.goal import Goal, Objective
+from optpart.solution.result import Budget, Progress, Result, Status
+from optpart.solution.schedule import Schedule, Transfers, crossings
+from optpart.solution.verifier import verify
 from optpart.testing import brute_force
 from optpart.testing.draw import draw_instance, random_instance
 from optpart.testing.solutions import allowed_placements
-from optpart.ticks import quantum
-from optpart.verify import verify
 
 COMMUNICATION: tuple[Communication, ...] = get_args(Communication)
 MEMORY: tuple[Memory, ...] = get_args(Memory)

@@ -13,10 +13,10 @@ from optpart.exact.cpsat import cpsat
 from optpart.exact.pareto import pareto
 from optpart.exact.symmetry import interchangeable_devices
 from optpart.formats import result as result_format
-from optpart.goal import Goal, Objective
-from optpart.instance import Communication
-from optpart.result import Budget, Result, Status, with_bound
-from optpart.verify import verify
+from optpart.problem.instance import Communication
+from optpart.solution.goal import Goal, Objective
+from optpart.solution.result import Budget, Result, Status, with_bound
+from optpart.solution.verifier import verify
 
 ONE = Budget(seconds=30, workers=1)
 

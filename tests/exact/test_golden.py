@@ -13,9 +13,9 @@ import pytest
 from optpart import Cluster, GraphBuilder, Instance, retime
 from optpart.exact.cpsat import cpsat
 from optpart.formats import native
-from optpart.methods import get
-from optpart.result import Budget, Status
-from optpart.verify import verify
+from optpart.methods.registry import get
+from optpart.solution.result import Budget, Status
+from optpart.solution.verifier import verify
 
 SHARED = Path(__file__).parents[2].parent / "shared"
 

@@ -24,13 +24,13 @@ from optpart.exact import milp as module
 from optpart.exact.milp import milp
 from optpart.exact.milp_job import Solver, proven_ticks
 from optpart.exact.process import shared
-from optpart.goal import Goal, Objective
-from optpart.instance import Communication, Memory
-from optpart.metrics import traffic
-from optpart.result import Budget, Progress, Result, Status
+from optpart.problem.instance import Communication, Memory
+from optpart.solution.goal import Goal, Objective
+from optpart.solution.metrics import traffic
+from optpart.solution.result import Budget, Progress, Result, Status
+from optpart.solution.verifier import verify
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import random_instance
-from optpart.verify import verify
 
 SHARED = Path(__file__).parents[2].parent / "shared"
 BUDGET = Budget(seconds=30, workers=1)

@@ -17,16 +17,17 @@ from typing import IO, get_args
 import numpy as np
 import pytest
 
-from optpart import Cluster, Device, GraphBuilder, Instance, Model, UnsupportedError, library
+from optpart import Cluster, Device, GraphBuilder, Instance, Model, UnsupportedError
 from optpart.errors import InputError
 from optpart.exact import minizinc as module
 from optpart.exact.enumeration import enumerate_all
 from optpart.exact.minizinc import minizinc
-from optpart.goal import Goal, Objective
-from optpart.instance import Communication, Memory
-from optpart.result import Budget, Progress, Result, Status
-from optpart.schedule import crossings
+from optpart.problem.instance import Communication, Memory
 from optpart.scratch import Scratch
+from optpart.solution.goal import Goal, Objective
+from optpart.solution.result import Budget, Progress, Result, Status
+from optpart.solution.schedule import crossings
+from optpart.study import library
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import draw_instance, random_instance
 

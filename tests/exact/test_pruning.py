@@ -22,9 +22,9 @@ from optpart.exact.milp import milp
 from optpart.exact.model import ScheduleModel
 from optpart.exact.pruning import ALL, Pruning
 from optpart.exact.second_opinion import compare
-from optpart.goal import Goal
-from optpart.instance import Communication, Instance, Memory
-from optpart.result import Budget, Result
+from optpart.problem.instance import Communication, Instance, Memory
+from optpart.solution.goal import Goal
+from optpart.solution.result import Budget, Result
 from optpart.testing.draw import draw_instance
 from optpart.testing.goals import draw_goal
 
@@ -149,7 +149,7 @@ class TestMutation:
     def test_horizon(self, monkeypatch: pytest.MonkeyPatch) -> None:
         original = module._longest
         monkeypatch.setattr(module, "_longest", lambda *given: list(original(*given))[1:])
-        monkeypatch.setattr("optpart.methods.heuristics", list)
+        monkeypatch.setattr("optpart.methods.registry.heuristics", list)
         assert self.noticed(questions())
 
     def test_incumbent(self, monkeypatch: pytest.MonkeyPatch) -> None:

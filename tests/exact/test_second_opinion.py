@@ -12,8 +12,8 @@ from optpart.errors import ContradictionError
 from optpart.exact import second_opinion
 from optpart.exact.cpsat import cpsat
 from optpart.exact.second_opinion import confirmed
-from optpart.goal import Goal, Objective
-from optpart.result import Budget, Result, Status
+from optpart.solution.goal import Goal, Objective
+from optpart.solution.result import Budget, Result, Status
 
 ONE = Budget(seconds=20, workers=1)
 

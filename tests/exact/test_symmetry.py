@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, Schedule
-from optpart.cluster import Matrix
 from optpart.exact import symmetry
 from optpart.exact.symmetry import (
     canonical,
@@ -20,11 +19,12 @@ from optpart.exact.symmetry import (
     possible_first,
     talkers_first,
 )
-from optpart.instance import Communication, Memory
+from optpart.problem.cluster import Matrix
+from optpart.problem.instance import Communication, Memory
+from optpart.solution.verifier import verify
 from optpart.testing.draw import draw_instance
 from optpart.testing.goals import draw_goal
 from optpart.testing.solutions import random_schedule
-from optpart.verify import verify
 
 
 def instance(

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optpart.cluster import Cluster, Device
 from optpart.errors import InputError
 from optpart.formats import cluster_toml
 from optpart.formats.cluster_toml import dumps, loads
+from optpart.problem.cluster import Cluster, Device
 
 EXAMPLE = """
 bandwidth = 25

@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 
 from optpart.cli import main
-from optpart.cluster import Cluster
 from optpart.errors import InputError
 from optpart.formats import native
 from optpart.formats.detect import FORMATS, read_instance
-from optpart.graph import GraphBuilder
-from optpart.instance import Instance
+from optpart.problem.cluster import Cluster
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.instance import Instance
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data"
 

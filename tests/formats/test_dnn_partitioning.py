@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from optpart import methods
 from optpart.errors import InputError
 from optpart.formats import dnn_partitioning
-from optpart.result import Budget
+from optpart.methods import registry
+from optpart.solution.result import Budget
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data/dnn-partitioning"
 
@@ -107,7 +107,7 @@ def test_memory_drives_a_node_to_a_cpu(tmp_path):
     # embed and attend fill one accelerator (1.5); project meanwhile on a CPU, which the tensor
     # reaches at 1 + 2.5, then loss there.
     instance = dnn_partitioning.read(write(tmp_path, DOCUMENT | {"maxFPGAs": 1}))
-    assert str(methods.get("cpsat")(instance, budget=Budget(10)).makespan) == "21/2"
+    assert str(registry.get("cpsat")(instance, budget=Budget(10)).makespan) == "21/2"
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from optpart import methods
 from optpart.errors import InputError
 from optpart.formats import fjs
-from optpart.result import Budget, Status
+from optpart.methods import registry
+from optpart.solution.result import Budget, Status
 
 FJSP = Path(__file__).resolve().parents[2] / "../shared/data/fjsp"
 
@@ -81,7 +81,7 @@ def test_birgins_format_may_have_no_arcs(tmp_path):
 @pytest.mark.parametrize(("text", "optimum"), [(STANDARD, 4 + 5), (BIRGIN, 5 + 3)])
 def test_the_best_machine_is_chosen(tmp_path, text, optimum):
     instance = fjs.read(write(tmp_path, text))
-    assert methods.get("cpsat")(instance, budget=Budget(10)).makespan == optimum
+    assert registry.get("cpsat")(instance, budget=Budget(10)).makespan == optimum
 
 
 @pytest.mark.parametrize(
@@ -152,5 +152,5 @@ def test_published_flexible_job_shops_are_read():
 def test_published_optima_are_reproduced(table, row, file):
     with (FJSP / table).open() as rows:
         known = {entry["instance"]: int(entry["upper_bound"]) for entry in csv.DictReader(rows)}
-    result = methods.get("cpsat")(fjs.read(FJSP / file), budget=Budget(20))
+    result = registry.get("cpsat")(fjs.read(FJSP / file), budget=Budget(20))
     assert (result.status, result.makespan) == (Status.OPTIMAL, known[row])

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from optpart.errors import InputError
 from optpart.formats import gxl
-from optpart.instance import Instance
-from optpart.rational import RationalArray
-from optpart.schedule import Schedule, Transfers, crossings
-from optpart.verify import verify
+from optpart.problem.instance import Instance
+from optpart.problem.rational import RationalArray
+from optpart.solution.schedule import Schedule, Transfers, crossings
+from optpart.solution.verifier import verify
 
 AUCKLAND = Path(__file__).resolve().parents[2] / "../shared/data/auckland_gxl"
 

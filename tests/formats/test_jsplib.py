@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from optpart import methods
 from optpart.errors import InputError
 from optpart.formats import jsplib
-from optpart.result import Budget, Status
+from optpart.methods import registry
+from optpart.solution.result import Budget, Status
 
 JSPLIB = Path(__file__).resolve().parents[2] / "../shared/data/jsplib"
 
@@ -46,7 +46,7 @@ def test_a_job_is_a_chain_without_transfer_times(tmp_path):
 def test_jobs_wait_for_machines(tmp_path):
     # The second job waits for machine 0, which the first one leaves at 4.
     instance = jsplib.read(write(tmp_path, DOCUMENT))
-    assert methods.get("cpsat")(instance, budget=Budget(10)).makespan == 4 + 3 + 6
+    assert registry.get("cpsat")(instance, budget=Budget(10)).makespan == 4 + 3 + 6
 
 
 @pytest.mark.parametrize(
@@ -95,5 +95,5 @@ def test_published_job_shops_are_read():
 @pytest.mark.skipif(not JSPLIB.exists(), reason=f"{JSPLIB} is not here")
 @pytest.mark.parametrize(("name", "optimum"), [("ft06", 55), ("la01", 666)])
 def test_published_optima_are_reproduced(name, optimum):
-    result = methods.get("cpsat")(jsplib.read(JSPLIB / name), budget=Budget(20))
+    result = registry.get("cpsat")(jsplib.read(JSPLIB / name), budget=Budget(20))
     assert (result.status, result.makespan) == (Status.OPTIMAL, optimum)

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from optpart import methods
 from optpart.errors import InputError
 from optpart.formats import moirai
-from optpart.result import Budget, Status
+from optpart.methods import registry
+from optpart.solution.result import Budget, Status
 
 MOIRAI = Path(__file__).resolve().parents[2] / "../shared/data/moirai"
 
@@ -40,7 +40,7 @@ def test_edges_have_transfer_times_per_sender_and_receiver(tmp_path):
 def test_capacity_is_kept(tmp_path):
     # Together they fit device 1 only; apart, the tensor crosses from 0 to 1, or from 1 to 0.
     instance = moirai.read(write(tmp_path, DOCUMENT))
-    assert str(methods.get("cpsat")(instance, budget=Budget(10)).makespan) == "29/4"
+    assert str(registry.get("cpsat")(instance, budget=Budget(10)).makespan) == "29/4"
 
 
 def test_a_file_without_a_name_lends_its_own(tmp_path):
@@ -90,7 +90,7 @@ def test_missing_keys_are_named(tmp_path, key):
 @pytest.mark.skipif(not MOIRAI.exists(), reason=f"{MOIRAI} is not here")
 def test_the_published_optimum_is_reproduced():
     instance = moirai.read(MOIRAI / "example-1.json")
-    result = methods.get("cpsat")(instance, budget=Budget(20))
+    result = registry.get("cpsat")(instance, budget=Budget(20))
     assert (result.status, result.makespan) == (Status.OPTIMAL, 30)
 
 

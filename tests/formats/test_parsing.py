@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from optpart.errors import InputError
 from optpart.formats.detect import read_instance
 from optpart.formats.parsing import Line, identifier, lines
-from optpart.instance import Instance
+from optpart.problem.instance import Instance
 
 #: One small file of every format that is read with this module.
 DOCUMENTS = {

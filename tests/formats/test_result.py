@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from optpart import Cluster, GraphBuilder, InputError, Instance, Model, Schedule, retime
 from optpart.formats import native
 from optpart.formats import result as results
-from optpart.result import Progress, Result, Status, conclude
+from optpart.solution.result import Progress, Result, Status, conclude
+from optpart.solution.verifier import verify
 from optpart.testing.solutions import Step
 from optpart.testing.strategies import solutions
-from optpart.verify import verify
 
 
 def instance() -> Instance:

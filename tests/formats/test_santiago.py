@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from optpart import methods
 from optpart.errors import InputError
 from optpart.formats import santiago
-from optpart.result import Budget, Status
+from optpart.methods import registry
+from optpart.solution.result import Budget, Status
 
 SANTIAGO = Path(__file__).resolve().parents[2] / "../shared/data/hetero_santiago"
 
@@ -53,7 +53,7 @@ def test_every_edge_has_a_tensor_that_takes_its_time_to_cross(tmp_path):
 def test_the_optimum_weighs_transfers_against_run_times(tmp_path):
     # 0 on d0; 1 crosses to d1 (4 + 3 + 2.5) while 2 stays (4 + 5).
     instance = santiago.read(write(tmp_path, DOCUMENT))
-    assert methods.get("cpsat")(instance, budget=Budget(10)).makespan == Fraction(19, 2)
+    assert registry.get("cpsat")(instance, budget=Budget(10)).makespan == Fraction(19, 2)
 
 
 @pytest.mark.parametrize(
@@ -97,5 +97,5 @@ def test_published_optima_are_reproduced():
         instance = santiago.read(SANTIAGO / row["file"])
         found = instance.vertices, instance.devices, len(instance.graph.edge_source)
         assert found == (int(row["n"]), int(row["m"]), int(row["edges"]))
-        result = methods.get("cpsat")(instance, budget=Budget(20))
+        result = registry.get("cpsat")(instance, budget=Budget(20))
         assert (result.status, result.makespan) == (Status.OPTIMAL, Fraction(row["optimum"])), row

@@ -18,12 +18,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optpart import InputError, Instance, library, retime
-from optpart.check import check_result
+from optpart import InputError, Instance, retime
 from optpart.formats import native
 from optpart.formats import result as results
-from optpart.instance import Communication, Memory
-from optpart.result import Progress, conclude
+from optpart.problem.instance import Communication, Memory
+from optpart.solution.result import Progress, conclude
+from optpart.study import library
+from optpart.study.check import check_result
 from optpart.testing.draw import draw_instance
 from optpart.testing.strategies import instances
 

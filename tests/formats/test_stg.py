@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from optpart import methods
 from optpart.errors import InputError
 from optpart.formats import stg
-from optpart.graph import CONTROL
-from optpart.result import Budget, Status
+from optpart.methods import registry
+from optpart.problem.graph import CONTROL
+from optpart.solution.result import Budget, Status
 
 STG = Path(__file__).resolve().parents[2] / "../shared/data/stg"
 
@@ -48,7 +48,7 @@ def test_devices_are_alike_and_as_many_as_asked_for(tmp_path):
 
 def test_two_devices_run_the_middle_side_by_side(tmp_path):
     instance = stg.read(write(tmp_path, DOCUMENT), 2)
-    assert methods.get("cpsat")(instance, budget=Budget(10)).makespan == 7 + 2
+    assert registry.get("cpsat")(instance, budget=Budget(10)).makespan == 7 + 2
 
 
 @pytest.mark.parametrize(
@@ -103,5 +103,5 @@ def test_published_optima_are_reproduced():
     assert rows
     for row in rows:
         instance = stg.read(STG / row["file"], int(row["procs"]))
-        result = methods.get("cpsat")(instance, budget=Budget(20))
+        result = registry.get("cpsat")(instance, budget=Budget(20))
         assert (result.status, result.makespan) == (Status.OPTIMAL, int(row["optimum"])), row

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from optpart.costs.unit import unit
 from optpart.errors import InputError
 from optpart.formats.tensorflow import Counts, read_graph
-from optpart.graph import CONTROL, Graph
+from optpart.problem.graph import CONTROL, Graph
 
 NETWORKS = Path(__file__).resolve().parents[2] / "../shared/data/tensorflow_graphs"
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optpart.cluster import Cluster, Device
 from optpart.errors import InputError, UnsupportedError
 from optpart.formats import thesis_csv
-from optpart.graph import CONTROL, Graph, GraphBuilder
-from optpart.instance import Instance, Model
+from optpart.problem.cluster import Cluster, Device
+from optpart.problem.graph import CONTROL, Graph, GraphBuilder
+from optpart.problem.instance import Instance, Model
 
 GRAPH = """id,name,ops,memory,size,device,successors,colocated
 0,load,30,4,50,CPU,1; 2,

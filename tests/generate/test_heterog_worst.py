@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from optpart import Budget, InputError, Instance, Status
 from optpart.commands.generate_heterog_worst import generate_heterog_worst
 from optpart.exact.cpsat import cpsat
-from optpart.explicit import explicit
 from optpart.formats import native
 from optpart.generate.heterog_worst import heterog_makespan, heterog_worst
-from optpart.partition.base import Partition
-from optpart.scheduling.heterog import heterog
-from optpart.simulate import simulate
-from optpart.start import only_placement
-from optpart.verify import verify
+from optpart.methods.starts import only_placement
+from optpart.ordering.explicit import explicit
+from optpart.solution.verifier import verify
+from optpart.strategies.base import Partition
+from optpart.strategies.scheduling.heterog import heterog
+from optpart.strategies.simulator import simulate
 
 
 def placement(instance: Instance) -> NDArray[np.int32]:

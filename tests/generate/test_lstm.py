@@ -11,8 +11,8 @@ import pytest
 
 from optpart import Graph, InputError, Instance
 from optpart.generate import lstm
-from optpart.partition.expert import layers
-from optpart.partition.unit_graph import unit_graph
+from optpart.strategies.partition.expert import layers
+from optpart.strategies.partition.unit_graph import unit_graph
 
 CELL = [
     "concat", "MatMul", "BiasAdd", "split", "Sigmoid_1", "Tanh", "Add", "Sigmoid", "Sigmoid_2",

@@ -7,7 +7,7 @@ import pytest
 
 from optpart import InputError, Instance, retime
 from optpart.generate.small import Tightness, small
-from optpart.verify import verify
+from optpart.solution.verifier import verify
 
 GRID = list(product((8, 20, 50), (2, 4), (0.1, 1, 10)))
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from optpart import Budget, Instance, Result, Status, methods, verify
+from optpart import Budget, Instance, Result, Status
 from optpart.bounds.best import all_bounds
+from optpart.methods import registry
+from optpart.solution import verifier as verify
 
 #: One worker: for small models starting threads takes longer than solving.
 ONE = Budget(seconds=60, workers=1)
@@ -18,7 +20,7 @@ def prove(instance: Instance, optimum: Fraction | int, *others: str) -> None:
     """Assert that CP-SAT proves the optimum, and so do others where the instance is small."""
     for name in ("cpsat", *others):
         if instance.vertices <= SMALL.get(name, instance.vertices):
-            result = methods.get(name)(instance, budget=ONE)
+            result = registry.get(name)(instance, budget=ONE)
             agree(result, optimum)
             assert result.status is Status.OPTIMAL, f"{name} on {instance.name}: {result.reason}"
 

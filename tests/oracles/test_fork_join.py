@@ -28,7 +28,7 @@ import pytest
 from oracles.proving import prove
 
 from optpart import Cluster, GraphBuilder, Instance, Model
-from optpart.instance import Communication
+from optpart.problem.instance import Communication
 
 SPEED, BANDWIDTH, LATENCY = 2, 3, Fraction(1, 2)
 

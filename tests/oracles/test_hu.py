@@ -13,8 +13,9 @@ import pytest
 from oracles.proving import agree, prove
 from oracles.unit_tasks import LENGTH, list_length, unit_tasks
 
-from optpart import Budget, methods
+from optpart import Budget
 from optpart.bounds.energy import energy_bound
+from optpart.methods import registry
 
 Arcs = list[tuple[int, int]]
 
@@ -84,7 +85,7 @@ def test_energy_bounds_reach_it(n: int, machines: int) -> None:
         instance = unit_tasks(n, directed, machines, rng, f"{name}-forest-{n}-{machines}")
         assert energy_bound(instance) == optimum
         budget = Budget(seconds=60, workers=1, deterministic=0.1)
-        agree(methods.get("cpsat")(instance, budget=budget), optimum)
+        agree(registry.get("cpsat")(instance, budget=budget), optimum)
 
 
 def test_both_ways_to_compute_it_agree() -> None:

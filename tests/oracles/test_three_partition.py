@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from oracles.proving import ONE, agree, bound, prove
 
-from optpart import Cluster, GraphBuilder, Instance, Model, Status, methods
+from optpart import Cluster, GraphBuilder, Instance, Model, Status
+from optpart.methods import registry
 
 
 def solvable(m: int, total: int, rng: np.random.Generator) -> list[int]:
@@ -69,14 +70,14 @@ def test_times_of_a_solvable_one(m: int) -> None:
 def test_bounds_and_heuristics_of_a_large_one(m: int) -> None:
     instance = as_times(solvable(m, 1000, np.random.default_rng(m)), m)
     assert bound(instance, 0.1) == 1000
-    for name in methods.heuristics():
-        agree(methods.get(name)(instance), 1000)
+    for name in registry.heuristics():
+        agree(registry.get(name)(instance), 1000)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_times_of_an_unsolvable_one(seed: int) -> None:
     numbers, total = unsolvable(np.random.default_rng(seed))
-    result = methods.get("cpsat")(as_times(numbers, 3), budget=ONE)
+    result = registry.get("cpsat")(as_times(numbers, 3), budget=ONE)
     assert result.status is Status.OPTIMAL
     assert result.makespan is not None
     assert result.makespan > total
@@ -88,7 +89,7 @@ def test_times_of_an_unsolvable_one(seed: int) -> None:
 def test_memory_of_a_solvable_one(memory: Literal["estimate", "refcount"], m: int) -> None:
     numbers = solvable(m, 40, np.random.default_rng([m, 1]))
     instance = as_memory(numbers, m, 40, memory)
-    result = methods.get("cpsat")(instance, budget=ONE)
+    result = registry.get("cpsat")(instance, budget=ONE)
     assert result.status is Status.OPTIMAL
     assert result.makespan is not None
     assert bound(instance, 0.2) <= result.makespan
@@ -98,5 +99,5 @@ def test_memory_of_a_solvable_one(memory: Literal["estimate", "refcount"], m: in
 @pytest.mark.parametrize("seed", range(3))
 def test_memory_of_an_unsolvable_one(memory: Literal["estimate", "refcount"], seed: int) -> None:
     numbers, total = unsolvable(np.random.default_rng(seed))
-    result = methods.get("cpsat")(as_memory(numbers, 3, total, memory), budget=ONE)
+    result = registry.get("cpsat")(as_memory(numbers, 3, total, memory), budget=ONE)
     assert result.status is Status.INFEASIBLE

@@ -12,9 +12,10 @@ import pytest
 from oracles.proving import agree, bound, prove
 from oracles.tiled import Planted, planted
 
-from optpart import Budget, methods
-from optpart.instance import Communication, Memory
-from optpart.verify import verify
+from optpart import Budget
+from optpart.methods import registry
+from optpart.problem.instance import Communication, Memory
+from optpart.solution.verifier import verify
 
 COMBINATIONS: list[tuple[Communication, Memory]] = list(
     product(get_args(Communication), get_args(Memory))
@@ -80,10 +81,10 @@ def not_contradicted(found: Planted) -> None:
     assert best <= horizon
     # Where sends are work of a device beside its vertices, no bound has to know of them.
     assert best == horizon or instance.model.send_ops
-    for name in methods.heuristics():
-        agree(methods.get(name)(instance), horizon)
+    for name in registry.heuristics():
+        agree(registry.get(name)(instance), horizon)
     budget = Budget(seconds=60, workers=1, deterministic=0.1)
-    result = methods.get("cpsat")(instance, budget=budget, start=found.schedule)
+    result = registry.get("cpsat")(instance, budget=budget, start=found.schedule)
     agree(result, horizon)
     assert result.makespan == horizon
 

@@ -22,10 +22,10 @@ import numpy as np
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, RationalArray, Schedule
 from optpart import Transfers as Moves
-from optpart.graph import CONTROL, Graph
-from optpart.instance import Communication, Memory, Release
-from optpart.metrics import peak_memory
-from optpart.rational import Number
+from optpart.problem.graph import CONTROL, Graph
+from optpart.problem.instance import Communication, Memory, Release
+from optpart.problem.rational import Number
+from optpart.solution.metrics import peak_memory
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from optpart import Budget, Cluster, Device, GraphBuilder, InputError, Instance, Model, retime
 from optpart.exact.cpsat import cpsat
-from optpart.instance import Communication
 from optpart.ordering.compare import compare_orders, order
 from optpart.ordering.efficiency import (
     Attainable,
@@ -23,6 +22,7 @@ from optpart.ordering.efficiency import (
 )
 from optpart.ordering.models import base_model
 from optpart.ordering.replica import platform, worker_partition
+from optpart.problem.instance import Communication
 from optpart.testing.brute_force import optimum
 from optpart.testing.strategies import solutions
 

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance
+from optpart.kernels.tasks import Tasks, tasks
 from optpart.ordering.efficiency import assigned
 from optpart.ordering.enforcement import counters, enforced, overtaken
 from optpart.ordering.models import base_model
 from optpart.ordering.replica import platform, worker_partition
 from optpart.ordering.stragglers import Steps, offline, simulate_steps
-from optpart.partition.base import Partition
-from optpart.scheduling.fifo import fifo
-from optpart.scheduling.random_order import random_order
-from optpart.scheduling.tao import tao
-from optpart.scheduling.tio import tio
-from optpart.simulate import Priority, execute
-from optpart.tasks import Tasks, tasks
+from optpart.strategies.base import Partition
+from optpart.strategies.scheduling.fifo import fifo
+from optpart.strategies.scheduling.random_order import random_order
+from optpart.strategies.scheduling.tao import tao
+from optpart.strategies.scheduling.tio import tio
+from optpart.strategies.simulator import Priority, execute
 
 
 def partition_of(model: str, batch: int, *, training: bool = False) -> Tasks:

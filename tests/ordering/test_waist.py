@@ -16,9 +16,9 @@ from optpart.ordering.compare import best_order, order
 from optpart.ordering.models import base_model
 from optpart.ordering.replica import platform, worker_partition
 from optpart.ordering.waist import split, waist
-from optpart.result import Status
+from optpart.solution.result import Status
+from optpart.solution.verifier import verify
 from optpart.testing.brute_force import optimum
-from optpart.verify import verify
 
 SOLVE: Callable[[Instance], Result] = partial(cpsat, budget=Budget(10, 1))
 

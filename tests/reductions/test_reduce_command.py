@@ -18,7 +18,7 @@ from optpart.reductions import picture
 from optpart.reductions.base import read_source
 from optpart.reductions.catalogue import REDUCTIONS, reduction
 from optpart.reductions.decide import decide
-from optpart.result import Budget
+from optpart.solution.result import Budget
 
 app = typer.Typer()
 app.command()(reduce)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from reductions.sources import answer, draw, solutions
 
-from optpart import Budget, Cluster, GraphBuilder, Instance, methods
+from optpart import Budget, Cluster, GraphBuilder, Instance
 from optpart.errors import InputError
-from optpart.goal import Goal
+from optpart.methods import registry
 from optpart.reductions.base import Question
 from optpart.reductions.bin_packing import BIN_PACKING, Items
 from optpart.reductions.catalogue import REDUCTIONS, reduction
@@ -23,7 +23,8 @@ from optpart.reductions.job_shop import JOB_SHOP, Operation, Shop
 from optpart.reductions.partition import PARTITION, Numbers
 from optpart.reductions.single_execution_time import SINGLE_EXECUTION_TIME, Jobs
 from optpart.reductions.three_partition import THREE_PARTITION, Threes, critical_bound
-from optpart.result import Status
+from optpart.solution.goal import Goal
+from optpart.solution.result import Status
 
 ONE = Budget(seconds=60, workers=1)
 
@@ -105,7 +106,7 @@ def test_a_bandwidth_of_zero_taken_literally_makes_the_lemma_false() -> None:
         builder.vertex(name, 1, outputs=[0])
     builder.edge("a", "b").edge("a", "c")
     literal = Instance(builder.build(), Cluster.uniform(2, bandwidth=0))
-    best = methods.get("enumerate")(literal, budget=ONE)
+    best = registry.get("enumerate")(literal, budget=ONE)
     assert (best.status, best.makespan) == (Status.OPTIMAL, 3)
 
 

@@ -14,13 +14,13 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from optpart.cluster import Cluster, Device
 from optpart.errors import InputError
 from optpart.formats import native
-from optpart.graph import GraphBuilder
-from optpart.instance import Instance, Model
+from optpart.problem.cluster import Cluster, Device
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.instance import Instance, Model
 from optpart.report.gantt import _mean_active, draw
-from optpart.schedule import Schedule, retime
+from optpart.solution.schedule import Schedule, retime
 
 RNN = Path(__file__).parents[3] / "shared" / "instances" / "dynamic_rnn-50-1.json"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -135,10 +135,10 @@ class TestFile:
 import sys
 from optpart.report.gantt import draw
 assert "matplotlib" not in sys.modules
-from optpart.cluster import Cluster
-from optpart.graph import GraphBuilder
-from optpart.instance import Instance
-from optpart.schedule import retime
+from optpart.problem.cluster import Cluster
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.instance import Instance
+from optpart.solution.schedule import retime
 instance = Instance(GraphBuilder().vertex("a", 1).build(), Cluster.uniform(1))
 draw(instance, retime(instance, [0], [0]), sys.argv[1])
 assert "matplotlib.pyplot" not in sys.modules

@@ -6,15 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from optpart.instance import Instance
-from optpart.rational import RationalArray
-from optpart.schedule import Schedule, Transfers
+from optpart.problem.instance import Instance
+from optpart.problem.rational import RationalArray
 from optpart.search.evaluator import Evaluator
 from optpart.search.layout import repaired
 from optpart.search.plan import Layout, Plan
 from optpart.search.state import State, valued
+from optpart.solution.schedule import Schedule, Transfers
+from optpart.solution.verifier import Violation, verify
 from optpart.testing.solutions import random_order
-from optpart.verify import Violation, verify
 
 
 def random_layout(instance: Instance, rng: np.random.Generator) -> Layout | None:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optpart.compiled import Arrays, arrays
-from optpart.instance import Instance
-from optpart.search.change import Notes, forget, keep, move, notes, settle, take_back
+from optpart.kernels.compiled import Arrays, arrays
+from optpart.problem.instance import Instance
+from optpart.search.incremental import Notes, forget, keep, move, notes, settle, take_back
 from optpart.search.plan import Layout, Links, Plan, empty_plan, links, load, rebuild
 from optpart.testing.draw import random_instance
 from optpart.testing.solutions import random_order, random_placement

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optpart.goal import Objective
-from optpart.methods import get
+from optpart.methods.registry import get
 from optpart.search.climb import MELTS, Climb
 from optpart.search.evaluator import Evaluator
 from optpart.search.layout import layout_of
+from optpart.solution.goal import Objective
 from optpart.testing.draw import draw_instance
 
 

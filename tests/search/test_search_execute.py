@@ -8,11 +8,11 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from optpart.instance import Communication, Memory
-from optpart.metrics import peak_memory, traffic
+from optpart.problem.instance import Communication, Memory
 from optpart.search.climb import Climb
 from optpart.search.evaluator import Evaluator
 from optpart.search.plan import Layout
+from optpart.solution.metrics import peak_memory, traffic
 from optpart.testing.draw import draw_instance
 from optpart.testing.solutions import random_order, random_placement
 

@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 from layouts import random_layout
 
-from optpart import Instance, methods
+from optpart import Instance
 from optpart.exact.process import SolverProcess
-from optpart.instance import Communication, Memory
-from optpart.result import Budget
-from optpart.search.anneal import anneal
+from optpart.methods import registry
+from optpart.problem.instance import Communication, Memory
+from optpart.search.annealer import anneal
 from optpart.search.evaluator import Evaluator
 from optpart.search.neighbourhood import Exact
 from optpart.search.search import hybrid
 from optpart.search.searcher import Manner, warm_up
+from optpart.solution.result import Budget
+from optpart.solution.verifier import verify
 from optpart.testing.draw import draw_instance
-from optpart.verify import verify
 
 #: One worker and moves enough for annealing, a part for the solver and greedy repair.
 COUNTED = Budget(seconds=60, workers=1, deterministic=60)
@@ -37,7 +38,7 @@ def test_every_model_gives_a_valid_schedule_no_worse_than_its_start(
     communication: Communication, memory: Memory
 ) -> None:
     instance = medium(communication, memory)
-    start = methods.get("etf")(instance)
+    start = registry.get("etf")(instance)
     found = hybrid(instance, budget=COUNTED, start=start.schedule)
     if found.schedule is None:
         assert start.schedule is None

@@ -16,12 +16,12 @@ import pytest
 
 from optpart import Instance
 from optpart.formats import native
-from optpart.result import Budget
 from optpart.search import checkpoint
 from optpart.search.evaluator import Evaluator
 from optpart.search.search import search
+from optpart.solution.result import Budget
+from optpart.solution.verifier import verify
 from optpart.testing.draw import draw_instance
-from optpart.verify import verify
 
 #: The command line, but checkpoints are written all the time, and each takes a while.
 _BUSY = """

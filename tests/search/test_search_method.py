@@ -10,19 +10,20 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from optpart import Cluster, Device, GraphBuilder, Instance, Model, methods
+from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.errors import InputError
 from optpart.exact.enumeration import enumerate_all
 from optpart.formats import result as results
-from optpart.goal import Goal
-from optpart.instance import Communication, Memory
-from optpart.result import Budget, Progress, Result, Status
+from optpart.methods import registry
+from optpart.problem.instance import Communication, Memory
 from optpart.search import checkpoint
 from optpart.search.layout import layout_of, read_start
 from optpart.search.portfolio import Helper
 from optpart.search.search import search
+from optpart.solution.goal import Goal
+from optpart.solution.result import Budget, Progress, Result, Status
+from optpart.solution.verifier import verify
 from optpart.testing.draw import draw_instance, random_instance
-from optpart.verify import verify
 
 #: One worker and thousands of moves: the same in every run.
 COUNTED = Budget(seconds=60, workers=1, deterministic=3)
@@ -43,7 +44,7 @@ def test_every_model_gives_a_valid_schedule_no_worse_than_any_heuristic(
 ) -> None:
     instance = draw_instance(seed, communication, memory, vertices=10, devices=3)
     found = search(instance, budget=COUNTED)
-    heuristic = [methods.get(name)(instance).makespan for name in methods.heuristics()]
+    heuristic = [registry.get(name)(instance).makespan for name in registry.heuristics()]
     least = min((value for value in heuristic if value is not None), default=None)
     if found.schedule is None:
         assert least is None
@@ -70,7 +71,7 @@ def test_objectives_improve_what_they_name(objective: str) -> None:
     instance = medium(45)
     goal = Goal(objective=objective)  # type: ignore[arg-type]
     found = search(instance, budget=COUNTED, goal=goal)
-    heft = methods.get("heft")(instance)
+    heft = registry.get("heft")(instance)
     assert found.traffic is not None
     assert found.makespan is not None
     assert heft.traffic is not None
@@ -84,7 +85,7 @@ def test_objectives_improve_what_they_name(objective: str) -> None:
 
 def test_a_given_placement_is_kept() -> None:
     instance = medium(45)
-    heft = methods.get("heft")(instance).schedule
+    heft = registry.get("heft")(instance).schedule
     assert heft is not None
     given = {v: int(heft.placement[v]) for v in range(0, instance.vertices, 2)}
     found = search(instance, budget=COUNTED, goal=Goal(placement=given))
@@ -146,7 +147,7 @@ def test_an_interrupt_returns_the_verified_best() -> None:
 
 
 def worse_start(instance: Instance) -> Result:
-    return methods.get("fastest+fifo")(instance)
+    return registry.get("fastest+fifo")(instance)
 
 
 def test_a_start_is_never_left_for_a_worse_schedule() -> None:
@@ -241,7 +242,7 @@ def test_a_broken_checkpoint_is_one_clear_line(tmp_path: Path, content: str) -> 
 def test_a_checkpoint_of_another_instance_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
     instance = medium(49)
-    heft = methods.get("heft")(instance).schedule
+    heft = registry.get("heft")(instance).schedule
     assert heft is not None
     checkpoint.write(file, instance, checkpoint.Checkpoint(layout_of(instance, heft), 1.0, 10))
     with pytest.raises(InputError, match="of another instance"):

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from layouts import copied, random_layout
 
-from optpart.compiled import Arrays, arrays
-from optpart.search.change import Notes, forget, notes, take_back
+from optpart.kernels.compiled import Arrays, arrays
+from optpart.search.incremental import Notes, forget, notes, take_back
 from optpart.search.moves import _swapped, before_previous
 from optpart.search.plan import Links, Plan, empty_plan, links, load, rebuild
 from optpart.testing.draw import draw_instance

@@ -10,13 +10,13 @@ import pytest
 from layouts import broken_rules, copied, differing, random_state
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
-from optpart.instance import Communication, Memory
-from optpart.search.draw import source
+from optpart.kernels.rng import source
+from optpart.problem.instance import Communication, Memory
+from optpart.search.destroy import FREEING, colocation_groups, critical_path, heaviest_traffic
 from optpart.search.evaluator import Evaluator
-from optpart.search.freed import FREEING, colocation_groups, critical_path, heaviest_traffic
 from optpart.search.neighbourhood import Greedy, Operator
 from optpart.search.plan import Layout, load, rebuild
-from optpart.search.reinsert import _reinsert, earliest_finish, regret
+from optpart.search.repair import _reinsert, earliest_finish, regret
 from optpart.search.state import State, valued
 from optpart.testing.draw import draw_instance, random_instance
 

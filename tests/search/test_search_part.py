@@ -9,8 +9,8 @@ import pytest
 from layouts import broken_rules, random_state
 from ortools.sat.python import cp_model
 
-from optpart.instance import Memory
-from optpart.search.freed import FREEING
+from optpart.problem.instance import Memory
+from optpart.search.destroy import FREEING
 from optpart.search.part import Part, cut, merged
 from optpart.search.part_worker import PartModel
 from optpart.search.plan import Layout

@@ -16,19 +16,19 @@ import numpy as np
 import pytest
 
 from optpart import Schedule
-from optpart.cluster import Cluster, Device
 from optpart.exact.enumeration import enumerate_all
 from optpart.exact.identical import identical
 from optpart.formats import native
-from optpart.goal import Goal
-from optpart.graph import CONTROL, Graph
-from optpart.instance import Communication, Instance, Memory, Model
-from optpart.result import Budget
+from optpart.kernels.ticks import Grid
+from optpart.problem.cluster import Cluster, Device
+from optpart.problem.graph import CONTROL, Graph
+from optpart.problem.instance import Communication, Instance, Memory, Model
+from optpart.solution.goal import Goal
+from optpart.solution.result import Budget
+from optpart.solution.verifier import verify
 from optpart.testing.draw import draw_instance
 from optpart.testing.goals import GoalKind, draw_goal
 from optpart.testing.solutions import random_schedule
-from optpart.ticks import Grid
-from optpart.verify import verify
 
 MODELS: list[tuple[Communication, Memory]] = list(
     product(get_args(Communication), get_args(Memory))

@@ -1,0 +1,273 @@
+"""Memory that changes with time in the CP-SAT model: active edges and copies of tensors.
+
+On an exact grid these constraints are those of design §2. On a grid that is rounded down they are
+a relaxation: what a true schedule holds over real times ``[a, b)`` is counted here over the whole
+ticks ``[⌈a⌉, ⌊b⌋)`` at most, at each of which it is truly held. A sum of up to three times that
+were each rounded down is less than three ticks below the true one, so a beginning may come
+:data:`_SLACK` ticks later than those sums say, and may be put off until nothing is left to hold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from ortools.sat.python import cp_model
+
+from optpart.exact.communication import Crossings
+from optpart.exact.core import Core, Expression
+from optpart.problem.instance import Instance
+
+_SLACK = 3
+
+#: Amount times horizon must stay below this for the solver's integers.
+_MOST = 2**60
+
+
+class Amounts(NamedTuple):
+    """Memory in whole units: per tensor, per unit and per device (−1 is no limit)."""
+
+    size: NDArray[np.int64]
+    need: NDArray[np.int64]
+    capacity: NDArray[np.int64]
+
+
+def amounts(instance: Instance, horizon: int) -> Amounts:
+    """Return sizes, static needs and capacities in one unit.
+
+    Where exact numbers would be too large for the solver, everything is rounded down: amounts that
+    add up to at most a capacity still do when all are.
+    """
+    sizes, static = instance.graph.tensor_size, instance.static_memory
+    limits = [m for m in instance.cluster.memory if m is not None]
+    common = math.lcm(sizes.denominator, static.denominator, *(m.denominator for m in limits))
+    size = [int(x) * (common // sizes.denominator) for x in sizes.numerators.tolist()]
+    need = [int(x) * (common // static.denominator) for x in static.numerators.tolist()]
+    coarse = max(1, math.gcd(*size, *need))
+    if instance.model.memory == "edges":
+        total = sum(size[tensor] for tensor in instance.graph.edge_tensor.tolist())
+    else:
+        total = sum(size) + sum(need)
+    divide = coarse * max(1, -(-(total // coarse + 1) * max(1, horizon) // _MOST))
+    capacity = [
+        -1 if m is None or m * common >= total else int(m * common) // divide
+        for m in instance.cluster.memory
+    ]
+    return Amounts(
+        np.array([x // divide for x in size], dtype=np.int64),
+        np.array([x // divide for x in need], dtype=np.int64),
+        np.array(capacity, dtype=np.int64),
+    )
+
+
+def add_dynamic_memory(core: Core, crossings: Crossings | None) -> None:
+    """Keep memory ``edges`` or ``refcount`` on every device that has a limit."""
+    if core.instance.model.memory in ("edges", "refcount") and (core.task.capacity >= 0).any():
+        _Memory(core, crossings).add()
+
+
+class _Memory:
+    def __init__(self, core: Core, crossings: Crossings | None) -> None:
+        self.core = core
+        self.crossings = crossings
+        self.model = core.model
+        self.slack = 0 if core.task.grid.exact else _SLACK
+        self.limited = set(np.flatnonzero(core.task.capacity >= 0).tolist())
+        self.held: dict[int, list[tuple[cp_model.IntervalVar, int]]] = defaultdict(list)
+
+    def add(self) -> None:
+        if self.core.instance.model.memory == "edges":
+            self._active_edges()
+        else:
+            self._copies()
+        for d, held in sorted(self.held.items()):
+            self.model.add_cumulative(
+                [interval for interval, _ in held], [amount for _, amount in held], self._room(d)
+            )
+
+    def _room(self, d: int) -> Expression:
+        """Capacity of a device less what its units take for the whole run."""
+        core, capacity = self.core, int(self.core.task.capacity[d])
+        if core.instance.model.memory == "edges":
+            return capacity
+        need = [(int(core.task.need[u]), x) for (u, e), x in core.on.items() if e == d]
+        if not any(amount for amount, _ in need):
+            return capacity
+        taken = sum(
+            int(core.task.need[u])
+            for u, members in enumerate(core.instance.units)
+            if core.device_known(int(members[0])) == d
+        )
+        room = core.integer(0, capacity, f"room[{d}]", max(0, capacity - taken))
+        self.model.add(room == capacity - sum(amount * x for amount, x in need))
+        return room
+
+    # --- edges -----------------------------------------------------------------------------
+
+    def _active_edges(self) -> None:
+        """An in-edge is active from its arrival until its target starts ([M] eq. 2)."""
+        for i, (u, v, tensor) in enumerate(self.core.edges()):
+            amount = int(self.core.task.size[tensor])
+            where = [(d, x) for d, x in self.core.literals(v) if d in self.limited]
+            if amount and where:
+                self._active(i, u, v, tensor, amount, where)
+
+    def _active(
+        self, i: int, u: int, v: int, tensor: int, amount: int,
+        where: list[tuple[int, cp_model.IntVar]],
+    ) -> None:  # fmt: skip
+        core = self.core
+        since, size = self._span(
+            f"edge[{i}]", self._arrival_known(u, v, tensor), core.start[v], core.start_known(v)
+        )
+        for d, there in where:
+            self._active_since(since, u, v, tensor, d, there)
+            self._hold(d, since, size, core.start[v], there, amount)
+
+    def _arrival_known(self, u: int, v: int, tensor: int) -> int:
+        core, d = self.core, self.core.device_known(v)
+        e = core.device_known(u)
+        if e == d:
+            return core.end_known(u)
+        if self.crossings is not None and self.crossings.begin:
+            return self.crossings.arrival_known(tensor, d)
+        return core.end_known(u) + core.task.grid.delay(tensor, e, d)
+
+    def _active_since(
+        self, since: cp_model.IntVar, u: int, v: int, tensor: int, d: int, there: cp_model.IntVar
+    ) -> None:
+        """An edge counts from its arrival: at most that is where its interval begins."""
+        core, unit = self.core, self.core.instance.unit_of
+        if unit[u] == unit[v]:
+            core.no_later(since, core.end[u] + self.slack)
+            return
+        if core.instance.model.communication == "delay":
+            delay = sum(
+                max(0, core.task.grid.delay(tensor, e, d)) * here for e, here in core.literals(u)
+            )
+            core.no_later(since, core.end[u] + delay + self.slack, there)
+            return
+        here = core.on.get((int(unit[u]), d))
+        if here is not None:
+            core.no_later(since, core.end[u] + self.slack, there, here)
+        crossings = self.crossings
+        assert crossings is not None
+        if (tensor, d) in crossings.begin:
+            crosses = crossings.happens[tensor, d]
+            core.no_later(since, crossings.arrival(tensor, d) + self.slack, there, crosses)
+
+    # --- refcount --------------------------------------------------------------------------
+
+    def _copies(self) -> None:
+        """Every copy of a tensor is held until its last use there ([L] §3.1.6, [G] §5)."""
+        consumers: dict[int, list[int]] = defaultdict(list)
+        for _, v, tensor in self.core.edges():
+            consumers[tensor].append(v)
+        for tensor, amount in enumerate(self.core.task.size.tolist()):
+            if amount:
+                self._at_home(tensor, amount, consumers[tensor])
+                self._away(tensor, amount, consumers[tensor])
+
+    def _freed(self, v: int) -> Expression:
+        at_start = self.core.instance.model.release == "start"
+        return self.core.start[v] if at_start else self.core.end[v]
+
+    def _freed_known(self, v: int) -> int:
+        at_start = self.core.instance.model.release == "start"
+        return self.core.start_known(v) if at_start else self.core.end_known(v)
+
+    def _at_home(self, tensor: int, amount: int, consumers: list[int]) -> None:
+        core, crossings = self.core, self.crossings
+        assert crossings is not None
+        u, unit = crossings.producer[tensor], core.instance.unit_of
+        where = [(d, x) for d, x in core.literals(u) if d in self.limited]
+        if not where:
+            return
+        targets = crossings.targets[tensor]
+        home = core.device_known(u)
+        last = max(
+            core.end_known(u),
+            *(self._freed_known(v) for v in consumers if core.device_known(v) == home),
+            *(
+                crossings.arrival_known(tensor, d)
+                for d in targets
+                if d != home and any(core.device_known(v) == d for v in consumers)
+            ),
+            0,
+        )
+        until = core.integer(0, core.task.upper, f"home[{tensor}]", last)
+        since, size = self._begin(
+            f"home[{tensor}]", core.start[u], core.start_known(u), until, last
+        )
+        core.no_later(core.end[u], until)
+        for v in consumers:
+            if unit[v] == unit[u]:
+                core.no_later(self._freed(v), until)
+                continue
+            for d, here in where:
+                there = core.on.get((int(unit[v]), d))
+                if there is not None:
+                    core.no_later(self._freed(v), until, here, there)
+        for d in targets:
+            core.no_later(crossings.arrival(tensor, d), until, crossings.happens[tensor, d])
+        for d, here in where:
+            self._hold(d, since, size, until, here, amount)
+
+    def _away(self, tensor: int, amount: int, consumers: list[int]) -> None:
+        core, crossings = self.core, self.crossings
+        assert crossings is not None
+        u, unit = crossings.producer[tensor], core.instance.unit_of
+        for d in sorted(self.limited):
+            if (tensor, d) not in crossings.happens:
+                continue
+            start: Expression = crossings.begin.get((tensor, d), core.end[u])
+            begun = crossings.begin_known(tensor, d)
+            there = [v for v in consumers if core.device_known(v) == d]
+            last = max([begun, *(self._freed_known(v) for v in there)])
+            until = core.integer(0, core.task.upper, f"copy[{tensor},{d}]", last)
+            since, size = self._begin(f"copy[{tensor},{d}]", start, begun, until, last)
+            for v in consumers:
+                literal = core.on.get((int(unit[v]), d))
+                if literal is not None and unit[v] != unit[u]:
+                    core.no_later(self._freed(v), until, literal)
+            self._hold(d, since, size, until, crossings.happens[tensor, d], amount)
+
+    # --- intervals -------------------------------------------------------------------------
+
+    def _begin(
+        self, name: str, start: Expression, start_known: int,
+        until: cp_model.IntVar, until_known: int,
+    ) -> tuple[cp_model.IntVar, cp_model.IntVar]:  # fmt: skip
+        """Make the span of what is held from ``start``, or up to the slack later, ``until``."""
+        if isinstance(start, cp_model.IntVar) and not self.slack:
+            size = self.core.integer(
+                0, self.core.task.upper, f"{name}.size", until_known - start_known
+            )
+            self.model.add(start + size == until)
+            return start, size
+        known = min(start_known + self.slack, until_known)
+        since, size = self._span(name, known, until, until_known)
+        self.core.no_later(since, start + self.slack)
+        return since, size
+
+    def _span(
+        self, name: str, since_known: int, until: cp_model.IntVar, until_known: int
+    ) -> tuple[cp_model.IntVar, cp_model.IntVar]:
+        """Make beginning and length of a span that ends at ``until``."""
+        core = self.core
+        known = min(since_known, until_known)
+        since = core.integer(0, core.task.upper, f"{name}.since", known)
+        size = core.integer(0, core.task.upper, f"{name}.size", until_known - known)
+        self.model.add(since + size == until)
+        return since, size
+
+    def _hold(
+        self, d: int, since: cp_model.IntVar, size: cp_model.IntVar, until: cp_model.IntVar,
+        literal: cp_model.IntVar, amount: int,
+    ) -> None:  # fmt: skip
+        """Hold an amount on a device over a span, if a literal holds."""
+        interval = self.model.new_optional_interval_var(since, size, until, literal, "")
+        self.held[d].append((interval, amount))

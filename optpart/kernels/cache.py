@@ -1,0 +1,123 @@
+"""Where compiled functions are kept between runs: numba's cache, made safe to read and to lose.
+
+numba trusts what it finds: a damaged file ends the process, at worst inside the code generator,
+and a full disk ends it when it writes. Here every file begins with a digest of what follows. What
+does not fit its digest counts as missing, so that the function is compiled again; what cannot be
+written is not kept. Both are told in one line on standard error.
+"""
+
+# mypy: allow-untyped-calls
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from pathlib import Path
+from typing import Any
+
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+
+from optpart.terminal import complain
+
+_DIGEST = hashlib.sha256
+_LENGTH = _DIGEST().digest_size
+
+_said: set[str] = set()
+
+
+def keep_compiled(function: Any) -> None:
+    """Let a compiled function (of ``numba.njit``) be kept on disk, if there is a place for it."""
+    if not hasattr(function, "py_func"):  # numba is told not to compile at all
+        return
+    try:
+        function._cache = _Kept(function.py_func)
+    except (RuntimeError, OSError) as error:  # no folder that could be written
+        function._cache = _NotKept(str(error))
+
+
+class _NotKept(NullCache):
+    """Keeps nothing, and says so when there is something to keep."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def save_overload(self, sig: Any, cres: Any) -> None:
+        _say_not_kept(self._reason)
+
+
+class _Kept(FunctionCache):
+    """numba's cache of a function, with files that carry a digest."""
+
+    def __init__(self, py_func: Any) -> None:
+        super().__init__(py_func)
+        self._cache_file = _SealedFiles(
+            cache_path=self._cache_path,
+            filename_base=self._impl.filename_base,
+            source_stamp=self._impl.locator.get_source_stamp(),
+        )
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            _say_not_kept(f"{self._cache_path}: {error.strerror}")
+
+
+class _SealedFiles(IndexDataCacheFile):
+    """The index and the data of one function; names and contents are numba's."""
+
+    def save(self, key: Any, data: Any) -> None:
+        # With its key: where processes write at once, the index of one may name another's data.
+        super().save(key, (self._source_stamp, key, data))
+
+    def load(self, key: Any) -> Any:
+        stamp, known, data = super().load(key) or (None, None, None)
+        return data if (stamp, known) == (self._source_stamp, key) else None
+
+    def _load_index(self) -> dict[Any, str]:
+        version, stamp, overloads = self._unsealed(self._index_path) or (None, None, {})
+        fresh = (version, stamp) == (self._version, self._source_stamp)
+        return overloads if fresh else {}
+
+    def _save_index(self, overloads: dict[Any, str]) -> None:
+        self._seal(self._index_path, (self._version, self._source_stamp, overloads))
+
+    def _load_data(self, name: str) -> Any:
+        return self._unsealed(self._data_path(name))
+
+    def _save_data(self, name: str, data: Any) -> None:
+        self._seal(self._data_path(name), data)
+
+    def _seal(self, path: str, content: Any) -> None:
+        dumped = self._dump(content)
+        with self._open_for_write(path) as stream:
+            stream.write(_DIGEST(dumped).digest() + dumped)
+
+    def _unsealed(self, path: str) -> Any:
+        """Return the content of a file, or ``None`` where there is none that can be trusted."""
+        try:
+            sealed = Path(path).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            _say(f"{path}: cannot be read ({error.strerror}); compiling again")
+            return None
+        if _DIGEST(sealed[_LENGTH:]).digest() != sealed[:_LENGTH]:
+            _say("kept machine code is damaged or of another version; compiling again", path)
+            return None
+        try:
+            return pickle.loads(sealed[_LENGTH:])
+        except (ImportError, AttributeError):  # it names what another version of optpart had
+            _say("kept machine code is damaged or of another version; compiling again", path)
+            return None
+
+
+def _say_not_kept(reason: str) -> None:
+    _say(f"machine code cannot be kept for the next run ({reason})")
+
+
+def _say(text: str, place: str = "") -> None:
+    """Say each thing once, however many functions it is true of."""
+    if text not in _said:
+        _said.add(text)
+        complain(f"{place}{': ' if place else ''}{text}")

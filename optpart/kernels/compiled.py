@@ -1,0 +1,289 @@
+"""What compiled code needs: the decorator, and an instance as flat arrays of doubles.
+
+Compiled code chooses, it never proves: its times are doubles, its schedules are timed again in
+exact arithmetic, and its bounds are computed on integers (:mod:`optpart.kernels.ticks`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from typing import Any, NamedTuple, TypeVar, cast
+from weakref import WeakKeyDictionary
+
+import numba
+import numpy as np
+from numba.core import event
+from numba.extending import register_jitable
+from numpy.typing import NDArray
+
+from optpart.kernels.cache import keep_compiled
+from optpart.kernels.ticks import quantum
+from optpart.problem.graph import grouped
+from optpart.problem.instance import Instance
+from optpart.problem.rational import RationalArray
+from optpart.terminal import note
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_LARGE = 10**300
+
+#: Capacity of a device without a memory limit.
+UNLIMITED = 2**62
+
+
+def kernel(function: Function) -> Function:
+    """Compile a function at its first call and keep the machine code on disk."""
+    compiled = numba.njit(error_model="numpy")(function)
+    keep_compiled(compiled)
+    return cast(Function, compiled)
+
+
+def inner(function: Function) -> Function:
+    """Let kernels call a function, without the entry from Python that takes long to compile."""
+    compiled: Function = register_jitable(error_model="numpy")(function)
+    return compiled
+
+
+class _Announcer(event.Listener):
+    said = False
+
+    def on_start(self, event: Any) -> None:
+        if not self.said:
+            note("compiling the inner loops, once (about 20 seconds) …")
+        self.said = True
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+@cache
+def announce_compilation() -> None:
+    """Say on standard error, once, that compilation is what the user waits for."""
+    event.register("numba:compile", _Announcer())  # type: ignore[no-untyped-call]
+
+
+class Arrays(NamedTuple):
+    """An instance as compiled code sees it.
+
+    Times are in units of ``1/scale``. Where the instance has an exact grid that unit is its tick,
+    all times are whole numbers, and doubles compute with them without any rounding.
+    """
+
+    scale: float
+    order: NDArray[np.int32]  # topological
+    ops: NDArray[np.float64]  # n, scaled so that ops / speed is a time
+    speed: NDArray[np.float64]  # k
+    durations: NDArray[np.float64]  # n × k, or 0 × k where ops and speed say it
+    tensor_vertex: NDArray[np.int32]
+    size: NDArray[np.float64]  # t, scaled so that size / bandwidth is a time
+    bandwidth: NDArray[np.float64]  # k × k; inf where unlimited, 0 where there is no link
+    latency: NDArray[np.float64]  # k × k
+    measured_row: NDArray[np.int32]  # t; −1, or the row of ``measured``
+    measured: NDArray[np.float64]  # m × k × k; −1 where the tensor cannot cross
+    in_start: NDArray[np.int32]
+    in_source: NDArray[np.int32]  # per in-edge
+    in_tensor: NDArray[np.int32]
+    out_start: NDArray[np.int32]
+    out_target: NDArray[np.int32]  # per out-edge
+    out_tensor: NDArray[np.int32]
+    unit: NDArray[np.int32]  # n
+    unit_start: NDArray[np.int32]
+    unit_vertex: NDArray[np.int32]
+    allowed: NDArray[np.bool_]  # units × k
+    need: NDArray[np.int64]  # units: static memory
+    capacity: NDArray[np.int64]  # k
+    apart_start: NDArray[np.int32]
+    apart: NDArray[np.int32]  # units that must not share a device
+    may_block: bool  # whether something cannot cross somewhere
+
+
+_cache: WeakKeyDictionary[Instance, Arrays] = WeakKeyDictionary()
+
+
+def arrays(instance: Instance) -> Arrays:
+    """Return the arrays of an instance, made once."""
+    if instance not in _cache:
+        _cache[instance] = _build(instance)
+    return _cache[instance]
+
+
+def _floats(values: RationalArray, factor: Fraction = Fraction(1)) -> NDArray[np.float64]:
+    """``values · factor`` as the nearest doubles, exact where they are whole and below 2^53."""
+    scale = factor / values.denominator
+    numerators = values.numerators
+    if scale.denominator == 1 and scale <= _LARGE and numerators.dtype != object:
+        return np.asarray(numerators * float(scale.numerator), dtype=np.float64)
+    if numerators.dtype == object or max(scale.numerator, scale.denominator) > _LARGE:
+        # Beyond doubles all is equally large: heuristics choose blindly, and proofs do not ask.
+        exact = (Fraction(int(n)) * scale for n in numerators.ravel())
+        flat = [float(min(value, Fraction(_LARGE))) for value in exact]
+        return np.array(flat, dtype=np.float64).reshape(numerators.shape)
+    return np.asarray(
+        numerators * float(scale.numerator) / float(scale.denominator), dtype=np.float64
+    )
+
+
+def _build(instance: Instance) -> Arrays:
+    graph, cluster = instance.graph, instance.cluster
+    k, units = instance.devices, len(instance.units)
+    step = quantum(instance)
+    scale = 1 / step if step else Fraction(1)
+    given = instance.given_durations
+    durations = np.zeros((0, k)) if given is None else _floats(given.times, scale)
+    bandwidth = cluster.bandwidth.numerators.astype(np.float64)
+    bandwidth[cluster.infinite] = np.inf
+    measured_row = np.full(graph.tensors, -1, dtype=np.int32)
+    measured = np.full((len(graph.tensor_delay), k, k), -1.0)
+    for row, (tensor, matrix) in enumerate(graph.tensor_delay.items()):
+        measured_row[tensor] = row
+        for d in range(k):
+            for e in range(k):
+                entry = matrix[d][e]
+                if entry is not None:
+                    measured[row, d, e] = float(entry * scale)
+    in_start, out_start = graph.in_edges[0], graph.out_edges[0]
+    # Edges between the same two vertices stand side by side, so that neighbours count once.
+    in_edges = np.lexsort((graph.edge_source, graph.edge_target))
+    out_edges = np.lexsort((graph.edge_target, graph.edge_source))
+    unit_start, unit_vertex = grouped(instance.unit_of, units)
+    need, capacity = whole_memory(instance, relax=False)
+    pairs = np.array(instance.separated_units, dtype=np.int32).reshape(-1, 2)
+    both = np.concatenate((pairs, pairs[:, ::-1]))
+    apart_start, apart_order = grouped(both[:, 0].copy(), units)
+    return Arrays(
+        scale=float(scale),
+        # Copies, because compiled code tells read-only arrays from others and compiles for both.
+        order=graph.topological_order.copy(),
+        ops=_floats(graph.ops, scale * cluster.speed.denominator),
+        speed=cluster.speed.numerators.astype(np.float64),
+        durations=durations,
+        tensor_vertex=graph.tensor_vertex.copy(),
+        size=_floats(graph.tensor_size, scale * cluster.bandwidth.denominator),
+        bandwidth=bandwidth,
+        latency=_floats(cluster.latency, scale),
+        measured_row=measured_row,
+        measured=measured,
+        in_start=in_start,
+        in_source=graph.edge_source[in_edges],
+        in_tensor=graph.edge_tensor[in_edges],
+        out_start=out_start,
+        out_target=graph.edge_target[out_edges],
+        out_tensor=graph.edge_tensor[out_edges],
+        unit=instance.unit_of,
+        unit_start=unit_start,
+        unit_vertex=unit_vertex,
+        allowed=instance.allowed,
+        need=need,
+        capacity=capacity,
+        apart_start=apart_start,
+        apart=both[apart_order, 1].copy(),
+        may_block=not bool(cluster.linked.all()) or bool((measured < 0).any()),
+    )
+
+
+def whole_memory(instance: Instance, *, relax: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return static need per unit and capacity per device as whole numbers.
+
+    Parameters
+    ----------
+    relax : bool
+        What to do where sums of the exact numbers would not stay below 2^62: with ``False`` needs
+        are rounded up, so that what fits here fits; with ``True`` they are rounded down, so that
+        what fits, fits here, as a proof demands.
+    """
+    static = instance.static_memory
+    limits = [m for m in instance.cluster.memory if m is not None]
+    common = math.lcm(static.denominator, *(m.denominator for m in limits))
+    needs = [int(value) * (common // static.denominator) for value in static.numerators.tolist()]
+    caps = [None if m is None else int(m * common) for m in instance.cluster.memory]
+    divide = max(1, -(-(sum(needs) + 1) // 2**61))
+    # Whole numbers add up to at most ⌊capacity⌋ if and only if they do to at most the capacity.
+    need = [value // divide if relax else -(-value // divide) for value in needs]
+    capacity = [UNLIMITED if c is None else min(UNLIMITED, c // divide) for c in caps]
+    return np.array(need, dtype=np.int64), np.array(capacity, dtype=np.int64)
+
+
+@inner
+def run_time(a: Arrays, v: int, d: int) -> Any:
+    """``p[v,d]``."""
+    if a.durations.shape[0]:
+        return a.durations[v, d]
+    return a.ops[v] / a.speed[d]
+
+
+@inner
+def crossing_time(a: Arrays, tensor: int, d: int, e: int) -> Any:
+    """``δ(τ,d,e)``; −1 where the tensor cannot cross."""
+    if d == e:
+        return 0.0
+    rate = a.bandwidth[d, e]
+    if rate == 0.0:
+        return -1.0
+    row = a.measured_row[tensor]
+    if row >= 0:
+        return a.measured[row, d, e]
+    return a.latency[d, e] + a.size[tensor] / rate
+
+
+class State(NamedTuple):
+    """Units placed so far.
+
+    Attributes
+    ----------
+    device : ndarray of int32, one per unit
+        −1 where not placed.
+    used : ndarray of int64, one per device
+        Static memory taken.
+    placed : ndarray of int64, one per unit and one
+        How many units were placed before it; the last entry counts all.
+    """
+
+    device: NDArray[np.int32]
+    used: NDArray[np.int64]
+    placed: NDArray[np.int64]
+
+
+@inner
+def nothing_placed(a: Arrays) -> Any:
+    """Return the state at the start."""
+    units = a.need.shape[0]
+    return State(
+        np.full(units, -1, np.int32), np.zeros(a.speed.shape[0], np.int64),
+        np.zeros(units + 1, np.int64),
+    )  # fmt: skip
+
+
+@inner
+def fits(a: Arrays, unit: int, d: int, state: State) -> Any:
+    """Whether a unit may go to ``d``, given where the others are."""
+    device, used = state.device, state.used
+    if not a.allowed[unit, d] or used[d] + a.need[unit] > a.capacity[d]:
+        return False
+    for i in range(a.apart_start[unit], a.apart_start[unit + 1]):
+        if device[a.apart[i]] == d or a.apart[i] == unit:
+            return False
+    if not a.may_block:
+        return True
+    for i in range(a.unit_start[unit], a.unit_start[unit + 1]):
+        v = a.unit_vertex[i]
+        for e in range(a.in_start[v], a.in_start[v + 1]):
+            other = device[a.unit[a.in_source[e]]]
+            if other >= 0 and crossing_time(a, a.in_tensor[e], other, d) < 0.0:
+                return False
+        for e in range(a.out_start[v], a.out_start[v + 1]):
+            other = device[a.unit[a.out_target[e]]]
+            if other >= 0 and crossing_time(a, a.out_tensor[e], d, other) < 0.0:
+                return False
+    return True
+
+
+@inner
+def assign(a: Arrays, unit: int, d: int, state: State) -> None:
+    """Place a unit."""
+    state.device[unit] = d
+    state.used[d] += a.need[unit]
+    state.placed[unit] = state.placed[-1]
+    state.placed[-1] += 1

@@ -1,0 +1,426 @@
+"""The registry: every method by name, with one signature (design §4)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from optpart.errors import InputError
+from optpart.limits import check_seed
+from optpart.problem.instance import Instance
+from optpart.solution.result import Budget, Method, Result, Watch, conclude
+from optpart.solution.schedule import Schedule
+
+if TYPE_CHECKING:
+    from optpart.strategies.simulator import Scheduler
+
+
+class Strategy(NamedTuple):
+    """Where a strategy lives, imported when first used, and what it does in one line.
+
+    ``needs`` names an optional package, ``argument`` the parameter that takes what stands after a
+    colon in the name of a method.
+    """
+
+    path: str
+    summary: str
+    options: Mapping[str, object] = MappingProxyType({})
+    needs: str = ""
+    argument: str = ""
+
+    @property
+    def available(self) -> bool:
+        """Whether the optional package that it needs is installed."""
+        return not self.needs or find_spec(self.needs) is not None
+
+    def load(self) -> Callable[..., Any]:
+        """Return the function, its options bound."""
+        module, _, attribute = self.path.partition(":")
+        found: Callable[..., Any] = getattr(import_module(module), attribute)
+        return partial(found, **self.options) if self.options else found
+
+
+_PAPER = MappingProxyType({"variant": "paper"})
+
+PARTITIONERS = {
+    "hash": Strategy(
+        "optpart.strategies.partition.hashing:hashing", "units to devices in turn [L] §4.2"
+    ),
+    "hash-random": Strategy(
+        "optpart.strategies.partition.random_hashing:random_hashing",
+        "at random by capacity [M] §3.1",
+    ),
+    "fastest": Strategy(
+        "optpart.strategies.partition.fastest:fastest", "all on the fastest feasible device"
+    ),
+    "single": Strategy(
+        "optpart.strategies.partition.single_device:single_device", "everything on one device [B]"
+    ),
+    "batch-split": Strategy(
+        "optpart.strategies.partition.batch_split:batch_split", "ranges of equal rank [L] §4.4"
+    ),
+    "batch-split-paper": Strategy(
+        "optpart.strategies.partition.batch_split:batch_split",
+        "by rank to the fastest feasible device [M] §3.2.1",
+        _PAPER,
+    ),
+    "critical-path": Strategy(
+        "optpart.strategies.partition.critical_path:critical_path",
+        "heaviest path on the fastest device, the rest by load [L] §4.6",
+    ),
+    "critical-path-paper": Strategy(
+        "optpart.strategies.partition.critical_path:critical_path",
+        "the same as in [M] §3.2.2",
+        _PAPER,
+    ),
+    "iterated-critical-path": Strategy(
+        "optpart.strategies.partition.iterated_critical_path:iterated_critical_path",
+        "path after path to the least loaded device [L] §4.5",
+    ),
+    "mite": Strategy(
+        "optpart.strategies.partition.mite:mite",
+        "memory, importance, traffic, execution time [L] §4.7",
+    ),
+    "mite-paper": Strategy(
+        "optpart.strategies.partition.mite:mite", "the same as in [M] §3.3.1", _PAPER
+    ),
+    "dfs": Strategy(
+        "optpart.strategies.partition.dfs:depth_first",
+        "depth first, by traffic and execution time [L] §4.8",
+    ),
+    "dfs-paper": Strategy(
+        "optpart.strategies.partition.dfs:depth_first", "as in [M] §3.3.2", _PAPER
+    ),
+    "heft": Strategy(
+        "optpart.strategies.partition.heft:heft", "earliest finish time with insertion [L] §4.3"
+    ),
+    "cpop": Strategy(
+        "optpart.strategies.partition.cpop:cpop", "critical path on a processor (2002)"
+    ),
+    "peft": Strategy("optpart.strategies.partition.peft:peft", "optimistic cost table (2014)"),
+    "etf": Strategy("optpart.strategies.partition.etf:etf", "earliest task first (1989)"),
+    "white-paper": Strategy(
+        "optpart.strategies.partition.white_paper:white_paper",
+        "greedy earliest finish of the TensorFlow white paper [L] ch. 8",
+    ),
+    "up-rank": Strategy(
+        "optpart.strategies.partition.up_rank:up_rank", "by up-rank in turn [B] §4.1"
+    ),
+    "task-parallel": Strategy(
+        "optpart.strategies.partition.task_parallel:task_parallel",
+        "fringes onto all devices [B] §4.2",
+    ),
+    "scoring": Strategy(
+        "optpart.strategies.partition.scoring:scoring", "load against communication [B] §4.3"
+    ),
+    "scoring-tuned": Strategy(
+        "optpart.strategies.partition.scoring_tuned:scoring_tuned",
+        "its weights searched for [B] §5.4",
+    ),
+    "cluster-load": Strategy(
+        "optpart.strategies.partition.cluster:cluster",
+        "randomised contraction, even clusters [B] §4.4",
+        MappingProxyType({"version": "load"}),
+    ),
+    "cluster-comm": Strategy(
+        "optpart.strategies.partition.cluster:cluster",
+        "randomised contraction, few edges cut [B] §4.4",
+        MappingProxyType({"version": "comm"}),
+    ),
+    "cluster-cap": Strategy(
+        "optpart.strategies.partition.cluster:cluster",
+        "few edges cut, sizes capped [B] §4.4, §5.6",
+        MappingProxyType({"version": "cap"}),
+    ),
+    "expert": Strategy(
+        "optpart.strategies.partition.expert:expert",
+        "one layer a device, by name; expert:FILE by the rules of a file [B]",
+        argument="rules",
+    ),
+    "linear-greedy": Strategy(
+        "optpart.strategies.partition.linear_greedy:linear_greedy",
+        "streaming: neighbours against load [B] §6.3.1",
+    ),
+    "min-cut": Strategy(
+        "optpart.strategies.partition.min_cut:min_cut",
+        "multilevel graph partitioning by METIS; needs optpart[metis] [B] §6.3.2",
+        needs="pymetis",
+    ),
+}
+SCHEDULERS = {
+    "fifo": Strategy(
+        "optpart.strategies.scheduling.fifo:fifo", "first executable, first run [L] §5.2"
+    ),
+    "pct": Strategy(
+        "optpart.strategies.scheduling.pct:pct", "longest remaining path first [L] §5.3"
+    ),
+    "msr": Strategy(
+        "optpart.strategies.scheduling.msr:msr", "what enables most elsewhere first [L] §5.4"
+    ),
+    "as-placed": Strategy(
+        "optpart.strategies.scheduling.as_placed:as_placed",
+        "in the order in which vertices were placed",
+    ),
+}
+#: Made for one model of communication or to compare with: as good a name after the plus, but not
+#: part of every table. ``heterog`` is ``pct`` under another name, see there.
+SPECIAL_SCHEDULERS = {
+    "heterog": Strategy(
+        "optpart.strategies.scheduling.heterog:heterog",
+        "computation and transfers ranked alike [G] §4.2",
+    ),
+    "tao": Strategy(
+        "optpart.strategies.scheduling.tao:tao", "transfers by overlap, with times [H] §4.2"
+    ),
+    "tao-printed": Strategy(
+        "optpart.strategies.scheduling.tao:tao",
+        "the same with the comparator as printed [H] algorithm 2",
+        MappingProxyType({"variant": "printed"}),
+    ),
+    "tio": Strategy(
+        "optpart.strategies.scheduling.tio:tio", "transfers by dependencies alone [H] §4.3"
+    ),
+    "random-order": Strategy(
+        "optpart.strategies.scheduling.random_order:random_order", "any executable task"
+    ),
+    "as-received": Strategy(
+        "optpart.strategies.scheduling.as_received:as_received",
+        "first come, first served, ties by number",
+    ),
+}
+_EVERY_SCHEDULER = SCHEDULERS | SPECIAL_SCHEDULERS
+#: Strategies that also give an order, which their name alone stands for.
+ORDERED = ("heft", "cpop", "peft", "etf", "white-paper")
+CORE = ("hash", "fastest", "critical-path", "heft")
+CORE_ORDERED = ("heft",)
+SOLVERS = {
+    "cpsat": Strategy("optpart.exact.cpsat:cpsat", "CP-SAT, proves optimality"),
+    "search": Strategy(
+        "optpart.search.search:search",
+        "annealing of placement and order from the best heuristics; every model",
+    ),
+    "hybrid": Strategy(
+        "optpart.search.search:hybrid",
+        "search, and large neighbourhoods repaired greedily and by CP-SAT; every model",
+    ),
+    "milp": Strategy(
+        "optpart.exact.milp:milp", "mixed-integer program by HiGHS; delay, memory none or estimate"
+    ),
+    "milp-cbc": Strategy(
+        "optpart.exact.milp:milp", "the same by CBC", MappingProxyType({"solver": "CBC"})
+    ),
+    "minizinc": Strategy(
+        "optpart.exact.minizinc:minizinc",
+        "the MiniZinc models with Gecode; needs the command minizinc; small, every model",
+    ),
+    "enumerate": Strategy(
+        "optpart.exact.enumeration:enumerate_all",
+        "branch and bound without a solver; up to 12 vertices, every model",
+    ),
+}
+
+#: Entry-point group through which other packages add methods.
+GROUP = "optpart.methods"
+
+_own: dict[str, tuple[Method, str]] = {}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of the list of methods."""
+
+    name: str
+    kind: str
+    summary: str
+
+
+def register(name: str, summary: str = "") -> Callable[[Method], Method]:
+    """Add a method of your own under a name.
+
+    Examples
+    --------
+    >>> @register("all-on-first", "everything on device 0")
+    ... def all_on_first(instance, *, budget=None, seed=0, start=None, watch=None):
+    ...     schedule = retime(
+    ...         instance, [0] * instance.vertices, instance.graph.topological_order.tolist()
+    ...     )
+    ...     return conclude(instance, "all-on-first", schedule, seed=seed)
+    """
+
+    def add(method: Method) -> Method:
+        _own[name] = method, summary or (method.__doc__ or "").partition("\n")[0]
+        return method
+
+    return add
+
+
+def heuristics() -> list[str]:
+    """Names of the heuristics that stand in every table and that solvers start from.
+
+    Few and fast: what runs them all compiles in seconds on a fresh machine.
+    """
+    return [*CORE_ORDERED, *(f"{p}+{s}" for p in CORE for s in ("fifo", "pct"))]
+
+
+def pairs() -> list[str]:
+    """Names of all pairs for every table, and of the strategies with an order of their own."""
+    installed = [name for name, strategy in PARTITIONERS.items() if strategy.available]
+    return [*ORDERED, *(f"{p}+{s}" for p in installed for s in SCHEDULERS)]
+
+
+def entries() -> list[Entry]:
+    """List everything that can stand after ``--method``."""
+    rows = [
+        Entry(f"{name}+SCHEDULER", "partitioning", s.summary) for name, s in PARTITIONERS.items()
+    ]
+    rows += [
+        Entry(f"PARTITIONING+{name}", "scheduling", s.summary)
+        for name, s in _EVERY_SCHEDULER.items()
+    ]
+    rows += [Entry(name, "heuristic", "with the order that it finds itself") for name in ORDERED]
+    rows += [Entry(name, "solver", s.summary) for name, s in SOLVERS.items()]
+    rows += [Entry(name, "own", text) for name, (_, text) in _own.items()]
+    rows += [Entry(point.name, "plug-in", point.value) for point in entry_points(group=GROUP)]
+    return rows
+
+
+def get(name: str) -> Method:
+    """Return the method of a name; an unknown one is an :class:`InputError` that lists all."""
+    if name in _own:
+        return _own[name][0]
+    if name in SOLVERS:
+        method: Method = SOLVERS[name].load()
+        return method
+    if (parts := split(name)) is not None:
+        return _pair(name, *parts)
+    for point in entry_points(group=GROUP):
+        if point.name == name:
+            loaded: Method = point.load()
+            return loaded
+    plug_ins = [point.name for point in entry_points(group=GROUP)]
+    known = ", ".join([*ORDERED, *(f"{p}+…" for p in PARTITIONERS), *SOLVERS, *_own, *plug_ins])
+    known += f"; after the plus {', '.join(_EVERY_SCHEDULER)}"
+    raise InputError("method", f"no method {name!r}", f"choose of {known} (see 'optpart methods')")
+
+
+def check(name: str) -> None:
+    """Raise the :class:`InputError` of :func:`get` if nothing has that name.
+
+    A plug-in that exists and cannot be loaded passes: it fails when it is called for.
+    """
+    try:
+        get(name)
+    except InputError:
+        raise
+    except (Exception, SystemExit):  # loading a plug-in may raise anything
+        pass
+
+
+def solve(
+    instance: Instance,
+    method: str = "cpsat",
+    *,
+    seconds: float = 60.0,
+    workers: int = 2,
+    seed: int = 0,
+    start: Schedule | None = None,
+    watch: Watch | None = None,
+) -> Result:
+    """Solve an instance with a method by name; see :class:`Method` for what the rest means."""
+    budget = Budget(seconds, workers)
+    return get(method)(instance, budget=budget, seed=seed, start=start, watch=watch)
+
+
+def warm_up(*, large: bool = False) -> None:
+    """Load or compile what the heuristics and bounds run on, so that their times are their own.
+
+    Parameters
+    ----------
+    large : bool
+        Also what large instances are searched with.
+    """
+    from optpart.bounds.best import all_bounds
+    from optpart.problem.cluster import Cluster
+    from optpart.problem.graph import GraphBuilder
+
+    graph = GraphBuilder().vertex("a", 1, outputs=[1]).vertex("b", 1).edge("a", "b").build()
+    tiny = Instance(graph, Cluster.uniform(2, bandwidth=1), name="warm-up")
+    for name in heuristics():
+        get(name)(tiny)
+    all_bounds(tiny)
+    if large:
+        from optpart.search import searcher
+
+        searcher.warm_up("search")
+
+
+def split(name: str) -> tuple[str, str] | None:
+    """Return the partitioning and the scheduling part of a pair; ``None`` for any other method.
+
+    The scheduling part is empty where the strategy's own order is meant.
+    """
+    partition, plus, scheduler = name.rpartition("+")
+    if not plus:
+        return (name, "") if name in ORDERED else None
+    strategy = PARTITIONERS.get(partition.partition(":")[0])
+    if strategy is None or (":" in partition and not strategy.argument):
+        return None
+    return (partition, scheduler) if scheduler in _EVERY_SCHEDULER else None
+
+
+def partitioner(name: str) -> Callable[..., Any]:
+    """Return the partitioning strategy of a name, with what stands after a colon there."""
+    strategy, colon, argument = name.partition(":")
+    found = PARTITIONERS[strategy]
+    return partial(found.load(), **{found.argument: argument}) if colon else found.load()
+
+
+def scheduler(name: str) -> Scheduler:
+    """Return the scheduling strategy of a name."""
+    if name not in _EVERY_SCHEDULER:
+        known = ", ".join(_EVERY_SCHEDULER)
+        raise InputError("method", f"no scheduler {name!r}", f"choose of {known}")
+    found: Scheduler = _EVERY_SCHEDULER[name].load()
+    return found
+
+
+@cache
+def _pair(name: str, partition: str, scheduler: str) -> Method:
+    """Make one method of a partitioning and a scheduling strategy."""
+
+    def run(
+        instance: Instance,
+        *,
+        budget: Budget | None = None,
+        seed: int = 0,
+        start: Schedule | None = None,
+        watch: Watch | None = None,
+    ) -> Result:
+        from optpart.solution.schedule import retime
+        from optpart.strategies.base import NoPlacementError
+        from optpart.strategies.simulator import simulate
+
+        check_seed(seed)
+        begin = time.perf_counter()
+        schedule, reason = None, ""
+        try:
+            found = partitioner(partition)(instance, np.random.default_rng(seed))
+            if scheduler:
+                schedule = simulate(instance, found, _EVERY_SCHEDULER[scheduler].load(), seed)
+            else:
+                schedule = retime(instance, found.placement, found.order)
+        except NoPlacementError as error:
+            reason = str(error)
+        seconds = time.perf_counter() - begin
+        return conclude(instance, name, schedule, reason=reason, seconds=seconds, seed=seed)
+
+    return run

@@ -1,0 +1,31 @@
+"""The bound that CP-SAT proves on its way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from optpart.problem.instance import Instance, Model
+from optpart.solution.result import Budget, Status
+
+
+def solver_bound(instance: Instance, seconds: float, workers: int = 2) -> Fraction | None:
+    """Bound the makespan by what CP-SAT proves within a budget.
+
+    Under models that it does not solve it bounds the relaxation in which transfers never wait,
+    nothing is sent by a device, and memory that depends on time has no limit.
+
+    Returns
+    -------
+    Fraction or None
+        ``None`` if it proves that there is no schedule.
+    """
+    # Bounds are a layer below exact methods; this one borrows from above, when it is asked.
+    from optpart.exact.cpsat import cpsat
+
+    static = instance.model.memory == "estimate"
+    relaxed = replace(instance, model=Model(memory="estimate" if static else "none"))
+    result = cpsat(relaxed, budget=Budget(seconds, workers))
+    if result.status is Status.INFEASIBLE:
+        return None
+    return result.lower_bound or Fraction(0)

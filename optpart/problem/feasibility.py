@@ -1,0 +1,89 @@
+"""Reasons that no schedule can exist, in words that a person can act on (design §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from optpart.problem.instance import Instance
+from optpart.problem.rational import RationalArray
+
+#: Units that a reason names; of more it gives the number.
+_SHOWN = 12
+
+
+def contradiction(instance: Instance) -> str:
+    """Return a reason that the instance is infeasible; empty if none of the simple ones holds.
+
+    Looked for: a unit without a device, a colocation group that contradicts a separation, a unit
+    that fits into no device, and units that together need more memory than their devices have.
+    """
+    for unit, row in enumerate(instance.allowed):
+        if not row.any():
+            return f"{instance.unit_name(unit)} has no device that it may run on"
+    for a, b in instance.graph.separation:
+        if instance.unit_of[a] == instance.unit_of[b]:
+            names = instance.graph.names
+            return f"{names[a]} and {names[b]} are colocated and separated at once"
+    return _memory(instance)
+
+
+def _memory(instance: Instance) -> str:
+    capacity = instance.cluster.memory
+    need = instance.static_memory
+    # Units that may only go to a set of devices must fit into that set together.
+    sets: dict[tuple[int, ...], list[int]] = {}
+    for unit, row in enumerate(instance.allowed):
+        sets.setdefault(tuple(row.nonzero()[0].tolist()), []).append(unit)
+    for devices, own in sets.items():
+        limits = [capacity[d] for d in devices]
+        if None in limits:
+            continue
+        largest = max(own, key=lambda unit: need[unit])
+        if need[largest] > max(_known(limits)):
+            return (
+                f"{instance.unit_name(largest)} needs memory {need[largest]}, "
+                f"and the largest device that it may use has {max(_known(limits))}"
+            )
+        inside = [
+            unit for chosen, units in sets.items() if set(chosen) <= set(devices) for unit in units
+        ]
+        room = sum(_known(limits), Fraction(0))
+        kept = _fewest(inside, need, room)
+        if kept:
+            total = sum((need[unit] for unit in kept), Fraction(0))
+            return (
+                f"{devices_named(instance, devices)} memory: units {units_named(instance, kept)} "
+                f"need {total} of {room} and may go nowhere else"
+            )
+    return ""
+
+
+def _fewest(units: list[int], need: RationalArray, room: Fraction) -> list[int]:
+    """Return units, as few as possible, that need more than there is room; none if all fit."""
+    largest_first = sorted(units, key=lambda unit: (-need[unit], unit))
+    total = Fraction(0)
+    for number, unit in enumerate(largest_first, 1):
+        total += need[unit]
+        if total > room:
+            return sorted(largest_first[:number])
+    return []
+
+
+def devices_named(instance: Instance, devices: Sequence[int]) -> str:
+    """Return the type of devices if they are all of that type, else their names."""
+    names, types = instance.cluster.names, instance.cluster.types
+    kind = types[devices[0]]
+    if kind is not None and [d for d, t in enumerate(types) if t == kind] == list(devices):
+        return kind
+    return ", ".join(names[d] for d in devices)
+
+
+def units_named(instance: Instance, units: Sequence[int]) -> str:
+    """Return the names of units, a dozen at most."""
+    shown = ", ".join(instance.unit_name(unit) for unit in units[:_SHOWN])
+    return shown if len(units) <= _SHOWN else f"{shown} and {len(units) - _SHOWN} more"
+
+
+def _known(limits: list[Fraction | None]) -> list[Fraction]:
+    return [limit for limit in limits if limit is not None]

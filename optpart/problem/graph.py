@@ -1,0 +1,362 @@
+"""The dataflow graph: what has to run, and what it hands on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.errors import InputError
+from optpart.problem.rational import Number, RationalArray, non_negative
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+#: Output index of the size-0 signal that a control dependency carries.
+CONTROL = -1
+
+#: A matrix of transfer times per (sender, receiver); ``None`` where the tensor cannot cross.
+DelayMatrix = tuple[tuple[Fraction | None, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A directed acyclic dataflow graph, held in arrays ([L] §2.2, [M] §2).
+
+    Vertices, tensors and edges are numbered from 0. A *tensor* is one output of one vertex; the
+    control dependencies that leave a vertex share one further tensor of size 0 with output index
+    ``CONTROL``, so that every edge consumes exactly one tensor.
+
+    Attributes
+    ----------
+    names : tuple of str, length n
+    ops : RationalArray, length n
+        Operations ``c_v ≥ 0``.
+    memory : RationalArray, length n
+        Resident memory ``m_v ≥ 0``.
+    device_types : tuple of (str or None), length n
+        Required device type.
+    allowed_devices : mapping from vertex to tuple of str
+        Only the vertices that name their devices.
+    tensor_vertex, tensor_output : ndarray of int32, length t
+        Producer and output index of each tensor.
+    tensor_size : RationalArray, length t
+    tensor_delay : mapping from tensor to DelayMatrix
+        Only the tensors whose transfer times are given per device pair.
+    edge_source, edge_target, edge_tensor : ndarray of int32, length e
+        Distinct edges.
+    colocation : tuple of tuple of int
+        Vertices that share a device, as given; :class:`~optpart.problem.instance.Instance` closes
+        them.
+    separation : tuple of (int, int)
+        Pairs that must not share a device.
+
+    Raises
+    ------
+    InputError
+        If an edge leads to nowhere or the graph has a cycle, which the message names.
+    """
+
+    names: tuple[str, ...]
+    ops: RationalArray
+    memory: RationalArray
+    device_types: tuple[str | None, ...]
+    allowed_devices: Mapping[int, tuple[str, ...]]
+    tensor_vertex: NDArray[np.int32]
+    tensor_output: NDArray[np.int32]
+    tensor_size: RationalArray
+    tensor_delay: Mapping[int, DelayMatrix]
+    edge_source: NDArray[np.int32]
+    edge_target: NDArray[np.int32]
+    edge_tensor: NDArray[np.int32]
+    colocation: tuple[tuple[int, ...], ...] = ()
+    separation: tuple[tuple[int, int], ...] = ()
+    topological_order: NDArray[np.int32] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "topological_order", self._sorted())
+        for array in (
+            self.tensor_vertex,
+            self.tensor_output,
+            self.edge_source,
+            self.edge_target,
+            self.edge_tensor,
+            self.topological_order,
+        ):
+            array.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def tensors(self) -> int:
+        """Number of tensors, control signals included."""
+        return len(self.tensor_vertex)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Vertex number by name."""
+        return {name: v for v, name in enumerate(self.names)}
+
+    @cached_property
+    def in_edges(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Edges by target: ``edges[start[v]:start[v+1]]`` enter ``v``."""
+        return grouped(self.edge_target, len(self))
+
+    @cached_property
+    def out_edges(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Edges by source: ``edges[start[v]:start[v+1]]`` leave ``v``."""
+        return grouped(self.edge_source, len(self))
+
+    @cached_property
+    def tensor_edges(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Edges by tensor: ``edges[start[t]:start[t+1]]`` consume ``t``."""
+        return grouped(self.edge_tensor, self.tensors)
+
+    def tensor_name(self, tensor: int) -> str:
+        """Return ``vertex:output`` or, for a control signal, ``vertex (control)``."""
+        name = self.names[self.tensor_vertex[tensor]]
+        output = int(self.tensor_output[tensor])
+        return f"{name} (control)" if output == CONTROL else f"{name}:{output}"
+
+    def _sorted(self) -> NDArray[np.int32]:
+        """Sort topologically (Kahn), smallest waiting list first in, first out."""
+        n = len(self)
+        start, edges = self.out_edges
+        heads = self.edge_target[edges].tolist()
+        begin = start.tolist()
+        missing = np.bincount(self.edge_target, minlength=n).tolist()
+        order = [v for v in range(n) if not missing[v]]
+        for v in order:
+            for w in heads[begin[v] : begin[v + 1]]:
+                missing[w] -= 1
+                if not missing[w]:
+                    order.append(w)
+        if len(order) < n:
+            cycle = self._cycle({v for v in range(n) if missing[v]})
+            raise InputError(
+                "edges",
+                "cycle " + " → ".join(self.names[v] for v in cycle),
+                "remove an edge of it; the graph must be acyclic",
+            )
+        return np.array(order, dtype=np.int32)
+
+    def _cycle(self, stuck: set[int]) -> list[int]:
+        """Walk backwards inside ``stuck``, where every vertex has a predecessor, to a cycle."""
+        start, edges = self.in_edges
+        path = [min(stuck)]
+        position = {path[0]: 0}
+        while True:
+            v = path[-1]
+            sources = self.edge_source[edges[start[v] : start[v + 1]]]
+            u = next(int(s) for s in sources if int(s) in stuck)
+            if u in position:
+                return [u, *reversed(path[position[u] :])]
+            position[u] = len(path)
+            path.append(u)
+
+    @classmethod
+    def from_networkx(cls, graph: nx.DiGraph[Any]) -> Graph:
+        """Read a networkx ``DiGraph``.
+
+        Node attributes: ``ops`` (or ``weight``), ``memory``, ``device_type``, ``devices``,
+        ``outputs``. An edge names the output it consumes with ``output`` (``None`` for a control
+        dependency), or brings a tensor of its own with ``size`` (or ``weight``); with neither it
+        is a control dependency. Graph attributes: ``colocation`` and ``separation``, lists of
+        groups and pairs of nodes.
+        """
+        builder = GraphBuilder()
+        for node, data in graph.nodes(data=True):
+            builder.vertex(
+                str(node),
+                data.get("ops", data.get("weight", 0)),
+                memory=data.get("memory", 0),
+                outputs=data.get("outputs", ()),
+                device_type=data.get("device_type"),
+                devices=data.get("devices"),
+            )
+        for source, target, data in graph.edges(data=True):
+            size = data.get("size", data.get("weight"))
+            if "output" not in data and size is not None:
+                builder.edge(str(source), str(target), size=size)
+            else:
+                builder.edge(str(source), str(target), data.get("output"))
+        for group in graph.graph.get("colocation", ()):
+            builder.colocate(*map(str, group))
+        for first, second in graph.graph.get("separation", ()):
+            builder.separate(str(first), str(second))
+        return builder.build()
+
+
+def grouped(key: NDArray[np.int32], groups: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Group positions by key: ``order[start[g]:start[g+1]]`` have key ``g``, in their old order."""
+    order = np.argsort(key, kind="stable").astype(np.int32)
+    start = np.zeros(groups + 1, dtype=np.int32)
+    np.cumsum(np.bincount(key, minlength=groups), out=start[1:])
+    return start, order
+
+
+class GraphBuilder:
+    """Collects vertices and edges by name; :meth:`build` checks and freezes them.
+
+    Examples
+    --------
+    >>> graph = GraphBuilder().vertex("a", 30, outputs=[50]).vertex("b", 20).edge("a", "b").build()
+    >>> len(graph)
+    2
+    """
+
+    def __init__(self) -> None:
+        self._index: dict[str, int] = {}
+        self._ops: list[object] = []
+        self._memory: list[object] = []
+        self._types: list[str | None] = []
+        self._allowed: dict[int, tuple[str, ...]] = {}
+        self._outputs: list[list[object]] = []
+        self._delays: dict[tuple[int, int], DelayMatrix] = {}
+        self._edges: list[tuple[int, int, int]] = []
+        self._colocation: list[tuple[int, ...]] = []
+        self._separation: list[tuple[int, int]] = []
+
+    def vertex(
+        self,
+        name: str,
+        ops: Number = 0,
+        *,
+        memory: Number = 0,
+        outputs: Sequence[Number] = (),
+        device_type: str | None = None,
+        devices: Iterable[str] | None = None,
+        place: str = "",
+    ) -> GraphBuilder:
+        """Add a vertex with ``ops`` operations and one output tensor per entry of ``outputs``."""
+        place = place or f"vertices[{len(self._index)}]"
+        if not isinstance(name, str) or not name:
+            raise InputError(f"{place}.name", "missing name", "give every vertex a unique name")
+        if name in self._index:
+            raise InputError(
+                f"{place}.name",
+                f"{name!r} is already vertices[{self._index[name]}]",
+                "give every vertex a unique name",
+            )
+        v = self._index[name] = len(self._index)
+        self._ops.append(ops)
+        self._memory.append(memory)
+        self._types.append(device_type)
+        if devices is not None:
+            self._allowed[v] = tuple(devices)
+        self._outputs.append(list(outputs))
+        return self
+
+    def output(
+        self, vertex: str, size: Number, delay: Sequence[Sequence[Number | None]] | None = None
+    ) -> int:
+        """Add an output tensor; return its index.
+
+        Parameters
+        ----------
+        delay : matrix, optional
+            Transfer time per (sending, receiving) device, in place of latency and bandwidth;
+            ``None`` where the tensor cannot cross.
+        """
+        v = self._vertex(vertex, "outputs")
+        index = len(self._outputs[v])
+        place = f"vertices[{v}].outputs[{index}]"
+        self._outputs[v].append(size)
+        if delay is not None:
+            self._delays[v, index] = tuple(
+                tuple(
+                    None if entry is None else non_negative(entry, f"{place}.delay[{i}][{j}]")
+                    for j, entry in enumerate(row)
+                )
+                for i, row in enumerate(delay)
+            )
+        return index
+
+    def edge(
+        self,
+        source: str,
+        target: str,
+        output: int | None = 0,
+        *,
+        size: Number | None = None,
+        place: str = "",
+    ) -> GraphBuilder:
+        """Let ``target`` consume output number ``output`` of ``source``.
+
+        ``output=None`` is a control dependency. With ``size`` the edge gets an output of its own.
+        """
+        place = place or f"edges[{len(self._edges)}]"
+        u, v = self._vertex(source, place), self._vertex(target, place)
+        if size is not None:
+            output = self.output(source, size)
+        if output is None:
+            output = CONTROL
+        elif isinstance(output, bool) or not isinstance(output, int):
+            raise InputError(
+                place, f"output index {output!r}", "give a whole number, or null for control"
+            )
+        elif not 0 <= output < len(self._outputs[u]):
+            raise InputError(
+                place,
+                f"{source!r} has no output {output} (it has {len(self._outputs[u])})",
+                "name an existing output, or null for a control dependency",
+            )
+        self._edges.append((u, v, output))
+        return self
+
+    def colocate(self, *names: str, place: str = "") -> GraphBuilder:
+        """Let all these vertices share a device."""
+        place = place or f"colocation[{len(self._colocation)}]"
+        self._colocation.append(tuple(self._vertex(name, place) for name in names))
+        return self
+
+    def separate(self, first: str, second: str, *, place: str = "") -> GraphBuilder:
+        """Forbid two vertices to share a device."""
+        place = place or f"separation[{len(self._separation)}]"
+        self._separation.append((self._vertex(first, place), self._vertex(second, place)))
+        return self
+
+    def _vertex(self, name: str, place: str) -> int:
+        try:
+            return self._index[name]
+        except (KeyError, TypeError):
+            raise InputError(
+                place, f"no vertex {name!r}", "name a vertex of the list of vertices"
+            ) from None
+
+    def build(self) -> Graph:
+        """Check everything and return the frozen graph."""
+        count = np.array([len(outputs) for outputs in self._outputs], dtype=np.int64)
+        first = np.concatenate(([0], np.cumsum(count))).astype(np.int64)
+        producer = np.repeat(np.arange(len(count)), count)
+        output = np.arange(int(first[-1])) - first[producer] if len(producer) else producer
+        distinct = list(dict.fromkeys(self._edges))
+        controls = sorted({u for u, _, k in distinct if k == CONTROL})
+        control_tensor = {u: int(first[-1]) + i for i, u in enumerate(controls)}
+        tensors = [control_tensor[u] if k == CONTROL else first[u] + k for u, _, k in distinct]
+        sizes = [size for outputs in self._outputs for size in outputs]
+        return Graph(
+            names=tuple(self._index),
+            ops=RationalArray.of(self._ops, "vertices[{}].ops".format),
+            memory=RationalArray.of(self._memory, "vertices[{}].memory".format),
+            device_types=tuple(self._types),
+            allowed_devices=dict(self._allowed),
+            tensor_vertex=np.array([*producer, *controls], dtype=np.int32),
+            tensor_output=np.array([*output, *(CONTROL for _ in controls)], dtype=np.int32),
+            tensor_size=RationalArray.of(
+                [*sizes, *(0 for _ in controls)],
+                lambda t: f"vertices[{producer[t]}].outputs[{output[t]}]",
+            ),
+            tensor_delay={int(first[v]) + k: m for (v, k), m in self._delays.items()},
+            edge_source=np.array([u for u, _, _ in distinct], dtype=np.int32),
+            edge_target=np.array([v for _, v, _ in distinct], dtype=np.int32),
+            edge_tensor=np.array(tensors, dtype=np.int32),
+            colocation=tuple(self._colocation),
+            separation=tuple(self._separation),
+        )

@@ -1,0 +1,320 @@
+"""An instance of the TF problem: a graph, a cluster, and how transfers and memory count."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal, cast, get_args
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.errors import InputError
+from optpart.problem.cluster import Cluster
+from optpart.problem.graph import Graph
+from optpart.problem.rational import Number, RationalArray, non_negative
+
+Communication = Literal["delay", "sendrecv", "link", "port"]
+Memory = Literal["none", "estimate", "edges", "refcount"]
+Release = Literal["end", "start"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """How transfers and memory count (design §2).
+
+    Attributes
+    ----------
+    communication : {"delay", "sendrecv", "link", "port"}
+    memory : {"none", "estimate", "edges", "refcount"}
+    send_ops : Fraction
+        Operations of a send vertex under ``sendrecv``.
+    channels : int
+        Transfers that one port carries at a time under ``port``.
+    release : {"end", "start"}
+        Under ``refcount``: a tensor is freed when its last consumer ends, or starts
+        ([L] §3.1.6).
+    """
+
+    communication: Communication = "delay"
+    memory: Memory = "none"
+    send_ops: Fraction = Fraction(0)
+    channels: int = 1
+    release: Release = "end"
+
+    def __post_init__(self) -> None:
+        for key, kind in (
+            ("communication", Communication),
+            ("memory", Memory),
+            ("release", Release),
+        ):
+            value = getattr(self, key)
+            if value not in get_args(kind):
+                raise InputError(
+                    f"model.{key}", f"unknown {value!r}", f"choose of {', '.join(get_args(kind))}"
+                )
+        object.__setattr__(self, "send_ops", non_negative(self.send_ops, "model.send_ops"))
+        if (
+            isinstance(self.channels, bool)
+            or not isinstance(self.channels, int)
+            or (self.channels < 1)
+        ):
+            raise InputError("model.channels", f"{self.channels!r}", "give a whole number ≥ 1")
+
+
+@dataclass(frozen=True, eq=False)
+class Durations:
+    """Run times given per vertex and device, in place of ``c_v / s_d``.
+
+    Attributes
+    ----------
+    times : RationalArray, n × k
+    possible : ndarray of bool, n × k
+        ``False`` where the vertex cannot run.
+    """
+
+    times: RationalArray
+    possible: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[Number | None]], n: int, k: int) -> Durations:
+        """Read ``n`` rows of ``k`` times; ``None`` means that the vertex cannot run there."""
+        if len(rows) != n:
+            raise InputError("durations", f"{len(rows)} rows", f"give {n} rows, one a vertex")
+        for v, row in enumerate(rows):
+            if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != k:
+                size = len(row) if isinstance(row, Sequence) else "no"
+                raise InputError(
+                    f"durations[{v}]", f"{size} entries", f"give {k} entries, one a device"
+                )
+        times = RationalArray.of(
+            [0 if entry is None else entry for row in rows for entry in row],
+            lambda i: f"durations[{i // k}][{i % k}]",
+        )
+        possible = [[entry is not None for entry in row] for row in rows]
+        return cls(times.reshape(n, k), np.array(possible, dtype=np.bool_).reshape(n, k))
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """One TF problem; immutable and checked when built.
+
+    Parameters
+    ----------
+    graph : Graph
+    cluster : Cluster
+    model : Model
+    durations : Durations or n rows of k numbers (``None`` where impossible), optional
+    name, source : str
+        What it is called and where it comes from.
+
+    Raises
+    ------
+    InputError
+        If graph and cluster do not fit: an unknown device, a device type that nobody has, a
+        colocation group without a common device, a matrix of the wrong size.
+    """
+
+    graph: Graph
+    cluster: Cluster
+    model: Model = field(default_factory=Model)
+    durations: Durations | Sequence[Sequence[Number | None]] | None = None
+    name: str = "unnamed"
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        n, k = len(self.graph), len(self.cluster)
+        if self.durations is not None and not isinstance(self.durations, Durations):
+            object.__setattr__(self, "durations", Durations.of(self.durations, n, k))
+        self._check_delays(k)
+        self._check_groups()  # reads, and thereby checks, types and allowed devices as well
+
+    def _check_delays(self, k: int) -> None:
+        for tensor, matrix in self.graph.tensor_delay.items():
+            if len(matrix) != k or any(len(row) != k for row in matrix):
+                v, i = self.graph.tensor_vertex[tensor], self.graph.tensor_output[tensor]
+                raise InputError(
+                    f"vertices[{v}].outputs[{i}].delay", "wrong size", f"give {k} rows of {k}"
+                )
+
+    def _check_groups(self) -> None:
+        allowed = self.allowed
+        for u, members in enumerate(self.units):
+            if len(members) > 1 and not allowed[u].any():
+                alone = [self.graph.names[v] for v in members if not self.vertex_allowed[v].any()]
+                names = _listed([self.graph.names[v] for v in members])
+                raise InputError(
+                    "colocation",
+                    f"group {names} has no device that all may use"
+                    + (f" ({_listed(alone)} has none at all)" if alone else ""),
+                    "loosen a device_type or devices entry, or split the group",
+                )
+
+    # --- sizes -----------------------------------------------------------------------------
+
+    @property
+    def vertices(self) -> int:
+        """Number of vertices n."""
+        return len(self.graph)
+
+    @property
+    def devices(self) -> int:
+        """Number of devices k."""
+        return len(self.cluster)
+
+    # --- what may run where ----------------------------------------------------------------
+
+    @cached_property
+    def vertex_allowed(self) -> NDArray[np.bool_]:
+        """Where each vertex by itself may run, n × k."""
+        graph, cluster = self.graph, self.cluster
+        n, k = len(graph), len(cluster)
+        allowed = np.ones((n, k), dtype=np.bool_)
+        of_type = {
+            kind: np.array([t == kind for t in cluster.types], dtype=np.bool_)
+            for kind in set(cluster.types)
+        }
+        for v, kind in enumerate(graph.device_types):
+            if kind is None:
+                continue
+            if kind not in of_type:
+                present = _listed(sorted({t for t in cluster.types if t is not None})) or "none"
+                raise InputError(
+                    f"vertices[{v}].device_type",
+                    f"no device is of type {kind!r}",
+                    f"add such a device or use a type that exists ({present})",
+                )
+            allowed[v] &= of_type[kind]
+        for v, names in graph.allowed_devices.items():
+            row = np.zeros(k, dtype=np.bool_)
+            for i, name in enumerate(names):
+                if not isinstance(name, str) or name not in cluster.index:
+                    raise InputError(
+                        f"vertices[{v}].devices[{i}]",
+                        f"no device {name!r}",
+                        "name a device of the list of devices",
+                    )
+                row[cluster.index[name]] = True
+            allowed[v] &= row
+        if self.given_durations is not None:
+            allowed &= self.given_durations.possible
+        return allowed
+
+    @property
+    def given_durations(self) -> Durations | None:
+        """The run times given per vertex and device, if any."""
+        return cast("Durations | None", self.durations)
+
+    @cached_property
+    def unit_of(self) -> NDArray[np.int32]:
+        """The assignment unit of each vertex; units are numbered by their first vertex."""
+        groups: nx.Graph[int] = nx.Graph()
+        for group in self.graph.colocation:
+            nx.add_path(groups, group)
+        component = np.arange(self.vertices, dtype=np.int32)
+        for members in nx.connected_components(groups):
+            component[list(members)] = min(members)
+        first = np.unique(component)
+        return np.searchsorted(first, component).astype(np.int32)
+
+    @cached_property
+    def units(self) -> list[NDArray[np.int32]]:
+        """Members of each assignment unit (colocation group or single vertex), ascending."""
+        order = np.argsort(self.unit_of, kind="stable").astype(np.int32)
+        cuts = np.cumsum(np.bincount(self.unit_of, minlength=0))[:-1]
+        return np.split(order, cuts) if self.vertices else []
+
+    @cached_property
+    def allowed(self) -> NDArray[np.bool_]:
+        """Where each assignment unit may run, units × k."""
+        allowed = np.ones((len(self.units), self.devices), dtype=np.bool_)
+        np.logical_and.at(allowed, self.unit_of, self.vertex_allowed)
+        return allowed
+
+    @cached_property
+    def separated_units(self) -> list[tuple[int, int]]:
+        """Pairs of units that must not share a device; ``(u, u)`` contradicts itself."""
+        pairs = {
+            tuple(sorted((int(self.unit_of[a]), int(self.unit_of[b]))))
+            for a, b in self.graph.separation
+        }
+        return cast("list[tuple[int, int]]", sorted(pairs))
+
+    def unit_name(self, unit: int) -> str:
+        """Return the vertex, or ``group of NAME (+m)`` for a colocation group."""
+        members = self.units[unit]
+        first = self.graph.names[members[0]]
+        return first if len(members) == 1 else f"the group of {first} ({len(members)} vertices)"
+
+    # --- exact times -----------------------------------------------------------------------
+
+    def duration(self, vertex: int, device: int) -> Fraction:
+        """Exact run time ``p[v,d]``; meaningless where the vertex is not allowed."""
+        if self.given_durations is not None:
+            return self.given_durations.times[vertex, device]
+        return self.graph.ops[vertex] / self.cluster.speed[device]
+
+    def delay(self, tensor: int, sender: int, receiver: int) -> Fraction | None:
+        """Exact transfer time ``δ(τ,d,e)``; ``None`` where the tensor cannot cross."""
+        if sender == receiver:
+            return Fraction(0)
+        if not self.cluster.linked[sender, receiver]:
+            return None
+        measured = self.graph.tensor_delay.get(tensor)
+        if measured is not None:
+            return measured[sender][receiver]
+        delay = self.cluster.latency[sender, receiver]
+        if not self.cluster.infinite[sender, receiver]:
+            delay += self.graph.tensor_size[tensor] / self.cluster.bandwidth[sender, receiver]
+        return delay
+
+    def send_duration(self, device: int) -> Fraction:
+        """Exact run time of a send vertex on ``device`` under ``sendrecv``."""
+        return self.model.send_ops / self.cluster.speed[device]
+
+    # --- static memory ---------------------------------------------------------------------
+
+    @cached_property
+    def static_memory(self) -> RationalArray:
+        """Memory that an assignment unit takes for the whole run, per unit.
+
+        ``estimate``: ``m_v`` + own output sizes + sizes of distinct input tensors ([L] §4.1 (3));
+        ``refcount``: ``m_v``, the part of it that does not depend on time; otherwise 0.
+        """
+        graph = self.graph
+        if self.model.memory in ("none", "edges"):
+            return RationalArray.zeros(len(self.units))
+        # Python integers: sums over a unit may outgrow 64 bits.
+        sizes, resident = graph.tensor_size, graph.memory
+        common = sizes.denominator * resident.denominator
+        need = resident.numerators.astype(object) * sizes.denominator
+        if self.model.memory == "estimate":
+            size = sizes.numerators.astype(object) * resident.denominator
+            np.add.at(need, graph.tensor_vertex, size)
+            np.add.at(need, graph.edge_target, size[graph.edge_tensor])
+        total = [0] * len(self.units)
+        for unit, amount in zip(self.unit_of.tolist(), need.tolist(), strict=True):
+            total[unit] += amount
+        return RationalArray.from_integers(total, common)
+
+    # --- identity --------------------------------------------------------------------------
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of what is solved: the canonical native JSON without name and source."""
+        from optpart.formats.native import to_dict
+
+        content: dict[str, Any] = to_dict(self)
+        del content["name"], content["source"]
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _listed(names: Sequence[str], most: int = 4) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

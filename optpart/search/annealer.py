@@ -1,0 +1,264 @@
+"""Simulated annealing on plans, compiled: draw a move, evaluate what it reaches, accept or undo."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.kernels.compiled import Arrays, inner, kernel
+from optpart.kernels.rng import below, uniform
+from optpart.search.execute import EDGES, Execution, Rules, excess, execute
+from optpart.search.incremental import Notes, forget, keep, settle, take_back
+from optpart.search.moves import (
+    MOVES,
+    anywhere,
+    before_previous,
+    block_end,
+    chain,
+    exchange,
+    neighbour,
+    past_block,
+    release,
+    to_device,
+)
+from optpart.search.plan import Links, Plan
+from optpart.search.traffic import Crossed, count_moved, uncount
+
+_LAST = len(MOVES) - 1
+
+#: Of moves, how many are around a vertex of a critical path; the others around any vertex.
+_CRITICAL = 0.8
+
+#: After this share of its length in accepted moves a critical path is looked for anew: it seldom
+#: changes much at once, and following it takes as long as many moves.
+_REFRESH = 20.0
+
+#: Positions that a vertex passes at most, so that moves of large graphs stay cheap.
+_REACH = 2000
+
+
+class Heat(NamedTuple):
+    """What is minimised, and how strictly.
+
+    Attributes
+    ----------
+    makespan, traffic, excess : float
+        Weights of the three.
+    hot, cold : float
+        Temperature at the first and last move.
+    """
+
+    makespan: float
+    traffic: float
+    excess: float
+    hot: float
+    cold: float
+
+
+class Best(NamedTuple):
+    """The best plan met so far.
+
+    Attributes
+    ----------
+    value : ndarray of float64
+        Excess of memory, and what counts first and second.
+    device, order, eager : ndarray
+    """
+
+    value: NDArray[np.float64]
+    device: NDArray[np.int32]
+    order: NDArray[np.int32]
+    eager: NDArray[np.bool_]
+
+
+@inner
+def latest(p: Plan) -> Any:
+    """Makespan of a plan with true times."""
+    end = 0.0
+    for d in range(p.last.shape[0]):
+        if p.last[d] >= 0:
+            end = max(end, p.end[p.last[d]])
+    return end
+
+
+@inner
+def critical_path(a: Arrays, p: Plan, path: Any, state: Any) -> Any:
+    """Write a path of vertices that wait for each other back from the last; return its length."""
+    v = np.int32(-1)
+    end = -1.0
+    for d in range(p.last.shape[0]):
+        if p.last[d] >= 0 and p.end[p.last[d]] > end:
+            v = p.last[d]
+            end = p.end[v]
+    length = 0
+    while v >= 0:
+        path[length] = v
+        length += 1
+        if p.start[v] <= 0.0:
+            break
+        # Queues may delay a vertex beyond all of these; then the latest of them is followed.
+        best = p.before[v]
+        latest_end = p.end[best] if best >= 0 else -1.0
+        for e in range(a.in_start[v], a.in_start[v + 1]):
+            u = a.in_source[e]
+            at = p.end[u] + p.delay[e]
+            if at > latest_end or (at == latest_end and uniform(state) < 0.5):
+                best, latest_end = u, at
+        v = best
+    return length
+
+
+@inner
+def _change(
+    a: Arrays, g: Links, p: Plan, s: Notes, state: Any, kind: Any, v: Any, least: float
+) -> Any:
+    n, k = p.device.shape[0], p.last.shape[0]
+    if kind == 0:
+        return to_device(a, g, p, s, state, v, below(state, k), least, _REACH)
+    if kind == 1:
+        d = np.int64(p.device[neighbour(a, v, state)])
+        return to_device(a, g, p, s, state, v, d, least, _REACH)
+    if kind == 2:
+        return chain(a, g, p, s, state, v, below(state, k))
+    if kind == 3:
+        return before_previous(a, g, p, s, v, least)
+    if kind == 4:
+        return anywhere(a, g, p, s, state, v, _REACH)
+    if kind == 5:
+        return past_block(a, g, p, s, state, v)
+    if kind == 6:
+        return exchange(a, g, p, s, v, below(state, n))
+    return block_end(a, g, p, s, state, v)
+
+
+@kernel
+def anneal(
+    a: Arrays, g: Links, r: Rules, p: Plan, s: Notes, x: Execution, c: Crossed, h: Heat,
+    best: Best, state: Any, shares: Any, tried: Any, moves: int,
+) -> Any:  # fmt: skip
+    """Make so many moves; return what the plan costs then.
+
+    Parameters
+    ----------
+    p : Plan
+        With true times; also afterwards.
+    state : ndarray of uint64
+        Of the random numbers.
+    shares : ndarray of float64, one per move
+        Ascending to 1: which move is drawn.
+    tried : ndarray of int64, moves × 3
+        Added to: how often each was evaluated, accepted, and led to a new best plan.
+    """
+    n = p.device.shape[0]
+    path = np.empty(n, np.int32)
+    free = np.zeros(p.last.shape[0])
+    makespan = latest(p)
+    over = 0.0
+    dynamic = r.memory >= EDGES
+    if r.whole:
+        makespan = execute(a, g, r, p, x, free)
+        if dynamic:
+            over = excess(a, g, r, p, x)
+        p.start[:] = x.start
+        p.end[:] = x.end
+    cost = h.makespan * makespan + h.excess * over
+    if c.counts:
+        cost += h.traffic * c.total[0]
+    forget(p, s)
+    length = critical_path(a, p, path, state)
+    stale = False
+    temperature = h.hot
+    cooling = (h.cold / h.hot) ** (1.0 / max(1, moves)) if h.hot > 0.0 else 1.0
+    for _ in range(moves):
+        temperature *= cooling
+        allowance = cost - temperature * math.log(1.0 - uniform(state))
+        draw = uniform(state)
+        kind = 0
+        while kind < _LAST and draw >= shares[kind]:
+            kind += 1
+        if uniform(state) < _CRITICAL:
+            if stale:
+                length = critical_path(a, p, path, state)
+                stale = False
+            v = np.int64(path[below(state, length)])
+        else:
+            v = below(state, n)
+        flipped = np.int64(-1)
+        if kind == _LAST:
+            made = g.made_start[v + 1] - g.made_start[v]
+            if r.communication == 0 or made == 0:
+                continue
+            flipped = np.int64(g.made[g.made_start[v] + below(state, made)])
+            p.eager[flipped] = not p.eager[flipped]
+        else:
+            quick = not (r.whole or c.counts)
+            least = allowance / h.makespan if quick else np.inf
+            if not _change(a, g, p, s, state, kind, v, least):
+                continue
+        tried[kind, 0] += 1
+        left = allowance
+        if c.counts:
+            count_moved(a, g, p, s, c)
+            left -= h.traffic * c.total[0]
+        accepted = left >= 0.0
+        length_now, over_now = 0.0, 0.0
+        if accepted and r.whole:
+            length_now = execute(a, g, r, p, x, free)
+            left -= h.makespan * length_now
+            if left >= 0.0 and dynamic:
+                over_now = excess(a, g, r, p, x)
+                left -= h.excess * over_now
+            accepted = left >= 0.0
+        elif accepted:
+            accepted = settle(a, g, p, s, left / h.makespan)
+        if not accepted:
+            if flipped >= 0:
+                p.eager[flipped] = not p.eager[flipped]
+            release(a, p, s)
+            take_back(p, s)
+            if c.counts:
+                uncount(c)
+            continue
+        if r.whole:
+            p.start[:] = x.start
+            p.end[:] = x.end
+            forget(p, s)
+        else:
+            keep(a, g, p, s)
+            length_now = latest(p)
+        makespan, over = length_now, over_now
+        cost = h.makespan * makespan + h.excess * over
+        if c.counts:
+            cost += h.traffic * c.total[0]
+        stale = stale or uniform(state) * length < _REFRESH
+        tried[kind, 1] += 1
+        if _record(p, c, best, makespan, over):
+            tried[kind, 2] += 1
+    return cost
+
+
+@inner
+def _record(p: Plan, c: Crossed, best: Best, makespan: float, over: float) -> Any:
+    """Keep the plan if it is the best so far."""
+    first, second = makespan, 0.0
+    if c.counts:
+        second = c.total[0]
+        if c.first:
+            first, second = second, first
+    value = best.value
+    if over > value[0]:
+        return False
+    if over == value[0]:
+        if first > value[1]:
+            return False
+        # Sums of doubles differ in their last digits.
+        if first == value[1] and second >= value[2] * (1.0 - 1e-12):
+            return False
+    value[0], value[1], value[2] = over, first, second
+    best.device[:] = p.device
+    best.order[:] = p.order
+    best.eager[:] = p.eager
+    return True

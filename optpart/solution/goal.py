@@ -1,0 +1,189 @@
+"""What an exact method is asked for: the objective, what is given, and what must be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Literal
+
+from optpart.errors import InputError
+from optpart.problem.instance import Instance
+from optpart.solution.metrics import traffic
+from optpart.solution.schedule import Schedule
+
+Objective = Literal["makespan", "traffic", "lexicographic"]
+
+#: A vertex, or the transfer of a tensor to a device.
+Task = int | tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Objective, fixed decisions and limits of an exact method (design §2).
+
+    Attributes
+    ----------
+    objective : {"makespan", "traffic", "lexicographic"}
+        ``lexicographic`` is least makespan, then least traffic among schedules of that makespan.
+    placement : mapping from vertex to device
+        Where these vertices must run; others are free.
+    order : tuple of pairs of tasks
+        Of each pair, the first ends before the second starts wherever both occupy the same device
+        (vertices) or the same link or port (transfers, as ``(tensor, destination)``). Pairs that
+        share nothing say nothing. Under ``sendrecv`` a transfer occupies its sender for as long
+        as it is being sent.
+    makespan, traffic : Fraction, optional
+        What must not be exceeded: with ``makespan`` alone this is the decision problem.
+    """
+
+    objective: Objective = "makespan"
+    placement: Mapping[int, int] = field(default_factory=dict)
+    order: tuple[tuple[Task, Task], ...] = ()
+    makespan: Fraction | None = None
+    traffic: Fraction | None = None
+
+    @property
+    def decides(self) -> bool:
+        """Whether any schedule within the makespan will do."""
+        return self.objective == "makespan" and self.makespan is not None
+
+    @property
+    def given(self) -> str:
+        """What is given and what must be kept, in words; empty if nothing is."""
+        parts = []
+        if self.placement:
+            parts.append(f"the placement of {len(self.placement)} vertices")
+        if self.order:
+            parts.append(f"the order of {len(self.order)} pairs")
+        if self.makespan is not None:
+            parts.append(f"makespan at most {self.makespan}")
+        if self.traffic is not None:
+            parts.append(f"traffic at most {self.traffic}")
+        return ", ".join(parts)
+
+    def better(self, value: tuple[Fraction, Fraction], other: tuple[Fraction, Fraction]) -> bool:
+        """Return whether the first of two pairs of makespan and traffic is better.
+
+        A least makespan ignores the traffic; of equal traffic the shorter schedule is better.
+        """
+        match self.objective:
+            case "makespan":
+                return value[0] < other[0]
+            case "traffic":
+                return value[::-1] < other[::-1]
+            case "lexicographic":
+                return value < other
+
+    def check(self, instance: Instance) -> None:
+        """Raise :class:`InputError` if it names what the instance does not have."""
+        n, k, t = instance.vertices, instance.devices, instance.graph.tensors
+        for v, d in self.placement.items():
+            if not (0 <= v < n and 0 <= d < k):
+                raise InputError(
+                    "goal.placement",
+                    f"no vertex {v} or no device {d}",
+                    f"number vertices below {n} and devices below {k}",
+                )
+        for task in (task for pair in self.order for task in pair):
+            inside = 0 <= task < n if isinstance(task, int) else _inside(task, t, k)
+            if not inside:
+                raise InputError(
+                    "goal.order",
+                    f"no task {task}",
+                    f"name vertices below {n} and pairs of a tensor below {t} and a device "
+                    f"below {k}",
+                )
+
+    def contradiction(self, instance: Instance) -> str:
+        """Return why no schedule keeps the placement that is given; empty if that is not seen."""
+        names, devices = instance.graph.names, instance.cluster.names
+        first: dict[int, int] = {}
+        for v, d in sorted(self.placement.items()):
+            unit = int(instance.unit_of[v])
+            if not instance.allowed[unit, d]:
+                return f"{names[v]} is given {devices[d]}, on which it may not run"
+            u = first.setdefault(unit, v)
+            if self.placement[u] != d:
+                return f"{names[u]} and {names[v]} are colocated and given different devices"
+        return ""
+
+    def narrowed(self, instance: Instance) -> Instance:
+        """Return the instance in which what is placed may run nowhere else."""
+        if not self.placement:
+            return instance
+        graph, names = instance.graph, instance.cluster.names
+        placed = {v: (names[d],) for v, d in self.placement.items()}
+        graph = replace(graph, allowed_devices={**graph.allowed_devices, **placed})
+        return replace(instance, graph=graph)
+
+    def require_kept(self, instance: Instance, start: Schedule) -> None:
+        """Raise :class:`InputError` if a start contradicts the placement or order that is given.
+
+        It may exceed limits: then it is where to look from, not an answer.
+        """
+        broken = replace(self, makespan=None, traffic=None).broken(instance, start)
+        if broken:
+            raise InputError(
+                "start",
+                f"it does not keep what is given: {broken}",
+                "start from a schedule that keeps it, or give less",
+            )
+
+    def broken(self, instance: Instance, schedule: Schedule) -> str:
+        """Return what of the goal a valid schedule does not keep; empty if it keeps all."""
+        names, devices = instance.graph.names, instance.cluster.names
+        for v, d in self.placement.items():
+            if int(schedule.placement[v]) != d:
+                return f"{names[v]} is not on {devices[d]}"
+        if self.makespan is not None and schedule.makespan(instance) > self.makespan:
+            return f"its makespan is above {self.makespan}"
+        if self.traffic is not None and traffic(instance, schedule.placement) > self.traffic:
+            return f"its traffic is above {self.traffic}"
+        if self.order:
+            taken = dict(occupied(instance, schedule))
+            for first, second in self.order:
+                if first in taken and second in taken:
+                    one, other = taken[first], taken[second]
+                    if one.what & other.what and one.end > other.start:
+                        return f"{first} does not end before {second} starts"
+        return ""
+
+
+def _inside(task: tuple[int, int], tensors: int, devices: int) -> bool:
+    return 0 <= task[0] < tensors and 0 <= task[1] < devices
+
+
+@dataclass(frozen=True)
+class Occupied:
+    """What a task occupies, and when."""
+
+    what: frozenset[tuple[str, int, int]]
+    start: Fraction
+    end: Fraction
+
+
+def occupied(instance: Instance, schedule: Schedule) -> Iterator[tuple[Task, Occupied]]:
+    """Yield what every task of a schedule occupies; under ``delay`` transfers occupy nothing."""
+    for v, d in enumerate(schedule.placement.tolist()):
+        yield (
+            v,
+            Occupied(frozenset({("device", d, d)}), schedule.start[v], schedule.end(instance, v)),
+        )
+    moves = schedule.transfers
+    for i, (tensor, target) in enumerate(
+        zip(moves.tensor.tolist(), moves.target.tolist(), strict=True)
+    ):
+        sender = int(schedule.placement[instance.graph.tensor_vertex[tensor]])
+        start, end = moves.start[i], moves.end[i]
+        match instance.model.communication:
+            case "delay":
+                continue
+            case "sendrecv":
+                end = start + instance.send_duration(sender)
+                what = {("device", sender, sender)}
+            case "link":
+                what = {("link", sender, target)}
+            case "port":
+                what = {("send", sender, sender), ("receive", target, target)}
+        yield (tensor, target), Occupied(frozenset(what), start, end)

@@ -1,0 +1,156 @@
+"""Figures of a schedule other than its makespan."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.problem.instance import Instance, Release
+from optpart.solution.schedule import Schedule, crossings
+
+
+def traffic(instance: Instance, placement: NDArray[np.int32]) -> Fraction:
+    """Sum of sizes over crossings, once per tensor and destination device ([L] eq. 2.2, §2.4)."""
+    tensors = np.array([tensor for tensor, _ in crossings(instance, placement)], dtype=np.int64)
+    return instance.graph.tensor_size.sum(tensors)
+
+
+def busy(instance: Instance, schedule: Schedule) -> list[Fraction]:
+    """Time that each device spends on vertices."""
+    total = [Fraction(0)] * instance.devices
+    for v, d in enumerate(schedule.placement.tolist()):
+        total[d] += instance.duration(v, d)
+    return total
+
+
+def utilisation(instance: Instance, schedule: Schedule) -> list[float]:
+    """Share of the makespan that each device spends on vertices; 0 for an empty schedule."""
+    makespan = schedule.makespan(instance)
+    return [float(time / makespan) if makespan else 0.0 for time in busy(instance, schedule)]
+
+
+def peak_memory(
+    instance: Instance,
+    schedule: Schedule,
+    memory: Literal["edges", "refcount"],
+    release: Release = "end",
+) -> list[Fraction]:
+    """Return the most memory that each device holds at a time, whatever model the instance has.
+
+    Parameters
+    ----------
+    memory : {"edges", "refcount"}
+        What counts: sizes of active in-edges ([M] eq. 2), or resident memory and copies of tensors
+        until their last use ([L] §3.1.6, design §2).
+    release : {"end", "start"}
+        Under ``refcount``: whether the end or the start of its last consumer frees a tensor.
+    """
+    times = _Times(instance, schedule)
+    use = times.active_edges() if memory == "edges" else times.copies(release)
+    peaks = _peaks(*use, instance.devices)
+    size = instance.graph.tensor_size.denominator
+    total = [Fraction(int(peak), size) for peak in peaks]
+    if memory == "refcount":
+        for d in range(instance.devices):
+            total[d] += instance.graph.memory.sum(np.flatnonzero(schedule.placement == d))
+    return total
+
+
+Use = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
+
+
+class _Times:
+    """Starts, ends and arrivals of a schedule as ranks: equal times alike, later ones larger."""
+
+    def __init__(self, instance: Instance, schedule: Schedule) -> None:
+        self.instance, self.schedule = instance, schedule
+        graph, moves = instance.graph, schedule.transfers
+        run = [instance.duration(v, d) for v, d in enumerate(schedule.placement.tolist())]
+        scale = math.lcm(
+            schedule.start.denominator,
+            moves.start.denominator,
+            moves.end.denominator,
+            *{time.denominator for time in run},
+        )
+
+        def whole(numerators: NDArray[Any], denominator: int) -> list[int]:
+            return [value * (scale // denominator) for value in numerators.tolist()]
+
+        start = whole(schedule.start.numerators, schedule.start.denominator)
+        end = [s + int(p * scale) for s, p in zip(start, run, strict=True)]
+        begin = whole(moves.start.numerators, moves.start.denominator)
+        arrive = whole(moves.end.numerators, moves.end.denominator)
+        rank = {time: r for r, time in enumerate(sorted({*start, *end, *begin, *arrive}))}
+        self.start, self.end, self.begin, self.arrive = (
+            np.array([rank[time] for time in times], dtype=np.int64)
+            for times in (start, end, begin, arrive)
+        )
+        k = instance.devices
+        self.device = schedule.placement.astype(np.int64)
+        self.home = self.device[graph.tensor_vertex]
+        # Crossings are ascending by (tensor, device), so a copy is found by bisection.
+        self.copy_key = moves.tensor.astype(np.int64) * k + moves.target
+        order = np.argsort(self.copy_key, kind="stable")
+        self.copy_key, self.begin, self.arrive = (
+            self.copy_key[order], self.begin[order], self.arrive[order]
+        )  # fmt: skip
+        self.copy_tensor, self.copy_device = np.divmod(self.copy_key, k)
+        there = self.device[graph.edge_target]
+        self.local = there == self.device[graph.edge_source]
+        self.edge_copy = np.searchsorted(
+            self.copy_key, graph.edge_tensor.astype(np.int64) * k + there
+        )
+
+    def active_edges(self) -> Use:
+        """An in-edge is active from its arrival until its target starts."""
+        graph = self.instance.graph
+        arrival = self.end[graph.edge_source].copy()
+        arrival[~self.local] = self.arrive[self.edge_copy[~self.local]]
+        there = self.device[graph.edge_target]
+        sizes = graph.tensor_size.numerators[graph.edge_tensor]
+        return there, arrival, self.start[graph.edge_target], sizes
+
+    def copies(self, release: Release) -> Use:
+        """A tensor is held at home from its making, elsewhere from the start of its transfer."""
+        graph = self.instance.graph
+        freed = (self.start if release == "start" else self.end)[graph.edge_target]
+        at_home = self.end[graph.tensor_vertex].copy()
+        np.maximum.at(at_home, graph.edge_tensor[self.local], freed[self.local])
+        np.maximum.at(at_home, self.copy_tensor, self.arrive)
+        away = np.zeros(len(self.copy_key), dtype=np.int64)
+        np.maximum.at(away, self.edge_copy[~self.local], freed[~self.local])
+        sizes = graph.tensor_size.numerators
+        return (
+            np.concatenate((self.home, self.copy_device)),
+            np.concatenate((self.start[graph.tensor_vertex], self.begin)),
+            np.concatenate((at_home, away)),
+            np.concatenate((sizes, sizes[self.copy_tensor])),
+        )
+
+
+def _peaks(
+    device: NDArray[np.int64],
+    since: NDArray[np.int64],
+    until: NDArray[np.int64],
+    amount: NDArray[Any],
+    devices: int,
+) -> list[int]:
+    """Largest sum per device of amounts held over half-open intervals ``[since, until)``."""
+    held = since < until
+    device, since, until, amount = device[held], since[held], until[held], amount[held]
+    when = np.concatenate((until, since))
+    change = np.concatenate((-amount, amount))
+    where = np.concatenate((device, device))
+    # At one time what is freed goes first: it stands first, and the sort is stable.
+    order = np.lexsort((when, where))
+    peaks = []
+    for d in range(devices):
+        mine = change[
+            order[np.searchsorted(where[order], d) : np.searchsorted(where[order], d + 1)]
+        ]
+        peaks.append(int(np.cumsum(mine).max(initial=0)))
+    return peaks

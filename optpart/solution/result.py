@@ -1,0 +1,288 @@
+"""What a method returns: a status that says only what is proven, and the evidence."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from fractions import Fraction
+from functools import cache
+from importlib import metadata
+from typing import Protocol
+
+from optpart.limits import check_seconds, check_workers
+from optpart.problem.instance import Instance
+from optpart.solution.goal import Goal, Objective
+from optpart.solution.metrics import traffic
+from optpart.solution.schedule import Schedule
+from optpart.solution.verifier import verify
+
+
+class Status(StrEnum):
+    """What is known about the instance after a run (design §3)."""
+
+    OPTIMAL = "OPTIMAL"
+    FEASIBLE = "FEASIBLE"
+    INFEASIBLE = "INFEASIBLE"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One step of a run: seconds since its start, value of the incumbent, proven lower bound.
+
+    Values are makespans, or traffic where that alone is the objective.
+    """
+
+    seconds: float
+    objective: Fraction | None
+    bound: Fraction | None
+
+    @property
+    def remark(self) -> str:
+        """What else the method says of the step."""
+        return ""
+
+
+Watch = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much a method may spend.
+
+    Attributes
+    ----------
+    seconds : float
+        Wall-clock limit, at most :data:`~optpart.limits.MOST_SECONDS`.
+    workers : int
+        Threads or processes, at most :data:`~optpart.limits.MOST_WORKERS`.
+    deterministic : float, optional
+        Limit in the solver's deterministic time; with one worker the result is then the same in
+        every run.
+
+    Raises
+    ------
+    InputError
+        If one of them is out of its range.
+    """
+
+    seconds: float = 60.0
+    workers: int = 2
+    deterministic: float | None = None
+
+    def __post_init__(self) -> None:
+        check_seconds(self.seconds)
+        check_workers(self.workers)
+        if self.deterministic is not None:
+            check_seconds(self.deterministic, "deterministic")
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The outcome of one method on one instance; built by :func:`conclude` only.
+
+    Attributes
+    ----------
+    status : Status
+    makespan, lower_bound, traffic : Fraction or None
+        Exact; the bound is proven.
+    objective : {"makespan", "traffic", "lexicographic"}
+        What was minimised.
+    traffic_bound : Fraction or None
+        Proven lower bound of the traffic where that is minimised; under ``lexicographic`` among
+        the schedules of least makespan.
+    schedule : Schedule or None
+        Accepted by the verifier.
+    given : str
+        What was given and had to be kept, in words; status and bounds hold for schedules that keep
+        it. Empty if nothing was.
+    reason : str
+        Why there is no schedule or no proof, or what else a reader must know.
+    refused : bool
+        Whether the method failed, or claimed what does not hold and is not used; the reason says
+        which.
+    trace : tuple of Progress
+    """
+
+    instance: Instance
+    method: str
+    status: Status
+    makespan: Fraction | None = None
+    lower_bound: Fraction | None = None
+    traffic: Fraction | None = None
+    schedule: Schedule | None = None
+    reason: str = ""
+    seconds: float = 0.0
+    seed: int = 0
+    workers: int = 1
+    trace: tuple[Progress, ...] = ()
+    versions: dict[str, str] = field(default_factory=lambda: versions())
+    objective: Objective = "makespan"
+    traffic_bound: Fraction | None = None
+    given: str = ""
+    refused: bool = False
+
+    @property
+    def gap(self) -> float | None:
+        """``(value − bound) / value`` of the objective; 0.0 if and only if they are equal.
+
+        Under ``lexicographic`` of the makespan, and of the traffic once that gap is closed.
+        """
+        return objective_gap(
+            self.objective, (self.makespan, self.lower_bound), (self.traffic, self.traffic_bound)
+        )
+
+
+def objective_gap(
+    objective: Objective,
+    makespan: tuple[Fraction | None, Fraction | None],
+    traffic: tuple[Fraction | None, Fraction | None],
+) -> float | None:
+    """Return :attr:`Result.gap` of the values of makespan and traffic, each with its bound."""
+    closed = makespan[0] == makespan[1]
+    if objective == "makespan" or (objective == "lexicographic" and not closed):
+        return gap(*makespan)
+    return gap(*traffic)
+
+
+def gap(value: Fraction | None, bound: Fraction | None) -> float | None:
+    """Return the relative distance of a value from a bound; ``None`` if either is unknown."""
+    if value is None or bound is None:
+        return None
+    if value == bound:
+        return 0.0
+    return float((value - bound) / value) or 5e-324
+
+
+class Method(Protocol):
+    """The one signature of everything that solves an instance (design §4)."""
+
+    def __call__(
+        self,
+        instance: Instance,
+        *,
+        budget: Budget = ...,
+        seed: int = 0,
+        start: Schedule | None = None,
+        watch: Watch | None = None,
+    ) -> Result:
+        """Solve ``instance`` within ``budget``."""
+        ...
+
+
+def conclude(
+    instance: Instance,
+    method: str,
+    schedule: Schedule | None,
+    *,
+    bound: Fraction | None = None,
+    infeasible: str = "",
+    reason: str = "",
+    seconds: float = 0.0,
+    seed: int = 0,
+    workers: int = 1,
+    trace: tuple[Progress, ...] = (),
+    objective: Objective = "makespan",
+    traffic_bound: Fraction | None = None,
+    given: str = "",
+    goal: Goal | None = None,
+) -> Result:
+    """Verify a schedule and state what follows from it.
+
+    Parameters
+    ----------
+    bound : Fraction, optional
+        A proven lower bound of the makespan.
+    traffic_bound : Fraction, optional
+        A proven lower bound of the traffic; under ``lexicographic`` among the schedules of least
+        makespan.
+    infeasible : str
+        Why no schedule exists, if that is proven.
+    given : str
+        What had to be kept, and what all of this holds under.
+    goal : Goal, optional
+        What was asked for. It takes the place of ``objective`` and ``given``, and the schedule
+        must keep it.
+
+    Returns
+    -------
+    Result
+        ``OPTIMAL`` only if the verifier accepts the schedule, the schedule keeps the goal and the
+        bound equals its value in the objective. A schedule that the verifier refuses, or that
+        breaks the goal, is dropped, and its first violation becomes the reason.
+    """
+    if goal is not None:
+        objective, given = goal.objective, goal.given
+    base = Result(
+        instance,
+        method,
+        Status.UNKNOWN,
+        lower_bound=bound,
+        reason=reason,
+        seconds=seconds,
+        seed=seed,
+        workers=workers,
+        trace=trace,
+        objective=objective,
+        traffic_bound=traffic_bound,
+        given=given,
+    )
+    if infeasible:
+        return replace(base, status=Status.INFEASIBLE, reason=infeasible)
+    if schedule is None:
+        return base
+    violations = verify(instance, schedule, most=1)
+    if violations:
+        return replace(base, reason=f"its schedule is not valid: {violations[0]}")
+    if goal is not None and (broken := goal.broken(instance, schedule)):
+        return replace(base, reason=f"its schedule does not keep what is given: {broken}")
+    known = replace(
+        base,
+        makespan=schedule.makespan(instance),
+        schedule=schedule,
+        traffic=traffic(instance, schedule.placement),
+    )
+    for value, least, name in (
+        (known.makespan, bound, "lower bound"),
+        (known.traffic, traffic_bound, "traffic bound"),
+    ):
+        if value is not None and least is not None and least > value:
+            raise AssertionError(
+                f"{method}: {name} {least} above a verified schedule of {value} on "
+                f"{instance.name}; please report this as a bug"
+            )
+    return replace(known, status=status_of(known))
+
+
+def status_of(result: Result) -> Status:
+    """What the bounds say of a schedule that is valid."""
+    least = result.makespan == result.lower_bound, result.traffic == result.traffic_bound
+    proven = {"makespan": least[0], "traffic": least[1], "lexicographic": all(least)}
+    return Status.OPTIMAL if proven[result.objective] else Status.FEASIBLE
+
+
+def with_bound(result: Result, bound: Fraction) -> Result:
+    """Return the result with a further proven bound of the makespan taken into account."""
+    best = bound if result.lower_bound is None else max(bound, result.lower_bound)
+    result = replace(result, lower_bound=best)
+    if result.status is Status.INFEASIBLE or result.makespan is None:
+        return result
+    return replace(result, status=status_of(result))
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a result depends on."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in ("optpart", "ortools", "pulp", "highspy"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,264 @@
+"""A solution: where every vertex runs, and when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.errors import InputError
+from optpart.problem.instance import Instance
+from optpart.problem.rational import RationalArray
+
+
+@dataclass(frozen=True, eq=False)
+class Transfers:
+    """The crossings of a schedule, as parallel arrays.
+
+    Attributes
+    ----------
+    tensor, target : ndarray of int32, length c
+        Which tensor goes to which device.
+    start, end : RationalArray, length c
+        A transfer starts when its sender begins to send (under ``sendrecv``: with the send
+        vertex) and ends when the tensor has arrived.
+    """
+
+    tensor: NDArray[np.int32]
+    target: NDArray[np.int32]
+    start: RationalArray
+    end: RationalArray
+
+    def __len__(self) -> int:
+        return len(self.tensor)
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[int, int, Fraction, Fraction]]) -> Transfers:
+        """Build from ``(tensor, target, start, end)``."""
+        listed = list(rows)
+        return cls(
+            np.array([row[0] for row in listed], dtype=np.int32),
+            np.array([row[1] for row in listed], dtype=np.int32),
+            RationalArray.from_fractions(row[2] for row in listed),
+            RationalArray.from_fractions(row[3] for row in listed),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """A placement with exact start times.
+
+    Attributes
+    ----------
+    placement : ndarray of int32, length n
+        Device of each vertex.
+    start : RationalArray, length n
+    transfers : Transfers
+    """
+
+    placement: NDArray[np.int32]
+    start: RationalArray
+    transfers: Transfers
+
+    def end(self, instance: Instance, vertex: int) -> Fraction:
+        """Exact end of a vertex."""
+        return self.start[vertex] + instance.duration(vertex, int(self.placement[vertex]))
+
+    def makespan(self, instance: Instance) -> Fraction:
+        """Latest end; 0 for an empty graph."""
+        return max((self.end(instance, v) for v in range(instance.vertices)), default=Fraction(0))
+
+    @cached_property
+    def sequence(self) -> list[int]:
+        """Vertices by start; of those that start together the lower number first."""
+        order: list[int] = np.argsort(self.start.numerators, kind="stable").tolist()
+        return order
+
+
+def crossings(instance: Instance, placement: NDArray[np.int32]) -> list[tuple[int, int]]:
+    """List the pairs (tensor, destination device) that must cross, ascending ([L] §2.4)."""
+    graph = instance.graph
+    target = placement[graph.edge_target].astype(np.int64)
+    crossing = target != placement[graph.edge_source]
+    keys = graph.edge_tensor[crossing] * np.int64(instance.devices) + target[crossing]
+    return [divmod(int(key), instance.devices) for key in np.unique(keys)]
+
+
+def retime(
+    instance: Instance,
+    placement: NDArray[np.int32] | Sequence[int],
+    order: Sequence[int | tuple[int, int]],
+) -> Schedule:
+    """Give every vertex its earliest exact start for a placement and an order.
+
+    Parameters
+    ----------
+    placement : array of int, length n
+    order : sequence of int or (int, int)
+        All vertices, as numbers, and any transfers, as pairs (tensor, destination device), read
+        per device and per link. A transfer that is not named queues as soon as its tensor is made.
+        Under ``delay`` nothing queues and transfers need not be named.
+
+    Returns
+    -------
+    Schedule
+        Start times are the earliest of all schedules that keep the order on every device and, for
+        queueing transfers, on the sender (``sendrecv``), link or ports; with several channels a
+        transfer starts as soon as those before it in the order leave a channel. Memory limits,
+        allowed devices and colocation are the verifier's part.
+
+    Raises
+    ------
+    InputError
+        If the order is not complete or contradicts the edges, or something must cross where no
+        link is.
+
+    Notes
+    -----
+    All times are whole multiples of one unit, so the work is done in Python integers of any size.
+    """
+    return _Retiming(instance, np.asarray(placement, dtype=np.int32)).run(order)
+
+
+class _Retiming:
+    """The times of one placement as integers, and the state while an order is carried out."""
+
+    def __init__(self, instance: Instance, placement: NDArray[np.int32]) -> None:
+        self.instance = instance
+        self.placement = placement
+        self.device: list[int] = placement.tolist()
+        self.producer: list[int] = instance.graph.tensor_vertex.tolist()
+        self.crossings = crossings(instance, placement)
+        self.number = {crossing: c for c, crossing in enumerate(self.crossings)}
+        durations = [instance.duration(v, d) for v, d in enumerate(self.device)]
+        delays = self._delays()
+        sends = [instance.send_duration(d) for d in range(instance.devices)]
+        self.scale = math.lcm(1, *{f.denominator for f in (*durations, *delays, *sends)})
+        self.duration = [self._ticks(f) for f in durations]
+        self.delay = [self._ticks(f) for f in delays]
+        self.send = [self._ticks(f) for f in sends]
+        self.start, self.end = [-1] * len(durations), [-1] * len(durations)
+        self.begin, self.arrival = [-1] * len(delays), [-1] * len(delays)
+        k = instance.devices
+        # More channels than transfers carry no more than one each.
+        channels = min(instance.model.channels, max(1, len(delays)))
+        self.device_free = [0] * k
+        self.link_free: dict[tuple[int, int], int] = {}
+        self.out_free = [[0] * channels for _ in range(k)]
+        self.in_free = [[0] * channels for _ in range(k)]
+
+    def _ticks(self, time: Fraction) -> int:
+        return time.numerator * (self.scale // time.denominator)
+
+    def _delays(self) -> list[Fraction]:
+        instance, graph = self.instance, self.instance.graph
+        sizes = graph.tensor_size.numerators.tolist()
+        cache: dict[tuple[int, int, int, int], Fraction | None] = {}
+        delays: list[Fraction] = []
+        for tensor, target in self.crossings:
+            sender = self.device[self.producer[tensor]]
+            # Tensors of one size share their delays, unless theirs were measured.
+            own = tensor if tensor in graph.tensor_delay else -1
+            key = (own, sizes[tensor], sender, target)
+            if key not in cache:
+                cache[key] = instance.delay(tensor, sender, target)
+            delay = cache[key]
+            if delay is None:
+                names = instance.cluster.names
+                raise InputError(
+                    "placement",
+                    f"{graph.tensor_name(tensor)} has to cross from {names[sender]} to "
+                    f"{names[target]}, which are not linked",
+                    "place producer and consumer together or on linked devices",
+                )
+            delays.append(delay)
+        return delays
+
+    def run(self, order: Sequence[int | tuple[int, int]]) -> Schedule:
+        graph = self.instance.graph
+        transfers = [item for item in order if isinstance(item, tuple)]
+        named = set(transfers)
+        vertices = [item for item in order if not isinstance(item, tuple)]
+        whole = sorted(vertices) == list(range(len(self.duration)))
+        if not whole or len(named) < len(transfers) or not named <= self.number.keys():
+            raise InputError(
+                "order",
+                "does not fit the placement",
+                "name every vertex once, and only transfers that cross, once each",
+            )
+        at_once: dict[int, list[int]] = {}
+        for c, crossing in enumerate(self.crossings):
+            if crossing not in named:
+                at_once.setdefault(self.producer[crossing[0]], []).append(c)
+        in_start, in_edges = (array.tolist() for array in graph.in_edges)
+        edge_tensor = graph.edge_tensor.tolist()
+        for item in order:
+            if isinstance(item, tuple):
+                self._transfer(self.number[item])
+                continue
+            v = item
+            tensors = [edge_tensor[e] for e in in_edges[in_start[v] : in_start[v + 1]]]
+            self._vertex(v, tensors)
+            for c in at_once.get(v, ()):
+                self._transfer(c)
+        return Schedule(
+            self.placement,
+            RationalArray.from_integers(self.start, self.scale),
+            Transfers(
+                np.array([tensor for tensor, _ in self.crossings], dtype=np.int32),
+                np.array([target for _, target in self.crossings], dtype=np.int32),
+                RationalArray.from_integers(self.begin, self.scale),
+                RationalArray.from_integers(self.arrival, self.scale),
+            ),
+        )
+
+    def _vertex(self, v: int, tensors: list[int]) -> None:
+        here = self.device[v]
+        ready = self.device_free[here]
+        for tensor in tensors:
+            u = self.producer[tensor]
+            local = self.device[u] == here
+            at = self.end[u] if local else self.arrival[self.number[tensor, here]]
+            if at < 0:
+                raise self._contradiction(self.instance.graph.names[v], tensor)
+            ready = max(ready, at)
+        self.start[v] = ready
+        self.end[v] = self.device_free[here] = ready + self.duration[v]
+
+    def _transfer(self, c: int) -> None:
+        tensor, target = self.crossings[c]
+        u = self.producer[tensor]
+        made, sender, delay = self.end[u], self.device[u], self.delay[c]
+        if made < 0:
+            raise self._contradiction("a transfer", tensor)
+        match self.instance.model.communication:
+            case "delay":
+                begin, arrival = made, made + delay
+            case "sendrecv":
+                begin = max(made, self.device_free[sender])
+                self.device_free[sender] = begin + self.send[sender]
+                arrival = begin + self.send[sender] + delay
+            case "link":
+                begin = max(made, self.link_free.get((sender, target), 0))
+                arrival = self.link_free[sender, target] = begin + delay
+            case "port":
+                outgoing, incoming = self.out_free[sender], self.in_free[target]
+                begin = max(made, min(outgoing), min(incoming))
+                arrival = begin + delay
+                for port in (outgoing, incoming):
+                    # Best fit: the channels that have been free longer stay so for what is earlier.
+                    last = max(free for free in port if free <= begin)
+                    port[port.index(last)] = arrival
+        self.begin[c], self.arrival[c] = begin, arrival
+
+    def _contradiction(self, what: str, tensor: int) -> InputError:
+        return InputError(
+            "order",
+            f"{what} comes before {self.instance.graph.tensor_name(tensor)} is there",
+            "order every vertex after the vertices that it depends on",
+        )

@@ -1,0 +1,60 @@
+"""What every partitioning strategy returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.errors import OptpartError
+from optpart.kernels.compiled import State
+from optpart.problem.instance import Instance
+
+
+class Partition(NamedTuple):
+    """A placement, and what its strategy knows besides.
+
+    Attributes
+    ----------
+    placement : ndarray of int32, length n
+    placed : ndarray of int64, length n, or None
+        When each vertex was placed: smaller numbers earlier, members of a unit alike unless the
+        strategy took them one by one.
+    order : list of int, or None
+        The execution order of a strategy that also schedules: all vertices, topologically sorted.
+    """
+
+    placement: NDArray[np.int32]
+    placed: NDArray[np.int64] | None = None
+    order: list[int] | None = None
+
+
+#: A partitioning strategy; it raises :class:`NoPlacementError` where it finds no placement. Options
+#: of its own are keyword arguments with defaults.
+Partitioner: TypeAlias = Callable[..., Partition]
+
+
+class NoPlacementError(OptpartError):
+    """A strategy found no placement that keeps colocation, allowed devices and static memory.
+
+    That says nothing about whether one exists.
+    """
+
+
+def partition_of(instance: Instance, state: State, order: list[int] | None = None) -> Partition:
+    """Turn placed units into a partition.
+
+    Raises
+    ------
+    NoPlacementError
+        If a unit was not placed.
+    """
+    missing = np.flatnonzero(state.device < 0)
+    if len(missing):
+        raise NoPlacementError(
+            f"found no feasible placement: no device was left for {instance.unit_name(missing[0])}"
+        )
+    unit = instance.unit_of
+    return Partition(state.device[unit], state.placed[:-1][unit], order)

@@ -1,0 +1,77 @@
+"""Critical path on a processor (Topcuoglu, Hariri and Wu 2002, §4.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.kernels.compiled import Arrays, arrays, kernel
+from optpart.problem.instance import Instance
+from optpart.strategies.base import Partition
+from optpart.strategies.partition.insertion import by_priority, insert
+from optpart.strategies.partition.means import mean_run, mean_transfer
+from optpart.strategies.partition.ranks import upward_rank
+
+
+def cpop(instance: Instance, rng: np.random.Generator) -> Partition:
+    """Place the critical path on one device and all else where it finishes first, with insertion.
+
+    The vertex of largest upward plus downward rank goes first among those whose predecessors are
+    placed. The device of the critical path is the one that may run most of its vertices, and of
+    those the one on which they take the shortest time.
+
+    The paper knows no constraints. Here the members of a colocation group that has a vertex on the
+    critical path belong to it as well; what does not fit on its device is placed like everything
+    else. How groups are placed and what a finish time is, says
+    :func:`~optpart.strategies.partition.insertion.insert`.
+    """
+    upward, run, transfer = upward_rank(instance), mean_run(instance), mean_transfer(instance)
+    downward = _downward(arrays(instance), run, transfer)
+    path = critical_path(instance, upward, transfer)
+    wanted = np.full(len(instance.units), -1, dtype=np.int64)
+    if len(path):
+        wanted[instance.unit_of[path]] = _device_of(instance, path)
+    return insert(instance, by_priority(instance, upward + downward), wanted=wanted)
+
+
+@kernel
+def _downward(a: Arrays, run: Any, transfer: Any) -> Any:
+    """Longest path from a source to a vertex, without the vertex."""
+    n = run.shape[0]
+    rank = np.zeros(n)
+    for i in range(n):
+        v = a.order[i]
+        for e in range(a.in_start[v], a.in_start[v + 1]):
+            u = a.in_source[e]
+            rank[v] = max(rank[v], rank[u] + run[u] + transfer[a.in_tensor[e]])
+    return rank
+
+
+def critical_path(
+    instance: Instance, upward: NDArray[np.float64], transfer: NDArray[np.float64]
+) -> NDArray[np.int32]:
+    """Vertices of the longest path with mean run and transfer times, source first.
+
+    Of paths of equal length the one whose vertices have smaller numbers.
+    """
+    a = arrays(instance)
+    sources = np.flatnonzero(np.diff(a.in_start) == 0)
+    if not len(sources):
+        return np.zeros(0, dtype=np.int32)
+    path = [int(sources[np.argmax(upward[sources])])]
+    while True:
+        edges = slice(a.out_start[path[-1]], a.out_start[path[-1] + 1])
+        after = a.out_target[edges]
+        if not len(after):
+            return np.array(path, dtype=np.int32)
+        path.append(int(after[np.argmax(transfer[a.out_tensor[edges]] + upward[after])]))
+
+
+def _device_of(instance: Instance, path: NDArray[np.int32]) -> int:
+    a = arrays(instance)
+    allowed = instance.allowed[instance.unit_of[path]]
+    times = a.durations[path] if len(a.durations) else a.ops[path][:, None] / a.speed
+    total = np.where(allowed, times, 0.0).sum(axis=0)
+    return int(np.lexsort((total, -allowed.sum(axis=0)))[0])

@@ -1,0 +1,151 @@
+"""Earliest task first (Hwang, Chow, Anger and Lee 1989)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.kernels.compiled import (
+    Arrays,
+    State,
+    arrays,
+    assign,
+    fits,
+    kernel,
+    nothing_placed,
+    run_time,
+)
+from optpart.kernels.heap import heap_pop, heap_push
+from optpart.problem.instance import Instance
+from optpart.strategies.base import Partition, partition_of
+from optpart.strategies.partition.insertion import arrivals, topological_position
+from optpart.strategies.partition.ranks import operations_rank
+from optpart.strategies.partition.unit_graph import pop, push
+
+
+def etf(instance: Instance, rng: np.random.Generator) -> Partition:
+    """Run next, of all ready vertices on all devices, what can start first.
+
+    A vertex is ready when all its predecessors are placed; it can start on a device when its inputs
+    are there and what was placed there before has ended. Of pairs that can start at the same time
+    the vertex of highest static level goes first, then the topologically first, on the device where
+    it finishes first, then on that of smallest number. The static level is the largest sum of
+    operations on a path that starts with the vertex (where run times are given, of their means).
+
+    The paper has equal devices and no constraints; the last two rules are added for unlike ones.
+    The first member of a colocation group that is placed chooses among the devices that all members
+    may use and that have memory for all of them. Start times are those of the ``delay`` model,
+    whatever model the instance has.
+    """
+    level = operations_rank(instance).sink
+    by_level = np.lexsort((topological_position(instance), -level)).astype(np.int32)
+    place = np.empty(instance.vertices, dtype=np.int64)
+    place[by_level] = np.arange(instance.vertices)
+    state, order = _earliest_first(arrays(instance), by_level, place)
+    return partition_of(instance, state, order.tolist())
+
+
+class _Ready(NamedTuple):
+    """What is ready, by the place of each vertex in the order of levels: two heaps a device.
+
+    Attributes
+    ----------
+    now : ndarray of int64, k × n
+        What could start when the device is idle, the highest level first.
+    time, later : ndarray of float64 and of int64, k × n
+        What has to wait for its inputs longer, by the time when they are there, then by level.
+    now_size, later_size : ndarray of int64, length k
+    """
+
+    now: NDArray[np.int64]
+    time: NDArray[np.float64]
+    later: NDArray[np.int64]
+    now_size: NDArray[np.int64]
+    later_size: NDArray[np.int64]
+
+
+@kernel
+def _earliest_first(a: Arrays, by_level: Any, place: Any) -> Any:
+    n, k = place.shape[0], a.speed.shape[0]
+    state = nothing_placed(a)
+    order = np.empty(n, np.int32)
+    waiting = a.in_start[1:] - a.in_start[:-1]
+    done = np.zeros(n, np.bool_)
+    end, idle, arrival = np.zeros(n), np.zeros(k), np.zeros(k)
+    queue = _Ready(
+        np.empty((k, n), np.int64), np.empty((k, n)), np.empty((k, n), np.int64),
+        np.zeros(k, np.int64), np.zeros(k, np.int64),
+    )  # fmt: skip
+    for v in a.order:
+        if waiting[v] == 0:
+            _offer(a, v, place[v], state.device, end, idle, arrival, queue)
+    for i in range(n):
+        start, first, finish, target = np.inf, n, np.inf, -1
+        for d in range(k):
+            candidate = _next(a, d, by_level, done, idle[d], state, queue)
+            if candidate < 0:
+                continue
+            at = idle[d] if queue.now_size[d] else queue.time[d, 0]
+            until = at + run_time(a, by_level[candidate], d)
+            if at < start or (
+                at == start and (candidate < first or (candidate == first and until < finish))
+            ):
+                start, first, finish, target = at, candidate, until, d
+        if target < 0:
+            return state, order
+        v = by_level[first]
+        if state.device[a.unit[v]] < 0:
+            assign(a, a.unit[v], target, state)
+        done[v], end[v], idle[target], order[i] = True, finish, finish, v
+        for e in range(a.out_start[v], a.out_start[v + 1]):
+            w = a.out_target[e]
+            waiting[w] -= 1
+            if waiting[w] == 0:
+                _offer(a, w, place[w], state.device, end, idle, arrival, queue)
+    return state, order
+
+
+@kernel
+def _offer(
+    a: Arrays, v: int, place: int, device: Any, end: Any, idle: Any, arrival: Any, queue: _Ready
+) -> None:
+    """Queue a vertex that has become ready on every device where it may run."""
+    unit = a.unit[v]
+    chosen: Any = np.int64(device[unit])
+    arrivals(a, v, device, end, arrival, chosen)
+    for d in range(idle.shape[0]):
+        if (d != chosen) if chosen >= 0 else not a.allowed[unit, d]:
+            continue
+        if arrival[d] <= idle[d]:
+            push(queue.now[d], queue.now_size[d], place)
+            queue.now_size[d] += 1
+        else:
+            queue.later_size[d] = heap_push(
+                queue.time[d], queue.later[d], queue.later_size[d], arrival[d], place
+            )
+
+
+@kernel
+def _next(
+    a: Arrays, d: int, by_level: Any, done: Any, idle: float, state: State, queue: _Ready
+) -> Any:
+    """What can start first on ``d``, at the head of its heap; −1 if nothing can."""
+    while queue.later_size[d] and queue.time[d, 0] <= idle:
+        push(queue.now[d], queue.now_size[d], queue.later[d, 0])
+        queue.now_size[d] += 1
+        queue.later_size[d] = heap_pop(queue.time[d], queue.later[d], queue.later_size[d])
+    while queue.now_size[d] or queue.later_size[d]:
+        place = queue.now[d, 0] if queue.now_size[d] else queue.later[d, 0]
+        unit = a.unit[by_level[place]]
+        device = state.device[unit]
+        # What has run, or has no room here any more, leaves the heap only now.
+        if not done[by_level[place]] and (device == d or (device < 0 and fits(a, unit, d, state))):
+            return place
+        if queue.now_size[d]:
+            pop(queue.now[d], queue.now_size[d])
+            queue.now_size[d] -= 1
+        else:
+            queue.later_size[d] = heap_pop(queue.time[d], queue.later[d], queue.later_size[d])
+    return -1

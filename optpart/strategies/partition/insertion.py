@@ -1,0 +1,217 @@
+"""List scheduling with insertion: each vertex in turn into the best gap of the best device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.kernels.compiled import (
+    Arrays,
+    arrays,
+    assign,
+    crossing_time,
+    fits,
+    kernel,
+    nothing_placed,
+    run_time,
+)
+from optpart.problem.instance import Instance
+from optpart.strategies.base import Partition, partition_of
+from optpart.strategies.partition.unit_graph import pop, push
+
+
+def insert(
+    instance: Instance,
+    turn: NDArray[np.int32],
+    *,
+    wanted: NDArray[np.int64] | None = None,
+    ahead: NDArray[np.float64] | None = None,
+) -> Partition:
+    """Place vertices in turn where they finish first, in gaps where they fit.
+
+    The first member of a colocation group that has its turn chooses among the devices that all
+    members may use and that have memory for all of them; the others follow it, each scheduled when
+    its own turn comes. Of devices that are equally good the one of smallest number is taken. Finish
+    times are those of the ``delay`` model, whatever model the instance has.
+
+    Parameters
+    ----------
+    turn : ndarray of int32, length n
+        All vertices, topologically sorted.
+    wanted : ndarray of int64, one per unit, optional
+        The device that a unit goes to if it fits there, whenever it would finish; −1 for none.
+    ahead : ndarray of float64, n × k, optional
+        What to add to the finish time of a vertex on a device when devices are compared, in the
+        unit of :class:`~optpart.kernels.compiled.Arrays`.
+    """
+    if wanted is None:
+        wanted = np.full(len(instance.units), -1, dtype=np.int64)
+    if ahead is None:
+        ahead = np.zeros((0, instance.devices))
+    state, start, end = _insert(arrays(instance), turn, wanted, ahead)
+    position = topological_position(instance)
+    return partition_of(instance, state, np.lexsort((position, end, start)).tolist())
+
+
+def topological_position(instance: Instance) -> NDArray[np.int64]:
+    """Place of each vertex in the topological order."""
+    position = np.empty(instance.vertices, dtype=np.int64)
+    position[instance.graph.topological_order] = np.arange(instance.vertices)
+    return position
+
+
+def by_priority(instance: Instance, priority: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Sort vertices as a ready list does: of those without predecessors left, the highest first.
+
+    Of equal priorities the topologically first goes first.
+    """
+    highest_first = np.lexsort((topological_position(instance), -priority)).astype(np.int32)
+    turn: NDArray[np.int32] = _by_priority(arrays(instance), highest_first)
+    return turn
+
+
+@kernel
+def _by_priority(a: Arrays, highest_first: Any) -> Any:
+    n = highest_first.shape[0]
+    rank = np.empty(n, np.int64)
+    for i in range(n):
+        rank[highest_first[i]] = i
+    waiting = a.in_start[1:] - a.in_start[:-1]
+    ready = np.empty(n, np.int64)
+    # Typed: for a literal, numba would compile what it is handed to once more.
+    size: Any = np.int64(0)
+    for v in range(n):
+        if waiting[v] == 0:
+            push(ready, size, rank[v])
+            size += 1
+    turn = np.empty(n, np.int32)
+    for i in range(n):
+        v = highest_first[pop(ready, size)]
+        size -= 1
+        turn[i] = v
+        for e in range(a.out_start[v], a.out_start[v + 1]):
+            waiting[a.out_target[e]] -= 1
+            if waiting[a.out_target[e]] == 0:
+                push(ready, size, rank[a.out_target[e]])
+                size += 1
+    return turn
+
+
+@kernel
+def _insert(a: Arrays, turn: Any, wanted: Any, ahead: Any) -> Any:
+    n, k = turn.shape[0], a.speed.shape[0]
+    state = nothing_placed(a)
+    start, end = np.zeros(n), np.zeros(n)
+    # Idle gaps of each device, ascending, side by side in one pool; a device whose room is full
+    # moves to twice the room at the pool's end.
+    room = np.full(k, 4, np.int64)
+    base = np.arange(k) * 4
+    count = np.ones(k, np.int64)
+    pool = 4 * k
+    gap_from, gap_to = np.zeros(8 * n + 4 * k), np.full(8 * n + 4 * k, np.inf)
+    ready = np.zeros(k)
+    looks_ahead = ahead.shape[0] > 0
+    for i in range(n):
+        v = turn[i]
+        unit = a.unit[v]
+        free = state.device[unit] < 0
+        chosen: Any = np.int64(state.device[unit])
+        if free and wanted[unit] >= 0 and fits(a, unit, wanted[unit], state):
+            chosen = wanted[unit]
+        arrivals(a, v, state.device, end, ready, chosen)
+        best, best_gap, best_start, best_end = np.inf, -1, 0.0, 0.0
+        target = -1
+        for d in range(k):
+            if (d != chosen) if chosen >= 0 else not a.allowed[unit, d]:
+                continue
+            p = run_time(a, v, d)
+            later = ahead[v, d] if looks_ahead else 0.0
+            if ready[d] + p + later >= best or (chosen < 0 and not fits(a, unit, d, state)):
+                continue
+            low, high = base[d], base[d] + count[d] - 1
+            while low < high:
+                middle = (low + high) >> 1
+                if gap_to[middle] < ready[d] + p:
+                    low = middle + 1
+                else:
+                    high = middle
+            at = max(gap_from[low], ready[d])
+            while at + p > gap_to[low] and at + p + later < best:
+                low += 1
+                at = max(gap_from[low], ready[d])
+            if at + p + later < best:
+                best, best_gap, best_start, best_end, target = at + p + later, low, at, at + p, d
+        d = target
+        if d < 0:
+            return state, start, end
+        if free:
+            assign(a, unit, d, state)
+        start[v], end[v] = best_start, best_end
+        if count[d] == room[d]:
+            for j in range(count[d]):
+                gap_from[pool + j] = gap_from[base[d] + j]
+                gap_to[pool + j] = gap_to[base[d] + j]
+            best_gap += pool - base[d]
+            base[d] = pool
+            room[d] *= 2
+            pool += room[d]
+        count[d] += _fill(gap_from, gap_to, best_gap, base[d] + count[d], best_start, best_end)
+    return state, start, end
+
+
+@kernel
+def arrivals(a: Arrays, v: int, device: Any, end: Any, ready: Any, chosen: int) -> None:
+    """Write into ``ready`` the time per device from which on all inputs of ``v`` are there.
+
+    Parameters
+    ----------
+    device : ndarray of int32, one per unit
+    end : ndarray of float64, length n
+        Of the predecessors.
+    ready : ndarray of float64, length k
+    chosen : int
+        The one device to write for; −1 for all.
+    """
+    k = ready.shape[0]
+    for d in range(k):
+        ready[d] = 0.0
+    for e in range(a.in_start[v], a.in_start[v + 1]):
+        u = a.in_source[e]
+        tensor = a.in_tensor[e]
+        sender = device[a.unit[u]]
+        if chosen >= 0:
+            delay = crossing_time(a, tensor, sender, chosen)
+            ready[chosen] = max(ready[chosen], end[u] + delay)
+        elif a.measured_row[tensor] >= 0:
+            for d in range(k):
+                ready[d] = max(ready[d], end[u] + crossing_time(a, tensor, sender, d))
+        else:
+            here = ready[sender]
+            size, since = a.size[tensor], end[u]
+            for d in range(k):
+                rate = a.bandwidth[sender, d]
+                lasts = size / rate if size > 0.0 else 0.0
+                ready[d] = max(ready[d], since + a.latency[sender, d] + lasts)
+            ready[sender] = max(here, since)
+
+
+@kernel
+def _fill(gap_from: Any, gap_to: Any, gap: int, past: int, start: float, end: float) -> Any:
+    """Take ``[start, end)`` out of a gap; return by how many the gaps have grown."""
+    if end == start:
+        return 0
+    if gap_from[gap] == start:
+        gap_from[gap] = end
+        return 0
+    if gap_to[gap] == end:
+        gap_to[gap] = start
+        return 0
+    for j in range(past, gap + 1, -1):
+        gap_from[j] = gap_from[j - 1]
+        gap_to[j] = gap_to[j - 1]
+    gap_from[gap + 1] = end
+    gap_to[gap + 1] = gap_to[gap]
+    gap_to[gap] = start
+    return 1

@@ -1,0 +1,114 @@
+"""Linear deterministic greedy streaming ([B] §6.3.1; Stanton and Kliot 2012)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.errors import InputError
+from optpart.kernels.compiled import Arrays, State, arrays, assign, fits, kernel, nothing_placed
+from optpart.problem.instance import Instance
+from optpart.strategies.base import Partition, partition_of
+from optpart.strategies.partition.means import speed_share
+from optpart.strategies.partition.ranks import work
+from optpart.strategies.partition.unit_graph import by_first_vertex
+
+#: What a device has room for.
+Capacity = Literal["speed", "equal"]
+
+
+def linear_greedy(
+    instance: Instance, rng: np.random.Generator, *, capacity: Capacity = "speed"
+) -> Partition:
+    """Place units in turn where most of their neighbours are, weighted by the room that is left.
+
+    The score of a device is the number of the unit's neighbours placed there, in either direction,
+    times ``1 − load / capacity``, or 0 where the device is full. Of equal scores the device of
+    least load relative to its capacity wins, then the first. The stream has the units in
+    topological order of their first vertex.
+
+    Parameters
+    ----------
+    capacity : {"speed", "equal"}
+        ``speed``: the capacity of a device is its share of all operations in proportion to its
+        speed, and the load what it has of them. ``equal``, as in the paper: every device has room
+        for an equal number of vertices.
+
+    Raises
+    ------
+    InputError
+        If ``capacity`` is neither.
+    """
+    if capacity == "speed":
+        weight, share = work(instance), speed_share(instance)
+    elif capacity == "equal":
+        weight = np.ones(instance.vertices)
+        share = np.full(instance.devices, 1 / instance.devices)
+    else:
+        raise InputError("capacity", f"unknown {capacity!r}", "choose of speed, equal")
+    state = nothing_placed(arrays(instance))
+    return partition_of(instance, stream(instance, by_first_vertex(instance), weight, share, state))
+
+
+def stream(
+    instance: Instance,
+    units: NDArray[np.int32],
+    weight: NDArray[np.float64],
+    share: NDArray[np.float64],
+    state: State,
+) -> State:
+    """Place units in turn by the score of :func:`linear_greedy`, after those already placed.
+
+    Parameters
+    ----------
+    units : ndarray of int32
+        Not placed yet.
+    weight : ndarray of float64, length n
+        What each vertex adds to the load of its device.
+    share : ndarray of float64, length k
+        Share of each device in the total capacity, which is the total weight.
+    state : State
+        Is changed, and returned. Where a unit fits nowhere, it and those after it are not placed.
+    """
+    of_unit = np.bincount(instance.unit_of, weight, minlength=len(instance.units))
+    placed = state.device >= 0
+    # Of nothing, numpy would count in integers.
+    load = np.bincount(state.device[placed], of_unit[placed], len(share)).astype(np.float64)
+    _stream(arrays(instance), units, of_unit, share * weight.sum(), load, state)
+    return state
+
+
+@kernel
+def _stream(a: Arrays, units: Any, weight: Any, capacity: Any, load: Any, state: State) -> None:
+    k = capacity.shape[0]
+    neighbours = np.empty(k)
+    for unit in units:
+        _count_neighbours(a, unit, state.device, neighbours)
+        best, least, chosen = -1.0, np.inf, -1
+        for d in range(k):
+            filled = load[d] / capacity[d] if capacity[d] > 0.0 else 1.0
+            score = neighbours[d] * max(0.0, 1.0 - filled)
+            if (score > best or (score == best and filled < least)) and fits(a, unit, d, state):
+                best, least, chosen = score, filled, d
+        if chosen < 0:
+            return
+        assign(a, unit, chosen, state)
+        load[chosen] += weight[unit]
+
+
+@kernel
+def _count_neighbours(a: Arrays, unit: int, device: Any, neighbours: Any) -> None:
+    """Count, per device, the vertices there that share an edge with a member, once per member."""
+    neighbours[:] = 0.0
+    for i in range(a.unit_start[unit], a.unit_start[unit + 1]):
+        v = a.unit_vertex[i]
+        for e in range(a.in_start[v], a.in_start[v + 1]):
+            u = a.in_source[e]
+            if device[a.unit[u]] >= 0 and (e == a.in_start[v] or u != a.in_source[e - 1]):
+                neighbours[device[a.unit[u]]] += 1.0
+        for e in range(a.out_start[v], a.out_start[v + 1]):
+            w = a.out_target[e]
+            if device[a.unit[w]] >= 0 and (e == a.out_start[v] or w != a.out_target[e - 1]):
+                neighbours[device[a.unit[w]]] += 1.0

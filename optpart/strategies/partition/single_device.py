@@ -1,0 +1,48 @@
+"""Everything on one device ([B] §5.2.2): what a distribution has to beat."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optpart.errors import InputError
+from optpart.kernels.compiled import State
+from optpart.problem.instance import Instance
+from optpart.strategies.base import Partition, partition_of
+from optpart.strategies.partition.ranks import devices_by_speed
+from optpart.strategies.partition.unit_graph import by_first_vertex, place_preferred, unit_graph
+
+
+def single_device(
+    instance: Instance, rng: np.random.Generator, *, device: str | None = None
+) -> Partition:
+    """Put everything on one device.
+
+    Parameters
+    ----------
+    device : str, optional
+        Its name. Without it, the fastest device that can take everything.
+
+    Raises
+    ------
+    InputError
+        If no device has that name.
+    NoPlacementError
+        If it cannot take everything; without a name, if no device can. The error then names the
+        first unit that the fastest cannot take.
+    """
+    index = instance.cluster.index
+    if device is None:
+        candidates = devices_by_speed(instance).tolist()
+    elif device in index:
+        candidates = [index[device]]
+    else:
+        raise InputError("device", f"no device {device!r}", f"choose of {', '.join(index)}")
+    graph, units = unit_graph(instance), by_first_vertex(instance)
+    nothing_else = np.zeros(len(units), dtype=np.int64)
+
+    def on(d: int) -> State:
+        only = np.array([d], dtype=np.int32)
+        return place_preferred(instance, graph, units, nothing_else, only)
+
+    whole = (state for state in map(on, candidates) if (state.device >= 0).all())
+    return partition_of(instance, next(whole, None) or on(candidates[0]))

@@ -1,0 +1,24 @@
+"""As placed: a device runs its executable tasks in the order in which they were placed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optpart.kernels.tasks import Tasks
+from optpart.strategies.base import Partition
+from optpart.strategies.simulator import Priority
+
+
+def as_placed(work: Tasks, partition: Partition, rng: np.random.Generator) -> Priority:
+    """Prefer what was placed first; transfers follow the placement of their number.
+
+    A strategy that does not say when it placed what counts as having placed in topological order.
+    """
+    n = len(partition.placement)
+    total = len(work.duration)
+    topological = np.empty(total, dtype=np.int64)
+    topological[work.order] = np.arange(total)
+    placed = topological.astype(np.float64)
+    if partition.placed is not None:
+        placed[:n] = partition.placed
+    return Priority(-placed, topological)

@@ -1,0 +1,43 @@
+"""Highest path computation time first ([L] §5.3, [M] §4.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.kernels.compiled import kernel
+from optpart.kernels.tasks import Tasks
+from optpart.strategies.base import Partition
+from optpart.strategies.simulator import Priority
+
+
+def pct(work: Tasks, partition: Partition, rng: np.random.Generator) -> Priority:
+    """Prefer the task with the longest remaining path; ties go to the lower number."""
+    return Priority(path_computation_time(work), np.arange(len(work.duration)))
+
+
+def path_computation_time(work: Tasks) -> NDArray[np.float64]:
+    """Longest time from the start of a task to the end of the last that depends on it.
+
+    [L] eq. 5.1, [M] eq. 12: run time, plus the largest of transfer time and path computation time
+    over the successors.
+    """
+    times: NDArray[np.float64] = _longest(
+        work.order, work.duration, work.out_start, work.out_target, work.out_delay
+    )
+    return times
+
+
+@kernel
+def _longest(order: Any, duration: Any, out_start: Any, out_target: Any, out_delay: Any) -> Any:
+    n = order.shape[0]
+    rank = np.empty(n)
+    for i in range(n - 1, -1, -1):
+        v = order[i]
+        best = 0.0
+        for e in range(out_start[v], out_start[v + 1]):
+            best = max(best, out_delay[e] + rank[out_target[e]])
+        rank[v] = best + duration[v]
+    return rank

@@ -1,0 +1,185 @@
+"""TAO, timing-aware ordering of transfers ([H] §4.2, algorithms 1 and 2)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.kernels.compiled import inner, kernel
+from optpart.kernels.tasks import Tasks
+from optpart.strategies.base import Partition
+from optpart.strategies.scheduling.transfers import (
+    dependencies,
+    has,
+    impending,
+    longest,
+    outstanding,
+    partitions,
+    set_of,
+    transfers,
+)
+from optpart.strategies.simulator import Priority
+
+
+def tao(
+    work: Tasks,
+    partition: Partition,
+    rng: np.random.Generator,
+    *,
+    variant: Literal["derived", "printed"] = "derived",
+) -> Priority:
+    """Prefer transfers by :func:`tao_order`; what is no transfer runs in any order.
+
+    [H] §3: a resource chooses at random among the executable ops of lowest number and those
+    without one. Transfers here have channels of their own, so that on every resource there are
+    either ops with numbers or ops without; where they do share one, those without go first.
+    """
+    total = len(work.duration)
+    value = np.zeros(total)
+    task, rank = tao_rank(work, len(partition.placement), variant=variant)
+    value[task] = -1.0 - rank
+    return Priority(value, rng.permutation(total))
+
+
+def tao_rank(
+    work: Tasks, vertices: int, *, variant: Literal["derived", "printed"] = "derived"
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the transfers (see ``is_transfer``) and their priority.
+
+    Parameters
+    ----------
+    vertices : int
+        Number of vertices n; tasks from there on are transfers that take turns.
+    variant : {"derived", "printed"}
+        ``A`` precedes ``B`` if ``min(P_B, M_A) < min(P_A, M_B)``: so [H] eq. 5 has it, and it
+        follows from the makespans of two transfers. The comparator of algorithm 2 as it is printed
+        tests the opposite, and chooses the worse order of [H] figure 2.
+
+    Returns
+    -------
+    task, rank : ndarray of int64, one per transfer
+        Ranks count from 0 in every partition, that is for each worker by itself ([H] §5).
+
+    Notes
+    -----
+    Where the text leaves something open:
+
+    - Of several channels ``op.M`` takes the one with most outstanding time ([H] §4.1).
+    - The comparator is not transitive ([H] says that it is), because ties of ``min(P, M)`` are
+      not. So the minimum depends on how it is looked for: in one pass by number, each candidate
+      compared with the best so far.
+
+    Only what contains the chosen transfer is updated. Ops of equal dependencies count as one, and
+    these sets stay sorted by ``op.M``, so that ``M⁺`` is found without looking at most of them.
+    """
+    found = transfers(work, vertices)
+    rank = np.zeros(len(found.task), dtype=np.int64)
+    sets, load = dependencies(work, found)
+    partition = partitions(found, sets)
+    for part in np.unique(partition):
+        mine = np.flatnonzero(partition == part).astype(np.int32)
+        every = set_of(mine, sets.shape[1])
+        rows = np.flatnonzero((sets & every).any(axis=1))
+        state = outstanding(sets[rows], found, found.time)
+        order = _select(
+            sets[rows], load[rows], mine, found.channel, found.time, state.part, state.total,
+            state.left, state.order, every, variant == "printed",
+        )  # fmt: skip
+        rank[order] = np.arange(len(order))
+    return found.task, rank
+
+
+@kernel
+def _select(
+    sets: Any, load: Any, mine: Any, channel: Any, time: Any, part: Any, total: Any, left: Any,
+    order: Any, outstanding: Any, printed: bool,
+) -> Any:  # fmt: skip
+    """Algorithm 2 for some of the transfers, and the sets that contain any of them."""
+    rows, words = sets.shape
+    directly = np.zeros(time.shape[0])  # P
+    for g in range(rows):
+        if left[g] == 1:
+            directly[_only(sets, g, outstanding)] += load[g]
+    size = rows
+    missing = np.empty((1, words), np.uint64)
+    changed, kept = np.empty(rows, np.int32), np.empty(rows, np.int32)
+    later = np.empty(time.shape[0])  # M⁺
+    result = np.empty(mine.shape[0], np.int32)
+    for step in range(mine.shape[0]):
+        for w in range(words):
+            missing[0, w] = outstanding[0, w]
+        impending(order, size, sets, left, total, missing, later)
+        best = -1
+        for r in mine:
+            if has(outstanding, 0, r) and (
+                best < 0 or _precedes(r, best, directly, time, later, printed)
+            ):
+                best = r
+        result[step] = best
+        outstanding[0, best >> 6] ^= np.uint64(1) << np.uint64(best & 63)
+        # Sets that contain it are sorted anew and merged with the others.
+        some, others = 0, 0
+        for i in range(size):
+            g = order[i]
+            if not has(sets, g, best):
+                kept[others] = g
+                others += 1
+                continue
+            left[g] -= 1
+            part[g, channel[best]] -= time[best]
+            total[g] = longest(part, g)
+            if left[g] == 1:
+                directly[_only(sets, g, outstanding)] += load[g]
+            if left[g] > 1:
+                _insert(changed, some, g, total)
+                some += 1
+        size = _merge(changed, some, kept, others, total, order)
+    return result
+
+
+@inner
+def _precedes(a: int, b: int, directly: Any, time: Any, later: Any, printed: bool) -> Any:
+    """Algorithm 2, ``Comparator``."""
+    gain_a, gain_b = min(directly[a], time[b]), min(directly[b], time[a])
+    if gain_a != gain_b:
+        return gain_a < gain_b if printed else gain_b < gain_a
+    return later[a] < later[b]
+
+
+@inner
+def _only(sets: Any, g: int, outstanding: Any) -> Any:
+    """Return the only outstanding transfer of a set."""
+    for w in range(sets.shape[1]):
+        both = sets[g, w] & outstanding[0, w]
+        if both != np.uint64(0):
+            r = 64 * w
+            while both & np.uint64(1) == np.uint64(0):
+                both >>= np.uint64(1)
+                r += 1
+            return r
+    return -1
+
+
+@inner
+def _insert(rows: Any, size: int, g: int, total: Any) -> None:
+    """Insert into a sorted list from its end; with one channel that is always the place."""
+    i = size
+    while i > 0 and total[rows[i - 1]] > total[g]:
+        rows[i] = rows[i - 1]
+        i -= 1
+    rows[i] = g
+
+
+@inner
+def _merge(first: Any, m: int, second: Any, n: int, total: Any, into: Any) -> Any:
+    i = j = 0
+    while i < m or j < n:
+        if j == n or (i < m and total[first[i]] <= total[second[j]]):
+            into[i + j] = first[i]
+            i += 1
+        else:
+            into[i + j] = second[j]
+            j += 1
+    return m + n

@@ -1,0 +1,56 @@
+"""TIO, timing-independent ordering of transfers ([H] §4.3, algorithm 3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.kernels.compiled import kernel
+from optpart.kernels.tasks import Tasks
+from optpart.strategies.base import Partition
+from optpart.strategies.scheduling.transfers import (
+    dependencies,
+    impending,
+    outstanding,
+    set_of,
+    transfers,
+)
+from optpart.strategies.simulator import Priority
+
+
+def tio(work: Tasks, partition: Partition, rng: np.random.Generator) -> Priority:
+    """Prefer the transfers of smallest :func:`tio_load`; equals, and all else, in any order.
+
+    Where ops with and without numbers share a resource, those without go first, as under
+    :func:`~optpart.strategies.scheduling.tao.tao`.
+    """
+    total = len(work.duration)
+    value = np.zeros(total)
+    task, load = tio_load(work, len(partition.placement))
+    # Beyond all others, and yet a number that compares.
+    value[task] = -np.where(np.isfinite(load), load, 2.0 * total)
+    return Priority(value, rng.permutation(total))
+
+
+def tio_load(work: Tasks, vertices: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the transfers and their ``M⁺`` under the general time oracle ([H] eq. 6).
+
+    A transfer takes 1 and all else nothing, so that ``M⁺`` is the number of transfers that have to
+    complete until an op that waits for this one and others can run; of several channels the one
+    with most of them counts. It is infinite where no op waits for others as well: algorithm 3 puts
+    these last.
+    """
+    found = transfers(work, vertices)
+    sets, _ = dependencies(work, found)
+    state = outstanding(sets, found, np.ones(len(found.task)))
+    load = np.empty(len(found.task))
+    every = set_of(np.arange(len(load), dtype=np.int32), sets.shape[1])
+    _impending(state.order, sets, state.left, state.total, every, load)
+    return found.task, load
+
+
+@kernel
+def _impending(order: Any, sets: Any, left: Any, total: Any, missing: Any, load: Any) -> None:
+    impending(order, order.shape[0], sets, left, total, missing, load)

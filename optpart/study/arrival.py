@@ -1,0 +1,112 @@
+"""Results that come from elsewhere: rebuilt from their documents, and verified again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, TypeVar, cast, get_args
+
+from optpart.errors import InputError
+from optpart.formats.native import sequence, version
+from optpart.formats.result import FORMAT, schedule_from_dict
+from optpart.problem.instance import Instance
+from optpart.problem.rational import rational
+from optpart.solution.goal import Objective
+from optpart.solution.result import Progress, Result, Status
+from optpart.study.audit import audited
+
+Value = TypeVar("Value")
+
+#: No run takes longer, and every shorter time is a double.
+_LONGEST = 10**12
+
+
+def rebuild(document: Any, instance: Instance) -> Result:
+    """Build the result that a document tells of.
+
+    The schedule is verified, and everything else that the document says must agree with it. Proofs
+    are taken from the document: a bound is what its method vouches for.
+
+    Raises
+    ------
+    InputError
+        If it is no result document, one of another instance, or one that contradicts itself.
+    """
+    version(document, FORMAT)
+    if document.get("instance_sha256") != instance.sha256:
+        raise InputError("instance_sha256", "another instance's", "give a result of this instance")
+    reason = _field(document, "reason", str, "")
+    schedule = document.get("schedule")
+    claimed = Result(
+        instance,
+        _field(document, "method", str),
+        _status(document.get("status")),
+        makespan=_number(document.get("makespan"), "makespan"),
+        lower_bound=_number(document.get("lower_bound"), "lower_bound"),
+        traffic=_number(document.get("traffic"), "traffic"),
+        schedule=None if schedule is None else schedule_from_dict(schedule, instance),
+        reason=reason,
+        seconds=_seconds(document.get("seconds", 0), "seconds"),
+        seed=_field(document, "seed", int, 0),
+        workers=_field(document, "workers", int, 1),
+        trace=tuple(
+            _step(entry, f"trace[{i}]")
+            for i, entry in enumerate(sequence(document.get("trace", []), "trace"))
+        ),
+        versions=_versions(document.get("versions", {})),
+        objective=_objective(document.get("objective", "makespan")),
+        traffic_bound=_number(document.get("traffic_bound"), "traffic_bound"),
+        given=_field(document, "given", str, ""),
+        refused=_field(document, "refused", bool, False),
+    )
+    result = audited(claimed, instance, claimed.method, claimed.seed)
+    if result.refused and not claimed.refused:
+        raise InputError("", result.reason, "give a result as optpart writes it")
+    return result
+
+
+def _field(
+    document: Mapping[str, Any], key: str, kind: type[Value], default: Value | None = None
+) -> Value:
+    value = document.get(key, default)
+    if not isinstance(value, kind):
+        raise InputError(key, f"not a {kind.__name__}", "give a result as optpart writes it")
+    return value
+
+
+def _number(value: Any, place: str) -> Fraction | None:
+    return None if value is None else rational(value, place)
+
+
+def _seconds(value: Any, place: str) -> float:
+    exact = rational(value, place)
+    if not 0 <= exact <= _LONGEST:
+        raise InputError(place, "no duration", "give seconds")
+    return float(exact)
+
+
+def _step(entry: Any, place: str) -> Progress:
+    if len(sequence(entry, place)) != 3:
+        raise InputError(place, "not a triple", "give [seconds, value, bound]")
+    seconds, objective, bound = entry
+    return Progress(_seconds(seconds, place), _number(objective, place), _number(bound, place))
+
+
+def _status(value: Any) -> Status:
+    if value not in list(Status):
+        raise InputError("status", f"unknown {value!r}", f"choose of {', '.join(Status)}")
+    return Status(value)
+
+
+def _objective(value: Any) -> Objective:
+    if value not in get_args(Objective):
+        raise InputError(
+            "objective", f"unknown {value!r}", f"choose of {', '.join(get_args(Objective))}"
+        )
+    return cast(Objective, value)
+
+
+def _versions(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+        raise InputError("versions", "not an object of strings", "give a version per package")
+    return value

@@ -1,0 +1,293 @@
+"""What of a strategy pair's loss its placement has caused, and what its order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.errors import InputError, OptpartError
+from optpart.exact.cpsat import cpsat
+from optpart.methods import registry
+from optpart.problem.instance import Instance
+from optpart.solution.goal import Goal
+from optpart.solution.result import Budget, Progress, Result, Status, status_of, with_bound
+from optpart.solution.schedule import Schedule
+from optpart.strategies.base import NoPlacementError
+from optpart.study import library
+from optpart.study.audit import (
+    Finding,
+    audited,
+    contradicted,
+    contradiction,
+    denied,
+    described,
+    findings,
+    refusal,
+)
+
+#: Told what is at work and, from the solver, its progress.
+Watch = Callable[[str, Progress | None], None]
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """Where a number is proven to lie; ``high`` is ``None`` where nothing bounds it."""
+
+    low: Fraction
+    high: Fraction | None
+
+    @property
+    def exact(self) -> bool:
+        """Whether the number is known."""
+        return self.low == self.high
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """One pair on one instance, and how its loss divides.
+
+    With P the makespan of the pair, O the least makespan of its placement and F the least makespan
+    of all, the pair loses ``(P − F) / F``: ``(P − O) / F`` by its order, ``(O − F) / F`` by its
+    placement. Where O or F is not proven, each loss is the bracket that the makespans and bounds
+    leave; it holds for every value that O and F may have.
+
+    Attributes
+    ----------
+    pair : Result
+        The pair itself.
+    ordered : Result or None
+        Its placement in the best order; ``None`` if it found no placement.
+    free : Result
+        The best of all placements and orders, or what the library knows of it.
+    """
+
+    pair: Result
+    ordered: Result | None
+    free: Result
+
+    @property
+    def best_order(self) -> Bracket | None:
+        """Return O; ``None`` if there is no placement, or no schedule of it is known."""
+        if self.ordered is None or self.ordered.makespan is None:
+            return None
+        return Bracket(max(_bound(self.ordered), _bound(self.free)), self.ordered.makespan)
+
+    @property
+    def best(self) -> Bracket:
+        """Return F."""
+        return Bracket(_bound(self.free), self.free.makespan)
+
+    @property
+    def by_order(self) -> Bracket | None:
+        """Return ``(P − O) / F``."""
+        if self.pair.makespan is None or self.best_order is None:
+            return None
+        made = Bracket(self.pair.makespan, self.pair.makespan)
+        return _lost(made, self.best_order, self.best)
+
+    @property
+    def by_placement(self) -> Bracket | None:
+        """Return ``(O − F) / F``."""
+        return None if self.best_order is None else _lost(self.best_order, self.best, self.best)
+
+    @property
+    def in_all(self) -> Bracket | None:
+        """Return ``(P − F) / F``."""
+        if self.pair.makespan is None:
+            return None
+        return _lost(Bracket(self.pair.makespan, self.pair.makespan), self.best, self.best)
+
+
+def _bound(result: Result) -> Fraction:
+    return result.lower_bound or Fraction(0)
+
+
+def _lost(above: Bracket, below: Bracket, base: Bracket) -> Bracket | None:
+    """Return where ``(above − below) / base`` lies; ``None`` where the base may be anything."""
+    assert above.high is not None
+    if not base.high:
+        return None
+    low = Fraction(0) if below.high is None else max(Fraction(0), above.low - below.high)
+    most = above.high - below.low
+    if most == 0:
+        return Bracket(most, most)
+    return Bracket(low / base.high, most / base.low if base.low else None)
+
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """All pairs on one instance.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        What a solve, a pair or the library claimed and does not hold. No split rests on it.
+    """
+
+    instance: Instance
+    free: Result
+    splits: tuple[Split, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+def divide(
+    instance: Instance,
+    pairs: Iterable[str],
+    *,
+    budget: Budget,
+    seeds: Sequence[int] = (0,),
+    watch: Watch | None = None,
+) -> Division:
+    """Divide the loss of pairs of strategies into what placement and what order has lost.
+
+    Parameters
+    ----------
+    pairs : iterable of str
+        Names of methods that consist of a partitioning and a scheduling strategy, or of one that
+        does both.
+    budget : Budget
+        Of each solve: one for every placement that differs from the others, and one without any.
+
+    Raises
+    ------
+    InputError
+        If a method is no such pair.
+    KeyboardInterrupt
+        If the user interrupts; nothing is divided then.
+    """
+    names = list(dict.fromkeys(pairs))
+    for name in names:
+        if registry.split(name) is None:
+            registry.get(name)
+            raise InputError(
+                "method", f"{name!r} is no pair of strategies", "give PARTITIONING+SCHEDULER"
+            )
+    solve = _Solve(instance, budget, seeds[0], watch)
+    made = [
+        _tried(instance, name, seed, partial(registry.get(name), instance, seed=seed))
+        for name in names
+        for seed in seeds
+    ]
+    placed = [_placement(result) for result in made]
+    starts = [result.schedule for result in made if result.schedule is not None]
+    ordered: dict[bytes, Result] = {}
+    for placement in placed:
+        if placement is not None and (key := placement.tobytes()) not in ordered:
+            kept = [start for start in starts if start.placement.tobytes() == key]
+            ordered[key] = solve("the best order of a placement", kept, placement)
+            starts += [found for found in [ordered[key].schedule] if found is not None]
+    for key, found in ordered.items():
+        ordered[key] = _held(found, [result for result in made if _places(result, key)])
+    known = library.evidence(instance)
+    kept_best = [] if known.best is None else [known.best]
+    starts += [best.schedule for best in kept_best if best.schedule is not None]
+    free = _held(solve("the best of all", starts), [*made, *ordered.values(), *kept_best])
+    free, faults = _with_library(free, known)
+    return Division(
+        instance,
+        free,
+        tuple(
+            Split(result, None if placement is None else ordered[placement.tobytes()], free)
+            for result, placement in zip(made, placed, strict=True)
+        ),
+        (
+            *findings(instance, made),
+            *findings(instance, [*ordered.values(), free]),
+            *(Finding(instance.name, "library", fault) for fault in faults),
+        ),
+    )
+
+
+def _held(found: Result, others: Iterable[Result]) -> Result:
+    """Return what of a solve holds beside verified schedules that it might have found as well.
+
+    Its schedule is the best of all of them, and no claim stays that one of them contradicts.
+    """
+    known = [result for result in [found, *others] if result.makespan is not None]
+    best = min(known, key=lambda result: result.makespan or 0, default=None)
+    if best is None or best.makespan is None:
+        return found
+    why = contradicted(found, best.makespan, best.method)
+    held = denied(found, why) if why else found
+    if best is found:
+        return held
+    better = replace(held, makespan=best.makespan, schedule=best.schedule, traffic=best.traffic)
+    return replace(better, status=status_of(better))
+
+
+def _with_library(free: Result, known: library.Evidence) -> tuple[Result, tuple[str, ...]]:
+    """Take the library's bound where it is better; return also what is wrong with the library."""
+    bound = known.bound
+    if bound is None or bound <= _bound(free) or free.status is Status.INFEASIBLE:
+        return free, known.faults
+    if free.makespan is not None and bound > free.makespan:
+        why = contradiction(f"bound {bound}", free.makespan, free.method)
+        return free, (*known.faults, why)
+    reason = free.reason if free.refused else "bound from the library"
+    return replace(with_bound(free, bound), reason=reason), known.faults
+
+
+def _places(result: Result, key: bytes) -> bool:
+    return result.schedule is not None and result.schedule.placement.tobytes() == key
+
+
+def _tried(instance: Instance, method: str, seed: int, call: Callable[[], Result]) -> Result:
+    """Return what holds of what a method finds; one that fails costs its own result only."""
+    try:
+        return audited(call(), instance, method, seed)
+    except OptpartError:
+        raise
+    except Exception as error:
+        return refusal(instance, method, seed, f"failed: {described(error)}")
+
+
+def _placement(result: Result) -> NDArray[np.int32] | None:
+    """Return the placement of a pair, also of one whose schedule breaks the memory model."""
+    if result.schedule is not None:
+        return result.schedule.placement
+    if result.refused:
+        return None
+    partition, _ = registry.split(result.method) or ("", "")
+    try:
+        found = registry.partitioner(partition)(result.instance, np.random.default_rng(result.seed))
+    except NoPlacementError:
+        return None
+    placement: NDArray[np.int32] = found.placement
+    return placement
+
+
+@dataclass(frozen=True)
+class _Solve:
+    """Solves the instance with CP-SAT, under a placement or without one."""
+
+    instance: Instance
+    budget: Budget
+    seed: int
+    watch: Watch | None
+
+    def __call__(
+        self, what: str, starts: list[Schedule], placement: NDArray[np.int32] | None = None
+    ) -> Result:
+        watch = None if self.watch is None else partial(self.watch, what)
+        goal = None if placement is None else Goal(placement=dict(enumerate(placement.tolist())))
+        start = min(starts, key=lambda start: start.makespan(self.instance), default=None)
+
+        def solve() -> Result:
+            return cpsat(
+                self.instance,
+                budget=self.budget,
+                seed=self.seed,
+                start=start,
+                watch=watch,
+                goal=goal,
+            )
+
+        found = _tried(self.instance, "cpsat", self.seed, solve)
+        if found.reason.startswith("interrupted"):
+            raise KeyboardInterrupt
+        return found

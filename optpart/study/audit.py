@@ -1,0 +1,272 @@
+"""What of a claim holds: nothing counts that the verifier or a verified schedule denies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import isfinite
+from numbers import Real
+from textwrap import shorten
+from typing import TypeVar, get_args
+
+import numpy as np
+
+from optpart.errors import InputError
+from optpart.problem.instance import Instance
+from optpart.problem.rational import rational
+from optpart.solution.goal import Objective
+from optpart.solution.result import Progress, Result, Status, conclude, status_of
+from optpart.solution.schedule import Schedule
+
+_REMEDY = "return what optpart.conclude returns"
+_LONGEST = 300
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim that is not used because it does not hold.
+
+    Attributes
+    ----------
+    instance : str
+        Name of the instance that the claim is about.
+    source : str
+        Who made the claim: a method, with its seed if there are several, ``library``, or a row of
+        a store.
+    problem : str
+        What the source did, or what contradicts it.
+    """
+
+    instance: str
+    source: str
+    problem: str
+
+    def __str__(self) -> str:
+        return one_line(f"{self.instance}: {self.source}: {self.problem}")
+
+
+def one_line(text: str) -> str:
+    """Return a text from elsewhere on one line, cut where it is too long to read."""
+    return shorten(text, _LONGEST, placeholder=" …")
+
+
+def described(error: BaseException) -> str:
+    """Name an exception and its message, whatever its message does when asked for."""
+    try:
+        return one_line(f"{type(error).__name__}: {error}").removesuffix(":")
+    except Exception:
+        return type(error).__name__
+
+
+def audited(claimed: object, instance: Instance, method: str, seed: int) -> Result:
+    """Return what holds of the result that a method claims.
+
+    The schedule is verified. If it is valid it counts, whatever else is wrong. Bounds and statuses
+    count only if the whole claim agrees with the schedule.
+
+    Parameters
+    ----------
+    claimed : object
+        What a method returned; anything at all.
+
+    Returns
+    -------
+    Result
+        Under the given method and seed; ``refused``, with the reason, if the claim does not hold.
+    """
+    try:
+        read = _read(claimed, instance)
+        known = conclude(
+            instance,
+            method,
+            read.schedule,
+            reason=read.reason,
+            seconds=read.seconds,
+            seed=seed,
+            workers=read.workers,
+            trace=read.trace,
+            objective=read.objective,
+            given=read.given,
+        )
+    except InputError as error:
+        return refusal(instance, method, seed, f"{error.place}: {error.problem}".lstrip(": "))
+    except Exception as error:  # an object of somebody else's may do anything when it is read
+        return refusal(instance, method, seed, f"its result cannot be read ({described(error)})")
+    known = replace(known, versions=read.versions)
+    full = replace(known, lower_bound=read.lower_bound, traffic_bound=read.traffic_bound)
+    if known.schedule is not None:
+        full = replace(full, status=status_of(full))
+    elif read.status is Status.INFEASIBLE:
+        full = replace(full, status=read.status, reason=read.reason or "proven infeasible")
+    problem = _denial(read, full) or (read.refused and (read.reason or "refused"))
+    return replace(known, reason=problem, refused=True) if problem else full
+
+
+def refusal(instance: Instance, method: str, seed: int, why: str, seconds: float = 0.0) -> Result:
+    """Return the result of a method of which nothing can be used."""
+    empty = conclude(instance, method, None, reason=one_line(why), seconds=seconds, seed=seed)
+    return replace(empty, refused=True)
+
+
+def contradicted(result: Result, least: Fraction, by: str) -> str:
+    """Say how a verified schedule contradicts what a result claims; empty if it does not.
+
+    The schedule must keep what was given when the result was made.
+
+    Parameters
+    ----------
+    least : Fraction
+        Makespan of the schedule.
+    by : str
+        Who found it.
+    """
+    if result.status is Status.INFEASIBLE:
+        return contradiction("INFEASIBLE", least, by)
+    if result.lower_bound is None or result.lower_bound <= least:
+        return ""
+    proven = result.status is Status.OPTIMAL and result.makespan == result.lower_bound
+    claim = "OPTIMAL at" if proven else "bound"
+    return contradiction(f"{claim} {result.lower_bound}", least, by)
+
+
+def contradiction(claim: str, least: Fraction, by: str) -> str:
+    """Say that a verified schedule contradicts a claim."""
+    return f"{claim} contradicts a verified schedule of {least} by {by}"
+
+
+def denied(result: Result, why: str) -> Result:
+    """Return a result without its claims; its schedule, which is verified, stays."""
+    bare = replace(result, lower_bound=None, traffic_bound=None, reason=why, refused=True)
+    return replace(bare, status=Status.UNKNOWN if bare.schedule is None else status_of(bare))
+
+
+def findings(instance: Instance, results: Iterable[Result]) -> list[Finding]:
+    """List the refused results, with their seeds where a method has several."""
+    results = list(results)
+    return [
+        Finding(instance.name, _source(result, results), result.reason)
+        for result in results
+        if result.refused
+    ]
+
+
+def _source(result: Result, among: Sequence[Result]) -> str:
+    several = len({other.seed for other in among if other.method == result.method}) > 1
+    return f"{result.method}, seed {result.seed}" if several else result.method
+
+
+def _denial(claimed: Result, known: Result) -> str:
+    """Say what of a claim its own schedule contradicts, or does not show."""
+    makespan = known.makespan
+    if makespan is None:
+        if claimed.schedule is not None:
+            return known.reason
+        if claimed.makespan is not None:
+            return f"a makespan of {claimed.makespan} without a schedule"
+        if claimed.status in (Status.OPTIMAL, Status.FEASIBLE):
+            return f"{claimed.status} without a schedule"
+        return ""
+    if claimed.status is Status.INFEASIBLE:
+        return f"INFEASIBLE contradicts its own schedule of {makespan}"
+    for name, said, value, bound in (
+        ("makespan", claimed.makespan, makespan, claimed.lower_bound),
+        ("traffic", claimed.traffic, known.traffic, claimed.traffic_bound),
+    ):
+        if said is not None and said != value:
+            return f"{name} {said} is not that of its schedule, which is {value}"
+        if bound is not None and value is not None and bound > value:
+            kind = "" if name == "makespan" else f"{name} "
+            return f"{kind}bound {bound} contradicts its own schedule of {value}"
+    if claimed.status is Status.OPTIMAL and known.status is not Status.OPTIMAL:
+        return "OPTIMAL without a bound that proves it"
+    return ""
+
+
+def _read(claimed: object, instance: Instance) -> Result:
+    """Return a claim with every field of the type that it should have."""
+    if not isinstance(claimed, Result):
+        raise InputError("", f"returned {type(claimed).__name__!r}, not a Result", _REMEDY)
+    if claimed.instance is not instance and claimed.instance.sha256 != instance.sha256:
+        raise InputError("", "returned a result of another instance", _REMEDY)
+    if claimed.schedule is not None and type(claimed.schedule) is not Schedule:
+        raise _wrong("schedule", claimed.schedule)
+    if claimed.objective not in get_args(Objective):
+        raise _wrong("objective", claimed.objective)
+    if claimed.status not in list(Status):
+        raise _wrong("status", claimed.status)
+    versions = _of("versions", claimed.versions, dict)
+    for package, version in versions.items():
+        _of("versions", package, str)
+        _of("versions", version, str)
+    return Result(
+        instance,
+        "",
+        Status(claimed.status),
+        makespan=_exact("makespan", claimed.makespan),
+        lower_bound=_exact("lower_bound", claimed.lower_bound),
+        traffic=_exact("traffic", claimed.traffic),
+        schedule=claimed.schedule,
+        reason=" ".join(_of("reason", claimed.reason, str).split()),
+        seconds=_seconds("seconds", claimed.seconds),
+        workers=_of("workers", claimed.workers, int),
+        trace=tuple(_step(step) for step in _of("trace", claimed.trace, tuple)),
+        versions=versions,
+        objective=claimed.objective,
+        traffic_bound=_exact("traffic_bound", claimed.traffic_bound),
+        given=_of("given", claimed.given, str),
+        refused=_of("refused", claimed.refused, bool),
+    )
+
+
+def _step(step: object) -> Progress:
+    read = _of("trace", step, Progress)
+    _seconds("trace", read.seconds)
+    _exact("trace", read.objective)
+    _exact("trace", read.bound)
+    return read
+
+
+def _of(place: str, value: object, kind: type[Value]) -> Value:
+    if not isinstance(value, kind):
+        raise _wrong(place, value)
+    return value
+
+
+def _exact(place: str, value: object) -> Fraction | None:
+    """Return an exact number; a float is none, and neither is text."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer, Fraction)):
+        raise _wrong(place, value)
+    return rational(value, place)
+
+
+def _seconds(place: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise _wrong(place, value)
+    seconds = float(value)
+    if not isfinite(seconds) or seconds < 0:
+        raise _wrong(place, value)
+    return seconds
+
+
+def _wrong(place: str, value: object) -> InputError:
+    shown = shorten(repr(value), 40, placeholder="…")
+    return InputError(place, f"{shown} is no {_KINDS.get(place, place)}", _REMEDY)
+
+
+_KINDS = {
+    "makespan": "exact number",
+    "lower_bound": "exact number",
+    "traffic": "exact number",
+    "traffic_bound": "exact number",
+    "seconds": "duration",
+    "workers": "number of workers",
+    "reason": "text",
+    "given": "text",
+    "refused": "yes or no",
+    "versions": "table of versions",
+}

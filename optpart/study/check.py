@@ -1,0 +1,208 @@
+"""Is a result file true? Its schedule, and every figure that it claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, get_args
+
+from optpart.errors import FaultsOf, InputError
+from optpart.escaping import shortened
+from optpart.formats.native import sequence
+from optpart.formats.result import read_document, schedule_from_dict
+from optpart.problem.instance import Instance
+from optpart.problem.rational import non_negative, rational
+from optpart.report.text import number
+from optpart.solution.goal import Objective
+from optpart.solution.metrics import traffic
+from optpart.solution.result import Status, objective_gap
+from optpart.solution.verifier import Violation
+from optpart.solution.verifier import verify as verify_schedule
+
+#: Bounds, each with what it bounds.
+_BOUNDS = (("lower_bound", "makespan"), ("traffic_bound", "traffic"))
+
+#: The numbers of a result, and what reads them.
+_NUMBERS = {
+    "makespan": rational,
+    "traffic": rational,
+    "gap": rational,
+    "lower_bound": non_negative,
+    "traffic_bound": non_negative,
+    "seconds": non_negative,
+}
+
+#: Times and gaps are written with so much precision.
+_ROUNDING = Fraction(1, 10**6)
+
+_ZERO = Fraction(0)
+
+#: Seconds, value and bound.
+_Step = tuple[Fraction, Fraction | None, Fraction | None]
+
+
+@dataclass(frozen=True)
+class Check:
+    """What checking a result found.
+
+    Attributes
+    ----------
+    violations : tuple of Violation
+        Empty if the schedule is valid and the claims agree with it.
+    makespan : Fraction or None
+        Of the schedule.
+    summary : str
+        What is true of a valid result, in one line.
+    """
+
+    violations: tuple[Violation, ...]
+    makespan: Fraction | None
+    summary: str
+
+
+def check_result(instance: Instance, path: str | Path) -> Check:
+    """Check a result file against its instance.
+
+    The lower bound is not proven again: whether it is one is for its method to say, and for a
+    certificate to show.
+
+    Raises
+    ------
+    InputError
+        If the file is no result, or holds no schedule and does not claim one.
+    """
+    document = read_document(path)
+    with FaultsOf(path):
+        claims = {
+            key: None if document.get(key) is None else read(document[key], key)
+            for key, read in _NUMBERS.items()
+        }
+        trace = _trace(document.get("trace", []))
+        wrong = _status(document, claims)
+        if document.get("schedule") is None:
+            if wrong:
+                return Check(tuple(wrong), None, "")
+            raise InputError("schedule", "missing", "give a result that holds a schedule")
+        schedule = schedule_from_dict(document["schedule"], instance)
+    violations = verify_schedule(instance, schedule) + wrong
+    if any(violation.rule == "complete" for violation in violations):
+        return Check(tuple(violations), None, "")
+    makespan = schedule.makespan(instance)
+    found = {"makespan": makespan, "traffic": traffic(instance, schedule.placement)}
+    violations += _claims(document, instance, claims, found)
+    violations += _steps(trace, document, claims, found)
+    bound = claims["lower_bound"]
+    summary = f"valid: makespan {number(makespan, up=True)}"
+    if bound is not None:
+        summary += f", claimed lower bound {number(bound, up=False)}"
+    if claims["traffic_bound"] is not None:
+        summary += f", claimed traffic bound {number(claims['traffic_bound'], up=False)}"
+    if document.get("given"):
+        summary += f", given {document['given']}"
+    return Check(tuple(violations), makespan, summary)
+
+
+def _trace(value: Any) -> list[_Step]:
+    """Read the steps of a run: seconds, value and bound."""
+    steps = []
+    for i, entry in enumerate(sequence(value, "trace")):
+        place = f"trace[{i}]"
+        if len(sequence(entry, place)) != 3:
+            raise InputError(place, "not a triple", "give [seconds, value, bound]")
+        seconds, *values = entry
+        numbers = [None if each is None else rational(each, place) for each in values]
+        steps.append((non_negative(seconds, place), numbers[0], numbers[1]))
+    return steps
+
+
+def _status(document: Any, claims: dict[str, Fraction | None]) -> list[Violation]:
+    """Return where the status, or what else is claimed, contradicts that there is a schedule."""
+    status, there = document.get("status"), document.get("schedule") is not None
+    if status not in list(Status):
+        return [Violation("status", f"unknown {_short(status)}")]
+    if there != (status in (Status.OPTIMAL, Status.FEASIBLE)):
+        what = "there is a schedule" if there else "there is no schedule"
+        return [Violation("status", f"{status}, but {what}")]
+    return [
+        Violation(key, f"claimed {claims[key]}, but there is no schedule")
+        for key in ("makespan", "traffic")
+        if not there and claims[key] is not None
+    ]
+
+
+def _claims(
+    document: Any,
+    instance: Instance,
+    claims: dict[str, Fraction | None],
+    found: dict[str, Fraction],
+) -> list[Violation]:
+    wrong = []
+    if document.get("instance_sha256") not in (None, instance.sha256):
+        wrong.append(Violation("instance", "the result is of another instance (sha256 differs)"))
+    for key, value in found.items():
+        if claims[key] is not None and claims[key] != value:
+            wrong.append(Violation(key, f"claimed {claims[key]}, but it is {value}"))
+    for name, key in _BOUNDS:
+        bound = claims[name]
+        if bound is not None and bound > found[key]:
+            wrong.append(Violation(name, f"claimed {bound}, above the {key} {found[key]}"))
+    objective = document.get("objective", "makespan")
+    if objective not in get_args(Objective):
+        return [*wrong, Violation("objective", f"unknown {_short(objective)}")]
+    values = [(found[key], claims[name]) for name, key in _BOUNDS]
+    if document.get("status") == Status.OPTIMAL:
+        if objective != "traffic" and claims["lower_bound"] != found["makespan"]:
+            wrong.append(Violation("status", "OPTIMAL, but the lower bound is not the makespan"))
+        if objective != "makespan" and claims["traffic_bound"] != found["traffic"]:
+            wrong.append(Violation("status", "OPTIMAL, but the traffic bound is not the traffic"))
+    if any(bound is not None and bound > value for value, bound in values):
+        return wrong  # there is no gap then
+    return wrong + _gap(claims["gap"], objective_gap(objective, values[0], values[1]))
+
+
+def _gap(claimed: Fraction | None, actual: float | None) -> list[Violation]:
+    if claimed is None:
+        return []
+    if actual is None:
+        return [Violation("gap", f"claimed {number(claimed, up=True)}, but there is no bound")]
+    # 0 says that it is proven, and must be exact.
+    same = abs(claimed - Fraction(actual)) <= _ROUNDING and (claimed == 0) == (actual == 0)
+    return [] if same else [Violation("gap", f"claimed {_short(claimed)}, but it is {actual}")]
+
+
+def _steps(
+    trace: list[_Step],
+    document: Any,
+    claims: dict[str, Fraction | None],
+    found: dict[str, Fraction],
+) -> Iterator[Violation]:
+    """Yield where the trace goes back in time, or claims more than the result reached."""
+    last = _ZERO
+    for i, (seconds, value, bound) in enumerate(trace):
+        place = f"trace[{i}]"
+        if seconds < last:
+            yield Violation(
+                place,
+                f"at {number(seconds, up=True)} s, before the step at {number(last, up=True)} s",
+            )
+        last = max(last, seconds)
+        if document.get("objective", "makespan") != "makespan":
+            continue
+        if value is not None and value < found["makespan"]:
+            yield Violation(place, f"value {value}, below the makespan {found['makespan']}")
+        if bound is not None and bound > found["makespan"]:
+            yield Violation(place, f"bound {bound}, above the makespan {found['makespan']}")
+    if claims["seconds"] is not None and last > claims["seconds"] + _ROUNDING:
+        yield Violation(
+            "trace",
+            f"ends at {number(last, up=True)} s, "
+            f"and the run at {number(claims['seconds'], up=True)} s",
+        )
+
+
+def _short(value: object) -> str:
+    """Write a value of the file in few characters."""
+    text = repr(value) if isinstance(value, str) else str(value)
+    return shortened(text, 60)

@@ -1,0 +1,445 @@
+"""How far methods are from the optimum, or from the best that is known and proven."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import stdev
+
+from optpart.bounds.best import best_bound
+from optpart.limits import check_seed
+from optpart.methods import registry
+from optpart.problem import feasibility
+from optpart.problem.instance import Instance
+from optpart.solution.result import Budget, Progress, Result, Status
+from optpart.study import library
+from optpart.study.audit import Finding, contradicted, contradiction, denied, findings
+from optpart.study.engine import Engine, local
+from optpart.study.run import Run, Watch, interrupted
+from optpart.study.store import RowError, Store
+
+#: What proves the reference.
+EXACT = "cpsat"
+
+#: Whom a finding, or a reference, names where it comes from the instance library.
+LIBRARY = "library"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What methods are measured against.
+
+    Attributes
+    ----------
+    makespan : Fraction or None
+        The optimum, or the best that is known; ``None`` if no schedule is known.
+    bound : Fraction or None
+        The best proven lower bound.
+    makespan_by, bound_by : str
+        Who found or proved it, or that there is no schedule: a method or bound of this run, or
+        ``library``.
+    infeasible : str
+        Why there is no schedule, if that is proven.
+    note : str
+        Why the optimum is not known, if it is not.
+    certified : bool
+        Whether the library has a certificate of this optimum, which anybody can check.
+    """
+
+    makespan: Fraction | None
+    bound: Fraction | None
+    makespan_by: str = ""
+    bound_by: str = ""
+    infeasible: str = ""
+    note: str = ""
+    certified: bool = False
+
+    @property
+    def kind(self) -> str:
+        """``optimum`` if the makespan is proven to be that, else ``best known``."""
+        if self.infeasible:
+            return "infeasible"
+        if self.makespan is None:
+            return "unknown"
+        return "optimum" if self.makespan == self.bound else "best known"
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The results of all methods on one instance, and their reference.
+
+    Attributes
+    ----------
+    results : tuple of Result
+        One per method and seed.
+    interrupted : bool
+        Whether the user stopped the sweep before all runs on this instance were done.
+    findings : tuple of Finding
+        What methods, the store and the library claimed and does not hold. No reference rests on it.
+    """
+
+    instance: Instance
+    reference: Reference
+    results: tuple[Result, ...]
+    interrupted: bool = False
+    findings: tuple[Finding, ...] = ()
+
+    def over_reference(self, result: Result) -> float | None:
+        """``makespan / reference − 1``."""
+        return excess(result.makespan, self.reference.makespan)
+
+    def over_bound(self, result: Result) -> float | None:
+        """``makespan / bound − 1``."""
+        return excess(result.makespan, self.reference.bound)
+
+    def is_optimal(self, result: Result) -> bool:
+        """Whether the makespan is proven optimal, by whomever."""
+        return result.makespan is not None and result.makespan == self.reference.bound
+
+    def spreads(self) -> list[Spread]:
+        """Return each method over its seeds."""
+        by_method: dict[str, list[Result]] = {}
+        for result in self.results:
+            by_method.setdefault(result.method, []).append(result)
+        return [Spread(self, name, tuple(results)) for name, results in by_method.items()]
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """One method on one instance over several seeds; what it says is of runs with a schedule."""
+
+    comparison: Comparison
+    method: str
+    results: tuple[Result, ...]
+
+    @property
+    def found(self) -> list[Result]:
+        """The results that have a schedule."""
+        return [result for result in self.results if result.makespan is not None]
+
+    @property
+    def makespans(self) -> list[Fraction]:
+        """Makespans, by seed."""
+        return [result.makespan for result in self.results if result.makespan is not None]
+
+    @property
+    def best(self) -> Fraction | None:
+        """The least makespan."""
+        return min(self.makespans, default=None)
+
+    @property
+    def mean(self) -> Fraction | None:
+        """The mean makespan, exactly."""
+        return _mean(self.makespans)
+
+    @property
+    def deviation(self) -> float | None:
+        """Sample standard deviation of the makespan; ``None`` with fewer than two."""
+        try:
+            return float(stdev(self.makespans)) if len(self.makespans) > 1 else None
+        except OverflowError:  # makespans beyond doubles
+            return None
+
+    @property
+    def traffic(self) -> Fraction | None:
+        """The mean traffic."""
+        return _mean([result.traffic for result in self.found if result.traffic is not None])
+
+    @property
+    def optimal(self) -> int:
+        """How many makespans are proven optimal, by whomever."""
+        return sum(map(self.comparison.is_optimal, self.results))
+
+    @property
+    def seconds(self) -> float:
+        """The mean time of a run, with or without a schedule."""
+        return sum(result.seconds for result in self.results) / len(self.results)
+
+    @property
+    def reason(self) -> str:
+        """What any of the runs says of itself."""
+        said = sorted(self.results, key=lambda result: not result.refused)
+        return next((result.reason for result in said if result.reason), "")
+
+    @property
+    def refused(self) -> bool:
+        """Whether any of the runs failed, or claimed what does not hold."""
+        return any(result.refused for result in self.results)
+
+
+def _mean(values: list[Fraction]) -> Fraction | None:
+    return sum(values, Fraction(0)) / len(values) if values else None
+
+
+def excess(value: Fraction | None, base: Fraction | None) -> float | None:
+    """``value / base − 1``; ``None`` where it is not defined."""
+    if value is None or base is None:
+        return None
+    if value == base:
+        return 0.0
+    return float(value / base - 1) if base else None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One method over several instances.
+
+    Attributes
+    ----------
+    solved, instances : int
+        On how many it found a schedule, of how many; each counts once per seed.
+    mean, worst : float or None
+        Of makespan / reference − 1 where it found one.
+    optimal, references : int
+        How often it met a proven optimum, of how many instances with one.
+    seconds : float
+        In total.
+    """
+
+    method: str
+    solved: int
+    instances: int
+    mean: float | None
+    worst: float | None
+    mean_over_bound: float | None
+    optimal: int
+    references: int
+    seconds: float
+
+
+def default_methods() -> list[str]:
+    """All heuristics, and the exact method that makes the reference."""
+    return [*registry.heuristics(), EXACT]
+
+
+def compare(
+    instance: Instance,
+    names: Iterable[str],
+    *,
+    budget: Budget,
+    seed: int = 0,
+    watch: Callable[[str, Progress | None], None] | None = None,
+) -> Comparison:
+    """Run methods on an instance, and establish what they are measured against.
+
+    Whether or not it is among ``names``, the exact method runs for the reference where it supports
+    the instance. A method that fails, or claims what a verified schedule contradicts, costs its
+    row, never the comparison: see :attr:`Comparison.findings`.
+
+    Parameters
+    ----------
+    watch : callable, optional
+        Told the name of the method at work and, from methods that report it, their progress.
+    """
+
+    def told(run: Run, step: Progress | None) -> None:
+        if watch is not None:
+            watch(run.method, step)
+
+    return next(sweep([instance], names, budget=budget, seeds=[seed], watch=told))
+
+
+def sweep(
+    instances: Sequence[Instance],
+    names: Iterable[str],
+    *,
+    budget: Budget,
+    seeds: Sequence[int] = (0,),
+    engine: Engine = local,
+    store: Store | None = None,
+    watch: Watch | None = None,
+) -> Iterator[Comparison]:
+    """Compare methods on instances, each with every seed, wherever the runs are done.
+
+    The run for the reference, where the exact method is not among ``names``, has the first seed.
+
+    Parameters
+    ----------
+    engine : Engine
+        Does the runs.
+    store : Store, optional
+        Where finished runs are kept. What it holds already is not done again, unless the row does
+        not hold.
+    watch : callable, optional
+        Told of the run at work, or just done, and of its progress where that is known.
+
+    Yields
+    ------
+    Comparison
+        In the order of the instances, each as soon as it is complete. After an interruption also
+        those that are not, as far as there is anything.
+    """
+    for seed in seeds:
+        check_seed(seed)
+    names = list(dict.fromkeys(names))
+    plan = [_runs(instance, names, seeds, budget) for instance in instances]
+    damaged: dict[Run, Finding] = {}
+    arrivals = _arrivals([run for runs in plan for run in runs], engine, store, watch, damaged)
+    results: dict[Run, Result] = {}
+    for instance, runs in zip(instances, plan, strict=True):
+        while any(run not in results for run in runs):
+            arrival = next(arrivals, None)
+            if arrival is None:
+                break
+            results.update([arrival])
+        done = [results[run] for run in runs if run in results]
+        if done:
+            reference, judged, found = _judge(instance, done)
+            yield Comparison(
+                instance,
+                reference,
+                tuple(result for result in judged if result.method in names),
+                interrupted=len(done) < len(runs) or any(map(interrupted, done)),
+                findings=(*(damaged[run] for run in runs if run in damaged), *found),
+            )
+
+
+def _runs(
+    instance: Instance, names: Sequence[str], seeds: Sequence[int], budget: Budget
+) -> list[Run]:
+    """Plan the runs on one instance, the one for the reference last."""
+    runs = [Run(instance, name, seed, budget) for name in names for seed in seeds]
+    if EXACT not in names:
+        runs.append(Run(instance, EXACT, seeds[0], budget))
+    return runs
+
+
+def _arrivals(
+    runs: list[Run],
+    engine: Engine,
+    store: Store | None,
+    watch: Watch | None,
+    damaged: dict[Run, Finding],
+) -> Iterator[tuple[Run, Result]]:
+    """Yield what the store has, then what the engine finds, which the store is given.
+
+    A row of the store that does not hold is noted, and its run done again.
+    """
+    missing = []
+    for run in runs:
+        try:
+            known = None if store is None else store.get(run)
+        except RowError as error:
+            known = None
+            row = f"{error.file}: {error.place.removeprefix(f'{run.instance.name}, ')}"
+            damaged[run] = Finding(run.instance.name, row, f"{error.problem}; done again")
+        if known is None:
+            missing.append(run)
+        else:
+            yield run, known
+    for run, result in engine(missing, watch):
+        if store is not None and not interrupted(result):
+            store.add(run, result)
+        yield run, result
+
+
+def _judge(
+    instance: Instance, results: list[Result]
+) -> tuple[Reference, list[Result], list[Finding]]:
+    """Establish the reference from verified schedules and the claims that they do not contradict.
+
+    Returns
+    -------
+    Reference
+    list of Result
+        The same results, without the claims that are contradicted.
+    list of Finding
+    """
+    known = library.evidence(instance)
+    others = [Finding(instance.name, LIBRARY, fault) for fault in known.faults]
+    # The library counts only where this run found nothing as good.
+    makespans = [(r.makespan, r.method) for r in results if r.makespan is not None]
+    if known.makespan is not None:
+        makespans.append((known.makespan, LIBRARY))
+    least, by = min(makespans, key=lambda pair: pair[0], default=(None, ""))
+
+    def holds(source: str, bound: Fraction | None) -> bool:
+        """Whether no schedule contradicts a bound, or without one that there is no schedule."""
+        if least is None or (bound is not None and bound <= least):
+            return True
+        claim = "INFEASIBLE" if bound is None else f"bound {bound}"
+        others.append(Finding(instance.name, source, contradiction(claim, least, by)))
+        return False
+
+    if least is not None:
+        # What holds only under something given, schedules that do not keep it do not contradict.
+        results = [
+            denied(result, why)
+            if not result.given and (why := contradicted(result, least, by))
+            else result
+            for result in results
+        ]
+    reference = _reference(instance, results, known, (least, by), holds)
+    claimed, proven = known.claimed, reference.bound
+    if claimed is not None and proven is not None and claimed < proven:
+        bound = f"bound {proven} by {reference.bound_by}"
+        below = f"best known {claimed} is below {bound}"
+        others.append(Finding(instance.name, LIBRARY, below))
+    return reference, results, [*findings(instance, results), *others]
+
+
+def _reference(
+    instance: Instance,
+    results: list[Result],
+    known: library.Evidence,
+    best: tuple[Fraction | None, str],
+    holds: Callable[[str, Fraction | None], bool],
+) -> Reference:
+    """Return what is known and proven, by results of which none is contradicted."""
+    makespan, makespan_by = best
+    reason = feasibility.contradiction(instance)
+    if reason and holds("feasibility", None):
+        return Reference(None, None, infeasible=reason)
+    for result in results:
+        if result.status is Status.INFEASIBLE and not result.given:
+            return Reference(None, None, infeasible=result.reason, bound_by=result.method)
+    bounds = [
+        (result.lower_bound, result.method)
+        for result in results
+        if result.lower_bound is not None and not result.given
+    ]
+    if makespan is None or makespan not in (bound for bound, _ in bounds):
+        combinatorial = best_bound(instance, makespan=makespan)
+        if holds(combinatorial.name, combinatorial.value):
+            if combinatorial.value is None:
+                return Reference(None, None, infeasible="some unit has no device left")
+            bounds.append((combinatorial.value, combinatorial.name))
+    vouched = known.bound is not None and holds(LIBRARY, known.bound)
+    if known.bound is not None and vouched:
+        bounds.append((known.bound, LIBRARY))
+    bound, bound_by = max(bounds, key=lambda pair: pair[0], default=(None, ""))
+    note = next((r.reason for r in results if r.method == EXACT and not r.refused), "")
+    certified = vouched and known.certified and makespan == bound == known.makespan
+    return Reference(makespan, bound, makespan_by, bound_by, note=note, certified=certified)
+
+
+def summarise(comparisons: list[Comparison]) -> list[Summary]:
+    """Add up each method over the instances that are not infeasible."""
+    comparisons = [c for c in comparisons if not c.reference.infeasible]
+    names = list(dict.fromkeys(r.method for c in comparisons for r in c.results))
+    return [_summary(name, comparisons) for name in names]
+
+
+def _summary(name: str, comparisons: list[Comparison]) -> Summary:
+    rows = list(_rows(name, comparisons))
+    over = [x for c, r in rows if (x := c.over_reference(r)) is not None]
+    over_bound = [x for c, r in rows if (x := c.over_bound(r)) is not None]
+    return Summary(
+        method=name,
+        solved=sum(r.makespan is not None for _, r in rows),
+        instances=len(rows),
+        mean=sum(over) / len(over) if over else None,
+        worst=max(over, default=None),
+        mean_over_bound=sum(over_bound) / len(over_bound) if over_bound else None,
+        optimal=sum(c.is_optimal(r) for c, r in rows),
+        references=sum(c.reference.kind == "optimum" for c, _ in rows),
+        seconds=sum(r.seconds for _, r in rows),
+    )
+
+
+def _rows(name: str, comparisons: list[Comparison]) -> Iterator[tuple[Comparison, Result]]:
+    for comparison in comparisons:
+        for result in comparison.results:
+            if result.method == name:
+                yield comparison, result

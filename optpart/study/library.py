@@ -1,0 +1,257 @@
+"""The project's own instance library: instances by name, with what is known about each."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+
+from optpart.errors import InputError
+from optpart.files import read_text
+from optpart.formats import native
+from optpart.formats.result import read_schedule
+from optpart.problem.instance import Instance
+from optpart.problem.rational import rational
+from optpart.solution.result import Result, conclude
+from optpart.solution.schedule import Schedule
+
+#: Folder of the certificates, one folder an instance.
+CERTIFICATES = "certificates"
+
+
+@dataclass(frozen=True)
+class Known:
+    """One row of the index.
+
+    Attributes
+    ----------
+    group : str
+        ``classic``, ``random``, ``tensorflow`` or ``thesis``.
+    small : bool
+        Whether it belongs to what runs without a file being named.
+    makespan, bound : Fraction or None
+        Best known makespan and best proven bound.
+    command : str
+        What found both.
+    """
+
+    name: str
+    group: str
+    small: bool
+    vertices: int
+    edges: int
+    devices: int
+    makespan: Fraction | None
+    bound: Fraction | None
+    status: str
+    sha256: str
+    command: str
+
+
+@cache
+def folder() -> Path:
+    """Return where the library lies: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    installed = package / "instances"
+    return installed if installed.is_dir() else package.parent / "instances"
+
+
+def index() -> dict[str, Known]:
+    """Return the rows of the index by name, without those that cannot be read."""
+    return _index()[0]
+
+
+def unreadable() -> dict[str, str]:
+    """Return what is wrong with the rows of the index that cannot be read, by name."""
+    return _index()[1]
+
+
+@cache
+def _index() -> tuple[dict[str, Known], dict[str, str]]:
+    rows: dict[str, Known] = {}
+    faults: dict[str, str] = {}
+    with open(folder() / "index.csv", newline="", encoding="utf-8") as stream:
+        reader = csv.DictReader(stream)
+        for row in reader:
+            name = row.get("name") or f"line {reader.line_num}"
+            if name in rows:
+                faults[name] = "the index has two rows of that name"
+                continue
+            try:
+                rows[name] = _known(row)
+            except (InputError, KeyError, TypeError, ValueError) as error:
+                problem = error.problem if isinstance(error, InputError) else str(error)
+                faults[name] = f"its row of the index cannot be read ({problem})"
+    return rows, faults
+
+
+def _known(row: dict[str, str]) -> Known:
+    return Known(
+        name=row["name"],
+        group=row["group"],
+        small=row["small"] == "yes",
+        vertices=int(row["vertices"]),
+        edges=int(row["edges"]),
+        devices=int(row["devices"]),
+        makespan=rational(row["makespan"]) if row["makespan"] else None,
+        bound=rational(row["bound"]) if row["bound"] else None,
+        status=row["status"],
+        sha256=row["sha256"],
+        command=row["command"],
+    )
+
+
+def load(name: str) -> Instance:
+    """Return an instance of the library.
+
+    Raises
+    ------
+    InputError
+        If the library has no instance of that name, or none that it can read.
+    """
+    if name not in index() and name in unreadable():
+        raise InputError(name, unreadable()[name], "mend the row", str(folder() / "index.csv"))
+    if name not in index():
+        raise InputError(
+            "", f"no file and no instance of the library {name!r}", "see 'optpart gap --list'"
+        )
+    known = index()[name]
+    if known.group == "thesis":
+        from optpart.generate import thesis
+
+        return thesis.instance(int(name.removeprefix("thesis-")), seed=1)
+    return native.read(folder() / known.group / f"{name}.json")
+
+
+def known(instance: Instance) -> Known | None:
+    """Return what the library knows about this very instance: equal name and equal hash."""
+    row = index().get(instance.name)
+    return row if row is not None and row.sha256 == instance.sha256 else None
+
+
+def certificate(name: str) -> Path | None:
+    """Return the folder of an instance's certificate; ``None`` if it has none of its optimum.
+
+    It is not judged here, only compared: same content of the instance, and the makespan of the
+    index (``make check-certificates`` judges all).
+    """
+    row = index().get(name)
+    return None if row is None or _certificate_fault(row) else _certificate(row)
+
+
+def _certificate(row: Known) -> Path | None:
+    path = folder() / CERTIFICATES / row.name
+    return path if row.makespan is not None and (path / "certificate.json").is_file() else None
+
+
+def _certificate_fault(row: Known) -> str:
+    """Say why the certificate of an instance is none of its optimum; empty if it is, or if none."""
+    path = _certificate(row)
+    if path is None:
+        return ""
+    content = folder() / row.group / f"{row.name}.json"
+    if not content.is_file():
+        content = path / "instance.json"
+    try:
+        document = native.parse_json(read_text(path / "certificate.json"))
+        same = document["instance_sha256"] == hashlib.sha256(content.read_bytes()).hexdigest()
+        makespan = rational(document["makespan"])
+    except (InputError, OSError, KeyError, TypeError, ValueError, RecursionError):
+        return "its certificate cannot be read"
+    if not same:
+        return "its certificate is one of another instance"
+    if makespan != row.makespan:
+        return f"its certificate is of {makespan}, the index says {row.makespan}"
+    return ""
+
+
+def best_schedule(instance: Instance) -> Schedule | None:
+    """Return the library's best schedule of an instance, not yet verified; ``None`` without one."""
+    path = folder() / "best" / f"{instance.name}.json"
+    if known(instance) is None or not path.is_file():
+        return None
+    return read_schedule(path, instance)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What of the library's knowledge about an instance holds by itself.
+
+    Attributes
+    ----------
+    best : Result or None
+        The library's best schedule, if the verifier accepts it.
+    claimed : Fraction or None
+        What the index says is the best known makespan; ``None`` if anything of the row is wrong.
+    bound : Fraction or None
+        What the index says is proven; ``None`` if anything of the row is wrong.
+    certified : bool
+        Whether there is a certificate of the makespan.
+    faults : tuple of str
+        What is wrong with the row, its schedule or its certificate.
+    """
+
+    best: Result | None = None
+    claimed: Fraction | None = None
+    bound: Fraction | None = None
+    certified: bool = False
+    faults: tuple[str, ...] = ()
+
+    @property
+    def makespan(self) -> Fraction | None:
+        """Of the best schedule."""
+        return None if self.best is None else self.best.makespan
+
+
+def evidence(instance: Instance) -> Evidence:
+    """Return what the library knows about this very instance, as far as it agrees with itself.
+
+    The best schedule is verified. Bound and certificate count only if nothing of the row is wrong.
+    """
+    row = index().get(instance.name)
+    faults = [unreadable()[instance.name]] if instance.name in unreadable() else []
+    if row is None:
+        return Evidence(faults=tuple(faults))
+    if row.sha256 != instance.sha256:
+        if _is_ours(instance):
+            faults.append("the sha256 in its row of the index is not that of the instance")
+        return Evidence(faults=tuple(faults))
+    if row.makespan is not None and row.bound is not None and row.bound > row.makespan:
+        faults.append(f"best known {row.makespan} is below its bound {row.bound}")
+    elif (row.status == "OPTIMAL") != (row.makespan is not None and row.makespan == row.bound):
+        known = f"best known {row.makespan} and bound {row.bound}"
+        faults.append(f"{row.status} does not follow from {known}")
+    best, fault = _verified(instance, row)
+    faults += filter(None, [fault, _certificate_fault(row)])
+    if faults:
+        return Evidence(best, faults=tuple(faults))
+    certified = best is not None and _certificate(row) is not None
+    return Evidence(best, row.makespan, row.bound, certified)
+
+
+def _is_ours(instance: Instance) -> bool:
+    """Whether an instance is that of the library, and not only named like it."""
+    try:
+        return load(instance.name).sha256 == instance.sha256
+    except (InputError, OSError):
+        return False
+
+
+def _verified(instance: Instance, row: Known) -> tuple[Result | None, str]:
+    """Return the best schedule if it is valid, and what is wrong with it."""
+    try:
+        schedule = best_schedule(instance)
+    except InputError as error:
+        return None, f"its best schedule cannot be read ({error.place}: {error.problem})"
+    if schedule is None:
+        return None, ""
+    result = conclude(instance, "library", schedule)
+    if result.makespan is None:
+        return None, f"its best schedule does not hold: {result.reason}"
+    if result.makespan != row.makespan:
+        said = f"best known {row.makespan} is not that of its schedule, which is {result.makespan}"
+        return result, said
+    return result, ""

@@ -1,0 +1,48 @@
+"""A run on another machine: text comes in, text goes out."""
+
+from __future__ import annotations
+
+import json
+import signal
+from functools import cache, lru_cache
+
+from optpart import __version__
+from optpart.errors import InputError
+from optpart.formats import native
+from optpart.formats import result as result_format
+from optpart.methods import registry
+from optpart.problem.instance import Instance
+from optpart.solution.result import Budget
+from optpart.study.run import Run, execute
+
+
+def execute_text(instance: str, method: str, seed: int, budget: Budget, version: str) -> str:
+    """Do a run on an instance in native JSON, and return its result document.
+
+    Raises
+    ------
+    InputError
+        If this machine has another version of optpart, or not the method.
+    """
+    if version != __version__:
+        raise InputError("", f"a worker has optpart {__version__}", f"install {version} there")
+    registry.check(method)  # A method that only some machines have is no result of a run.
+    _warm_up()
+    result = execute(Run(_parsed(instance), method, seed, budget))
+    return json.dumps(result_format.to_dict(result))
+
+
+def dask_setup(_worker: object) -> None:
+    """Leave Ctrl-C to the sweep, where a terminal sends it to workers of the same machine too."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@cache
+def _warm_up() -> None:
+    """Keep the time to load or compile out of the first run of a process."""
+    registry.warm_up()
+
+
+@lru_cache(maxsize=2)
+def _parsed(instance: str) -> Instance:
+    return native.from_dict(native.parse_json(instance))

@@ -1,0 +1,118 @@
+"""One run of a sweep: a method on an instance with a seed and a budget."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from optpart import __version__
+from optpart.errors import ContradictionError, OptpartError, UnsupportedError
+from optpart.exact.second_opinion import confirmed
+from optpart.methods import registry
+from optpart.problem.instance import Instance
+from optpart.solution.result import Budget, Progress, Result, conclude
+from optpart.study.audit import audited, described, refusal
+
+
+class Key(NamedTuple):
+    """What two runs have in common if the second would only repeat the first.
+
+    Whatever a method reads besides the instance, such as the rules in ``expert:FILE``, is known by
+    its name alone; ``deterministic`` is 0 where the budget has no such limit.
+    """
+
+    instance_sha256: str
+    method: str
+    seed: int
+    seconds: float
+    workers: int
+    deterministic: float
+    optpart: str
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One run of a sweep, not done yet."""
+
+    instance: Instance
+    method: str
+    seed: int
+    budget: Budget
+
+    @cached_property
+    def key(self) -> Key:
+        """What makes this run differ from others."""
+        return Key(
+            self.instance.sha256,
+            self.method,
+            self.seed,
+            float(self.budget.seconds),
+            self.budget.workers,
+            self.budget.deterministic or 0.0,
+            __version__,
+        )
+
+
+Watch = Callable[[Run, Progress | None], None]
+
+
+def execute(run: Run, watch: Watch | None = None) -> Result:
+    """Do a run; a method that fails, or claims what does not hold, costs its own result only.
+
+    What it prints goes to standard error, so that it cannot end up in a table.
+
+    Parameters
+    ----------
+    watch : callable, optional
+        Told that the run begins and, by methods that report it, its progress.
+    """
+    if watch is not None:
+        watch(run, None)
+    begin = time.perf_counter()
+    try:
+        with redirect_stdout(sys.stderr):
+            claimed = registry.get(run.method)(
+                run.instance,
+                budget=run.budget,
+                seed=run.seed,
+                watch=None if watch is None else lambda step: watch(run, step),
+            )
+        seconds = time.perf_counter() - begin
+        # A method of the user's own may forget to say what it was called and given.
+        result = audited(claimed, run.instance, run.method, run.seed)
+        if result.refused:
+            return replace(result, seconds=seconds)
+        return confirmed(result) if run.method in registry.SOLVERS else result
+    except KeyboardInterrupt:
+        reason = "interrupted"
+    except UnsupportedError as error:
+        reason = f"not supported: {error.problem}"
+    except ContradictionError as error:
+        return failed(run, str(error), time.perf_counter() - begin)
+    except OptpartError as error:
+        reason = f"failed: {described(error)}"
+    except MemoryError:
+        return failed(run, "out of memory", time.perf_counter() - begin)
+    except BaseException as error:  # a method of the user's own may raise anything
+        return failed(run, described(error), time.perf_counter() - begin)
+    return without_schedule(run, reason, time.perf_counter() - begin)
+
+
+def failed(run: Run, what: str, seconds: float = 0.0) -> Result:
+    """Return the result of a run that a fault of its method, or of its machine, has ended."""
+    return refusal(run.instance, run.method, run.seed, f"failed: {what}", seconds)
+
+
+def without_schedule(run: Run, reason: str, seconds: float = 0.0) -> Result:
+    """Return the result of a run that came to nothing."""
+    return conclude(run.instance, run.method, None, reason=reason, seconds=seconds, seed=run.seed)
+
+
+def interrupted(result: Result) -> bool:
+    """Whether a run was cut short by the user, so that its result is not what it would find."""
+    return result.reason.startswith("interrupted")

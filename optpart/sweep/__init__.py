@@ -1,1 +1,0 @@
-"""Many runs: what one is, where it is done, and where what it found is kept."""

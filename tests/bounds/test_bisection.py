@@ -1,0 +1,69 @@
+"""The search for the least length that a refutation leaves standing."""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from optpart import Cluster, GraphBuilder, Instance
+from optpart.bounds.bisection import horizon, least_not_refuted
+from optpart.kernels.ticks import Grid
+from optpart.testing.brute_force import optimum
+from optpart.testing.draw import random_instance
+
+#: Ticks of length 1, and a horizon of 1000.
+GRID = Grid.of(Instance(GraphBuilder().vertex("a", 999).vertex("b", 1).build(), Cluster.uniform(1)))
+
+
+@pytest.mark.parametrize("answer", [1, 2, 3, 37, 500, 999, 1000])
+@pytest.mark.parametrize("least", [0, 1, 30])
+def test_on_an_exact_grid_it_finds_the_answer(answer: int, least: int) -> None:
+    found = least_not_refuted(lambda limit: limit < answer, GRID, least)
+    assert found == max(least, answer)
+
+
+def test_when_the_horizon_is_refuted_there_is_no_schedule() -> None:
+    assert least_not_refuted(lambda limit: True, GRID, 5) is None
+
+
+def test_from_a_known_makespan_on_nothing_is_tried() -> None:
+    tried = []
+
+    def refuted(limit: int) -> bool:
+        tried.append(limit)
+        return True
+
+    assert least_not_refuted(refuted, GRID, 5, makespan=Fraction(40)) == 40
+    assert max(tried) == 39
+
+
+def test_nothing_is_tried_when_bound_and_makespan_meet() -> None:
+    def refuted(limit: int) -> bool:
+        raise AssertionError
+
+    assert least_not_refuted(refuted, GRID, 40, makespan=Fraction(40)) == 40
+
+
+def test_without_time_the_bound_stays() -> None:
+    assert least_not_refuted(lambda limit: True, GRID, 5, deadline=time.perf_counter()) == 5
+
+
+def test_an_answer_that_comes_and_goes_stays_proven() -> None:
+    """Whatever is refuted, the bound is one more than something refuted, or where it began."""
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        good = set(rng.integers(0, 1000, 300).tolist())
+        found = least_not_refuted(lambda limit, good=good: limit in good, GRID, 7)
+        assert found == 7 or (found is not None and found - 1 in good)
+
+
+def test_no_optimum_is_beyond_the_horizon() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(100):
+        instance = random_instance(rng, 5, 3)
+        best = optimum(instance)
+        grid = Grid.of(instance)
+        assert best is None or best.makespan <= grid.time(horizon(grid))

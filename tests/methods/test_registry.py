@@ -1,0 +1,337 @@
+"""Every method has one signature, one registry, and results that the verifier accepts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from importlib.metadata import EntryPoint
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model
+from optpart.methods import registry
+from optpart.methods.registry import (
+    PARTITIONERS,
+    SCHEDULERS,
+    SOLVERS,
+    entries,
+    get,
+    heuristics,
+    pairs,
+    register,
+)
+from optpart.problem.instance import Communication, Memory
+from optpart.solution.result import Budget, Result, Status, Watch, conclude
+from optpart.solution.schedule import Schedule, retime
+from optpart.solution.verifier import verify
+from optpart.strategies.base import NoPlacementError
+from optpart.testing.brute_force import optimum
+from optpart.testing.draw import random_instance
+
+#: Topcuoglu, Hariri and Wu (2002), figure 2: run times per processor, and data on the edges.
+TEN_TASKS_TIMES = [
+    [14, 16, 9],
+    [13, 19, 18],
+    [11, 13, 19],
+    [13, 8, 17],
+    [12, 13, 10],
+    [13, 16, 9],
+    [7, 15, 11],
+    [5, 11, 14],
+    [18, 12, 20],
+    [21, 7, 16],
+]
+TEN_TASKS_EDGES = [
+    (1, 2, 18), (1, 3, 12), (1, 4, 9), (1, 5, 11), (1, 6, 14), (2, 8, 19), (2, 9, 16), (3, 7, 23),
+    (4, 8, 27), (4, 9, 23), (5, 9, 13), (6, 8, 15), (7, 10, 17), (8, 10, 11), (9, 10, 13),
+]  # fmt: skip
+
+
+def ten_tasks() -> Instance:
+    builder = GraphBuilder()
+    for v in range(1, 11):
+        builder.vertex(str(v))
+    for u, v, size in TEN_TASKS_EDGES:
+        builder.edge(str(u), str(v), size=size)
+    return Instance(
+        builder.build(), Cluster.uniform(3, bandwidth=1), durations=TEN_TASKS_TIMES, name="ten"
+    )
+
+
+def pair(model: Model | None = None, memory: int | None = None) -> Instance:
+    """Two vertices of 6 operations with 4 of memory each, a → b with a tensor of 2."""
+    builder = GraphBuilder().vertex("a", 6, memory=4, outputs=[2]).vertex("b", 6, memory=4)
+    cluster = Cluster.uniform(2, bandwidth=1, memory=memory)
+    return Instance(builder.edge("a", "b").build(), cluster, model or Model())
+
+
+def all_on_first(
+    instance: Instance,
+    *,
+    budget: Budget | None = None,
+    seed: int = 0,
+    start: Schedule | None = None,
+    watch: Watch | None = None,
+) -> Result:
+    """Everything on device 0."""
+    order = instance.graph.topological_order.tolist()
+    schedule = retime(instance, [0] * instance.vertices, order)
+    return conclude(instance, "all-on-first", schedule, seed=seed)
+
+
+class TestRegistry:
+    @pytest.fixture(autouse=True)
+    def _clean(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(registry, "_own", {})
+        monkeypatch.setattr(registry, "entry_points", lambda group: ())
+
+    def plug_in(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        point = EntryPoint("elsewhere", f"{__name__}:all_on_first", registry.GROUP)
+        monkeypatch.setattr(
+            registry, "entry_points", lambda group: (point,) if group == registry.GROUP else ()
+        )
+
+    def test_an_unknown_name_lists_all(self) -> None:
+        register("mine")(all_on_first)
+        with pytest.raises(InputError) as caught:
+            get("nonsense")
+        for name in [*PARTITIONERS, *SCHEDULERS, *SOLVERS, "mine"]:
+            assert name in caught.value.remedy
+        assert str(caught.value).startswith("method: no method 'nonsense'; choose of ")
+
+    def test_an_unknown_name_lists_plug_ins_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.plug_in(monkeypatch)
+        with pytest.raises(InputError) as caught:
+            get("nonsense")
+        assert "elsewhere" in caught.value.remedy
+
+    @pytest.mark.parametrize(
+        "name", ["", "+", "pct", "hash", "hash+", "+pct", "hash+nonsense", "hash+pct+fifo", "HEFT"]
+    )
+    def test_half_a_name_is_none(self, name: str) -> None:
+        with pytest.raises(InputError, match="no method"):
+            get(name)
+
+    def test_pairs_are_all_pairs_and_what_finds_an_order_itself(self) -> None:
+        assert "heft" in pairs()
+        for partitioning in PARTITIONERS:
+            for scheduling in SCHEDULERS:
+                assert f"{partitioning}+{scheduling}" in pairs()
+
+    def test_heuristics_are_a_few_of_the_pairs(self) -> None:
+        assert set(heuristics()) < set(pairs())
+        assert {"heft", "hash+fifo", "critical-path+pct"} <= set(heuristics())
+
+    def test_a_method_of_your_own_joins_by_a_decorator(self) -> None:
+        assert register("mine", "everything on device 0")(all_on_first) is all_on_first
+        assert get("mine") is all_on_first
+        result = get("mine")(pair(), budget=Budget(1), seed=3)
+        assert result.makespan == 12
+        assert result.seed == 3
+        assert [e.summary for e in entries() if e.name == "mine"] == ["everything on device 0"]
+
+    def test_its_docstring_is_its_summary(self) -> None:
+        register("mine")(all_on_first)
+        assert [e.summary for e in entries() if e.name == "mine"] == ["Everything on device 0."]
+
+    def test_a_method_of_another_package_joins_by_an_entry_point(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.plug_in(monkeypatch)
+        assert get("elsewhere")(pair()).makespan == 12
+        assert "elsewhere" in [entry.name for entry in entries()]
+
+    def test_the_list_names_strategies_and_solvers(self) -> None:
+        kinds = {entry.name: entry.kind for entry in entries()}
+        assert kinds["hash+SCHEDULER"] == "partitioning"
+        assert kinds["PARTITIONING+pct"] == "scheduling"
+        assert kinds["heft"] == "heuristic"
+        assert kinds["cpsat"] == "solver"
+        assert all(entry.summary for entry in entries())
+
+
+class TestHeft:
+    def test_ten_tasks_take_80(self) -> None:
+        instance = ten_tasks()
+        result = get("heft")(instance)
+        assert result.makespan == 80
+        assert result.schedule is not None
+        assert verify(instance, result.schedule) == []
+
+    def test_ten_tasks_run_where_and_when_the_paper_says(self) -> None:
+        """Figure 3 (a); ties there are broken alike."""
+        schedule = get("heft")(ten_tasks()).schedule
+        assert schedule is not None
+        assert (schedule.placement + 1).tolist() == [3, 1, 3, 2, 3, 2, 3, 1, 2, 2]
+        assert schedule.start.fractions() == [0, 27, 9, 18, 28, 26, 38, 57, 56, 73]
+
+    def test_its_placement_may_be_scheduled_otherwise(self) -> None:
+        makespan = get("heft+pct")(ten_tasks()).makespan
+        assert makespan is not None
+        assert makespan >= 73
+
+
+COMMUNICATIONS: list[Communication] = ["delay", "sendrecv", "link", "port"]
+
+
+@pytest.mark.parametrize("name", pairs())
+class TestEveryHeuristic:
+    @pytest.mark.parametrize("communication", COMMUNICATIONS)
+    @pytest.mark.parametrize("memory", ["none", "estimate"])
+    def test_schedules_what_the_verifier_accepts_or_says_why_not(
+        self, name: str, communication: Communication, memory: Memory
+    ) -> None:
+        rng = np.random.default_rng(1)
+        found = 0
+        for _ in range(12):
+            instance = random_instance(rng, 8, 4, communication=communication, memory=memory)
+            result = get(name)(instance)
+            if result.schedule is None:
+                assert result.status is Status.UNKNOWN
+                assert result.makespan is None
+                assert result.reason.startswith("found no feasible placement: no device was left")
+            else:
+                found += 1
+                assert verify(instance, result.schedule) == []
+                assert result.makespan == result.schedule.makespan(instance)
+                assert result.status is Status.FEASIBLE  # it proves nothing
+                assert result.lower_bound is None
+        # One device often cannot hold, or may not run, everything.
+        assert found >= (1 if name.startswith("single") else 6)
+
+    @pytest.mark.parametrize("memory", ["edges", "refcount"])
+    def test_a_schedule_that_overflows_a_device_is_dropped_with_the_reason(
+        self, name: str, memory: Memory
+    ) -> None:
+        """c waits for b with a tensor of 9 from a, in a memory of 8."""
+        builder = GraphBuilder().vertex("a", 1, outputs=[9]).vertex("b", 1).vertex("c", 1)
+        builder.edge("a", "b", None).edge("b", "c", None).edge("a", "c")
+        cluster = Cluster.uniform(1, memory=8)
+        result = get(name)(Instance(builder.build(), cluster, Model(memory=memory)))
+        assert result.status is Status.UNKNOWN
+        assert result.schedule is None
+        assert result.reason.startswith("its schedule is not valid: memory")
+
+    def test_keeps_every_rule_of_placement(self, name: str) -> None:
+        rng = np.random.default_rng(3)
+        for _ in range(15):
+            instance = random_instance(rng, 8, 4, memory="estimate")
+            schedule = get(name)(instance).schedule
+            if schedule is not None:
+                placement = schedule.placement.tolist()
+                check_allowed(instance, placement)
+                check_groups(instance, placement)
+                check_estimate(instance, placement)
+
+    def test_is_never_better_than_the_optimum(self, name: str) -> None:
+        rng = np.random.default_rng(4)
+        for _ in range(10):
+            instance = random_instance(rng, 5, 3, memory="estimate")
+            makespan = get(name)(instance).makespan
+            if makespan is not None:
+                best = optimum(instance)
+                assert best is not None
+                assert makespan >= best.makespan
+
+    def test_same_seed_same_result(self, name: str) -> None:
+        rng = np.random.default_rng(5)
+        for seed in range(10):
+            instance = random_instance(rng, 8, 4, zero_length=False)
+            first, second = (get(name)(instance, seed=seed) for _ in range(2))
+            assert first.seed == seed
+            assert first.reason == second.reason
+            if first.schedule is not None and second.schedule is not None:
+                assert first.schedule.placement.tolist() == second.schedule.placement.tolist()
+                assert first.schedule.start.fractions() == second.schedule.start.fractions()
+
+    def test_an_empty_graph_and_a_single_vertex(self, name: str) -> None:
+        assert get(name)(Instance(GraphBuilder().build(), Cluster.uniform(2))).makespan == 0
+        single = GraphBuilder().vertex("a", 6).build()
+        slow_and_fast = Cluster.of([Device("d0", 1), Device("d1", 4)])
+        assert get(name)(Instance(single, slow_and_fast)).makespan in (6, Fraction(3, 2))
+
+    def test_the_reason_names_what_found_no_place(self, name: str) -> None:
+        result = get(name)(pair(Model(memory="estimate"), memory=5))
+        assert result.status is Status.UNKNOWN
+        assert result.schedule is None
+        assert result.reason == "found no feasible placement: no device was left for a"
+
+    def test_nothing_crosses_where_no_link_is(self, name: str) -> None:
+        builder = GraphBuilder()
+        for v in range(8):
+            builder.vertex(f"v{v}", 1, outputs=[1])
+        for u, v in pairwise(range(8)):
+            builder.edge(f"v{u}", f"v{v}", None if u % 2 else 0)
+        result = get(name)(Instance(builder.build(), Cluster.uniform(3, bandwidth=0)))
+        assert result.makespan == 8
+
+
+def check_allowed(instance: Instance, placement: list[int]) -> None:
+    graph, cluster, given = instance.graph, instance.cluster, instance.given_durations
+    for v, d in enumerate(placement):
+        assert graph.device_types[v] in (None, cluster.types[d])
+        assert cluster.names[d] in graph.allowed_devices.get(v, cluster.names)
+        assert given is None or given.possible[v, d]
+
+
+def check_groups(instance: Instance, placement: list[int]) -> None:
+    for group in instance.graph.colocation:
+        assert len({placement[v] for v in group}) == 1
+    for a, b in instance.graph.separation:
+        assert placement[a] != placement[b]
+
+
+def check_estimate(instance: Instance, placement: list[int]) -> None:
+    """[L] §4.1 (3), summed the long way round."""
+    graph = instance.graph
+    used = [Fraction(0)] * instance.devices
+    for v, d in enumerate(placement):
+        inputs = set(graph.edge_tensor[graph.edge_target == v].tolist())
+        outputs = np.flatnonzero(graph.tensor_vertex == v).tolist()
+        used[d] += graph.memory[v] + sum(graph.tensor_size[t] for t in (*inputs, *outputs))
+    for d, capacity in enumerate(instance.cluster.memory):
+        assert capacity is None or used[d] <= capacity
+
+
+def test_fifo_draws_ties_by_the_seed() -> None:
+    builder = GraphBuilder()
+    for v in range(6):
+        builder.vertex(f"v{v}", 1)
+    instance = Instance(builder.build(), Cluster.uniform(1))
+    drawn = {
+        tuple(result.schedule.start.fractions())
+        for seed in range(5)
+        if (result := get("fastest+fifo")(instance, seed=seed)).schedule is not None
+    }
+    assert len(drawn) == 5
+
+
+def test_no_placement_is_an_error_of_its_own() -> None:
+    from optpart.strategies.partition.fastest import fastest
+
+    with pytest.raises(NoPlacementError, match="no device was left for a"):
+        fastest(pair(Model(memory="estimate"), memory=5), np.random.default_rng(0))
+
+
+def test_same_result_whatever_the_hash_seed() -> None:
+    """Sets and dictionaries of strings are ordered anew in every process."""
+    program = (
+        "from optpart import load\nfrom optpart.methods import registry\n"
+        "instance = load('small-30-4-ccr1-t-g-tight-s23')\n"
+        "for name in registry.pairs():\n"
+        "    print(name, registry.get(name)(instance, seed=1).makespan)\n"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True, capture_output=True, text=True,
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert len(outputs) == 1
+    assert len(outputs.pop().splitlines()) == len(pairs())

@@ -1,0 +1,111 @@
+"""Results that come from elsewhere, rebuilt and verified again."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optpart import Budget, InputError, Status
+from optpart.formats import native
+from optpart.formats import result as result_format
+from optpart.formats.native import parse_json
+from optpart.methods import registry
+from optpart.study import library
+from optpart.study.arrival import rebuild
+
+INSTANCE = library.load("laich-2.5")
+
+
+def document(by: str = "heft", /, **changes: Any) -> Any:
+    result = registry.get(by)(INSTANCE, budget=Budget(5, workers=1), seed=3)
+    content = {**result_format.to_dict(result), **changes}
+    return parse_json(json.dumps(content))
+
+
+@pytest.mark.parametrize("method", ["heft", "hash+pct", "cpsat", "enumerate"])
+def test_the_document_of_what_was_rebuilt_is_the_same(method: str) -> None:
+    given = document(method)
+    again = result_format.dumps(rebuild(given, INSTANCE))
+    assert parse_json(again) == given
+
+
+def test_an_infeasible_instance_stays_infeasible_with_its_reason() -> None:
+    told = document(status="INFEASIBLE", schedule=None, makespan=None, reason="too little memory")
+    result = rebuild(told, INSTANCE)
+    assert (result.status, result.reason) == (Status.INFEASIBLE, "too little memory")
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"makespan": "1"}, "makespan 1 is not that of its schedule, which is 14"),
+        ({"traffic": "-1"}, "traffic -1 is not that of its schedule"),
+        ({"status": "OPTIMAL"}, "OPTIMAL without a bound that proves it"),
+        ({"status": "INFEASIBLE"}, "INFEASIBLE contradicts its own schedule of 14"),
+        ({"lower_bound": "15"}, "bound 15 contradicts its own schedule of 14"),
+        ({"schedule": None}, "a makespan of 14 without a schedule"),
+        ({"schedule": None, "makespan": None}, "FEASIBLE without a schedule"),
+    ],
+)
+def test_a_document_that_contradicts_its_schedule_is_refused(
+    changes: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(InputError, match=problem):
+        rebuild(document(**changes), INSTANCE)
+
+
+def test_a_schedule_that_is_not_valid_is_refused() -> None:
+    told = document()
+    told["schedule"]["start"] = dict.fromkeys(told["schedule"]["start"], "0")
+    with pytest.raises(InputError, match="its schedule is not valid: precedence"):
+        rebuild(told, INSTANCE)
+
+
+def test_a_run_that_was_refused_stays_refused_and_claims_nothing() -> None:
+    result = rebuild(document(refused=True, reason="it lied", lower_bound="14"), INSTANCE)
+    assert (result.refused, result.reason, result.lower_bound) == (True, "it lied", None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"format": "optpart-result/0"}, "format"),
+        ({"instance_sha256": "0" * 64}, "instance_sha256"),
+        ({"status": "BEST"}, "status"),
+        ({"seconds": -1}, "seconds"),
+        ({"makespan": "NaN"}, "makespan"),
+        ({"lower_bound": "x"}, "lower_bound"),
+        ({"method": None}, "method"),
+        ({"seconds": "1e400"}, "seconds"),
+        ({"seed": "0"}, "seed"),
+        ({"objective": "beauty"}, "objective"),
+        ({"objective": []}, "objective"),
+        ({"trace": [[1]]}, "trace[0]"),
+        ({"versions": {"optpart": 1}}, "versions"),
+        ({"schedule": []}, "schedule"),
+    ],
+)
+def test_a_fault_is_named_with_its_place(changes: dict[str, Any], place: str) -> None:
+    with pytest.raises(InputError) as fault:
+        rebuild(document(**changes), INSTANCE)
+    assert fault.value.place == place
+
+
+@given(st.data())
+def test_no_document_ends_in_anything_but_a_result_or_one_line(data: st.DataObject) -> None:
+    scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just("1e999")
+    value = data.draw(scalars | st.lists(scalars, max_size=3) | st.dictionaries(st.text(), scalars))
+    told = document()
+    told[data.draw(st.sampled_from(sorted(told)))] = value
+    with suppress(InputError):
+        assert rebuild(told, INSTANCE).makespan in (14, None)
+
+
+def test_an_instance_that_travels_as_text_is_the_same_instance() -> None:
+    there = native.from_dict(native.parse_json(native.dumps(INSTANCE)))
+    assert there.sha256 == INSTANCE.sha256

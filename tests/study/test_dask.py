@@ -1,0 +1,264 @@
+"""Sweeps over the processes of a Dask cluster, some of which die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, suppress
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from optpart import Budget, InputError, Instance
+from optpart.cli import main
+from optpart.study import dask, library
+from optpart.study.dask import DaskEngine
+from optpart.study.engine import choose
+from optpart.study.gap import Comparison, sweep
+from optpart.study.run import Run
+from optpart.study.store import Store
+
+BUDGET = Budget(seconds=5, workers=1)
+
+#: Methods of a user's own, installed as a plug-in, so that worker processes know them as well.
+METHODS = """
+import os, signal, time
+from pathlib import Path
+from optpart.methods import registry
+
+here = Path(__file__).parent
+
+def log(seed, method):
+    with open(here / "log", "a") as stream:
+        stream.write(f"{seed} {os.getpid()} {method}\\n")
+
+def steady(instance, *, seed=0, **_):
+    log(seed, "steady")
+    time.sleep(0.1)
+    return registry.get("heft")(instance, seed=seed)
+
+def waits(instance, *, seed=0, **_):
+    "Seed 2 does not end before the test says so."
+    log(seed, "waits")
+    for _ in range(600):
+        if seed != 2 or (here / "go").exists():
+            break
+        time.sleep(0.05)
+    return registry.get("heft")(instance, seed=seed)
+
+def deadly(instance, *, seed=0, **_):
+    log(seed, "deadly")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "plug-in"
+    info = folder / "plug_in_of_a_test-1.0.dist-info"
+    info.mkdir(parents=True)
+    (folder / "plug_in_of_a_test.py").write_text(METHODS)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plug-in-of-a-test\nVersion: 1.0\n")
+    points = "".join(f"{m} = plug_in_of_a_test:{m}\n" for m in ("steady", "waits", "deadly"))
+    (info / "entry_points.txt").write_text(f"[optpart.methods]\n{points}")
+    (folder / "log").touch()
+    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
+
+
+def logged(plug_in: Path, method: str = "") -> list[tuple[int, int]]:
+    """Return seed and process of each run that was begun, of one method or of all."""
+    lines = [line.split() for line in (plug_in / "log").read_text().split("\n")[:-1]]
+    return [(int(seed), int(pid)) for seed, pid, name in lines if name.startswith(method)]
+
+
+@pytest.fixture
+def instance() -> Instance:
+    return library.load("laich-2.5")
+
+
+Cluster = Callable[..., AbstractContextManager[Any]]
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    distributed = pytest.importorskip("distributed", reason="needs optpart[dask]")
+    return lambda **options: distributed.LocalCluster(
+        **{"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50, **options}
+    )
+
+
+def address(cluster: Any) -> str:
+    return f"dask://{cluster.scheduler_address.removeprefix('tcp://')}"
+
+
+@pytest.fixture
+def killer(plug_in: Path) -> Iterator[list[int]]:
+    """Kill the process that first begins seed 2, then let seed 2 end wherever it is done again."""
+    killed: list[int] = []
+
+    def kill() -> None:
+        while not killed and not over.is_set():
+            killed.extend(pid for seed, pid in logged(plug_in) if seed == 2)
+            time.sleep(0.02)
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
+        (plug_in / "go").touch()
+
+    over = threading.Event()
+    thread = threading.Thread(target=kill)
+    thread.start()
+    yield killed
+    over.set()
+    thread.join()
+
+
+def test_a_sweep_outlives_a_worker_that_is_killed(
+    cluster: Cluster, plug_in: Path, killer: list[int], instance: Instance
+) -> None:
+    with cluster(n_workers=2) as two:
+        engine = choose(address(two), 1)
+        (comparison,) = sweep(
+            [instance], ["waits", "heft"], budget=BUDGET, seeds=range(6), engine=engine
+        )
+    assert [(r.method, r.seed, r.makespan) for r in comparison.results] == [
+        (method, seed, Fraction(14)) for method in ("waits", "heft") for seed in range(6)
+    ]
+    tried = [pid for seed, pid in logged(plug_in) if seed == 2]
+    assert len(tried) == 2
+    assert tried[0] == killer[0] != tried[1]
+    assert comparison.reference.kind == "optimum"
+
+
+def test_a_run_that_kills_its_workers_costs_its_row_and_is_not_tried_for_ever(
+    cluster: Cluster, plug_in: Path, instance: Instance, tmp_path: Path
+) -> None:
+    def swept() -> Comparison:
+        with Store(tmp_path / "runs.db") as store:
+            engine = choose("dask", 1)
+            names = ["deadly", "steady"]
+            (comparison,) = sweep([instance], names, budget=BUDGET, engine=engine, store=store)
+        return comparison
+
+    deadly, steady = swept().results
+    assert (deadly.makespan, deadly.reason) == (None, "failed: 3 workers died doing it")
+    assert steady.makespan == 14
+    begun = logged(plug_in)
+    assert len(logged(plug_in, "deadly")) == 3
+    assert [result.makespan for result in swept().results] == [None, 14]
+    assert logged(plug_in) == begun
+
+
+def test_a_run_that_is_blamed_for_the_deaths_of_another_gets_a_trial_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, cluster: Cluster, instance: Instance
+) -> None:
+    given_up = iter([5, 0])  # how many workers died before Dask gave up: first, then alone
+    document = DaskEngine._document
+    monkeypatch.setattr(
+        DaskEngine, "_document", lambda self, future: next(given_up) or document(self, future)
+    )
+    with cluster(n_workers=1, processes=False, protocol="tcp") as one:
+        run = Run(instance, "heft", 0, BUDGET)
+        ((_, result),) = choose(address(one), 1)([run], None)
+    assert result.makespan == 14
+
+
+@pytest.mark.parametrize("sent", ["{", "{}", "null"])
+def test_a_worker_that_sends_no_result_costs_its_row(
+    monkeypatch: pytest.MonkeyPatch, cluster: Cluster, instance: Instance, sent: str
+) -> None:
+    monkeypatch.setattr(DaskEngine, "_document", lambda *_: sent)
+    with cluster(n_workers=1, processes=False, protocol="tcp") as one:
+        run = Run(instance, "heft", 0, BUDGET)
+        ((_, result),) = choose(address(one), 1)([run], None)
+    assert (result.makespan, result.refused) == (None, True)
+    assert result.reason.startswith("failed: a worker sent no result that holds")
+
+
+def test_a_sweep_that_is_killed_resumes_and_repeats_nothing(
+    cluster: Cluster, plug_in: Path, tmp_path: Path
+) -> None:
+    arguments = ["gap", "laich-2.5", "-m", "steady", "--seeds", "8", "--workers", "1"]
+    arguments += ["--engine", "dask", "--store", str(tmp_path / "runs.db"), "--csv"]
+    command = [sys.executable, "-c", "from optpart.cli import main; main()", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as begun:
+        while len(kept(tmp_path)) < 3 and begun.poll() is None:
+            time.sleep(0.02)
+        begun.kill()
+    time.sleep(0.5)  # the workers of the killed one end what they are at, or do not
+    first, done = logged(plug_in), kept(tmp_path)
+    finished = subprocess.run(command, capture_output=True, text=True, check=True)
+    second = [seed for seed, _ in logged(plug_in)[len(first) :]]
+    assert 3 <= len(done) < 8
+    assert sorted([*done, *second]) == list(range(8))
+    assert ",steady,8,8,14,14," in finished.stdout
+
+
+def kept(folder: Path) -> list[int]:
+    """Return the seeds of the method "steady" that the store of a sweep has."""
+    with suppress(sqlite3.OperationalError), closing(sqlite3.connect(folder / "runs.db")) as rows:
+        return [seed for (seed,) in rows.execute("SELECT seed FROM run WHERE method = 'steady'")]
+    return []
+
+
+def refused(engine: str, instance: Instance, method: str = "heft") -> str:
+    with pytest.raises(InputError) as fault:
+        list(sweep([instance], [method], budget=BUDGET, engine=choose(engine, 1)))
+    assert "\n" not in str(fault.value)
+    return str(fault.value)
+
+
+class TestOneLine:
+    """Faults that are the user's to mend."""
+
+    @pytest.fixture(autouse=True)
+    def impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(dask, "_PATIENCE", 0.5)
+
+    def test_without_the_package(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "distributed", None)
+        monkeypatch.setattr(sys, "argv", ["optpart", "gap", "heft-10", "--engine", "dask"])
+        with pytest.raises(SystemExit, match="2"):
+            main()
+        assert capsys.readouterr().err == (
+            "optpart: --engine: needs the package distributed; install optpart[dask]\n"
+        )
+
+    @pytest.mark.parametrize("place", ["127.0.0.1:1", "127.0.0.1", "no port", "[::1", "a:b:c"])
+    def test_where_no_scheduler_is(self, cluster: Cluster, instance: Instance, place: str) -> None:
+        message = refused(f"dask://{place}", instance)
+        assert f"no Dask scheduler answers at {place}" in message
+
+    def test_a_scheduler_without_workers(self, cluster: Cluster, instance: Instance) -> None:
+        with cluster(n_workers=0) as none:
+            message = refused(address(none), instance)
+        assert "has no workers; start some with 'dask worker" in message
+
+    def test_workers_that_do_several_runs_in_one_process(
+        self, cluster: Cluster, instance: Instance
+    ) -> None:
+        with cluster(n_workers=1, threads_per_worker=2, processes=False, protocol="tcp") as one:
+            message = refused(address(one), instance)
+        assert "would slow each other; start them with" in message
+
+    def test_a_worker_of_another_version_and_one_without_the_method(
+        self, cluster: Cluster, instance: Instance, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with cluster(n_workers=1, processes=False, protocol="tcp") as one:
+            message = refused(address(one), instance, "unknown")
+            assert "no method 'unknown'; choose of" in message
+            monkeypatch.setattr(dask, "__version__", "9.9")
+            message = refused(address(one), instance)
+        assert "; install 9.9 there" in message
