@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types wheel check-certificates clean
+.PHONY: demo test lint types layers wheel check-certificates clean
 
 demo: $(VENV)/run
 	$(BIN)/optpart gap --time-limit 10
@@ -21,6 +21,9 @@ lint: $(VENV)/develop
 
 types: $(VENV)/develop
 	$(BIN)/mypy
+
+layers: $(VENV)/develop
+	$(BIN)/lint-imports
 
 # The judge alone, without optpart's other parts: it needs Python and nothing else.
 check-certificates:

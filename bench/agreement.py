@@ -42,7 +42,8 @@ from optpart.exact.enumeration import enumerate_all
 from optpart.files import write_text
 from optpart.formats import native
 from optpart.methods import registry
-from optpart.problem.instance import Communication, Instance, Memory
+from optpart.problem.instance import Instance
+from optpart.problem.model import Communication, Memory
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Result, Status
 from optpart.solution.schedule import Schedule

@@ -26,7 +26,8 @@ from optpart.bounds.one_machine import sharpened
 from optpart.bounds.windows import windows
 from optpart.kernels.ticks import Grid
 from optpart.methods import registry
-from optpart.problem.instance import Communication, Instance, Memory
+from optpart.problem.instance import Instance
+from optpart.problem.model import Communication, Memory
 from optpart.solution.schedule import Schedule, crossings, retime
 from optpart.solution.verifier import verify
 from optpart.testing.brute_force import optimum

@@ -28,7 +28,7 @@ MOVED = {
     "axis": "study.attribution",
     "bounds.search": "bounds.bisection",
     "bounds.solver": "methods.solver_bound",
-    "check": "study.check",
+    "check": "report.verification",
     "cluster": "problem.cluster",
     "compiled": "kernels.compiled",
     "exact.given": "exact.given_order",

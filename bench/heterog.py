@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optpart.exact.cpsat import cpsat
 from optpart.files import write_bytes, write_text
 from optpart.generate.heterog_worst import heterog_worst
+from optpart.methods.cpsat import cpsat
 from optpart.methods.starts import only_placement
 from optpart.solution.result import Budget, Status
 from optpart.solution.verifier import verify

@@ -36,7 +36,8 @@ from optpart.generate.small import Tightness, small
 from optpart.methods import registry
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import GraphBuilder
-from optpart.problem.instance import Instance, Model
+from optpart.problem.instance import Instance
+from optpart.problem.model import Model
 from optpart.problem.rational import rational
 from optpart.solution.result import Budget, Result, Status, conclude, with_bound
 from optpart.study import library

@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from optpart.version import __version__
+
 if TYPE_CHECKING:
     from optpart.errors import InputError as InputError
     from optpart.errors import OptpartError as OptpartError
@@ -14,11 +16,11 @@ if TYPE_CHECKING:
     from optpart.ordering.efficiency import makespan_bounds as makespan_bounds
     from optpart.problem.cluster import Cluster as Cluster
     from optpart.problem.cluster import Device as Device
+    from optpart.problem.durations import Durations as Durations
     from optpart.problem.graph import Graph as Graph
     from optpart.problem.graph import GraphBuilder as GraphBuilder
-    from optpart.problem.instance import Durations as Durations
     from optpart.problem.instance import Instance as Instance
-    from optpart.problem.instance import Model as Model
+    from optpart.problem.model import Model as Model
     from optpart.problem.rational import RationalArray as RationalArray
     from optpart.solution.result import Budget as Budget
     from optpart.solution.result import Result as Result
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from optpart.study.gap import compare as compare
     from optpart.study.library import load as load
 
-__version__ = "0.2.0"
 
 # Loaded when first used: the command line must not wait for a solver to print its help.
 # A name must not be that of a module of the package, which would take its place once imported.

@@ -296,9 +296,9 @@ def _solve_front(
     instance: Instance, budget: Budget, seed: int, goal: Goal | None, json: bool
 ) -> None:
     """Print the Pareto front of makespan and traffic."""
-    from optpart.exact.pareto import pareto
     from optpart.formats import result as result_format
-    from optpart.formats.native import pretty
+    from optpart.formats.json import pretty
+    from optpart.methods.pareto import pareto
     from optpart.report.text import number
     from optpart.solution.goal import Goal
     from optpart.solution.result import Status
@@ -559,7 +559,7 @@ def gap(
     from contextlib import nullcontext
 
     from optpart.files import write_text, written_first
-    from optpart.formats.native import pretty
+    from optpart.formats.json import pretty
     from optpart.methods import registry
     from optpart.report import gap_table
     from optpart.report.console import plain_console
@@ -686,7 +686,7 @@ def _gap_by_axis(
     from contextlib import nullcontext
 
     from optpart.files import write_text, written_first
-    from optpart.formats.native import pretty
+    from optpart.formats.json import pretty
     from optpart.methods import registry
     from optpart.report import axis_table
     from optpart.report.progress import ProgressLine
@@ -758,7 +758,8 @@ def bound(
 ) -> None:
     """Prove lower bounds of the makespan."""
     from optpart.bounds.best import each_bound, largest
-    from optpart.formats.native import pretty
+    from optpart.formats.json import pretty
+    from optpart.methods.solver_bound import SOLVER_BOUND
     from optpart.problem.feasibility import contradiction
     from optpart.report.text import number, seconds
 
@@ -771,7 +772,7 @@ def bound(
     found = []
     interrupted = False
     try:
-        for each in each_bound(instance, time_limit, solver=True):
+        for each in each_bound(instance, time_limit, besides=SOLVER_BOUND):
             found.append(each)  # noqa: PERF402  (an interruption keeps what is there)
     except KeyboardInterrupt:
         interrupted = True
@@ -812,8 +813,8 @@ def verify(
     json: Json = False,
 ) -> None:
     """Check a result against its instance, in exact arithmetic."""
-    from optpart.formats.native import pretty
-    from optpart.study.check import check_result
+    from optpart.formats.json import pretty
+    from optpart.report.verification import check_result
 
     instance = _open(file)
     report = check_result(instance, result)
@@ -853,7 +854,7 @@ def simulate(
 
     from optpart.files import written_first
     from optpart.formats import result as result_format
-    from optpart.formats.native import pretty
+    from optpart.formats.json import pretty
     from optpart.report import simulation
 
     check_seed(seed, runs, "--seed and --runs")
@@ -897,7 +898,7 @@ def plot(
     from optpart.formats.result import read_document, read_schedule
     from optpart.problem.rational import rational
     from optpart.report import gantt
-    from optpart.study.check import check_result
+    from optpart.report.verification import check_result
 
     document = read_document(result)
     name = document.get("instance") if instance is None else instance

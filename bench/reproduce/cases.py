@@ -13,7 +13,8 @@ from optpart.generate.cluster import drawn_cluster
 from optpart.methods import registry
 from optpart.problem.cluster import Cluster
 from optpart.problem.graph import Graph
-from optpart.problem.instance import Instance, Model
+from optpart.problem.instance import Instance
+from optpart.problem.model import Model
 from optpart.study import library
 
 NETWORKS = ("convolutional_network", "recurrent_network", "dynamic_rnn")

@@ -10,8 +10,8 @@ from bench.search.rows import Part, down, up
 from bench.store import MACHINE, Values
 from optpart.generate.cluster import drawn_cluster
 from optpart.generate.layered import layered
+from optpart.methods.search import search
 from optpart.problem.instance import Instance
-from optpart.search.search import search
 from optpart.solution.result import Budget, Progress
 
 SIZES = (10_000, 30_000, 100_000)

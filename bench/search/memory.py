@@ -14,7 +14,8 @@ from bench.search.rows import Part, down, up
 from bench.store import MACHINE, Values
 from optpart.formats.native import read
 from optpart.methods import registry
-from optpart.problem.instance import Instance, Memory, Model
+from optpart.problem.instance import Instance
+from optpart.problem.model import Memory, Model
 from optpart.search.layout import repaired
 from optpart.solution.result import Budget
 from optpart.solution.verifier import verify

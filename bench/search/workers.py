@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.search.rows import Part, up
 from bench.store import MACHINE, Values
 from optpart.formats.native import read
-from optpart.search.search import search
+from optpart.methods.search import search
 from optpart.solution.result import Budget
 
 NAMES = ("convolutional_network-7-1", "convolutional_network-50-1", "recurrent_network-50-1")

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.destructive import destructive_bound
 from optpart.bounds.energy import energy_bound
 from optpart.bounds.load import load_bound
 from optpart.bounds.one_machine import one_machine_bound
-from optpart.methods.solver_bound import solver_bound
 from optpart.problem.instance import Instance
 
 #: What bounds an instance within so many seconds, given the makespan of a schedule if one is known.
@@ -27,9 +27,7 @@ BOUNDS: dict[str, Bound] = {
     "destructive": destructive_bound,
 }
 
-_SOLVER: dict[str, Bound] = {
-    "cpsat": lambda instance, seconds, makespan: solver_bound(instance, seconds),
-}
+_NOTHING: Mapping[str, Bound] = MappingProxyType({})
 
 #: What :func:`best_bound` spends unless told otherwise.
 SECONDS = 5.0
@@ -45,7 +43,7 @@ class LowerBound:
 
 
 def all_bounds(
-    instance: Instance, seconds: float = SECONDS, *, solver: bool = False
+    instance: Instance, seconds: float = SECONDS, *, besides: Mapping[str, Bound] = _NOTHING
 ) -> list[LowerBound]:
     """Compute every bound, cheap ones first.
 
@@ -54,17 +52,17 @@ def all_bounds(
     seconds : float
         For all of them together, though the first two take what they take. Each of the others gets
         an equal part of what is left, so that what one saves the later and stronger ones have.
-    solver : bool
-        Whether CP-SAT takes part.
+    besides : mapping from name to bound
+        Bounds of a higher layer, computed last.
     """
-    return list(each_bound(instance, seconds, solver=solver))
+    return list(each_bound(instance, seconds, besides=besides))
 
 
 def each_bound(
-    instance: Instance, seconds: float = SECONDS, *, solver: bool = False
+    instance: Instance, seconds: float = SECONDS, *, besides: Mapping[str, Bound] = _NOTHING
 ) -> Iterator[LowerBound]:
     """Compute every bound as :func:`all_bounds` does, and yield each as soon as it is proven."""
-    return _each(instance, seconds, None, BOUNDS | _SOLVER if solver else BOUNDS)
+    return _each(instance, seconds, None, {**BOUNDS, **besides})
 
 
 def largest(bounds: Iterable[LowerBound]) -> LowerBound:

@@ -54,10 +54,10 @@ def certify(
     from optpart.certify.certify import UncertifiedError, check_place, check_supported
     from optpart.certify.certify import certify as write
     from optpart.errors import InputError
-    from optpart.exact.cpsat import cpsat
-    from optpart.formats.native import pretty
+    from optpart.formats.json import pretty
     from optpart.formats.result import read_document, read_schedule
     from optpart.kernels.compiled import announce_compilation
+    from optpart.methods.cpsat import cpsat
     from optpart.solution.result import Budget, Status
     from optpart.terminal import note, put, say
 
@@ -125,7 +125,7 @@ def _open(file: str) -> tuple[Instance, bytes | None]:
     from optpart.errors import InputError
     from optpart.files import read_bytes
     from optpart.formats.detect import read_instance
-    from optpart.formats.native import FORMAT
+    from optpart.problem.document import FORMAT
     from optpart.study import library
 
     path = Path(file)

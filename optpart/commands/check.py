@@ -28,7 +28,7 @@ def check(
     from optpart.certify.check import RejectedError
     from optpart.certify.check import check as judge
     from optpart.certify.precedence import check as second_judge
-    from optpart.formats.native import pretty
+    from optpart.formats.json import pretty
     from optpart.terminal import put, say
 
     found = []

@@ -32,7 +32,7 @@ def ordering(
 ) -> None:
     """Measure orders of an assigned graph by ordering efficiency, and by the optimal order."""
     from optpart.formats.detect import read_instance
-    from optpart.formats.native import pretty
+    from optpart.formats.json import pretty
     from optpart.kernels.compiled import announce_compilation
     from optpart.ordering.compare import compare_orders
     from optpart.ordering.oracle import read_times, with_times

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optpart.commands.options import Seed, TimeLimit, Workers
+from optpart.formats.json import pretty
 
 if TYPE_CHECKING:
     from optpart.reductions.decide import Answer
@@ -52,7 +53,7 @@ def reduce(
 
     from optpart.errors import InputError
     from optpart.files import written_first
-    from optpart.formats.native import pretty
+    from optpart.formats.json import pretty
     from optpart.kernels.compiled import announce_compilation
     from optpart.reductions.base import read_source
     from optpart.reductions.catalogue import REDUCTIONS, reduction
@@ -102,7 +103,7 @@ def _write(answer: Answer[Any, Any], paths: list[Path]) -> list[str]:
     from optpart.reductions import picture
 
     native.write(answer.question.instance, paths[0])
-    write_text(paths[1], native.pretty(answer.reduction.document(answer.source)))
+    write_text(paths[1], pretty(answer.reduction.document(answer.source)))
     picture.draw(answer, paths[2])
     return [str(path) for path in paths]
 

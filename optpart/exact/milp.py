@@ -28,7 +28,7 @@ from optpart.limits import check_seed
 from optpart.problem.feasibility import contradiction
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
-from optpart.solution.result import Budget, Progress, Result, Watch, conclude
+from optpart.solution.result import Budget, Progress, Result, Starts, Watch, conclude
 from optpart.solution.schedule import Schedule, retime
 from optpart.solution.verifier import verify
 
@@ -51,7 +51,7 @@ _ROUNDING = "closed but for rounding"
 _MAKESPAN = Goal()
 
 
-def milp(
+def solve_milp(
     instance: Instance,
     *,
     budget: Budget | None = None,
@@ -61,6 +61,7 @@ def milp(
     goal: Goal = _MAKESPAN,
     solver: Solver = "HiGHS",
     without: frozenset[Pruning] = NONE,
+    starts: Starts | None = None,
 ) -> Result:
     """Solve an instance as a mixed-integer linear program.
 
@@ -74,11 +75,13 @@ def milp(
         Wall-clock seconds count. The solvers have no deterministic limit, and search in one thread
         whatever the number of workers.
     start : Schedule, optional
-        Where to start from; otherwise the best of the heuristics that reaches the goal.
+        Where to start from, if it reaches the goal.
     goal : Goal
     solver : {"HiGHS", "CBC"}
     without : frozenset of Pruning
         Rules to leave out: slower, and the same answer if every rule is right.
+    starts : callable, optional
+        Schedules to start from besides ``start``.
 
     Raises
     ------
@@ -101,7 +104,9 @@ def milp(
     """
     check_seed(seed)
     _check(instance, goal, solver)
-    return _Solve(instance, budget or Budget(), seed, watch, goal, solver, without).run(start)
+    return _Solve(instance, budget or Budget(), seed, watch, goal, solver, without, starts).run(
+        start
+    )
 
 
 def _check(instance: Instance, goal: Goal, solver: Solver) -> None:
@@ -158,6 +163,7 @@ class _Solve:
         goal: Goal,
         solver: Solver,
         without: frozenset[Pruning],
+        starts: Starts | None,
     ) -> None:
         self.instance = instance
         self.budget = budget
@@ -166,6 +172,7 @@ class _Solve:
         self.goal = goal
         self.solver = solver
         self.without = without
+        self.starts = starts
         self.begin = time.perf_counter()
         self.incumbent: Schedule | None = None
         self.makespan: Fraction | None = None
@@ -206,15 +213,11 @@ class _Solve:
         return self._search(restricted)
 
     def _start(self, start: Schedule | None, restricted: Instance) -> None:
-        from optpart.methods import registry
-
         if start is not None:
             self.goal.require_kept(self.instance, start)
             self._offer(start)
-        for name in registry.heuristics():
-            schedule = registry.get(name)(restricted, seed=self.seed).schedule
-            if schedule is not None:
-                self._offer(schedule)
+        for schedule in self.starts(restricted, self.seed) if self.starts else ():
+            self._offer(schedule)
 
     def _offer(self, schedule: Schedule) -> str:
         """Take a schedule if it is valid, reaches the goal and is better; say why it is refused."""

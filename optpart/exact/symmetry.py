@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.problem.cluster import Cluster
+from optpart.problem.durations import Durations
 from optpart.problem.graph import Graph
-from optpart.problem.instance import Durations, Instance, Model
+from optpart.problem.instance import Instance
+from optpart.problem.model import Model
 from optpart.solution.goal import Goal, Task
 
 

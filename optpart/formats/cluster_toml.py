@@ -40,9 +40,10 @@ from typing import Any, TypeAlias
 
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
-from optpart.formats.native import keys, number, sequence
+from optpart.formats.json import keys, sequence
 from optpart.limits import MOST_DEVICES
 from optpart.problem.cluster import Cluster, Device
+from optpart.problem.document import number
 from optpart.problem.rational import decimal, non_negative, rational
 
 _TOP = {"device", "bandwidth", "latency", "link"}

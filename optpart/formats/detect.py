@@ -10,6 +10,7 @@ from typing import Any
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
 from optpart.formats import dnn_partitioning, fjs, gxl, jsplib, moirai, native, santiago, stg
+from optpart.formats.json import parse_json
 from optpart.formats.parsing import lines
 from optpart.problem.instance import Instance
 
@@ -109,7 +110,7 @@ def _reader(path: str | Path, format: str | None) -> _Reader | None:
 def _read_json(path: str | Path) -> Instance:
     """Read one of the formats in JSON; their keys tell them apart."""
     with FaultsOf(path):
-        return _from_dict(native.parse_json(read_text(path)), Path(path).stem)
+        return _from_dict(parse_json(read_text(path)), Path(path).stem)
 
 
 def _from_dict(document: Any, name: str) -> Instance:

@@ -22,12 +22,13 @@ from typing import Any
 
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
-from optpart.formats.native import parse_json, sequence
+from optpart.formats.json import parse_json, sequence
 from optpart.formats.parsing import identifier, known, member, whole_member
 from optpart.limits import MOST_DEVICES
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import GraphBuilder
-from optpart.problem.instance import Instance, Model
+from optpart.problem.instance import Instance
+from optpart.problem.model import Model
 from optpart.problem.rational import non_negative
 
 

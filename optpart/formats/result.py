@@ -12,7 +12,7 @@ import numpy as np
 
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
-from optpart.formats.native import keys, parse_json, pretty, sequence, text, version
+from optpart.formats.json import keys, parse_json, pretty, sequence, text, version
 from optpart.problem.graph import CONTROL
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray, rational

@@ -41,7 +41,8 @@ from optpart.files import write_text
 from optpart.formats.tables import dumps, entries, read_rows
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import CONTROL, Graph, GraphBuilder
-from optpart.problem.instance import Instance, Model
+from optpart.problem.instance import Instance
+from optpart.problem.model import Model
 from optpart.problem.rational import non_negative
 
 _VERTEX = ("id", "name", "ops", "memory", "size", "device", "successors", "colocated")

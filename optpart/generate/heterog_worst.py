@@ -11,7 +11,8 @@ import networkx as nx
 from optpart.generate import draw
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import GraphBuilder
-from optpart.problem.instance import Instance, Model
+from optpart.problem.instance import Instance
+from optpart.problem.model import Model
 
 #: The walk visits every link, and with loops every link is a device.
 MOST_DEVICES = 50

@@ -16,7 +16,8 @@ from optpart.generate.layered import layered
 from optpart.limits import check_devices, check_size
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import Graph
-from optpart.problem.instance import Instance, Model
+from optpart.problem.instance import Instance
+from optpart.problem.model import Model
 from optpart.problem.rational import RationalArray
 
 Tightness = Literal["none", "loose", "tight"]

@@ -15,7 +15,8 @@ from optpart.generate.draw import Range, Seed
 from optpart.generate.layered import layered, level_starts
 from optpart.limits import check_devices
 from optpart.problem.graph import Graph
-from optpart.problem.instance import Instance, Model
+from optpart.problem.instance import Instance
+from optpart.problem.model import Model
 
 #: Share of the vertices (and colocation groups) that require a CPU, and that require a GPU. [L]
 #: has such constraints and does not give the figure.

@@ -203,20 +203,21 @@ ORDERED = ("heft", "cpop", "peft", "etf", "white-paper")
 CORE = ("hash", "fastest", "critical-path", "heft")
 CORE_ORDERED = ("heft",)
 SOLVERS = {
-    "cpsat": Strategy("optpart.exact.cpsat:cpsat", "CP-SAT, proves optimality"),
+    "cpsat": Strategy("optpart.methods.cpsat:cpsat", "CP-SAT, proves optimality"),
     "search": Strategy(
-        "optpart.search.search:search",
+        "optpart.methods.search:search",
         "annealing of placement and order from the best heuristics; every model",
     ),
     "hybrid": Strategy(
-        "optpart.search.search:hybrid",
+        "optpart.methods.search:hybrid",
         "search, and large neighbourhoods repaired greedily and by CP-SAT; every model",
     ),
     "milp": Strategy(
-        "optpart.exact.milp:milp", "mixed-integer program by HiGHS; delay, memory none or estimate"
+        "optpart.methods.milp:milp",
+        "mixed-integer program by HiGHS; delay, memory none or estimate",
     ),
     "milp-cbc": Strategy(
-        "optpart.exact.milp:milp", "the same by CBC", MappingProxyType({"solver": "CBC"})
+        "optpart.methods.milp:milp", "the same by CBC", MappingProxyType({"solver": "CBC"})
     ),
     "minizinc": Strategy(
         "optpart.exact.minizinc:minizinc",

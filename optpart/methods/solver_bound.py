@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from optpart.problem.instance import Instance, Model
+from optpart.bounds.best import Bound
+from optpart.problem.instance import Instance
+from optpart.problem.model import Model
 from optpart.solution.result import Budget, Status
 
 
@@ -20,8 +22,7 @@ def solver_bound(instance: Instance, seconds: float, workers: int = 2) -> Fracti
     Fraction or None
         ``None`` if it proves that there is no schedule.
     """
-    # Bounds are a layer below exact methods; this one borrows from above, when it is asked.
-    from optpart.exact.cpsat import cpsat
+    from optpart.methods.cpsat import cpsat
 
     static = instance.model.memory == "estimate"
     relaxed = replace(instance, model=Model(memory="estimate" if static else "none"))
@@ -29,3 +30,9 @@ def solver_bound(instance: Instance, seconds: float, workers: int = 2) -> Fracti
     if result.status is Status.INFEASIBLE:
         return None
     return result.lower_bound or Fraction(0)
+
+
+#: The bound by name, for those that compute it with the others.
+SOLVER_BOUND: dict[str, Bound] = {
+    "cpsat": lambda instance, seconds, makespan: solver_bound(instance, seconds),
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,14 @@ from optpart.strategies.simulator import simulate
 
 #: Orders what a partitioning strategy without an order of its own has placed.
 _SCHEDULER = "pct"
+
+
+def heuristic_schedules(instance: Instance, seed: int = 0) -> Iterator[Schedule]:
+    """Yield the schedules of the heuristics that solvers start from, where they find one."""
+    for name in registry.heuristics():
+        schedule = registry.get(name)(instance, seed=seed).schedule
+        if schedule is not None:
+            yield schedule
 
 
 def pair_of(name: str) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from optpart.bounds.best import best_bound
 from optpart.errors import InputError
-from optpart.exact.cpsat import cpsat
+from optpart.methods.cpsat import cpsat
 from optpart.ordering.efficiency import Attainable, assigned, attainable
 from optpart.ordering.waist import split, waist
 from optpart.problem.instance import Instance

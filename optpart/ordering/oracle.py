@@ -21,7 +21,7 @@ from typing import Any
 
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
-from optpart.formats.native import parse_json
+from optpart.formats.json import parse_json
 from optpart.formats.tables import read_rows
 from optpart.kernels.tasks import tasks
 from optpart.ordering.efficiency import assigned

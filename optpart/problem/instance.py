@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast
 
 import networkx as nx
 import numpy as np
@@ -16,88 +16,11 @@ from numpy.typing import NDArray
 
 from optpart.errors import InputError
 from optpart.problem.cluster import Cluster
+from optpart.problem.document import document
+from optpart.problem.durations import Durations
 from optpart.problem.graph import Graph
-from optpart.problem.rational import Number, RationalArray, non_negative
-
-Communication = Literal["delay", "sendrecv", "link", "port"]
-Memory = Literal["none", "estimate", "edges", "refcount"]
-Release = Literal["end", "start"]
-
-
-@dataclass(frozen=True)
-class Model:
-    """How transfers and memory count (design §2).
-
-    Attributes
-    ----------
-    communication : {"delay", "sendrecv", "link", "port"}
-    memory : {"none", "estimate", "edges", "refcount"}
-    send_ops : Fraction
-        Operations of a send vertex under ``sendrecv``.
-    channels : int
-        Transfers that one port carries at a time under ``port``.
-    release : {"end", "start"}
-        Under ``refcount``: a tensor is freed when its last consumer ends, or starts
-        ([L] §3.1.6).
-    """
-
-    communication: Communication = "delay"
-    memory: Memory = "none"
-    send_ops: Fraction = Fraction(0)
-    channels: int = 1
-    release: Release = "end"
-
-    def __post_init__(self) -> None:
-        for key, kind in (
-            ("communication", Communication),
-            ("memory", Memory),
-            ("release", Release),
-        ):
-            value = getattr(self, key)
-            if value not in get_args(kind):
-                raise InputError(
-                    f"model.{key}", f"unknown {value!r}", f"choose of {', '.join(get_args(kind))}"
-                )
-        object.__setattr__(self, "send_ops", non_negative(self.send_ops, "model.send_ops"))
-        if (
-            isinstance(self.channels, bool)
-            or not isinstance(self.channels, int)
-            or (self.channels < 1)
-        ):
-            raise InputError("model.channels", f"{self.channels!r}", "give a whole number ≥ 1")
-
-
-@dataclass(frozen=True, eq=False)
-class Durations:
-    """Run times given per vertex and device, in place of ``c_v / s_d``.
-
-    Attributes
-    ----------
-    times : RationalArray, n × k
-    possible : ndarray of bool, n × k
-        ``False`` where the vertex cannot run.
-    """
-
-    times: RationalArray
-    possible: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, rows: Sequence[Sequence[Number | None]], n: int, k: int) -> Durations:
-        """Read ``n`` rows of ``k`` times; ``None`` means that the vertex cannot run there."""
-        if len(rows) != n:
-            raise InputError("durations", f"{len(rows)} rows", f"give {n} rows, one a vertex")
-        for v, row in enumerate(rows):
-            if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != k:
-                size = len(row) if isinstance(row, Sequence) else "no"
-                raise InputError(
-                    f"durations[{v}]", f"{size} entries", f"give {k} entries, one a device"
-                )
-        times = RationalArray.of(
-            [0 if entry is None else entry for row in rows for entry in row],
-            lambda i: f"durations[{i // k}][{i % k}]",
-        )
-        possible = [[entry is not None for entry in row] for row in rows]
-        return cls(times.reshape(n, k), np.array(possible, dtype=np.bool_).reshape(n, k))
+from optpart.problem.model import Model
+from optpart.problem.rational import Number, RationalArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,12 +227,16 @@ class Instance:
 
     # --- identity --------------------------------------------------------------------------
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the native JSON document of the instance (``optpart-instance/1``)."""
+        return document(
+            self.graph, self.cluster, self.model, self.given_durations, self.name, self.source
+        )
+
     @cached_property
     def sha256(self) -> str:
         """Hash of what is solved: the canonical native JSON without name and source."""
-        from optpart.formats.native import to_dict
-
-        content: dict[str, Any] = to_dict(self)
+        content = self.to_dict()
         del content["name"], content["source"]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()

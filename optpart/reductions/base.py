@@ -13,7 +13,7 @@ import numpy as np
 
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
-from optpart.formats.native import keys, parse_json, sequence
+from optpart.formats.json import keys, parse_json, sequence
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray, shown
 from optpart.solution.goal import Goal

@@ -19,7 +19,8 @@ import numpy as np
 
 from optpart.problem.cluster import Cluster
 from optpart.problem.graph import GraphBuilder
-from optpart.problem.instance import Instance, Model
+from optpart.problem.instance import Instance
+from optpart.problem.model import Model
 from optpart.reductions.base import Question, Reduction, one_after_the_other, whole, wholes
 from optpart.reductions.partition import listed
 from optpart.solution.schedule import Schedule

@@ -9,6 +9,7 @@ from typing import Any, Generic
 
 from optpart.errors import InputError
 from optpart.methods import registry
+from optpart.problem.document import number
 from optpart.reductions.base import Question, Reduction, Solution, Source
 from optpart.solution.result import Budget, Result, Status
 from optpart.solution.schedule import Schedule
@@ -109,15 +110,14 @@ def best_heuristic(question: Question) -> Schedule | None:
 
 def document(answer: Answer[Any, Any]) -> dict[str, Any]:
     """Return everything about an answer as JSON."""
-    from optpart.formats import native
     from optpart.formats import result as result_format
 
     solved = answer.solution is not None
     return {
         "reduction": answer.reduction.name,
         "source": answer.reduction.document(answer.source),
-        "instance": native.to_dict(answer.question.instance),
-        "deadline": native.number(answer.question.deadline),
+        "instance": answer.question.instance.to_dict(),
+        "deadline": number(answer.question.deadline),
         "answer": WORDS[answer.verdict],
         "result": result_format.to_dict(answer.result),
         "solution": answer.reduction.describe_solution(answer.source, answer.solution)

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from optpart.errors import InputError
-from optpart.formats.native import number, sequence
+from optpart.formats.json import sequence
 from optpart.problem.cluster import Cluster, Device
+from optpart.problem.document import number
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational, shown

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from optpart.errors import FaultsOf, InputError
-from optpart.formats.native import keys
+from optpart.formats.json import keys
 from optpart.formats.result import read_document
 from optpart.kernels.compiled import Arrays, arrays, assign, fits, kernel, nothing_placed
 from optpart.problem.instance import Instance

@@ -1,13 +1,15 @@
-"""Search from heuristic starts until the budget ends: the methods ``search`` and ``hybrid``."""
+"""The search loop: starts, bounds, searchers in several processes, until the budget ends."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -32,9 +34,6 @@ from optpart.solution.result import Budget, Progress, Result, Status, Watch, con
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import verify
 
-#: Starts besides the heuristics that stand in every table.
-_STARTS = ("etf", "peft", "critical-path-paper+pct", "batch-split+pct", "mite+pct", "min-cut+pct")
-
 #: Shares of the budget that starts and bounds may take, and most seconds for a bound.
 _STARTING, _BOUNDING, _BOUNDING_BESIDE, _MOST_BOUNDING = 0.05, 0.1, 0.2, 120.0
 
@@ -46,9 +45,6 @@ _CHECKPOINT = 10.0
 
 #: Up to so many vertices heads, tails and load take a second or two at most.
 _QUICK = 6000
-
-#: Up to so many vertices every pair of strategies is tried for a start.
-_ALL_PAIRS = 2000
 
 #: Up to so many vertices an exact method looks for the first schedule where nothing else finds one:
 #: no placement, or within this share of the budget none that keeps memory.
@@ -79,9 +75,21 @@ class SearchProgress(Progress):
         return f"{self.moves_per_second:,.0f} moves/s{paid}"
 
 
-def search(
+class SearchStarts(Protocol):
+    """What a search begins with: schedules, the quickly found ones first."""
+
+    def __call__(
+        self, instance: Instance, seed: int, *, fast_only: bool
+    ) -> Iterator[Schedule | None]:
+        """Yield what each heuristic finds; ``None`` for nothing."""
+        ...
+
+
+def run_search(
+    manner: Manner,
     instance: Instance,
     *,
+    starts: SearchStarts,
     budget: Budget | None = None,
     seed: int = 0,
     start: Schedule | None = None,
@@ -90,60 +98,17 @@ def search(
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
 ) -> Result:
-    """Improve the best of some heuristics until the budget ends.
-
-    Supports every communication and memory model and every objective; of a goal, the objective
-    and a given placement. Each worker beyond the first is a process; they share what they find,
-    and the first of them begins with a bound. ``budget.deterministic`` counts thousands of moves;
-    with one worker the schedule is then the same in every run.
+    """Improve the best of some starts until the budget ends.
 
     Parameters
     ----------
-    start : Schedule, optional
-        Where to start from besides the heuristics; repaired if it is not valid.
-    checkpoint : path or StateFile, optional
-        Where to write the state, at most every ten seconds and at the end. A search goes on where
-        that fails; the reason of its result then says that the state was not kept.
-    resume : bool
-        Go on from the checkpoint; what was spent before counts.
+    manner : {"search", "hybrid"}
+        How layouts are changed.
+    starts : callable
+        What to begin with.
 
-    Raises
-    ------
-    InputError
-        If the goal asks for something else, or the checkpoint is not one of this instance.
+    See :func:`optpart.methods.search.search` for the other parameters and for errors.
     """
-    return _run("search", instance, budget, seed, start, watch, goal, checkpoint, resume)
-
-
-def hybrid(
-    instance: Instance,
-    *,
-    budget: Budget | None = None,
-    seed: int = 0,
-    start: Schedule | None = None,
-    watch: Watch | None = None,
-    goal: Goal | None = None,
-    checkpoint: str | Path | StateFile | None = None,
-    resume: bool = False,
-) -> Result:
-    """As :func:`search`, and by large neighbourhoods that are repaired greedily and by CP-SAT.
-
-    See :func:`search` for parameters and errors.
-    """
-    return _run("hybrid", instance, budget, seed, start, watch, goal, checkpoint, resume)
-
-
-def _run(
-    manner: Manner,
-    instance: Instance,
-    budget: Budget | None,
-    seed: int,
-    start: Schedule | None,
-    watch: Watch | None,
-    goal: Goal | None,
-    checkpoint: str | Path | StateFile | None,
-    resume: bool,
-) -> Result:
     check_seed(seed)
     goal = goal or Goal()
     goal.check(instance)
@@ -151,7 +116,7 @@ def _run(
         raise UnsupportedError(
             "goal", "an order or a limit is given", "give a placement only, or use method cpsat"
         )
-    run = _Search(manner, instance, budget or Budget(), seed, watch, goal)
+    run = _Search(manner, instance, budget or Budget(), seed, watch, goal, starts)
     if checkpoint is not None:
         state = checkpoint if isinstance(checkpoint, StateFile) else StateFile(checkpoint)
         run.checkpoint = state
@@ -171,8 +136,10 @@ class _Search:
         seed: int,
         watch: Watch | None,
         goal: Goal,
+        starts: SearchStarts,
     ) -> None:
         self.manner: Manner = manner
+        self.starts = starts
         self.given = instance
         self.instance = instance
         self.budget = budget
@@ -259,24 +226,17 @@ class _Search:
     # --- starts ----------------------------------------------------------------------------
 
     def _start(self, start: Schedule | None) -> None:
-        from optpart.methods import registry
-
         if start is not None and not self._offer(start):
             self.remarks.append("the start given does not fit and was repaired")
-        names = registry.heuristics()
-        if self.instance.vertices <= _ALL_PAIRS:
-            names += [name for name in (*_STARTS, *registry.pairs()) if name not in names]
-        installed = set(registry.pairs())
-        for name in names:
-            late = self._seconds() > _STARTING * self.budget.seconds
-            if late and self.budget.deterministic is None:
+        # Where moves are counted, not seconds, only the fast ones are tried, and all of them.
+        counted = self.budget.deterministic is not None
+        found = self.starts(self.instance, self.seed, fast_only=counted)
+        while counted or self._seconds() <= _STARTING * self.budget.seconds:
+            try:
+                schedule = next(found)
+            except StopIteration:
                 return
-            # What is not among the fast ones is skipped where moves are counted, not seconds.
-            if self.budget.deterministic is not None and name not in registry.heuristics():
-                return
-            if name in installed and (
-                schedule := registry.get(name)(self.instance, seed=self.seed).schedule
-            ):
+            if schedule is not None:
                 self._offer(schedule)
 
     def _first_layout(self, start: Schedule | None) -> Layout | None:
@@ -294,14 +254,14 @@ class _Search:
 
     def _ask_solver_once(self) -> None:
         """Let an exact method find a first schedule, or prove that there is none."""
-        from optpart.exact.cpsat import cpsat
+        from optpart.exact.solve import solve
 
         if self.asked or self.incumbent is not None or self.instance.vertices > _SMALL:
             return
         self.asked = True
         left = max(1.0, 0.5 * (self.budget.seconds - self._seconds()))
         budget = Budget(left, self.budget.workers, self.budget.deterministic)
-        result = cpsat(self.instance, budget=budget, seed=self.seed)
+        result = solve(self.instance, budget=budget, seed=self.seed)
         self._raise(result.lower_bound)
         if result.status is Status.INFEASIBLE:
             self.infeasible = result.reason

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.problem.instance import Instance, Release
+from optpart.problem.instance import Instance
+from optpart.problem.model import Release
 from optpart.solution.schedule import Schedule, crossings
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -46,6 +46,9 @@ class Progress:
 
 
 Watch = Callable[[Progress], None]
+
+#: Yields schedules to start from, of an instance and a seed.
+Starts = Callable[[Instance, int], Iterable[Schedule]]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, TypeVar, cast, get_args
 
 from optpart.errors import InputError
-from optpart.formats.native import sequence, version
+from optpart.formats.json import sequence, version
 from optpart.formats.result import FORMAT, schedule_from_dict
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational

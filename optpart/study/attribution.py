@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import InputError, OptpartError
-from optpart.exact.cpsat import cpsat
 from optpart.methods import registry
+from optpart.methods.cpsat import cpsat
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Progress, Result, Status, status_of, with_bound

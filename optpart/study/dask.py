@@ -15,15 +15,15 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
-from optpart import __version__
 from optpart.errors import InputError
 from optpart.formats import native
-from optpart.formats.native import parse_json
+from optpart.formats.json import parse_json
 from optpart.problem.instance import Instance
 from optpart.solution.result import Result
 from optpart.study import remote
 from optpart.study.arrival import rebuild
 from optpart.study.run import Run, Watch, failed
+from optpart.version import __version__
 
 #: A run under which so many workers died, the last of them with no other run, has failed.
 _DEATHS = 3

@@ -12,6 +12,7 @@ from pathlib import Path
 from optpart.errors import InputError
 from optpart.files import read_text
 from optpart.formats import native
+from optpart.formats.json import parse_json
 from optpart.formats.result import read_schedule
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
@@ -156,7 +157,7 @@ def _certificate_fault(row: Known) -> str:
     if not content.is_file():
         content = path / "instance.json"
     try:
-        document = native.parse_json(read_text(path / "certificate.json"))
+        document = parse_json(read_text(path / "certificate.json"))
         same = document["instance_sha256"] == hashlib.sha256(content.read_bytes()).hexdigest()
         makespan = rational(document["makespan"])
     except (InputError, OSError, KeyError, TypeError, ValueError, RecursionError):

@@ -6,14 +6,15 @@ import json
 import signal
 from functools import cache, lru_cache
 
-from optpart import __version__
 from optpart.errors import InputError
 from optpart.formats import native
 from optpart.formats import result as result_format
+from optpart.formats.json import parse_json
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.result import Budget
 from optpart.study.run import Run, execute
+from optpart.version import __version__
 
 
 def execute_text(instance: str, method: str, seed: int, budget: Budget, version: str) -> str:
@@ -45,4 +46,4 @@ def _warm_up() -> None:
 
 @lru_cache(maxsize=2)
 def _parsed(instance: str) -> Instance:
-    return native.from_dict(native.parse_json(instance))
+    return native.from_dict(parse_json(instance))

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from optpart import __version__
 from optpart.errors import ContradictionError, OptpartError, UnsupportedError
 from optpart.exact.second_opinion import confirmed
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.result import Budget, Progress, Result, conclude
 from optpart.study.audit import audited, described, refusal
+from optpart.version import __version__
 
 
 class Key(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any
 
 from optpart.errors import InputError
 from optpart.formats import result as result_format
-from optpart.formats.native import parse_json
+from optpart.formats.json import parse_json
 from optpart.solution.result import Result
 from optpart.study.arrival import rebuild
 from optpart.study.run import Key, Run

@@ -20,7 +20,8 @@ import numpy as np
 
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import GraphBuilder
-from optpart.problem.instance import Communication, Instance, Memory, Model, Release
+from optpart.problem.instance import Instance
+from optpart.problem.model import Communication, Memory, Model, Release
 from optpart.testing.pick import Draw, Pick, picking, seeded
 
 T = TypeVar("T")

@@ -9,7 +9,8 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from optpart.problem.instance import Communication, Instance, Memory
+from optpart.problem.instance import Instance
+from optpart.problem.model import Communication, Memory
 from optpart.solution.schedule import crossings
 from optpart.testing.draw import Options, Shape, drawn
 from optpart.testing.pick import Pick

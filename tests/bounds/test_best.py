@@ -10,7 +10,8 @@ import pytest
 from optpart import Cluster, GraphBuilder, Instance
 from optpart.bounds.best import BOUNDS, all_bounds, best_bound
 from optpart.methods import registry
-from optpart.problem.instance import Communication, Memory
+from optpart.methods.solver_bound import SOLVER_BOUND
+from optpart.problem.model import Communication, Memory
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import draw_instance, random_instance
 
@@ -76,7 +77,7 @@ def test_at_a_known_makespan_it_ends() -> None:
 
 
 def test_the_solver_takes_part_when_asked() -> None:
-    found = all_bounds(three_on_two(), 20.0, solver=True)
+    found = all_bounds(three_on_two(), 20.0, besides=SOLVER_BOUND)
     assert [bound.name for bound in found] == [*BOUNDS, "cpsat"]
     assert found[-1].value == 8
 

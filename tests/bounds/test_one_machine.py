@@ -15,7 +15,7 @@ from optpart.bounds.windows import NEVER, Windows, windows
 from optpart.formats.detect import read_instance
 from optpart.kernels import ticks
 from optpart.kernels.ticks import Grid
-from optpart.problem.instance import Communication
+from optpart.problem.model import Communication
 from optpart.solution.schedule import retime
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import random_instance

@@ -24,7 +24,7 @@ from optpart.commands.check import check as check_command
 from optpart.errors import InputError, OptpartError, UnsupportedError
 from optpart.formats import native
 from optpart.formats.result import read_schedule, write
-from optpart.problem.instance import Communication
+from optpart.problem.model import Communication
 from optpart.solution.result import conclude
 from optpart.solution.schedule import retime
 from optpart.solution.verifier import verify

@@ -14,7 +14,7 @@ from optpart.certify.check import Problem, RejectedError, check_schedule, read_j
 from optpart.errors import InputError
 from optpart.formats import native
 from optpart.formats.result import schedule_from_dict, schedule_to_dict
-from optpart.problem.instance import Communication, Memory
+from optpart.problem.model import Communication, Memory
 from optpart.solution.schedule import crossings
 from optpart.solution.verifier import verify
 from optpart.testing.draw import random_instance

@@ -586,7 +586,7 @@ def test_interrupting_a_solve_returns_the_best_so_far(tmp_path: Path) -> None:
     program = (
         "import os, signal, threading\n"
         "from optpart.cli import main\n"
-        "from optpart.exact.cpsat import _Solve\n"
+        "from optpart.exact.solve import _Solve\n"
         "solve = _Solve._solve_on\n"
         "def struck(*arguments):\n"
         "    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()\n"

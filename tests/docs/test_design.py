@@ -9,7 +9,7 @@ from typing import get_args
 import typer.main
 
 from optpart.cli import app
-from optpart.problem.instance import Communication, Memory
+from optpart.problem.model import Communication, Memory
 from optpart.solution.result import Status
 
 ROOT = Path(__file__).parents[2]

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from optpart.costs.from_csv import from_csv
 from optpart.formats import cluster_toml, native, result
+from optpart.formats.json import parse_json
 from optpart.ordering import oracle
+from optpart.report.verification import check_result
 from optpart.search import checkpoint
-from optpart.study.check import check_result
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -22,7 +23,7 @@ def test_the_page_shows_one_example_of_each_format() -> None:
 
 
 def test_the_instance_is_read() -> None:
-    instance = native.from_dict(native.parse_json(INSTANCE))
+    instance = native.from_dict(parse_json(INSTANCE))
     assert instance.vertices == 4
     assert instance.delay(0, 0, 1) == instance.delay(0, 1, 0) == 2.5
     assert instance.delay(2, 0, 1) == 3
@@ -31,7 +32,7 @@ def test_the_instance_is_read() -> None:
 def test_the_result_is_valid_for_the_instance(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     path.write_text(RESULT)
-    instance = native.from_dict(native.parse_json(INSTANCE))
+    instance = native.from_dict(parse_json(INSTANCE))
     assert check_result(instance, path).violations == ()
 
 
@@ -40,7 +41,7 @@ def test_the_least_result_that_verify_accepts(tmp_path: Path) -> None:
     document = json.loads(RESULT)
     least = {key: document[key] for key in ("format", "status", "schedule")}
     path.write_text(json.dumps({**least, "status": "FEASIBLE"}))
-    instance = native.from_dict(native.parse_json(INSTANCE))
+    instance = native.from_dict(parse_json(INSTANCE))
     assert check_result(instance, path).violations == ()
 
 
@@ -55,7 +56,7 @@ def test_the_cluster_is_read() -> None:
 def test_the_costs_fit_the_instance(tmp_path: Path) -> None:
     path = tmp_path / "costs.csv"
     path.write_text(COSTS)
-    graph = native.from_dict(native.parse_json(INSTANCE)).graph
+    graph = native.from_dict(parse_json(INSTANCE)).graph
     assert from_csv(graph, path).memory.fractions() == [4, 0, 0.5, 0]
 
 

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 from optpart.exact.alike import alike_devices
 
-from optpart.exact.cpsat import cpsat
 from optpart.exact.enumeration import enumerate_all
-from optpart.exact.milp import milp
 from optpart.exact.minizinc import minizinc
-from optpart.exact.pareto import pareto
-from optpart.problem.instance import Communication, Instance, Memory
+from optpart.methods.cpsat import cpsat
+from optpart.methods.milp import milp
+from optpart.methods.pareto import pareto
+from optpart.problem.instance import Instance
+from optpart.problem.model import Communication, Memory
 from optpart.solution.goal import Goal, Task
 from optpart.solution.result import Budget, Result, Status
 from optpart.solution.verifier import verify

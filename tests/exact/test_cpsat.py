@@ -16,13 +16,13 @@ from relabelling import relabelled, stretched
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, RationalArray, Schedule, retime
 from optpart.bounds.load import load_bound
-from optpart.exact import cpsat as module
 from optpart.exact import process
-from optpart.exact.cpsat import cpsat
+from optpart.exact import solve as module
 from optpart.exact.process import shared
 from optpart.exact.symmetry import interchangeable_devices
 from optpart.kernels import ticks
-from optpart.problem.instance import Memory
+from optpart.methods.cpsat import cpsat
+from optpart.problem.model import Memory
 from optpart.problem.rational import Number
 from optpart.solution.result import Budget, Progress, Result, Status
 from optpart.solution.verifier import verify

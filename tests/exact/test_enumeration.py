@@ -15,7 +15,7 @@ from optpart.errors import UnsupportedError
 from optpart.exact.enumeration import MAX_VERTICES, enumerate_all
 from optpart.kernels.ticks import quantum
 from optpart.problem.cluster import Matrix
-from optpart.problem.instance import Communication, Memory
+from optpart.problem.model import Communication, Memory
 from optpart.problem.rational import RationalArray
 from optpart.solution.goal import Goal, Objective
 from optpart.solution.result import Budget, Progress, Result, Status

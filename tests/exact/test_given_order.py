@@ -9,12 +9,12 @@ import pytest
 
 from optpart import Cluster, GraphBuilder, InputError, Instance, Model
 from optpart.errors import ContradictionError
-from optpart.exact.cpsat import cpsat
 from optpart.exact.enumeration import enumerate_all
 from optpart.exact.given_order import given_by, order_of
-from optpart.exact.milp import milp
 from optpart.methods import registry
-from optpart.problem.instance import Communication
+from optpart.methods.cpsat import cpsat
+from optpart.methods.milp import milp
+from optpart.problem.model import Communication
 from optpart.solution.goal import Goal
 from optpart.solution.schedule import retime
 from optpart.testing.draw import random_instance

@@ -9,11 +9,11 @@ from itertools import product
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model, retime
-from optpart.exact.cpsat import cpsat
-from optpart.exact.pareto import pareto
 from optpart.exact.symmetry import interchangeable_devices
 from optpart.formats import result as result_format
-from optpart.problem.instance import Communication
+from optpart.methods.cpsat import cpsat
+from optpart.methods.pareto import pareto
+from optpart.problem.model import Communication
 from optpart.solution.goal import Goal, Objective
 from optpart.solution.result import Budget, Result, Status, with_bound
 from optpart.solution.verifier import verify

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from optpart import Cluster, GraphBuilder, Instance, retime
-from optpart.exact.cpsat import cpsat
 from optpart.formats import native
+from optpart.methods.cpsat import cpsat
 from optpart.methods.registry import get
 from optpart.solution.result import Budget, Status
 from optpart.solution.verifier import verify

@@ -21,10 +21,10 @@ import pytest
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, UnsupportedError, retime
 from optpart.errors import InputError
 from optpart.exact import milp as module
-from optpart.exact.milp import milp
 from optpart.exact.milp_job import Solver, proven_ticks
 from optpart.exact.process import shared
-from optpart.problem.instance import Communication, Memory
+from optpart.methods.milp import milp
+from optpart.problem.model import Communication, Memory
 from optpart.solution.goal import Goal, Objective
 from optpart.solution.metrics import traffic
 from optpart.solution.result import Budget, Progress, Result, Status

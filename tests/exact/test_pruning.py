@@ -14,15 +14,16 @@ import pytest
 from optpart import Cluster, Device, GraphBuilder
 from optpart.bounds.windows import NEVER, Windows
 from optpart.errors import ContradictionError
-from optpart.exact import cpsat as module
 from optpart.exact import identical, symmetry, worker
-from optpart.exact.cpsat import cpsat
+from optpart.exact import solve as module
 from optpart.exact.enumeration import enumerate_all
-from optpart.exact.milp import milp
 from optpart.exact.model import ScheduleModel
 from optpart.exact.pruning import ALL, Pruning
 from optpart.exact.second_opinion import compare
-from optpart.problem.instance import Communication, Instance, Memory
+from optpart.methods.cpsat import cpsat
+from optpart.methods.milp import milp
+from optpart.problem.instance import Instance
+from optpart.problem.model import Communication, Memory
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Result
 from optpart.testing.draw import draw_instance

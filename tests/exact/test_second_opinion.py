@@ -10,8 +10,8 @@ import pytest
 from optpart import Cluster, GraphBuilder, Instance, Model
 from optpart.errors import ContradictionError
 from optpart.exact import second_opinion
-from optpart.exact.cpsat import cpsat
 from optpart.exact.second_opinion import confirmed
+from optpart.methods.cpsat import cpsat
 from optpart.solution.goal import Goal, Objective
 from optpart.solution.result import Budget, Result, Status
 

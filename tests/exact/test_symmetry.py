@@ -20,7 +20,7 @@ from optpart.exact.symmetry import (
     talkers_first,
 )
 from optpart.problem.cluster import Matrix
-from optpart.problem.instance import Communication, Memory
+from optpart.problem.model import Communication, Memory
 from optpart.solution.verifier import verify
 from optpart.testing.draw import draw_instance
 from optpart.testing.goals import draw_goal

@@ -8,6 +8,7 @@ from optpart.errors import InputError
 from optpart.formats import native
 from optpart.formats.detect import FORMATS, read_instance
 from optpart.problem.cluster import Cluster
+from optpart.problem.document import FORMAT
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
 
@@ -21,7 +22,7 @@ SANTIAGO = "#critical\n0\n#tasks\n0: 1, 2\n#edges\n#end\n"
 TASKS = "1\n0 0 0\n1 5 1 0\n2 0 1 1\n"
 MOIRAI = {"devices": 1, "capacity": [1], "nodes": [], "edges": []}
 DNN = {"maxFPGAs": 1, "maxCPUs": 1, "maxSizePerFPGA": 9, "nodes": [], "edges": []}
-NATIVE = {"format": native.FORMAT, "vertices": [], "devices": [{"name": "d"}]}
+NATIVE = {"format": FORMAT, "vertices": [], "devices": [{"name": "d"}]}
 
 
 def write(path: Path, content: object) -> Path:

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from optpart import Cluster, GraphBuilder, InputError, Instance
 from optpart.formats import native
+from optpart.formats.json import parse_json
+from optpart.problem.document import FORMAT
 from optpart.testing.strategies import instances
 
 #: Every key of the format, once.
@@ -59,7 +61,7 @@ def without(key: str) -> dict[str, Any]:
 def refuses(text: str) -> str:
     """Return the one line that the fault in a document leads to."""
     with pytest.raises(InputError) as caught:
-        native.from_dict(native.parse_json(text))
+        native.from_dict(parse_json(text))
     line = str(caught.value)
     assert "\n" not in line
     assert len(line) < 3000
@@ -94,7 +96,7 @@ class TestReading:
 
     def test_decimals_are_exact(self) -> None:
         text = json.dumps(document()).replace("0.25", "0.1000000000000000000000000000001")
-        instance = native.from_dict(native.parse_json(text))
+        instance = native.from_dict(parse_json(text))
         assert instance.graph.ops[3] == Fraction(10**30 + 1, 10**31)
 
     @pytest.mark.parametrize("key", sorted(DOCUMENT.keys() - {"format", "vertices", "devices"}))
@@ -116,14 +118,14 @@ class TestReading:
             {"format": "optpart-instance/1", "vertices": [], "devices": [{"name": "d"}]}
         )
         assert instance.vertices == 0
-        assert native.from_dict(native.to_dict(instance)).sha256 == instance.sha256
+        assert native.from_dict(instance.to_dict()).sha256 == instance.sha256
 
 
 class TestWriting:
     @given(instances(memory="refcount", communication="sendrecv"))
     def test_what_is_read_again(self, instance: Instance) -> None:
-        again = native.from_dict(native.parse_json(native.dumps(instance)))
-        assert native.to_dict(again) == native.to_dict(instance)
+        again = native.from_dict(parse_json(native.dumps(instance)))
+        assert again.to_dict() == instance.to_dict()
         assert again.sha256 == instance.sha256
         assert again.graph.names == instance.graph.names
         assert again.graph.tensor_size.fractions() == instance.graph.tensor_size.fractions()
@@ -131,10 +133,10 @@ class TestWriting:
 
     def test_every_key(self) -> None:
         first = native.from_dict(document())
-        again = native.from_dict(native.to_dict(first))
-        assert native.to_dict(again) == native.to_dict(first)
-        assert native.to_dict(first)["model"] == DOCUMENT["model"]
-        assert native.to_dict(first).keys() == DOCUMENT.keys()
+        again = native.from_dict(first.to_dict())
+        assert again.to_dict() == first.to_dict()
+        assert first.to_dict()["model"] == DOCUMENT["model"]
+        assert first.to_dict().keys() == DOCUMENT.keys()
 
     def test_through_a_file(self, tmp_path: Path) -> None:
         instance = native.from_dict(document())
@@ -147,15 +149,15 @@ class TestWriting:
     )
     def test_any_number(self, number: str) -> None:
         text = json.dumps(vertex(ops="#")).replace('"#"', number)
-        instance = native.from_dict(native.parse_json(text))
-        again = native.from_dict(native.parse_json(native.dumps(instance)))
+        instance = native.from_dict(parse_json(text))
+        again = native.from_dict(parse_json(native.dumps(instance)))
         assert again.graph.ops[4] == instance.graph.ops[4] > 0
 
     @pytest.mark.parametrize("name", ['"', "\\", "größer →", "a\nb", " ", "\u2028", "\0"])
     def test_any_name(self, name: str) -> None:
         graph = GraphBuilder().vertex(name, outputs=[1]).vertex("b").edge(name, "b").build()
         instance = Instance(graph, Cluster.uniform(1), name=name, source=name)
-        again = native.from_dict(native.parse_json(native.dumps(instance)))
+        again = native.from_dict(parse_json(native.dumps(instance)))
         assert (again.graph.names[0], again.name, again.source) == (name, name, name)
 
     def test_a_line_for_every_entry(self) -> None:
@@ -172,7 +174,7 @@ class TestIdentity:
         backwards["vertices"][3]["ops"] = "1/4"
         backwards["vertices"][0]["outputs"] = [50, "2/6"]
         text = json.dumps(backwards, indent=7)
-        assert native.from_dict(native.parse_json(text)).sha256 == first.sha256
+        assert native.from_dict(parse_json(text)).sha256 == first.sha256
 
     def test_does_not_depend_on_what_is_left_out(self) -> None:
         plain = {
@@ -459,7 +461,7 @@ class TestBadInput:
 
     def test_a_key_may_stand_once_in_each_of_several_objects(self) -> None:
         text = '{"a": {"a": [{"a": 1}, {"a": 2}, "a"]}, "b": {"a": "\\"a\\": "}}'
-        assert native.parse_json(text) == json.loads(text)
+        assert parse_json(text) == json.loads(text)
 
     @pytest.mark.parametrize("exponent", ["1" + "0" * 6, "9" * 20, "-" + "9" * 20, "9" * 5000])
     def test_a_huge_exponent_is_never_expanded(self, exponent: str) -> None:
@@ -469,10 +471,10 @@ class TestBadInput:
     def test_a_number_of_many_digits_is_refused_or_written_again(self) -> None:
         text = json.dumps(vertex(ops="#")).replace('"#"', "1" * 5000 + ".5")
         try:
-            instance = native.from_dict(native.parse_json(text))
+            instance = native.from_dict(parse_json(text))
         except InputError:
             return
-        assert native.from_dict(native.to_dict(instance)).sha256 == instance.sha256
+        assert native.from_dict(instance.to_dict()).sha256 == instance.sha256
 
     @pytest.mark.parametrize("place", ["ops", "name", "edge", "format", "memory"])
     def test_nesting_of_any_depth(self, place: str) -> None:
@@ -508,7 +510,7 @@ class TestBadInput:
         ids=["cycle", "group", "types"],
     )
     def test_a_name_with_a_line_break_stays_on_the_line(self, bad: dict[str, Any]) -> None:
-        refuses(json.dumps({"format": native.FORMAT, "devices": [{"name": "d"}], **bad}))
+        refuses(json.dumps({"format": FORMAT, "devices": [{"name": "d"}], **bad}))
 
     def test_the_file_is_named(self, tmp_path: Path) -> None:
         path = tmp_path / "instance.json"
@@ -605,7 +607,7 @@ def mutants(draw: st.DrawFn) -> Any:
 def survives(text: str) -> None:
     """Assert that a document is refused in one line, or usable in every respect."""
     try:
-        instance = native.from_dict(native.parse_json(text))
+        instance = native.from_dict(parse_json(text))
     except InputError as error:
         refusal = str(error)
         instance = None
@@ -613,7 +615,7 @@ def survives(text: str) -> None:
         assert "\n" not in refusal
         return
     assert instance.allowed.shape == (len(instance.units), instance.devices)
-    assert native.from_dict(native.parse_json(native.dumps(instance))).sha256 == instance.sha256
+    assert native.from_dict(parse_json(native.dumps(instance))).sha256 == instance.sha256
 
 
 @settings(max_examples=400)

@@ -15,8 +15,8 @@ from hypothesis import given
 from numpy.typing import NDArray
 
 from optpart import Cluster, GraphBuilder, InputError, Instance, Model, Schedule, retime
-from optpart.formats import native
 from optpart.formats import result as results
+from optpart.formats.json import parse_json
 from optpart.solution.result import Progress, Result, Status, conclude
 from optpart.solution.verifier import verify
 from optpart.testing.solutions import Step
@@ -114,7 +114,7 @@ class TestReading:
         drawn, placement, order = solution
         result = conclude(drawn, "by hand", retime(drawn, placement, order))
         assert result.schedule is not None
-        document = native.parse_json(results.dumps(result))
+        document = parse_json(results.dumps(result))
         assert same(results.schedule_from_dict(document["schedule"], drawn), result.schedule)
 
     def test_through_a_file(self, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ class TestReading:
         )
         result = conclude(long, "by hand", retime(long, [0, 0, 0], [0, 1, 2]))
         assert result.schedule is not None
-        document = native.parse_json(results.dumps(result))
+        document = parse_json(results.dumps(result))
         assert same(results.schedule_from_dict(document["schedule"], long), result.schedule)
 
     def test_times_may_be_numbers(self) -> None:
@@ -154,7 +154,7 @@ class TestReading:
         nothing = Instance(GraphBuilder().build(), Cluster.uniform(1), Model("link"))
         result = conclude(nothing, "by hand", retime(nothing, [], []), bound=Fraction(0))
         assert result.status is Status.OPTIMAL
-        document = native.parse_json(results.dumps(result))
+        document = parse_json(results.dumps(result))
         assert same(
             results.schedule_from_dict(document["schedule"], nothing), retime(nothing, [], [])
         )

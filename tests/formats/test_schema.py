@@ -21,10 +21,11 @@ from hypothesis import strategies as st
 from optpart import InputError, Instance, retime
 from optpart.formats import native
 from optpart.formats import result as results
-from optpart.problem.instance import Communication, Memory
+from optpart.formats.json import parse_json
+from optpart.problem.model import Communication, Memory
+from optpart.report.verification import check_result
 from optpart.solution.result import Progress, conclude
 from optpart.study import library
-from optpart.study.check import check_result
 from optpart.testing.draw import draw_instance
 from optpart.testing.strategies import instances
 
@@ -88,7 +89,7 @@ TINY, SOLVED = solved()
 
 def reads(document: Any) -> bool:
     try:
-        native.from_dict(native.parse_json(json.dumps(document)))
+        native.from_dict(parse_json(json.dumps(document)))
     except InputError:
         return False
     return True
@@ -131,19 +132,19 @@ def test_the_reader_ignores_the_key_that_names_the_schema(tmp_path: Path) -> Non
 class TestWhatIsWritten:
     @pytest.mark.parametrize("name", [n for n, e in library.index().items() if e.vertices <= 60])
     def test_library_instances(self, name: str) -> None:
-        INSTANCE.validate(native.to_dict(library.load(name)))
+        INSTANCE.validate(library.load(name).to_dict())
 
     @pytest.mark.parametrize("memory", ["none", "estimate", "edges", "refcount"])
     @pytest.mark.parametrize("communication", ["delay", "sendrecv", "link", "port"])
     def test_drawn_instances(self, communication: Communication, memory: Memory) -> None:
         for seed in range(5):
             drawn = draw_instance(seed, communication, memory)
-            INSTANCE.validate(native.parse_json(native.dumps(drawn)))
+            INSTANCE.validate(parse_json(native.dumps(drawn)))
 
     @settings(max_examples=30)
     @given(instances(communication="port", memory="refcount"))
     def test_instances_of_every_feature(self, instance: Instance) -> None:
-        INSTANCE.validate(native.to_dict(instance))
+        INSTANCE.validate(instance.to_dict())
 
     def test_results(self) -> None:
         for name in ("heft-10", "kwok-ahmad-9-2", "lpt-3"):

@@ -13,7 +13,8 @@ from optpart.errors import InputError, UnsupportedError
 from optpart.formats import thesis_csv
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import CONTROL, Graph, GraphBuilder
-from optpart.problem.instance import Instance, Model
+from optpart.problem.instance import Instance
+from optpart.problem.model import Model
 
 GRAPH = """id,name,ops,memory,size,device,successors,colocated
 0,load,30,4,50,CPU,1; 2,

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from optpart import Budget, InputError, Instance, Status
 from optpart.commands.generate_heterog_worst import generate_heterog_worst
-from optpart.exact.cpsat import cpsat
 from optpart.formats import native
 from optpart.generate.heterog_worst import heterog_makespan, heterog_worst
+from optpart.methods.cpsat import cpsat
 from optpart.methods.starts import only_placement
 from optpart.ordering.explicit import explicit
 from optpart.solution.verifier import verify

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
 from optpart.kernels.ticks import MAX_HORIZON, Grid
-from optpart.problem.instance import Communication
+from optpart.problem.model import Communication
 from optpart.testing.draw import random_instance
 from optpart.testing.solutions import random_order, random_placement
 from optpart.testing.strategies import instances

@@ -24,7 +24,7 @@ from optpart.methods.registry import (
     pairs,
     register,
 )
-from optpart.problem.instance import Communication, Memory
+from optpart.problem.model import Communication, Memory
 from optpart.solution.result import Budget, Result, Status, Watch, conclude
 from optpart.solution.schedule import Schedule, retime
 from optpart.solution.verifier import verify

@@ -8,7 +8,7 @@ import pytest
 
 from optpart import Cluster, GraphBuilder, Instance, Model
 from optpart.methods.solver_bound import solver_bound
-from optpart.problem.instance import Communication
+from optpart.problem.model import Communication
 
 
 def three_on_two(model: Model | None = None, memory: int | None = None) -> Instance:

@@ -28,7 +28,7 @@ import pytest
 from oracles.proving import prove
 
 from optpart import Cluster, GraphBuilder, Instance, Model
-from optpart.problem.instance import Communication
+from optpart.problem.model import Communication
 
 SPEED, BANDWIDTH, LATENCY = 2, 3, Fraction(1, 2)
 

@@ -18,7 +18,7 @@ from oracles.shops import job_shop
 from oracles.two_machines import johnson_order
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
-from optpart.problem.instance import Communication
+from optpart.problem.model import Communication
 
 #: Times of one job, machine by machine.
 Times = tuple[Fraction, ...]

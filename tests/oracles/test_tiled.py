@@ -14,7 +14,7 @@ from oracles.tiled import Planted, planted
 
 from optpart import Budget
 from optpart.methods import registry
-from optpart.problem.instance import Communication, Memory
+from optpart.problem.model import Communication, Memory
 from optpart.solution.verifier import verify
 
 COMBINATIONS: list[tuple[Communication, Memory]] = list(

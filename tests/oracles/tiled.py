@@ -23,7 +23,7 @@ import numpy as np
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, RationalArray, Schedule
 from optpart import Transfers as Moves
 from optpart.problem.graph import CONTROL, Graph
-from optpart.problem.instance import Communication, Memory, Release
+from optpart.problem.model import Communication, Memory, Release
 from optpart.problem.rational import Number
 from optpart.solution.metrics import peak_memory
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optpart import Budget, Cluster, Device, GraphBuilder, InputError, Instance, Model, retime
-from optpart.exact.cpsat import cpsat
+from optpart.methods.cpsat import cpsat
 from optpart.ordering.compare import compare_orders, order
 from optpart.ordering.efficiency import (
     Attainable,
@@ -22,7 +22,7 @@ from optpart.ordering.efficiency import (
 )
 from optpart.ordering.models import base_model
 from optpart.ordering.replica import platform, worker_partition
-from optpart.problem.instance import Communication
+from optpart.problem.model import Communication
 from optpart.testing.brute_force import optimum
 from optpart.testing.strategies import solutions
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optpart import Budget, Cluster, Device, GraphBuilder, Instance, Result
-from optpart.exact.cpsat import cpsat
+from optpart.methods.cpsat import cpsat
 from optpart.ordering.compare import best_order, order
 from optpart.ordering.models import base_model
 from optpart.ordering.replica import platform, worker_partition

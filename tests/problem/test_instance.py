@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 
 from optpart import Cluster, Device, Durations, GraphBuilder, InputError, Instance, Model
-from optpart.problem.instance import Memory
+from optpart.problem.model import Memory
 from optpart.testing.strategies import instances
 
 CPU, GPU = Device("d0", 10, "CPU"), Device("d1", 30, "GPU")

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from optpart.commands.reduce import reduce
 from optpart.errors import InputError
 from optpart.formats import native
+from optpart.formats.json import pretty
 from optpart.reductions import picture
 from optpart.reductions.base import read_source
 from optpart.reductions.catalogue import REDUCTIONS, reduction
@@ -94,7 +95,7 @@ def test_sources_survive_a_file(name: str, tmp_path: Path) -> None:
     for seed in range(3):
         source = chosen.random(chosen.size, np.random.default_rng(seed))
         path = tmp_path / f"{seed}.json"
-        path.write_text(native.pretty(chosen.document(source)))
+        path.write_text(pretty(chosen.document(source)))
         assert read_source(chosen, path) == source
 
 

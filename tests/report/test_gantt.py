@@ -18,7 +18,8 @@ from optpart.errors import InputError
 from optpart.formats import native
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import GraphBuilder
-from optpart.problem.instance import Instance, Model
+from optpart.problem.instance import Instance
+from optpart.problem.model import Model
 from optpart.report.gantt import _mean_active, draw
 from optpart.solution.schedule import Schedule, retime
 

@@ -8,7 +8,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from optpart.problem.instance import Communication, Memory
+from optpart.problem.model import Communication, Memory
 from optpart.search.climb import Climb
 from optpart.search.evaluator import Evaluator
 from optpart.search.plan import Layout

@@ -13,11 +13,11 @@ from layouts import random_layout
 from optpart import Instance
 from optpart.exact.process import SolverProcess
 from optpart.methods import registry
-from optpart.problem.instance import Communication, Memory
+from optpart.methods.search import hybrid
+from optpart.problem.model import Communication, Memory
 from optpart.search.annealer import anneal
 from optpart.search.evaluator import Evaluator
 from optpart.search.neighbourhood import Exact
-from optpart.search.search import hybrid
 from optpart.search.searcher import Manner, warm_up
 from optpart.solution.result import Budget
 from optpart.solution.verifier import verify

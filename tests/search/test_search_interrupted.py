@@ -16,9 +16,9 @@ import pytest
 
 from optpart import Instance
 from optpart.formats import native
+from optpart.methods.search import search
 from optpart.search import checkpoint
 from optpart.search.evaluator import Evaluator
-from optpart.search.search import search
 from optpart.solution.result import Budget
 from optpart.solution.verifier import verify
 from optpart.testing.draw import draw_instance

@@ -15,11 +15,11 @@ from optpart.errors import InputError
 from optpart.exact.enumeration import enumerate_all
 from optpart.formats import result as results
 from optpart.methods import registry
-from optpart.problem.instance import Communication, Memory
+from optpart.methods.search import search
+from optpart.problem.model import Communication, Memory
 from optpart.search import checkpoint
 from optpart.search.layout import layout_of, read_start
 from optpart.search.portfolio import Helper
-from optpart.search.search import search
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Progress, Result, Status
 from optpart.solution.verifier import verify

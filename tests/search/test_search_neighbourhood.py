@@ -11,7 +11,7 @@ from layouts import broken_rules, copied, differing, random_state
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.kernels.rng import source
-from optpart.problem.instance import Communication, Memory
+from optpart.problem.model import Communication, Memory
 from optpart.search.destroy import FREEING, colocation_groups, critical_path, heaviest_traffic
 from optpart.search.evaluator import Evaluator
 from optpart.search.neighbourhood import Greedy, Operator

@@ -9,7 +9,7 @@ import pytest
 from layouts import broken_rules, random_state
 from ortools.sat.python import cp_model
 
-from optpart.problem.instance import Memory
+from optpart.problem.model import Memory
 from optpart.search.destroy import FREEING
 from optpart.search.part import Part, cut, merged
 from optpart.search.part_worker import PartModel

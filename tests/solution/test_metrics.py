@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
-from optpart.problem.instance import Communication, Release
+from optpart.problem.model import Communication, Release
 from optpart.solution.metrics import busy, peak_memory, traffic, utilisation
 from optpart.solution.verifier import verify
 from optpart.testing.draw import random_instance

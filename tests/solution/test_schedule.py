@@ -10,7 +10,7 @@ import pytest
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model, Schedule, retime
 from optpart.formats import native
-from optpart.problem.instance import Communication
+from optpart.problem.model import Communication
 from optpart.solution.schedule import crossings
 from optpart.testing.draw import random_instance
 from optpart.testing.solutions import Step, random_order, random_placement
@@ -200,7 +200,7 @@ def test_scaling_operations_and_sizes_scales_the_makespan(communication: Communi
 
 
 def scaled(instance: Instance, factor: Fraction) -> Instance:
-    document = native.to_dict(instance)
+    document = instance.to_dict()
     for vertex in document["vertices"]:
         vertex["ops"] = Fraction(vertex["ops"]) * factor
         vertex["outputs"] = [Fraction(size) * factor for size in vertex.get("outputs", [])]

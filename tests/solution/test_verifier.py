@@ -24,7 +24,7 @@ from optpart import (
     Transfers,
     retime,
 )
-from optpart.problem.instance import Communication, Release
+from optpart.problem.model import Communication, Release
 from optpart.solution.schedule import crossings
 from optpart.solution.verifier import verify
 from optpart.testing.draw import random_instance

@@ -13,7 +13,7 @@ from relabelling import relabelled
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, Schedule
 from optpart.kernels.compiled import arrays
 from optpart.kernels.tasks import Tasks, tasks
-from optpart.problem.instance import Communication
+from optpart.problem.model import Communication
 from optpart.solution.verifier import verify
 from optpart.strategies.base import Partition
 from optpart.strategies.scheduling.as_placed import as_placed

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from optpart import Budget, InputError, Status
 from optpart.formats import native
 from optpart.formats import result as result_format
-from optpart.formats.native import parse_json
+from optpart.formats.json import parse_json
 from optpart.methods import registry
 from optpart.study import library
 from optpart.study.arrival import rebuild
@@ -107,5 +107,5 @@ def test_no_document_ends_in_anything_but_a_result_or_one_line(data: st.DataObje
 
 
 def test_an_instance_that_travels_as_text_is_the_same_instance() -> None:
-    there = native.from_dict(native.parse_json(native.dumps(INSTANCE)))
+    there = native.from_dict(parse_json(native.dumps(INSTANCE)))
     assert there.sha256 == INSTANCE.sha256

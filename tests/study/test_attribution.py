@@ -21,8 +21,8 @@ from optpart import (
     Status,
     conclude,
 )
-from optpart.exact.cpsat import cpsat
 from optpart.formats import native
+from optpart.methods.cpsat import cpsat
 from optpart.report.axis_table import share
 from optpart.solution.result import Result
 from optpart.solution.schedule import retime

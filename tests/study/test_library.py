@@ -216,7 +216,7 @@ def test_an_unknown_name_is_an_error() -> None:
 
 
 def test_nothing_is_known_about_a_changed_instance() -> None:
-    document = native.to_dict(load("heft-10"))
+    document = load("heft-10").to_dict()
     document["devices"][0]["memory"] = 5
     changed = native.from_dict(document)
     assert library.known(changed) is None

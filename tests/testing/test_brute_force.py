@@ -10,7 +10,7 @@ import pytest
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model, retime
 from optpart.problem.cluster import Matrix
-from optpart.problem.instance import Memory
+from optpart.problem.model import Memory
 from optpart.solution.verifier import verify
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import random_instance

@@ -22,7 +22,8 @@ from optpart.formats import native
 from optpart.kernels.ticks import Grid
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import CONTROL, Graph
-from optpart.problem.instance import Communication, Instance, Memory, Model
+from optpart.problem.instance import Instance
+from optpart.problem.model import Communication, Memory, Model
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget
 from optpart.solution.verifier import verify
@@ -101,7 +102,7 @@ def entries(value: Any, known: dict[str, set[str]]) -> Iterator[tuple[str, str]]
 def test_every_key_of_the_format_is_varied() -> None:
     found: dict[str, set[str]] = defaultdict(set)
     for instance in draws():
-        for key, value in entries(native.to_dict(instance), {}):
+        for key, value in entries(instance.to_dict(), {}):
             found[key].add(value)
     assert {key for key, values in found.items() if len(values) < 2} <= FREE_TEXT
     assert len(found) == len(set(native._TOP) - {"$schema"}) + len(native._VERTEX) + len(

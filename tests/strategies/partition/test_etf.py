@@ -7,7 +7,7 @@ import pytest
 from naive_placing import NaivePlacing
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
-from optpart.problem.instance import Memory
+from optpart.problem.model import Memory
 from optpart.solution.verifier import verify
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.partition.etf import etf

@@ -9,7 +9,7 @@ import pytest
 from naive_placing import NaivePlacing
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model
-from optpart.problem.instance import Memory
+from optpart.problem.model import Memory
 from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition.linear_greedy import Capacity, linear_greedy
 from optpart.strategies.partition.unit_graph import by_first_vertex

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model, retime
-from optpart.problem.instance import Memory
+from optpart.problem.model import Memory
 from optpart.solution.verifier import verify
 from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition import min_cut as module

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from numpy.typing import NDArray
 
 from optpart import Cluster, GraphBuilder, Instance, Model, Status, retime
-from optpart.exact.cpsat import cpsat
 from optpart.exact.enumeration import enumerate_all
 from optpart.kernels.tasks import tasks
+from optpart.methods.cpsat import cpsat
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget
 from optpart.solution.schedule import Schedule, crossings

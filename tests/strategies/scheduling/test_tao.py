@@ -17,7 +17,7 @@ from optpart.kernels.tasks import Tasks, tasks
 from optpart.ordering.efficiency import assigned
 from optpart.ordering.models import base_model
 from optpart.ordering.replica import replica
-from optpart.problem.instance import Communication
+from optpart.problem.model import Communication
 from optpart.solution.verifier import verify
 from optpart.strategies.base import Partition
 from optpart.strategies.scheduling import transfers as transfers_module

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from optpart.errors import FaultsOf, InputError
 from optpart.escaping import shortened
-from optpart.formats.native import sequence
+from optpart.formats.json import sequence
 from optpart.formats.result import read_document, schedule_from_dict
 from optpart.problem.instance import Instance
 from optpart.problem.rational import non_negative, rational

@@ -1,10 +1,10 @@
-"""CP-SAT: proven optima of the whole problem."""
+"""The solve loop of CP-SAT: bounds, model, and solver until the gap is closed."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
@@ -39,7 +39,7 @@ from optpart.problem.feasibility import contradiction
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
 from optpart.solution.metrics import traffic
-from optpart.solution.result import Budget, Progress, Result, Status, Watch, conclude
+from optpart.solution.result import Budget, Progress, Result, Starts, Status, Watch, conclude
 from optpart.solution.result import gap as relative_gap
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import verify
@@ -72,7 +72,11 @@ _ROUNDED = "closed but for rounding"
 WORKER = "optpart.exact.worker"
 
 
-def cpsat(
+#: Improves an incumbent within a budget and a seed.
+Improve = Callable[[Instance, Budget, int, Schedule], Result]
+
+
+def solve(
     instance: Instance,
     *,
     budget: Budget | None = None,
@@ -81,19 +85,23 @@ def cpsat(
     watch: Watch | None = None,
     goal: Goal | None = None,
     without: frozenset[Pruning] = NONE,
+    starts: Starts | None = None,
+    improve: Improve | None = None,
 ) -> Result:
-    """Solve an instance with CP-SAT.
-
-    Supports every communication and memory model, and every goal.
+    """Solve an instance with CP-SAT, from no other starts than those given.
 
     Parameters
     ----------
     start : Schedule, optional
-        Where to start from besides the heuristics.
+        Where to start from.
     goal : Goal, optional
         What is asked for; by default a least makespan.
     without : frozenset of Pruning
         Rules to leave out: slower, and the same answer if every rule is right.
+    starts : callable, optional
+        Schedules to start from besides ``start``.
+    improve : callable, optional
+        What improves the best start of a large instance before the solver begins.
 
     Raises
     ------
@@ -104,7 +112,9 @@ def cpsat(
     check_seed(seed)
     goal = goal or Goal()
     goal.check(instance)
-    return _Solve(instance, budget or Budget(), seed, watch, goal, without).run(start)
+    run = _Solve(instance, budget or Budget(), seed, watch, goal, without)
+    run.starts, run.improve = starts, improve
+    return run.run(start)
 
 
 class _Units(NamedTuple):
@@ -146,6 +156,8 @@ class _Solve:
         self.alike: list[list[int]] = []
         self.turn = np.zeros(0, dtype=np.int64)
         self.explains = True
+        self.starts: Starts | None = None
+        self.improve: Improve | None = None
 
     def run(self, start: Schedule | None) -> Result:
         """Start from heuristics and combinatorial bounds, then let the solver close the gap."""
@@ -180,8 +192,6 @@ class _Solve:
     # --- incumbent and bounds --------------------------------------------------------------
 
     def _start(self, start: Schedule | None) -> None:
-        from optpart.methods import registry
-
         if self.goal.objective == "traffic":
             self.traffic_bound = Fraction(0)
         if start is not None:
@@ -191,25 +201,23 @@ class _Solve:
                 self.remarks.append(f"the start given was not used: {broken}")
             else:
                 self._offer(start)
-        for name in registry.heuristics():
-            schedule = registry.get(name)(self.instance, seed=self.seed).schedule
-            if schedule is not None and not self.goal.broken(self.instance, schedule):
+        for schedule in self.starts(self.instance, self.seed) if self.starts else ():
+            if not self.goal.broken(self.instance, schedule):
                 self._offer(schedule)
         self._improve_start()
 
     def _improve_start(self) -> None:
         """Search locally first where the solver finds little: in large instances."""
-        # Search itself turns to exact methods only where there is no schedule to start from.
         small = self.instance.vertices <= _PROVABLE
         goal, limited = self.goal, self.budget.deterministic is None
-        if small or self.incumbent is None or not limited or Pruning.BOUNDS in self.without:
+        if self.improve is None or small or self.incumbent is None or not limited:
+            return
+        if Pruning.BOUNDS in self.without:
             return
         if goal.objective != "makespan" or goal.order or goal.traffic is not None or goal.decides:
             return  # where it decides, the incumbent already is the answer
-        from optpart.search.search import search
-
         budget = replace(self.budget, seconds=_SEARCHING * self.budget.seconds)
-        found = search(self.instance, budget=budget, seed=self.seed, start=self.incumbent)
+        found = self.improve(self.instance, budget, self.seed, self.incumbent)
         if found.lower_bound is not None:
             self._raise(found.lower_bound)
         if found.schedule is not None:
@@ -409,9 +417,9 @@ class _Solve:
         left = min(self.budget.seconds - (time.perf_counter() - self.begin), _EXPLAINING)
         if left <= 0:
             return False
-        solve = _Solve(other, replace(self.budget, seconds=left), self.seed, None, Goal())
-        solve.explains = False
-        return solve.run(None).status is Status.INFEASIBLE
+        run = _Solve(other, replace(self.budget, seconds=left), self.seed, None, Goal())
+        run.explains, run.starts = False, self.starts
+        return run.run(None).status is Status.INFEASIBLE
 
     def _closed(self, asked: Asked) -> bool:
         match asked:

@@ -6,8 +6,8 @@ import time
 from dataclasses import replace
 from fractions import Fraction
 
-from optpart.exact.cpsat import cpsat
 from optpart.exact.second_opinion import confirmed
+from optpart.methods.cpsat import cpsat
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Result, Status, Watch

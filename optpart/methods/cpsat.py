@@ -1,0 +1,59 @@
+"""The method ``cpsat``: heuristic starts, search where the instance is large, then CP-SAT."""
+
+from __future__ import annotations
+
+from optpart.exact.pruning import NONE, Pruning
+from optpart.exact.solve import solve
+from optpart.methods.starts import heuristic_schedules
+from optpart.problem.instance import Instance
+from optpart.solution.goal import Goal
+from optpart.solution.result import Budget, Result, Watch
+from optpart.solution.schedule import Schedule
+
+
+def cpsat(
+    instance: Instance,
+    *,
+    budget: Budget | None = None,
+    seed: int = 0,
+    start: Schedule | None = None,
+    watch: Watch | None = None,
+    goal: Goal | None = None,
+    without: frozenset[Pruning] = NONE,
+) -> Result:
+    """Solve an instance with CP-SAT.
+
+    Supports every communication and memory model, and every goal.
+
+    Parameters
+    ----------
+    start : Schedule, optional
+        Where to start from besides the heuristics.
+    goal : Goal, optional
+        What is asked for; by default a least makespan.
+    without : frozenset of Pruning
+        Rules to leave out: slower, and the same answer if every rule is right.
+
+    Raises
+    ------
+    InputError
+        If the goal names what the instance does not have, ``start`` contradicts the placement or
+        the order that the goal gives, or the seed is out of range.
+    """
+    return solve(
+        instance,
+        budget=budget,
+        seed=seed,
+        start=start,
+        watch=watch,
+        goal=goal,
+        without=without,
+        starts=heuristic_schedules,
+        improve=_by_search,
+    )
+
+
+def _by_search(instance: Instance, budget: Budget, seed: int, start: Schedule) -> Result:
+    from optpart.methods.search import search
+
+    return search(instance, budget=budget, seed=seed, start=start)

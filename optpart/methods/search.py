@@ -1,0 +1,108 @@
+"""The methods ``search`` and ``hybrid``: search from the schedules of heuristics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from optpart.methods import registry
+from optpart.problem.instance import Instance
+from optpart.search.checkpoint import StateFile
+from optpart.search.search import run_search
+from optpart.solution.goal import Goal
+from optpart.solution.result import Budget, Result, Watch
+from optpart.solution.schedule import Schedule
+
+#: Starts besides the heuristics that stand in every table.
+_STARTS = ("etf", "peft", "critical-path-paper+pct", "batch-split+pct", "mite+pct", "min-cut+pct")
+
+#: On at most this many vertices every pair of strategies is tried for a start.
+_ALL_PAIRS = 2000
+
+
+def search(
+    instance: Instance,
+    *,
+    budget: Budget | None = None,
+    seed: int = 0,
+    start: Schedule | None = None,
+    watch: Watch | None = None,
+    goal: Goal | None = None,
+    checkpoint: str | Path | StateFile | None = None,
+    resume: bool = False,
+) -> Result:
+    """Improve the best of some heuristics until the budget ends.
+
+    Supports every communication and memory model and every objective; of a goal, the objective
+    and a given placement. Each worker beyond the first is a process; they share what they find,
+    and the first of them begins with a bound. ``budget.deterministic`` counts thousands of moves;
+    with one worker the schedule is then the same in every run.
+
+    Parameters
+    ----------
+    start : Schedule, optional
+        Where to start from besides the heuristics; repaired if it is not valid.
+    checkpoint : path or StateFile, optional
+        Where to write the state, at most every ten seconds and at the end. A search goes on where
+        that fails; the reason of its result then says that the state was not kept.
+    resume : bool
+        Go on from the checkpoint; what was spent before counts.
+
+    Raises
+    ------
+    InputError
+        If the goal asks for something else, or the checkpoint is not one of this instance.
+    """
+    return run_search(
+        "search",
+        instance,
+        starts=heuristic_starts,
+        budget=budget,
+        seed=seed,
+        start=start,
+        watch=watch,
+        goal=goal,
+        checkpoint=checkpoint,
+        resume=resume,
+    )
+
+
+def hybrid(
+    instance: Instance,
+    *,
+    budget: Budget | None = None,
+    seed: int = 0,
+    start: Schedule | None = None,
+    watch: Watch | None = None,
+    goal: Goal | None = None,
+    checkpoint: str | Path | StateFile | None = None,
+    resume: bool = False,
+) -> Result:
+    """As :func:`search`, and by large neighbourhoods that are repaired greedily and by CP-SAT.
+
+    See :func:`search` for parameters and errors.
+    """
+    return run_search(
+        "hybrid",
+        instance,
+        starts=heuristic_starts,
+        budget=budget,
+        seed=seed,
+        start=start,
+        watch=watch,
+        goal=goal,
+        checkpoint=checkpoint,
+        resume=resume,
+    )
+
+
+def heuristic_starts(
+    instance: Instance, seed: int, *, fast_only: bool
+) -> Iterator[Schedule | None]:
+    """Yield what each heuristic finds, the fast ones of every table first."""
+    names = registry.heuristics()
+    if instance.vertices <= _ALL_PAIRS and not fast_only:
+        installed = registry.pairs()
+        names += [name for name in (*_STARTS, *installed) if name in installed]
+    for name in dict.fromkeys(names):
+        yield registry.get(name)(instance, seed=seed).schedule

@@ -1,0 +1,57 @@
+"""How transfers and memory count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, get_args
+
+from optpart.errors import InputError
+from optpart.problem.rational import non_negative
+
+Communication = Literal["delay", "sendrecv", "link", "port"]
+Memory = Literal["none", "estimate", "edges", "refcount"]
+Release = Literal["end", "start"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """How transfers and memory count (design §2).
+
+    Attributes
+    ----------
+    communication : {"delay", "sendrecv", "link", "port"}
+    memory : {"none", "estimate", "edges", "refcount"}
+    send_ops : Fraction
+        Operations of a send vertex under ``sendrecv``.
+    channels : int
+        Transfers that one port carries at a time under ``port``.
+    release : {"end", "start"}
+        Under ``refcount``: a tensor is freed when its last consumer ends, or starts
+        ([L] §3.1.6).
+    """
+
+    communication: Communication = "delay"
+    memory: Memory = "none"
+    send_ops: Fraction = Fraction(0)
+    channels: int = 1
+    release: Release = "end"
+
+    def __post_init__(self) -> None:
+        for key, kind in (
+            ("communication", Communication),
+            ("memory", Memory),
+            ("release", Release),
+        ):
+            value = getattr(self, key)
+            if value not in get_args(kind):
+                raise InputError(
+                    f"model.{key}", f"unknown {value!r}", f"choose of {', '.join(get_args(kind))}"
+                )
+        object.__setattr__(self, "send_ops", non_negative(self.send_ops, "model.send_ops"))
+        if (
+            isinstance(self.channels, bool)
+            or not isinstance(self.channels, int)
+            or (self.channels < 1)
+        ):
+            raise InputError("model.channels", f"{self.channels!r}", "give a whole number ≥ 1")
