@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types layers wheel check-certificates clean
+.PHONY: demo test lint types layers wheel sdist check-certificates clean
 
 demo: $(VENV)/run
 	$(BIN)/optpart gap --time-limit 10
@@ -32,6 +32,9 @@ check-certificates:
 wheel: $(VENV)/develop
 	rm -rf dist
 	$(BIN)/python -m build --wheel --outdir dist .
+
+sdist: $(VENV)/develop
+	$(BIN)/python -m build --sdist --outdir dist .
 
 $(VENV)/run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

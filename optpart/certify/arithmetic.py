@@ -20,7 +20,7 @@ from optpart.certify.check import RejectedError, Windows, refute_by_load, room
 
 Record = dict[str, Any]
 
-#: Multipliers are rounded to so many parts.
+#: Multipliers are rounded to multiples of one part in this many.
 _PARTS = 2**20
 
 #: So many sets of vertices are tried, each a linear program.
@@ -79,7 +79,7 @@ def _sets(windows: Windows) -> list[list[int]]:
 
 
 def some(values: Iterable[int], most: int) -> list[int]:
-    """Return at most so many of the distinct values, ascending, evenly picked."""
+    """Return at most the given number of distinct values, ascending, evenly spaced."""
     ascending = sorted(set(values))
     return ascending[:: 1 + len(ascending) // (most + 1)]
 

@@ -163,7 +163,7 @@ def text_of(value: object, what: str) -> str:
 
 
 def read_file(path: str, most: int) -> bytes:
-    """Read a regular file of at most so many bytes."""
+    """Read a regular file of limited size."""
     name = os.path.basename(path)
     try:
         demand(stat.S_ISREG(os.lstat(path).st_mode), f"{name} is no regular file")
@@ -821,7 +821,7 @@ class Encoding:
         self._among: dict[tuple[int, int, int], int] = {}
 
     def new(self, count: int = 1) -> int:
-        """Return the first of so many new variables."""
+        """Allocate new variables; return the first."""
         self.variables += count
         demand(self.variables <= MAX_VARIABLES, "the formula has too many variables")
         return self.variables - count + 1
@@ -885,7 +885,7 @@ def one_device(code: Encoding) -> Iterator[Clause]:
 
 
 def thresholds(code: Encoding) -> Iterator[Clause]:
-    """What is at least ``t + 1`` is at least ``t``."""
+    """A value of at least ``t + 1`` is at least ``t``."""
     for start, end in zip(code.start, code.end, strict=True):
         for moment in [start] if start.first == end.first else [start, end]:
             for t in range(moment.low + 1, moment.high):
@@ -984,7 +984,7 @@ def apart(code: Encoding) -> Iterator[Clause]:
 
 
 def memory(code: Encoding) -> Iterator[Clause]:
-    """What units take on a device is no more than it has.
+    """The memory of the units on a device is at most its capacity.
 
     Counted in units of ``1 / memory_scale`` and rounded down, which only weakens it.
     """
@@ -1331,7 +1331,7 @@ def check(directory: str, instance: str | None = None) -> str:
 
 
 def judged(judge: Callable[[str, str | None], str], directory: str, instance: str | None) -> str:
-    """Return what a judge says is proven; whatever goes wrong in it is a rejection."""
+    """Return the judge's verdict; any error in the judge is a rejection."""
     try:
         return judge(directory, instance)
     except RejectedError:

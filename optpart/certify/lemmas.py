@@ -29,7 +29,7 @@ from optpart.certify.trim import Proof, trim
 from optpart.errors import InputError, UnsupportedError
 from optpart.files import write_bytes
 
-#: Multipliers of the devices are rounded to so many parts.
+#: Multipliers of the devices are rounded to multiples of one part in this many.
 _PARTS = 1000
 
 #: Reasons looked for in one schedule.

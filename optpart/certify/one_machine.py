@@ -7,7 +7,7 @@ from itertools import product
 from optpart.certify.arithmetic import Record, some
 from optpart.certify.check import Windows
 
-#: Of more heads or tails an even selection is tried.
+#: If there are more heads or tails, an even selection is tried.
 _MAX_THRESHOLDS = 100
 
 

@@ -213,7 +213,7 @@ def apart(code: Precedence) -> Iterator[Clause]:
 
 
 def linked(code: Precedence) -> Iterator[Clause]:
-    """What an edge connects is where the tensor can get from one to the other."""
+    """The ends of an edge are on devices between which the tensor can cross."""
     for v, inputs in enumerate(code.inputs):
         b = code.problem.unit[v]
         for u, delay in inputs:
@@ -225,7 +225,7 @@ def linked(code: Precedence) -> Iterator[Clause]:
 
 
 def in_line(code: Precedence) -> Iterator[Clause]:
-    """What comes before something comes before everything after that."""
+    """Precedence is transitive."""
     for a, b, c in combinations(range(len(code.run)), 3):
         first, second, both = code.before(a, b), code.before(b, c), code.before(a, c)
         yield [-first, -second, both]
@@ -290,7 +290,7 @@ def clauses(
 
 
 class Consequences:
-    """What follows by arithmetic if some literals hold and the makespan is undercut.
+    """The arithmetic consequences of some literals and a makespan below the claimed one.
 
     What follows from fewer of the literals, ``fewer``, is a start where it is known.
 

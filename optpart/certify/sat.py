@@ -28,7 +28,7 @@ _MAX_PROOF = 2**31
 
 @dataclass(frozen=True)
 class Refutation:
-    """What the solver says of a set of clauses.
+    """The solver's answer for a set of clauses.
 
     Attributes
     ----------

@@ -1,1 +1,1 @@
-"""Where a graph's costs come from, one source a module."""
+"""Sources of a graph's costs, one per module."""

@@ -1,4 +1,4 @@
-"""The same cost for everything: what is left is the structure."""
+"""Unit costs for everything, so that only the structure matters."""
 
 from __future__ import annotations
 

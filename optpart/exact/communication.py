@@ -13,7 +13,7 @@ Crossing = tuple[int, int]
 
 
 class Crossings:
-    """One literal per (tensor, destination device), however many consumers it has there.
+    """One literal per (tensor, destination device), regardless of the number of consumers there.
 
     Where transfers queue also one start for each, and one literal per sender that says which queue.
 
@@ -179,7 +179,7 @@ class Crossings:
         self.core.no_later(self.arrival(tensor, d), self.core.start[v], *conditions)
 
     def _load_of_sends(self) -> None:
-        """What runs on a device and what it sends take turns."""
+        """A device runs its vertices and its sends one at a time."""
         core = self.core
         for d in range(core.instance.devices):
             work = [
@@ -224,7 +224,7 @@ class Crossings:
             self._carry(queue, self.core.instance.model.channels)
 
     def _carry(self, queue: list[tuple[Crossing, cp_model.IntVar, int]], channels: int) -> None:
-        """Carry so many transfers at a time.
+        """Carry at most that many transfers at a time.
 
         One without length needs a channel for its instant, which is free if fewer than all carry
         something that began before and ends after it. Time is counted in half ticks there: what

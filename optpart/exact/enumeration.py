@@ -1,4 +1,4 @@
-"""Branch and bound of our own: the judge of last resort for every model of design §2.
+"""An independent branch and bound: the judge of last resort for every model of design §2.
 
 Placements are enumerated unit by unit. Under a placement, everything that has a time is an *event*,
 the start of a vertex or of a transfer plus a constant, and every rule has one of two forms:
@@ -38,7 +38,7 @@ from optpart.solution.goal import Goal, Task
 from optpart.solution.result import Budget, Progress, Result, Watch, conclude
 from optpart.solution.schedule import Schedule, Transfers
 
-#: Larger graphs take longer than anybody waits.
+#: Larger graphs take impractically long.
 MAX_VERTICES = 12
 
 #: Branches that count as one unit of deterministic time.
@@ -140,7 +140,7 @@ class _Numbers:
         self.static = self._static()
 
     def _static(self) -> list[int]:
-        """What each vertex takes on its device for the whole run."""
+        """Memory that each vertex holds on its device for the whole run."""
         match self.model.memory:
             case "none" | "edges":
                 return [0] * self.n
@@ -165,7 +165,7 @@ class _Numbers:
         )
 
     def alike_devices(self) -> list[list[int]]:
-        """Per device, the earlier ones that could swap names with it and nobody would see."""
+        """Per device, the earlier devices that it is interchangeable with."""
         if any(isinstance(task, tuple) for pair in self.order for task in pair):
             return [[] for _ in range(self.k)]  # transfers name their destinations
         return [[d for d in range(e) if self._alike(d, e)] for e in range(self.k)]
@@ -256,10 +256,10 @@ class _Use:
 
 @dataclass(frozen=True)
 class _Resource:
-    """What its uses must never exceed together.
+    """A limit on the sum of concurrent uses.
 
-    Of one that is *occupied*, a use of no length takes its amount within any longer use, though not
-    at its borders; in memory it takes nothing.
+    On an *occupied* resource, a use of no length counts inside any longer use, but not at its
+    borders; in memory it counts for nothing.
     """
 
     limit: int
@@ -267,7 +267,7 @@ class _Resource:
     occupied: bool
 
     def excess(self, start: list[int]) -> list[_Use]:
-        """Return uses that overlap pairwise and exceed the limit, none of them dispensable."""
+        """Return a minimal set of uses that overlap pairwise and exceed the limit."""
         uses = self.uses
         begin = [start[i] + c for i, c in (use.begin for use in uses)]
         end = [max(start[i] + c for i, c in use.ends) for use in uses]
@@ -290,7 +290,7 @@ class _Resource:
         return []
 
     def ways(self, together: list[_Use]) -> Iterator[list[Arc]]:
-        """Yield, per way to pull apart uses that are too much together, the arcs that do it."""
+        """Yield, for each way to separate two of the conflicting uses, the arcs that enforce it."""
         for first in together:
             for second in together:
                 # In memory a use may also shrink to no length at all.
@@ -544,7 +544,7 @@ class _Search:
         return found or f"no placement and order keep every rule{kept} (all were tried)"
 
     def _bounds(self) -> tuple[Fraction, Fraction | None]:
-        """Of the makespan and of the traffic, as far as proven."""
+        """Proven bounds of makespan and traffic."""
         makespan, traffic = self.root
         if self.best is not None or self.open:
             least = min([*self.open, *([self._key(self.best)] if self.best else [])])
@@ -564,7 +564,7 @@ class _Search:
         )
 
     def _key(self, value: Value) -> tuple[int, ...]:
-        """What the objective compares."""
+        """The value that the objective compares."""
         makespan, traffic = value
         match self.goal.objective:
             case "makespan":
@@ -588,7 +588,7 @@ class _Search:
         return time.perf_counter() - self.begin > self.budget.seconds
 
     def _enter(self, node: _Node) -> bool:
-        """Whether to explore a branch; one that only time keeps from it stays open."""
+        """Whether to explore a branch; a branch skipped for lack of time stays open."""
         if self._hopeless(node.value):
             return False
         if self._out_of_time():
@@ -597,7 +597,7 @@ class _Search:
         return True
 
     def _node(self, device: list[int]) -> _Node | None:
-        """Return what a placement, complete or not, leaves; ``None`` if nothing."""
+        """Return the branch below a placement, complete or not; ``None`` if it is empty."""
         if not self.numbers.possible(device):
             return None
         network = _Network(self.numbers, device.copy())
@@ -634,7 +634,7 @@ class _Search:
             self.device[v] = d
 
     def _redundant(self, d: int) -> bool:
-        """Of empty devices that are alike the first will do: swapping them changes nothing."""
+        """Whether an empty device can be skipped: an earlier interchangeable one is empty too."""
         return d not in self.device and any(e not in self.device for e in self.alike[d])
 
     def _sequence(self, node: _Node) -> None:
@@ -654,7 +654,7 @@ class _Search:
                 self._sequence(child)
 
     def _children(self, node: _Node, ways: Iterator[list[Arc]]) -> list[_Node]:
-        """Return what is left of each way; what an earlier one holds, later ones leave out."""
+        """Return the branches of a conflict; later ones exclude what earlier ones contain."""
         network, traffic = node.network, node.value[1]
         children, known = [], node.arcs
         for way in ways:

@@ -1,4 +1,4 @@
-"""What a schedule gives to a solve: its placement, its order, or both ([H] §3)."""
+"""Fix the placement of a schedule, its order, or both for a solve ([H] §3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the solver process and its caller tell each other."""
+"""Messages between the solver process and its caller."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Limits:
-    """What the solver may spend."""
+    """The limits of one solve."""
 
     seconds: float
     workers: int
@@ -37,7 +37,7 @@ class Incumbent:
 
 @dataclass(frozen=True)
 class LowerBound:
-    """A better bound of what is minimised, in its whole units."""
+    """A better bound of the objective, in its integer units."""
 
     seconds: float
     value: int

@@ -32,13 +32,13 @@ from optpart.solution.result import Budget, Progress, Result, Starts, Watch, con
 from optpart.solution.schedule import Schedule, retime
 from optpart.solution.verifier import verify
 
-#: Longest horizon in ticks: beyond, the solvers' tolerances are no longer small against a tick.
+#: Longest horizon in ticks: beyond it, the solvers' tolerances are no longer small against a tick.
 _HORIZON = 10**6
 
 #: Width of a rounded grid in ticks.
 _ROUNDED = 2**16
 
-#: Larger models take longer to build and load than anybody waits for a better bound.
+#: Larger models take impractically long to build and load.
 _MAX_ROWS = 100_000
 
 #: Neither PuLP nor HiGHS can be loaded where OR-Tools is.
@@ -73,7 +73,7 @@ def solve_milp(
     ----------
     budget : Budget, optional
         Wall-clock seconds count. The solvers have no deterministic limit, and search in one thread
-        whatever the number of workers.
+        regardless of the number of workers.
     start : Schedule, optional
         Where to start from, if it reaches the goal.
     goal : Goal
@@ -95,7 +95,7 @@ def solve_milp(
     in whole ticks by :func:`~optpart.exact.milp_job.proven_ticks`, which leaves room for their
     tolerances: ``⌈B − ¼ − τ⌉`` with ``τ = 10⁻⁹ · horizon · (starts + 3 · rows)``. That is no
     certificate: an error of the solver beyond its own tolerances would pass, and so would a wrong
-    "infeasible". What does not rest on them are schedules: the solver's order is timed anew in
+    "infeasible". Schedules do not rest on them: the solver's order is timed again in
     exact arithmetic and verified.
 
     The grid is the coarsest exact one. Where the horizon has more than a million of its ticks,
@@ -347,7 +347,7 @@ class _Solve:
         return ""
 
     def _none(self, instance: Instance) -> str:
-        """Name the kinds of constraints that can be why there is no schedule."""
+        """Name the kinds of constraints that can make the instance infeasible."""
         kinds = {
             "allowed devices": not self.instance.allowed.all(),
             "colocation": len(instance.units) < instance.vertices,
@@ -375,7 +375,7 @@ def _timed(job: Job, found: Incumbent) -> Schedule:
     order: nx.DiGraph[int] = nx.DiGraph()
     order.add_nodes_from(range(len(start)))
     order.add_edges_from(passed_tensors(job.instance))
-    # Of what starts and ends at once, what is given comes first.
+    # Among vertices that start and end together, the given order decides.
     for a, b in job.order:
         if placement[a] == placement[b] and not nx.has_path(order, b, a):
             order.add_edge(a, b)

@@ -1,4 +1,4 @@
-"""What the MILP method hands to its solver process, and what it may conclude from the answer.
+"""The job that the MILP method sends to its worker process, and what the answer proves.
 
 Nothing here imports a solver: PuLP loads HiGHS, and HiGHS and OR-Tools cannot share a process.
 """

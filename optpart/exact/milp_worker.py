@@ -50,7 +50,7 @@ def _solve(job: Job, limits: Limits, channel: IO[bytes]) -> None:
 
 
 class _Run:
-    """One job: build the model, solve it, and tell what is found."""
+    """One job: build the model, solve it, and report the results."""
 
     def __init__(self, job: Job, limits: Limits, channel: IO[bytes]) -> None:
         self.begin = time.perf_counter()

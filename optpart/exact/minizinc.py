@@ -33,7 +33,7 @@ from optpart.solution.result import Budget, Progress, Result, Watch, conclude
 from optpart.solution.schedule import Schedule, Transfers, crossings
 from optpart.solution.verifier import verify
 
-#: Entries of the largest tables; larger models take longer to compile than anybody waits.
+#: Limit on the entries of tables; larger models take impractically long to compile.
 _MAX_TERMS = 1_000_000
 
 #: How long past its limit the command may take to stop by itself, in seconds.
@@ -110,7 +110,7 @@ def models() -> Path:
 
 
 class _Solve:
-    """One run: the best schedule so far, what is proven of it, and the trace of both."""
+    """One run: the best schedule so far, the proven bound, and the trace of both."""
 
     def __init__(
         self, instance: Instance, goal: Goal, budget: Budget, watch: Watch | None, solver: str
@@ -206,7 +206,7 @@ class _Solve:
         return traffic(self.instance, schedule.placement)
 
     def _offer(self, schedule: Schedule) -> str:
-        """Take a schedule that is better; return why it is none, or not what is asked for."""
+        """Accept a better schedule; return why it is invalid or misses the goal."""
         for violation in verify(self.instance, schedule, most=1):
             return str(violation)
         if broken := self.goal.broken(self.instance, schedule):
@@ -306,7 +306,7 @@ def _solutions(lines: Iterable[str]) -> Generator[str, None, str]:
 
 
 def _failure(code: int, complaints: str) -> str:
-    """Say in one line why the command ended with such a code."""
+    """Return one line that says why the command ended with this exit code."""
     if code < 0:
         return f"MiniZinc died (signal {-code})"
     said = [line for line in complaints.splitlines() if re.search("error|exception", line, re.I)]

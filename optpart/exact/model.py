@@ -67,7 +67,7 @@ class ScheduleModel(Core):
     # --- constraint groups -----------------------------------------------------------------
 
     def _missing_links(self) -> None:
-        """What cannot cross keeps producer and consumer off the devices without a link."""
+        """Keep producer and consumer off device pairs that their tensor cannot cross."""
         if (self.task.grid.delays >= 0).all() and (self.task.grid.measured >= 0).all():
             return
         unit, k = self.instance.unit_of, self.instance.devices

@@ -21,7 +21,7 @@ class _Use(NamedTuple):
 
 
 def add_order(core: Core, crossings: Crossings | None) -> None:
-    """Of each pair the first ends before the second starts where both occupy the same."""
+    """For each pair, the first ends before the second starts if they share a resource."""
     for first, second in core.task.order:
         for one in _uses(core, crossings, first):
             for other in _uses(core, crossings, second):

@@ -21,14 +21,14 @@ GRACE = 10.0
 
 
 class SolverDiedError(RuntimeError):
-    """The solver process ended or hung; whatever it had reported before still holds."""
+    """The solver process died or hung; its earlier messages remain valid."""
 
 
 class SolverProcess:
     """One solver process, started at its first job and used again for the next.
 
-    A process of its own, because a crash in the solver's native code must cost no more than the
-    solve at hand, and because libraries of some solvers cannot be loaded beside one another.
+    It is a separate process because a crash in the solver's native code must cost no more than
+    the current solve, and because some solver libraries cannot share a process.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class SolverProcess:
         self._messages: queue.SimpleQueue[object] = queue.SimpleQueue()
 
     def solve(self, task: object, limits: Limits) -> Iterator[Incumbent | LowerBound | Done]:
-        """Yield what the solver reports until it is done.
+        """Yield the solver's messages until the job is done.
 
         Raises
         ------
@@ -93,7 +93,7 @@ class SolverProcess:
         return self._process
 
     def stop(self) -> None:
-        """End the process at once, and what it started."""
+        """Kill the process and its children."""
         if self._process is not None:
             if hasattr(os, "killpg"):
                 with suppress(ProcessLookupError):
@@ -115,7 +115,7 @@ def shared(worker: str) -> SolverProcess:
 
 @contextmanager
 def borrowed(worker: str) -> Iterator[SolverProcess]:
-    """Lend the shared process, or, to a solve beside another in a second thread, one of its own."""
+    """Lend the shared process, or a separate one if another thread is using it."""
     lock = _lent.setdefault(worker, threading.Lock())
     if lock.acquire(blocking=False):
         try:

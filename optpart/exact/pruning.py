@@ -1,4 +1,4 @@
-"""What the exact methods do to look at fewer solutions, each with a switch that turns it off.
+"""Pruning rules of the exact methods, each with a switch that turns it off.
 
 Each rule removes solutions, or asserts something about those that are left, under a premise that
 ``models/README.md`` states and argues. A rule applied where its premise fails is the likeliest way
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class Pruning(StrEnum):
-    """A rule that removes solutions which are not needed."""
+    """A rule that removes redundant solutions."""
 
     #: Of interchangeable devices, units of earlier turn use the earlier.
     SYMMETRY = "symmetry"

@@ -1,4 +1,4 @@
-"""What another method, which shares no mathematics with the first, says before "proven" is said."""
+"""A second opinion, by a method that shares no mathematics with the first, on proven claims."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECONDS = 0.1
 
 
 def confirmed(result: Result, goal: Goal | None = None) -> Result:
-    """Return a result of a small instance once enumeration has not contradicted it.
+    """Return the result of a small instance unless enumeration contradicts it.
 
     Parameters
     ----------

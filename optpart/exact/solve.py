@@ -48,7 +48,7 @@ from optpart.solution.verifier import verify
 #: for the solver's linear programs.
 _TICKS = 2**26
 
-#: Larger models take longer to build and load than anybody waits for a better bound.
+#: Larger models take impractically long to build and load.
 _MAX_TERMS = 4_000_000
 
 #: Most seconds for a proof of what an infeasible instance could spare.
@@ -88,7 +88,7 @@ def solve(
     starts: Starts | None = None,
     improve: Improve | None = None,
 ) -> Result:
-    """Solve an instance with CP-SAT, from no other starts than those given.
+    """Solve an instance with CP-SAT, starting only from the given schedules.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ class _Solve:
         self._improve_start()
 
     def _improve_start(self) -> None:
-        """Search locally first where the solver finds little: in large instances."""
+        """Run local search first on large instances, where the solver finds little."""
         small = self.instance.vertices <= _PROVABLE
         goal, limited = self.goal, self.budget.deterministic is None
         if self.improve is None or small or self.incumbent is None or not limited:
@@ -363,7 +363,7 @@ class _Solve:
         return part * self.budget.seconds
 
     def _further_bounds(self) -> list[Bound]:
-        """Return what is worth its time: of large instances the solver itself proves little."""
+        """Return the bounds worth their time: the solver proves little on large instances."""
         if Pruning.BOUNDS in self.without:
             return []
         if self.instance.vertices <= _PROVABLE or self.budget.deterministic is not None:
@@ -403,7 +403,7 @@ class _Solve:
         return ""
 
     def _why(self) -> str:
-        """Return the smallest conflict that is found in what is left of the time."""
+        """Return the smallest conflict found in the remaining time."""
         goal, left = self.goal, self.budget.seconds - (time.perf_counter() - self.begin)
         if goal.makespan is None and goal.traffic is None and not goal.order:
             reason = conflict(self.instance, min(left, _EXPLAINING))
@@ -502,7 +502,7 @@ class _Solve:
         return status
 
     def _hear(self, message: Incumbent | LowerBound | Done, task: Task, units: _Units) -> str:
-        """Take in what the solver says; return its final status with its last word."""
+        """Process the solver's messages; return its final status and last bound."""
         match message:
             case Incumbent():
                 self._take(message, task.grid)
@@ -555,7 +555,7 @@ class _Solve:
 
 
 def _serial(instance: Instance, grid: Grid) -> int:
-    """Everything one after the other, each at its slowest: no shortest schedule takes longer.
+    """Length of the serial schedule with the slowest times, an upper bound of the optimum.
 
     Where something is running at every moment up to the makespan that is plain. A time at which
     nothing runs and nothing crosses can be cut out of any schedule: what ran one after the other

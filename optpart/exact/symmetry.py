@@ -102,7 +102,7 @@ def _given_placement(x: _Exchange) -> bool:
 
 
 def _given_order(x: _Exchange) -> bool:
-    """Pairs that name no destination hold wherever their vertices meet, whatever its name."""
+    """Pairs of vertices name no device, so an exchange leaves them unchanged."""
 
     def renamed(task: Task) -> Task:
         return task if isinstance(task, int) else (task[0], x.of(task[1]))
@@ -187,9 +187,9 @@ _MAKESPAN = Goal()
 def interchangeable_devices(instance: Instance, goal: Goal = _MAKESPAN) -> list[list[int]]:
     """Return the classes of two and more interchangeable devices, each ascending.
 
-    Two devices are interchangeable if exchanging them leaves the instance and what is asked of it
-    unchanged but for the devices' names. Every solution then has a counterpart in which they have
-    traded places, with the same makespan and traffic.
+    Two devices are interchangeable if exchanging them leaves the instance and the goal unchanged
+    except for the devices' names. Every solution then has a counterpart in which they have traded
+    places, with the same makespan and traffic.
     """
     classes: list[list[int]] = []
     for d in range(instance.devices):

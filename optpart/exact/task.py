@@ -1,4 +1,4 @@
-"""What CP-SAT is asked, in whole ticks, and what it answers."""
+"""The task for CP-SAT and its answer, in whole ticks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
 from optpart.solution import goal
 
-#: What is asked: a least makespan, least traffic, or any schedule.
+#: The question: least makespan, least traffic, or any schedule.
 Asked = Literal["makespan", "traffic", "decision"]
 
 

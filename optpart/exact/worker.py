@@ -1,4 +1,4 @@
-"""The process in which the solver runs: whatever happens to it, the caller lives on.
+"""The worker process of the solver: the caller survives if it crashes.
 
 Reads jobs from standard input and writes messages (:mod:`optpart.exact.messages`).
 """
@@ -17,13 +17,13 @@ from optpart.exact.model import ScheduleModel
 from optpart.exact.serving import serve
 from optpart.exact.task import Task
 
-#: What proves optimality with two workers: both on search by conflicts, one of them with frequent
-#: restarts. By default one of them only looks for better schedules. Where nothing is left to
-#: place, linear programs say little.
+#: Parameters that prove optimality with two workers: both run conflict-driven search, one of them
+#: with frequent restarts. By default, one of them only looks for better schedules. If nothing is
+#: left to place, linear programs contribute little.
 _SEQUENCING = ("quick_restart_no_lp", "no_lp")
 _PLACING = ("quick_restart", "no_lp")
 
-#: Of more vertices little is proven, and better schedules are worth more.
+#: Beyond this many vertices, little can be proven, and better schedules are worth more.
 _PROVABLE = 100
 
 

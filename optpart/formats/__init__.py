@@ -1,1 +1,1 @@
-"""File formats, one a module."""
+"""File formats, one per module."""

@@ -17,8 +17,8 @@ As a TF instance, with times in milliseconds and sizes in bytes as in the publis
 - ``cost`` is the time to bring the output of a node from an accelerator into the memory of the
   CPUs, or back: a tensor takes as long between an FPGA and a CPU, twice as long between two FPGAs,
   and no time between CPUs, which share that memory. Edges of one node and cost share a tensor;
-- ``size`` is what a node takes on an accelerator, all told. The memory model is ``estimate`` with
-  tensors of size 0, so that a device takes the sum of sizes, as in the source. The ``size`` of an
+- ``size`` is the total memory of a node on an accelerator. The memory model is ``estimate`` with
+  tensors of size 0, so that a device holds the sum of sizes, as in the source. The ``size`` of an
   edge is debugging information there, and not read.
 
 A vertex is called by the ``name`` of its node if every node has one of its own, otherwise by its

@@ -10,7 +10,7 @@ each machine, counted from 1, and the duration there::
     1  2 1 3 3 2
 
 In *Birgin's* format precedence is a directed acyclic graph. The first line counts operations, arcs
-and machines; then come the arcs, one a line, between operations counted from 0; then every
+and machines; then come the arcs, one per line, between operations counted from 0; then every
 operation has a line: how many machines can run it, each machine, counted from 0, and the duration
 there::
 
@@ -21,7 +21,7 @@ there::
     2  0 6 1 5
     1  1 3
 
-The two are told apart by the second line, which holds an arc, two numbers, only in the latter.
+The second line tells the two formats apart: it holds an arc, two numbers, only in the latter.
 What follows a hash sign is a comment.
 
 As a TF instance: machines are devices ``m1``, ``m2``, … (in Birgin's format ``m0``, ``m1``, …),

@@ -17,7 +17,7 @@ NamedEdge: TypeAlias = tuple[str, int | None, str]
 
 
 def colocate_cells(graph: Graph, pattern: str) -> Graph:
-    r"""Colocate the vertices of each cell, told by how their names begin ([B] §4.1, §5.1.1).
+    r"""Colocate the vertices of each cell, recognised by prefixes of names ([B] §4.1, §5.1.1).
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def colocate_cells(graph: Graph, pattern: str) -> Graph:
     Raises
     ------
     InputError
-        If the pattern is no regular expression, or matches no vertex.
+        If the pattern is not a regular expression, or matches no vertex.
     """
     try:
         begins = re.compile(pattern).match

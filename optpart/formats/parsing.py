@@ -1,4 +1,4 @@
-"""What readers of foreign files share: fields of lines, entries of JSON, limits, and their faults.
+"""Parsing shared by readers of foreign formats: fields of lines, JSON entries, limits, faults.
 
 Every fault is an :class:`~optpart.errors.InputError` that names the place; the readers add the
 file.

@@ -11,8 +11,8 @@ predecessors it has, and which::
     3  0  2  1  2
     # what follows a hash sign is information
 
-As a TF instance: identical devices of speed 1, as many as the caller says, since the file knows
-none; times are operations, in the units of the file; a precedence is a control dependency, so that
+As a TF instance: identical devices of speed 1, whose number the caller gives, since the file does
+not; times are operations, in the units of the file; a precedence is a control dependency, so that
 nothing has to be transferred (P|prec|Cmax). The dummies are kept: they take no time.
 """
 
@@ -32,7 +32,7 @@ _DUMMIES = 2
 
 
 def read(path: str | Path, devices: int) -> Instance:
-    """Read a task graph for so many devices; every fault is an :class:`InputError`."""
+    """Read a task graph for a number of devices; every fault is an :class:`InputError`."""
     checked_range(devices, 1, MOST_DEVICES, "devices", "number of devices")
     with FaultsOf(path):
         return Instance(_graph(read_text(path)), Cluster.uniform(devices), name=Path(path).stem)

@@ -67,7 +67,7 @@ _REMEDY = "give a whole GraphDef as tf.io.write_graph writes it, named .pb or, a
 
 @dataclass(frozen=True)
 class Counts:
-    """What a file held.
+    """Counts of what a file contained.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ def read_graph(
     Returns
     -------
     Graph
-        A vertex has as many outputs as its highest consumed output needs. Doubled edges are
+        A vertex has as many outputs as its highest consumed output needs. Duplicate edges are
         merged; ``a:0`` and ``a:1`` are different tensors and hence different edges. Vertices that
         name the same ``loc:@X`` are colocated, with ``X`` if that is a vertex.
     Counts
@@ -237,7 +237,7 @@ def _groups(nodes: list[Any]) -> Iterator[list[str]]:
         for value in node.attr["_class"].list.s if "_class" in node.attr else ():
             if value.startswith(_COLOCATION):
                 label = value.removeprefix(_COLOCATION).decode(errors="backslashreplace")
-                # A label that is no vertex still ties those together who name it.
+                # A label that is not a vertex still groups the vertices that name it.
                 together.add_edge(node.name, label if label in position else (label,))
     for component in nx.connected_components(together):
         members = [name for name in component if isinstance(name, str)]

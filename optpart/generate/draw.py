@@ -1,4 +1,4 @@
-"""What every generator draws: whole numbers within bounds, and distinct numbers."""
+"""Draws that all generators share: integers within bounds, and distinct numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from optpart.errors import InputError
 #: Least and greatest value, both included.
 Range: TypeAlias = tuple[int, int]
 
-#: What randomness comes in as; a generator is drawn from, and so moves on.
+#: A source of randomness; a generator passed in advances.
 Seed: TypeAlias = int | np.random.Generator
 
 _INT64_MAX = 2**63 - 1

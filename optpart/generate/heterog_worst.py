@@ -45,7 +45,7 @@ def heterog_worst(devices: int, length: int = 1000, *, loops: bool = False) -> I
     devices : int
         M ≥ 1.
     length : int
-        Of the shortest long task; a short one takes 1. The ratio approaches R as it grows.
+        Length of the shortest long task; a short one takes 1. The ratio approaches R as it grows.
     loops : bool
         Also a link from every device to itself.
 

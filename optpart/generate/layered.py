@@ -59,7 +59,7 @@ def layered(
     levels, width, vertices
         See :func:`level_starts`.
     edge_probability : float
-        Of each pair of vertices of different levels to be linked; or else
+        Probability that a pair of vertices of different levels is linked; or else
     level_edges : int
         The exact number of level-based edges, all admissible pairs being equally likely.
     level_limit : int, optional
@@ -72,7 +72,7 @@ def layered(
     ops, sizes, memory : (int, int)
         Ranges of operations and memory per vertex, and of tensor sizes.
     cpu_probability, gpu_probability : float
-        Of a vertex, or a colocation group, to require a ``CPU`` or ``GPU``.
+        Probability that a vertex, or a colocation group, requires a ``CPU`` or ``GPU``.
     colocated : int
         Exact number of vertices in colocation groups. Sizes follow the power law
         ``P(size) ∝ size^-2`` from 2 to 100: many small groups and few large ones, as in [L]

@@ -61,7 +61,7 @@ _Tensor: TypeAlias = tuple[str, int]
 
 
 class _State(NamedTuple):
-    """What a cell hands to the next step: its memory and its result."""
+    """The state that a cell passes to the next step: its memory and its result."""
 
     memory: _Tensor
     result: _Tensor
@@ -246,7 +246,7 @@ def nmt(
     Parameters
     ----------
     layers : int
-        Of the encoder, and as many of the decoder.
+        Layers of the encoder, and of the decoder.
     steps : int
         Words of a sentence, in both languages.
     units, batch, vocabulary, training

@@ -48,8 +48,8 @@ def small(
 ) -> Instance:
     """Draw a small instance whose every run time and delay is a whole number.
 
-    The graph is layered ([L] §6.2): about √vertices levels, and about 1.5 edges a vertex, each over
-    one or two levels. For one seed, only ``vertices`` changes the graph and only ``devices``
+    The graph is layered ([L] §6.2): about √vertices levels, and about 1.5 edges per vertex, each
+    over one or two levels. For one seed, only ``vertices`` changes the graph and only ``devices``
     the cluster; the other parameters scale times and add constraints, so that the effect of each
     can be studied alone.
 
@@ -123,7 +123,7 @@ def _graph(rng: np.random.Generator, vertices: int, types: bool, groups: bool) -
 
 @dataclass(frozen=True)
 class _Machines:
-    """What a cluster is made of, before its memory is known."""
+    """A cluster before its memory is known."""
 
     types: list[str]
     speeds: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""The six synthetic graphs of [L] table 7.1, drawn anew with exactly its counts."""
+"""The six synthetic graphs of [L] table 7.1, redrawn with exactly its counts."""
 
 from __future__ import annotations
 

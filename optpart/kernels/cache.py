@@ -2,8 +2,8 @@
 
 numba trusts what it finds: a damaged file ends the process, at worst inside the code generator,
 and a full disk ends it when it writes. Here every file begins with a digest of what follows. What
-does not fit its digest counts as missing, so that the function is compiled again; what cannot be
-written is not kept. Both are told in one line on standard error.
+does not match its digest counts as missing, so the function is compiled again; a file that cannot
+be written is not kept. Both cases print one line to standard error.
 """
 
 # mypy: allow-untyped-calls
@@ -27,7 +27,7 @@ _said: set[str] = set()
 
 def keep_compiled(function: Any) -> None:
     """Let a compiled function (of ``numba.njit``) be kept on disk, if there is a place for it."""
-    if not hasattr(function, "py_func"):  # numba is told not to compile at all
+    if not hasattr(function, "py_func"):  # numba's compilation is disabled
         return
     try:
         function._cache = _Kept(function.py_func)
@@ -36,7 +36,7 @@ def keep_compiled(function: Any) -> None:
 
 
 class _NotKept(NullCache):
-    """Keeps nothing, and says so when there is something to keep."""
+    """A cache that stores nothing and warns when asked to store something."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
@@ -117,7 +117,7 @@ def _say_not_kept(reason: str) -> None:
 
 
 def _say(text: str, place: str = "") -> None:
-    """Say each thing once, however many functions it is true of."""
+    """Print each warning once, regardless of how many functions it concerns."""
     if text not in _said:
         _said.add(text)
         complain(f"{place}{': ' if place else ''}{text}")

@@ -1,4 +1,4 @@
-"""What compiled code needs: the decorator, and an instance as flat arrays of doubles.
+"""Support for compiled code: the decorator, and an instance as flat arrays of doubles.
 
 Compiled code chooses, it never proves: its times are doubles, its schedules are timed again in
 exact arithmetic, and its bounds are computed on integers (:mod:`optpart.kernels.ticks`).
@@ -61,7 +61,7 @@ class _Announcer(event.Listener):
 
 @cache
 def announce_compilation() -> None:
-    """Say on standard error, once, that compilation is what the user waits for."""
+    """Announce once, on standard error, that functions are being compiled."""
     event.register("numba:compile", _Announcer())  # type: ignore[no-untyped-call]
 
 

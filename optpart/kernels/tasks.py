@@ -1,4 +1,4 @@
-"""What is executed under a placement: vertices, and transfers where these take turns.
+"""The tasks of a placement: vertices, and transfers if they queue.
 
 Under ``delay`` the tasks are the vertices. Under ``sendrecv`` every crossing adds a send vertex on
 the sender's device ([L] §2.4); under ``link`` and ``port`` every crossing is a task of the link

@@ -17,7 +17,7 @@ from optpart.problem.instance import Instance
 #: The largest horizon, in ticks, that counts as an exact grid.
 MAX_HORIZON = 2**40
 
-#: Entries of the table of delays; beyond, sizes are rounded down to fewer distinct ones.
+#: Limit on the entries of the table of delays; beyond it, sizes are rounded down to fewer values.
 _MAX_TABLE = 2**24
 
 _LONGEST = 2**48
@@ -77,7 +77,7 @@ class Grid:
 
     @cached_property
     def arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """What compiled code takes: size classes, link classes, delays, measured."""
+        """The arrays for compiled code: size classes, link classes, delays, measured."""
         return self.size_class, self.link_class, self.delays, self.measured
 
     @classmethod
@@ -105,7 +105,7 @@ class Grid:
 
 
 def _serial(instance: Instance) -> Fraction:
-    """Everything one after the other, each vertex and each transfer at its slowest.
+    """Length of the serial schedule, with each vertex and each transfer at its slowest.
 
     Where transfers take turns a tensor counts once per destination, otherwise once: no path crosses
     with it twice.

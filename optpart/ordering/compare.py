@@ -35,12 +35,12 @@ ORDERS: dict[str, Scheduler] = {
 
 @dataclass(frozen=True)
 class Orders:
-    """What was found.
+    """The findings.
 
     Attributes
     ----------
     best : Attainable
-        Of the solver, and of the best of the orders.
+        Best makespan that the solver and the orders found, and the solver's bounds.
     results : dict of str to Result
         Verified, by the name of the order; of the solver as ``cpsat``.
     """

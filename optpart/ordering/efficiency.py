@@ -125,13 +125,13 @@ def makespan_bounds(
 
 @dataclass(frozen=True)
 class Attainable:
-    """What an order can attain at best, as far as it is proven.
+    """The best attainable value of an order, as far as it is proven.
 
     Attributes
     ----------
     bounds : MakespanBounds
     makespan : Fraction or None
-        Of the best order that is known.
+        Makespan of the best known order.
     proven : Fraction
         No order is shorter. It is at least eq. 2.
     """

@@ -15,7 +15,7 @@ from optpart.strategies.simulator import Priority, Scheduler, execute
 
 
 class Steps(NamedTuple):
-    """What was measured of some steps; times are in the unit of the tasks.
+    """Measurements of several steps; times are in the unit of the tasks.
 
     Attributes
     ----------
@@ -63,9 +63,9 @@ def simulate_steps(
     Parameters
     ----------
     work : Tasks
-        Of one worker; all workers are alike. Its tasks are its vertices.
+        Of one worker; all workers are identical. Its tasks are its vertices.
     scheduler : Scheduler
-        Asked anew for every step and worker; see :func:`offline`. It knows ``work``, not the noise.
+        Called for every step and worker; see :func:`offline`. It knows ``work``, not the noise.
     noise : float
         Standard deviation of the logarithm of the factor by which the time of an op varies.
     slowness : float
@@ -100,7 +100,7 @@ def simulate_steps(
 
 
 def offline(work: Tasks, scheduler: Scheduler) -> Scheduler:
-    """Compute priorities once, before all steps ([H] §5); what they leave open is drawn anew."""
+    """Compute priorities once, before all steps ([H] §5); ties are redrawn in every step."""
     total = len(work.duration)
     value = scheduler(work, Partition(work.resource), np.random.default_rng(0)).value
     return lambda _work, _partition, rng: Priority(value, rng.permutation(total))

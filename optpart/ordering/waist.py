@@ -25,7 +25,7 @@ from optpart.solution.schedule import Schedule, retime
 
 
 class Split(NamedTuple):
-    """What was found of an instance by its two parts.
+    """The findings about an instance from its two parts.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The devices, and how fast they talk to one another."""
+"""The devices and the links between them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Cluster:
     memory : tuple of (Fraction or None), length k
         Capacity; ``None`` is unlimited.
     bandwidth : RationalArray, k × k
-        Size per time unit from sender (row) to receiver (column); 0 is no link.
+        Size per time unit from sender (row) to receiver (column); 0 means no link.
     infinite : ndarray of bool, k × k
         Where bandwidth has no limit; ``bandwidth`` is 0 there.
     latency : RationalArray, k × k
@@ -78,14 +78,14 @@ class Cluster:
         Parameters
         ----------
         bandwidth : number, ``None`` or k × k matrix
-            ``None`` is infinite, 0 is no link; entries of the diagonal do not count.
+            ``None`` is infinite, 0 means no link; the diagonal is ignored.
         latency : number or k × k matrix
 
         Raises
         ------
         InputError
-            On a missing or doubled name, a speed that is not positive, a negative number, or a
-            matrix of the wrong size.
+            If a name is missing or duplicate, a speed is not positive, a number is negative, or a
+            matrix has the wrong size.
         """
         if not devices:
             raise InputError("devices", "no devices", "give at least one device")
@@ -142,7 +142,7 @@ class Cluster:
         latency: Number = 0,
         memory: Number | None = None,
     ) -> Cluster:
-        """Build ``devices`` equal devices named ``d0``, ``d1``, …, all linked alike."""
+        """Build ``devices`` identical devices named ``d0``, ``d1``, …, with identical links."""
         return cls.of(
             [Device(f"d{d}", speed, memory=memory) for d in range(devices)], bandwidth, latency
         )

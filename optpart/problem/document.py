@@ -1,4 +1,4 @@
-"""The native document of an instance: what its files hold, and what its fingerprint is made of."""
+"""The native document of an instance: the content of its files and of its fingerprint."""
 
 from __future__ import annotations
 

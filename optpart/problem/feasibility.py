@@ -1,4 +1,4 @@
-"""Reasons that no schedule can exist, in words that a person can act on (design §3)."""
+"""Reasons why no schedule can exist, in words that a user can act on (design §3)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from fractions import Fraction
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
 
-#: Units that a reason names; of more it gives the number.
+#: Limit on the units that a reason names; if there are more, it gives their number.
 _SHOWN = 12
 
 
 def contradiction(instance: Instance) -> str:
-    """Return a reason that the instance is infeasible; empty if none of the simple ones holds.
+    """Return a reason why the instance is infeasible; empty if no simple reason holds.
 
-    Looked for: a unit without a device, a colocation group that contradicts a separation, a unit
-    that fits into no device, and units that together need more memory than their devices have.
+    Simple reasons: a unit without a device, a colocation group that contradicts a separation, a
+    unit that fits into no device, and units that together need more memory than their devices have.
     """
     for unit, row in enumerate(instance.allowed):
         if not row.any():
@@ -60,7 +60,7 @@ def _memory(instance: Instance) -> str:
 
 
 def _fewest(units: list[int], need: RationalArray, room: Fraction) -> list[int]:
-    """Return units, as few as possible, that need more than there is room; none if all fit."""
+    """Return a minimal set of units that exceeds the capacity; empty if all units fit."""
     largest_first = sorted(units, key=lambda unit: (-need[unit], unit))
     total = Fraction(0)
     for number, unit in enumerate(largest_first, 1):

@@ -34,13 +34,13 @@ class Instance:
     model : Model
     durations : Durations or n rows of k numbers (``None`` where impossible), optional
     name, source : str
-        What it is called and where it comes from.
+        Its name and its origin.
 
     Raises
     ------
     InputError
-        If graph and cluster do not fit: an unknown device, a device type that nobody has, a
-        colocation group without a common device, a matrix of the wrong size.
+        If the graph does not fit the cluster: an unknown device, a device type that no device has,
+        a colocation group without a common device, a matrix of the wrong size.
     """
 
     graph: Graph
@@ -235,7 +235,7 @@ class Instance:
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of what is solved: the canonical native JSON without name and source."""
+        """Hash of the canonical native JSON without name and source."""
         content = self.to_dict()
         del content["name"], content["source"]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

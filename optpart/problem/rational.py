@@ -46,7 +46,7 @@ def rational(value: object, place: str = "") -> Fraction:
     Raises
     ------
     InputError
-        If it is no finite number.
+        If it is not a finite number.
     """
     number = _read(value, place)
     if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MAX_BITS:

@@ -1,4 +1,4 @@
-"""What every reduction to TF consists of, and how its source instances are read."""
+"""The base class of all reductions to TF, and readers for their source instances."""
 
 from __future__ import annotations
 
@@ -59,17 +59,17 @@ class Reduction(ABC, Generic[Source, Solution]):
     Attributes
     ----------
     name : str
-        What the command line calls it.
+        Its name on the command line.
     title : str
         The source problem.
     reference : str
         Where its hardness is proven.
     reading : str
-        How the text that the reduction is taken from is read, or what it says about TF.
+        How the source text is interpreted, or what the reduction says about TF.
     size : int
-        Of a random source where none is asked for.
+        Default size of a random source.
     keys : frozenset of str
-        Of a source file, besides ``problem``.
+        Keys of a source file, besides ``problem``.
     """
 
     name: ClassVar[str]
@@ -89,7 +89,7 @@ class Reduction(ABC, Generic[Source, Solution]):
 
     @abstractmethod
     def random(self, size: int, rng: np.random.Generator) -> Source:
-        """Draw a source of about ``size`` parts whose answer is not plain to see."""
+        """Draw a source of about ``size`` parts whose answer is not obvious."""
 
     @abstractmethod
     def to_tf(self, source: Source) -> Question:

@@ -93,7 +93,7 @@ class UnitDelays(Reduction[Tasks, Places]):
         return Tasks(tuple(f"t{v}" for v in range(size)), tuple(order), 6)
 
     def to_tf(self, source: Tasks) -> Question:
-        """Build a vertex a task, with one tensor for whoever needs it, and as many devices."""
+        """Build a vertex per task, with one tensor for its successors, and as many devices."""
         builder = GraphBuilder()
         for name in source.names:
             builder.vertex(name, 1, outputs=[1])

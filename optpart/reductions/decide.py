@@ -21,7 +21,7 @@ WORDS = {True: "yes", False: "no", None: "unknown"}
 
 @dataclass(frozen=True, eq=False)
 class Answer(Generic[Source, Solution]):
-    """What is known about a source.
+    """The findings about a source.
 
     Attributes
     ----------
@@ -40,18 +40,18 @@ class Answer(Generic[Source, Solution]):
 
     @property
     def schedule_fault(self) -> str:
-        """What is wrong with the schedule; empty if nothing is."""
+        """The fault of the schedule; empty if there is none."""
         schedule = self.result.schedule
         return "" if schedule is None else fault(self.question, schedule)
 
     @property
     def solution_fault(self) -> str:
-        """What is wrong with the solution, by the rules of the source; empty if nothing is."""
+        """The fault of the solution by the rules of the source; empty if there is none."""
         return "" if self.solution is None else self.reduction.check(self.source, self.solution)
 
     @property
     def forth_fault(self) -> str:
-        """What is wrong with the schedule that the solution turns into; empty if nothing is."""
+        """The fault of the schedule built from the solution; empty if there is none."""
         if self.solution is None or self.solution_fault:
             return ""
         return fault(self.question, self.reduction.forth(self.source, self.solution))

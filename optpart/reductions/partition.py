@@ -54,11 +54,11 @@ class Partition(Reduction[Numbers, Half]):
         return {"problem": self.name, "numbers": list(source.numbers)}
 
     def random(self, size: int, rng: np.random.Generator) -> Numbers:
-        """Draw numbers of even sum and of a little less than ``size`` bits: either answer."""
+        """Draw numbers of even sum and slightly fewer than ``size`` bits: both answers occur."""
         return random_numbers(size, min(max(3, size - 2), 36), rng)
 
     def to_tf(self, source: Numbers) -> Question:
-        """Build a vertex a number and two devices of speed 1."""
+        """Build a vertex per number and two devices of speed 1."""
         instance = Instance(
             run_times(source.numbers),
             Cluster.uniform(2),
@@ -125,7 +125,7 @@ def listed(numbers: Sequence[int], most: int = 16) -> str:
 
 
 def run_times(numbers: Sequence[int]) -> Any:
-    """Return a graph of one vertex a number, without edges."""
+    """Return a graph of one vertex per number, without edges."""
     builder = GraphBuilder()
     for i, number in enumerate(numbers):
         builder.vertex(f"a{i}", number)

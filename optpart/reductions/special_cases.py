@@ -1,4 +1,4 @@
-"""What stays polynomial next to what is hard: three special cases of TF.
+"""Three polynomial special cases of TF, close to hard ones.
 
 Each solves sources of the reductions here directly, in time that is polynomial in their size (or,
 for :func:`halves`, in the numbers themselves).

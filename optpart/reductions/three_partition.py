@@ -59,7 +59,7 @@ class Threes:
 
     @property
     def bound(self) -> int:
-        """What each triple must sum to."""
+        """The sum of each triple."""
         return sum(self.numbers) // self.triples
 
 

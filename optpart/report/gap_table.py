@@ -276,7 +276,7 @@ def to_csv(comparisons: list[Comparison]) -> str:
     rows = to_rows(comparisons)
     stream = io.StringIO()
     if rows:
-        # A carriage return in a name ends a line for whoever reads it without quotes.
+        # Readers that ignore quotes take a carriage return in a name for the end of a line.
         bare = any("\r" in str(value) for row in rows for value in row.values())
         writer = csv.DictWriter(
             stream,

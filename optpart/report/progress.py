@@ -10,7 +10,7 @@ from optpart.report.text import number, percent
 from optpart.solution.result import Progress, gap
 from optpart.terminal import note
 
-#: Seconds between lines where standard error is no terminal.
+#: Seconds between lines if standard error is not a terminal.
 _QUIET = 10.0
 
 

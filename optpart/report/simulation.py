@@ -1,4 +1,4 @@
-"""What ``optpart simulate`` runs and prints."""
+"""The runs and the output of ``optpart simulate``."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _executed(
 
 @dataclass(frozen=True)
 class Row:
-    """What one device did; memory as peaks under two models."""
+    """Activity of one device; peak memory under two models."""
 
     device: str
     vertices: int

@@ -1,4 +1,4 @@
-"""Is a result file true? Its schedule, and every figure that it claims."""
+"""Check a result file: its schedule, and every figure that it claims."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _Step = tuple[Fraction, Fraction | None, Fraction | None]
 
 @dataclass(frozen=True)
 class Check:
-    """What checking a result found.
+    """The outcome of checking a result.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ def check_result(instance: Instance, path: str | Path) -> Check:
     Raises
     ------
     InputError
-        If the file is no result, or holds no schedule and does not claim one.
+        If the file is not a result, or holds no schedule and does not claim one.
     """
     document = read_document(path)
     with FaultsOf(path):

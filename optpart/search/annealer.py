@@ -1,4 +1,4 @@
-"""Simulated annealing on plans, compiled: draw a move, evaluate what it reaches, accept or undo."""
+"""Simulated annealing on plans, compiled: draw a move, propagate it, commit or roll back."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from optpart.search.traffic import Crossed, count_moved, uncount
 
 _LAST = len(MOVES) - 1
 
-#: Of moves, how many are around a vertex of a critical path; the others around any vertex.
+#: Share of moves around a vertex of a critical path; the others are around any vertex.
 _CRITICAL = 0.8
 
-#: After this share of its length in accepted moves a critical path is looked for anew: it seldom
-#: changes much at once, and following it takes as long as many moves.
+#: A critical path is recomputed after this share of its length in accepted moves: it seldom
+#: changes much at once, and tracing it costs as much as many moves.
 _REFRESH = 20.0
 
-#: Positions that a vertex passes at most, so that moves of large graphs stay cheap.
+#: Limit on the positions that a vertex passes, which keeps moves on large graphs cheap.
 _REACH = 2000
 
 
 class Heat(NamedTuple):
-    """What is minimised, and how strictly.
+    """The cost function and its temperatures.
 
     Attributes
     ----------
@@ -59,12 +59,12 @@ class Heat(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The best plan met so far.
+    """The best plan found so far.
 
     Attributes
     ----------
     value : ndarray of float64
-        Excess of memory, and what counts first and second.
+        Excess memory, primary and secondary objective.
     device, order, eager : ndarray
     """
 
@@ -86,7 +86,7 @@ def latest(p: Plan) -> Any:
 
 @inner
 def critical_path(a: Arrays, p: Plan, path: Any, state: Any) -> Any:
-    """Write a path of vertices that wait for each other back from the last; return its length."""
+    """Trace a critical path back from its last vertex; return its length."""
     v = np.int32(-1)
     end = -1.0
     for d in range(p.last.shape[0]):
@@ -139,7 +139,7 @@ def anneal(
     a: Arrays, g: Links, r: Rules, p: Plan, s: Notes, x: Execution, c: Crossed, h: Heat,
     best: Best, state: Any, shares: Any, tried: Any, moves: int,
 ) -> Any:  # fmt: skip
-    """Make so many moves; return what the plan costs then.
+    """Make a number of moves; return the cost of the resulting plan.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The bound that a search has time for."""
+"""The best lower bound that a search can afford."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from optpart.bounds.best import best_bound
 from optpart.bounds.load import load_bound
 from optpart.problem.instance import Instance
 
-#: Up to so many vertices the slower bounds keep near their time.
+#: The slower bounds respect their time limit up to this many vertices.
 _BOUNDED = 6000
 
-#: Seconds that heads and tails take per vertex and pair of devices, or a little less.
+#: Upper estimate of the seconds that heads and tails take per vertex and pair of devices.
 _PER_PAIR = 7e-8
 
 
 def bounded(instance: Instance, seconds: float, makespan: Fraction | None) -> Fraction | None:
-    """Return a lower bound of the makespan; 0 where there is no time for any.
+    """Return a lower bound of the makespan; 0 if there is no time to compute one.
 
-    Of large instances it is the load, which takes what it takes.
+    On large instances, it is the load bound, which ignores the time limit.
 
     Returns
     -------

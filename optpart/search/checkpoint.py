@@ -1,4 +1,4 @@
-"""The state of a search in a file, so that one that was killed goes on."""
+"""The state of a search in a file, from which a killed search resumes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KEYS = {"format", "instance_sha256", "seconds", "moves", "device", "order", "ea
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a search had reached.
+    """A snapshot of a search.
 
     Attributes
     ----------
@@ -55,12 +55,12 @@ def write(path: str | Path, instance: Instance, reached: Checkpoint) -> None:
 
 
 class StateFile:
-    """Where a search keeps its state. That it cannot be written never ends the search.
+    """The checkpoint file of a search. A failure to write it never ends the search.
 
     Parameters
     ----------
     warn : callable, optional
-        Told of the first of several faults in a row.
+        Called with the first of several consecutive faults.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ def read(path: str | Path, instance: Instance) -> Checkpoint:
     Raises
     ------
     InputError
-        If the file is no checkpoint, or one of another instance.
+        If the file is not a checkpoint, or is one of another instance.
     """
     with FaultsOf(path):
         return _checkpoint(parse_json(read_text(path)), instance)
@@ -120,7 +120,7 @@ def _checkpoint(document: Any, instance: Instance) -> Checkpoint:
 
 
 def _whole(value: Any, place: str, length: int, bound: int) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """Read a list of whole numbers below a bound."""
+    """Read a list of integers below a bound."""
     if (
         not isinstance(value, list)
         or len(value) != length

@@ -1,4 +1,4 @@
-"""A searcher that anneals: rounds of melting and cooling, each from the best known.
+"""The annealer: rounds of melting and cooling, each from the best known layout.
 
 How hot a round becomes is found on the instance itself, by how much its cost has risen: at the
 same temperature, relative to the makespan, one graph is still frozen and another has lost all that
@@ -20,10 +20,10 @@ from optpart.search.evaluator import NOTHING, Evaluator, Value
 from optpart.search.moves import MOVES, ORDER_SHARES, SHARES
 from optpart.search.plan import Layout, by_start
 
-#: A round melts the best until its cost has risen by such a share.
+#: A round melts the best layout until its cost has risen by one of these shares.
 MELTS = (0.01, 0.03, 0.1, 0.3)
 
-#: How often each of these shares is drawn.
+#: Probability of each of these shares.
 _LIKELY = (0.15, 0.3, 0.35, 0.2)
 
 #: The share of the first round: where the budget is enough for another, and where not.
@@ -37,7 +37,7 @@ _COLD, _HOTTEST = 3e-5, 0.1
 #: that it may take.
 _RAISE, _MELTING = 1.07, 0.1
 
-#: Moves per vertex in melting between two looks at the cost at most.
+#: Limit on the moves per vertex between two evaluations of the cost while melting.
 _MELTED = 5
 
 #: Melting begins at this share of the last temperature that it ended with.
@@ -49,20 +49,20 @@ _COOLING = 1 / 30
 #: First the start is improved without melting it, for this share of the budget.
 _QUENCH = 0.02
 
-#: The first round takes this share of the budget, each further one so many times as much.
+#: Share of the budget of the first round, and the growth factor of each further round.
 _ROUND, _LONGER = 0.05, 1.4
 
 #: Moves per vertex that a round has at least, if the budget allows, and at most: fewer cannot
 #: rebuild what has melted, more are of little use.
 _NEEDED, _ENOUGH = 4000, 8000
 
-#: How often a round melts as much as the last one if that has paid.
+#: Probability that a round melts as much as the last one if that one succeeded.
 _FAITHFUL = 0.7
 
-#: Seconds between two looks at clock and messages, and moves between them where moves are counted.
+#: Seconds between two checks of clock and messages, or moves if the budget counts moves.
 _SECONDS, _MOVES = 0.03, 1000
 
-#: Seconds more per vertex: between two looks everything is computed anew.
+#: Additional seconds per vertex: everything is recomputed between two checks.
 _PER_VERTEX = 1e-5
 
 
@@ -96,7 +96,7 @@ class Climb:
     ----------
     best : Layout
     value : tuple of float
-        Of the best: excess of memory, what counts first and second; in the unit of
+        Value of the best layout: excess memory, primary and secondary objective; in the unit of
         :class:`~optpart.kernels.compiled.Arrays`.
     kinds : ndarray of int64, moves × 3
         By kind of move: how many were evaluated, accepted, and led to a new best.
@@ -129,7 +129,7 @@ class Climb:
 
     @property
     def effort(self) -> int:
-        """Return about how many moves of annealing what was done took."""
+        """Return the effort so far, in equivalent annealing moves."""
         return self.moves
 
     @property
@@ -143,12 +143,12 @@ class Climb:
             self.best, self.value = layout, value
 
     def consider(self, layout: Layout) -> None:
-        """Take a layout into account whose value is not known."""
+        """Take a layout of unknown value into account."""
         self.evaluator.enter(layout)
         self.offer(layout, self.evaluator.value())
 
     def step(self, share: float) -> bool:
-        """Search for a moment; return whether the best has become better.
+        """Search briefly; return whether the best layout improved.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class Climb:
             self._begun = share
             self._round = Round(0.0, share, share + _QUENCH, _COLD, share)
             return self._round
-        # Moves per vertex in the whole budget, as far as can be told.
+        # Estimated moves per vertex in the whole budget.
         rate = self.moves / max(share - self._begun, 1e-9) / max(1, self._vertices)
         length = min(max(self._length, _NEEDED / rate), _ENOUGH / rate)
         left = max(1e-9, 1.0 - share)
@@ -231,7 +231,7 @@ class Climb:
         )
 
     def _anneal(self, hot: float, cold: float) -> float:
-        """Make a batch of moves; return what the plan then costs as a share of the best."""
+        """Make a batch of moves; return the plan's cost relative to the best."""
         at = self.evaluator
         weights = at.weights(self.value)
         first = max(self.value[1], 1e-300)

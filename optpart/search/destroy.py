@@ -1,4 +1,4 @@
-"""What large-neighbourhood search frees: plain functions ``(state, rng) → state``.
+"""Destroy operators of large-neighbourhood search: plain functions ``(state, rng) → state``.
 
 Each frees whole assignment units, of about ``state.size`` vertices together.
 """
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from optpart.search.state import State
 
-#: Of the transfers, so many times as many as are freed compete for it.
+#: Ratio of candidate transfers to transfers that are freed.
 _HEAVIEST = 4
 
 Ints = NDArray[np.integer]
@@ -22,7 +22,7 @@ def time_window(state: State, rng: np.random.Generator) -> State:
 
 
 def critical_path(state: State, rng: np.random.Generator) -> State:
-    """Free a stretch of what cannot start later, one critical path or several."""
+    """Free a stretch of the critical vertices, on one critical path or several."""
     slack = state.start + (state.end - state.start) + state.tail
     order = state.layout.order
     critical = order[slack[order] >= slack.max() * (1.0 - 1e-9)]
@@ -45,7 +45,7 @@ def device_pair(state: State, rng: np.random.Generator) -> State:
 
 
 def subgraph(state: State, rng: np.random.Generator) -> State:
-    """Free a unit and what is nearest to it in the graph."""
+    """Free a unit and its nearest neighbours in the graph."""
     a = state.at.arrays
     first = int(rng.integers(0, len(a.unit)))
     found, seen = [first], {first}
@@ -104,7 +104,7 @@ def _window(state: State, rng: np.random.Generator, size: int) -> Ints:
     return order[max(0, first) : max(1, first + size)]
 
 
-#: All of them.
+#: All destroy operators.
 FREEING = (
     time_window,
     critical_path,

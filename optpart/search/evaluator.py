@@ -1,4 +1,4 @@
-"""What every searcher needs of an instance: a plan, its value, and its schedule."""
+"""Evaluation for all searchers: a plan, its value, and its schedule."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from optpart.search.traffic import Crossed, count_all, crossed
 from optpart.solution.goal import Objective
 from optpart.solution.schedule import Schedule, retime
 
-#: Excess of memory, what counts first, what counts second: smaller is better.
+#: Excess memory, primary objective, secondary objective: smaller is better.
 Value = tuple[float, float, float]
 
 NOTHING: Value = (np.inf, np.inf, np.inf)
 
-#: Weight of what counts second, against what counts first.
+#: Weight of the secondary objective relative to the primary one.
 _SECOND = 1e-5
 
-#: Memory beyond a capacity counts as if the schedule were so many times as long as it is above it.
+#: Weight of memory in excess of a capacity, relative to the makespan.
 _EXCESS = 4.0
 
 
 class Evaluator:
-    """One plan, and everything that is needed to change and to value it.
+    """One plan, and everything needed to change and evaluate it.
 
     Values are in the unit of :class:`~optpart.kernels.compiled.Arrays`.
     """
@@ -53,7 +53,7 @@ class Evaluator:
         self.refresh()
 
     def refresh(self) -> None:
-        """Compute everything anew, which also ends the drift of sums of doubles."""
+        """Recompute everything, which also removes accumulated rounding errors."""
         rebuild(self.arrays, self.links, self.plan)
         if self.crossed.counts:
             _count(self.arrays, self.links, self.plan, self.crossed)
@@ -78,7 +78,7 @@ class Evaluator:
         return other, 1.0, _EXCESS * max(first, 1e-9)
 
     def cost(self, value: Value, weights: tuple[float, float, float]) -> float:
-        """Return what a value costs by weights of makespan, traffic and excess of memory."""
+        """Return the cost of a value: its weighted sum of makespan, traffic and excess memory."""
         makespan, traffic, excess = weights
         over, first, second = value
         if self.objective == "traffic":

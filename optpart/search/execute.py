@@ -1,4 +1,4 @@
-"""Carry out a plan under any communication and memory model, from its beginning.
+"""Execute a plan from the beginning, under any communication and memory model.
 
 Transfers take part: a copy of a tensor queues right after the tensor is made, or right before its
 first consumer on the destination, as the plan says of each tensor. It queues for its link under
@@ -70,7 +70,7 @@ def rules(instance: Instance) -> Rules:
 
 
 class Execution(NamedTuple):
-    """Times of everything, and the order in which it was carried out.
+    """Times of all vertices and transfers, and the order in which they were executed.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ def _send(
 
 @inner
 def _take_channel(port: Any, begin: float, until: float) -> None:
-    """Of the free channels take the one that became free last, as exact timing does."""
+    """Take the free channel that became free last, as exact retiming does."""
     best = 0
     for c in range(port.shape[0]):
         if port[c] <= begin and (port[best] > begin or port[c] > port[best]):

@@ -1,8 +1,8 @@
-"""Changes of a plan that can be taken back, and what they do to its times.
+"""Incremental changes of a plan: propagate, commit and rollback, with an undo log.
 
-A change puts vertices elsewhere and notes what it found. :func:`settle` then gives new times to
-those vertices only that the change reaches, and stops once the schedule is certain to be too
-long: heads and tails of what a change does not reach stay true.
+A change moves vertices and logs the previous state. :func:`settle` then propagates new times only
+to the vertices that the change affects, and stops as soon as the schedule is certain to be too
+long: heads and tails of unaffected vertices remain valid.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from optpart.search.plan import Links, Plan
 
 
 class Notes(NamedTuple):
-    """What a change found, to take it back.
+    """The undo log of a change.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ MOVED, DELAYS, LATE, WAITING, FIRST, TOUCHED = range(6)
 
 
 def notes(n: int, edges: int) -> Notes:
-    """Make empty notes for ``n`` vertices."""
+    """Make an empty undo log for ``n`` vertices."""
     room = 2 * n + 2
     return Notes(
         counts=np.array([0, 0, 0, 0, n, -1], dtype=np.int64),
@@ -68,7 +68,7 @@ def notes(n: int, edges: int) -> Notes:
 
 @inner
 def wait(count: Any, waits: Any, position: Any) -> None:
-    """Note that the vertex at a position needs new times."""
+    """Mark the vertex at a position for propagation."""
     if waits[position] == 0:
         waits[position] = 1
         count[WAITING] += 1
@@ -143,7 +143,7 @@ def _shift(p: Plan, v: Any, to: Any) -> None:
 
 @inner
 def move(a: Arrays, g: Links, p: Plan, s: Notes, v: Any, d: Any, to: Any) -> None:
-    """Put a vertex on a device and a position of the order, and note who waits for new times.
+    """Put a vertex on a device and at a position of the order, and mark who needs new times.
 
     Who waits is noted by position: a change that moves several vertices keeps their positions.
     """
@@ -180,7 +180,7 @@ def move(a: Arrays, g: Links, p: Plan, s: Notes, v: Any, d: Any, to: Any) -> Non
 
 @inner
 def _cross(p: Plan, s: Notes, e: Any, time: float) -> Any:
-    """Set the transfer time of an in-edge; return whether it was another."""
+    """Set the transfer time of an in-edge; return whether it changed."""
     if p.delay[e] == time:
         return False
     j = s.counts[DELAYS]
@@ -192,7 +192,7 @@ def _cross(p: Plan, s: Notes, e: Any, time: float) -> Any:
 
 @inner
 def settle(a: Arrays, g: Links, p: Plan, s: Notes, limit: float) -> Any:
-    """Give new times to whatever waits; return whether the schedule keeps within ``limit``.
+    """Propagate new times to the waiting vertices; return whether the schedule meets ``limit``.
 
     Where it does not, some times are not those of the order: take the change back.
     """
@@ -256,7 +256,7 @@ def settle(a: Arrays, g: Links, p: Plan, s: Notes, limit: float) -> Any:
 
 @inner
 def take_back(p: Plan, s: Notes) -> None:
-    """Undo the change: everything is as it was before it, times too."""
+    """Roll the change back, times included."""
     count = s.counts
     for m in range(count[MOVED] - 1, -1, -1):
         v = s.moved[m]
@@ -291,7 +291,7 @@ def forget(p: Plan, s: Notes) -> None:
 
 @inner
 def keep(a: Arrays, g: Links, p: Plan, s: Notes) -> None:
-    """Make the change final: bring the tails up to date."""
+    """Commit the change: update the tails."""
     count, waits, order, run, tail, delay = s.counts, s.waits, p.order, p.run, p.tail, p.delay
     position = p.position
     in_start, in_source = a.in_start, a.in_source

@@ -1,4 +1,4 @@
-"""Layouts from schedules and from nothing: what search starts from."""
+"""Initial layouts for the search, from schedules or from scratch."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from optpart.solution.schedule import Schedule, Transfers
 from optpart.strategies.partition.common import unit_time
 from optpart.strategies.partition.insertion import by_priority, topological_position
 
-#: How often units are placed anew in another order before no placement counts as found.
+#: Limit on the attempts to place the units in another order.
 _TRIES = 100
 
 
 def layout_of(instance: Instance, schedule: Schedule, *, eager: bool = True) -> Layout:
-    """Return the layout that leads back to a schedule, or to one as good where transfers queue."""
+    """Return a layout that reproduces a schedule, or one as good if transfers queue."""
     start = schedule.start.floats
     end = np.array([float(schedule.end(instance, v)) for v in range(instance.vertices)])
     order = np.lexsort((topological_position(instance), end, start)).astype(np.int32)
@@ -47,9 +47,9 @@ def repaired(
 ) -> Layout | None:
     """Return a layout that keeps every rule on placements, as close to a schedule as may be.
 
-    Units stay where the schedule has them if they may be there and fit; the others go to the
-    least loaded device that takes them. Without a schedule all go there. Memory that changes with
-    time is not looked at.
+    Units stay on the device of the schedule if they are allowed there and fit; the others, or all
+    units if there is no schedule, go to the least loaded feasible device. Memory that changes
+    with time is not checked.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def repaired(
             order = by_priority(instance, priority)
             eager = np.ones(instance.graph.tensors, dtype=np.bool_)
             return Layout(device[instance.unit_of], order, eager)
-        # Whoever found no room goes first next time; some of the others lose their place.
+        # Units that found no room go first next time; some of the others are removed.
         stuck = device < 0
         wanted[rng.random(units) < 0.2] = -1
         wanted[stuck] = -1

@@ -1,4 +1,4 @@
-"""What a searcher in a process of its own and its caller tell each other."""
+"""Messages between a searcher's worker process and its caller."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from optpart.solution.goal import Objective
 
 @dataclass(frozen=True)
 class Job:
-    """What to search, and for how long.
+    """A search job and its limits.
 
     Attributes
     ----------
     bound_seconds : float
-        What to spend on a bound first; 0 for none.
+        Time limit of the initial bound; 0 to skip it.
     makespan : Fraction, optional
-        Of a schedule that is known.
+        Makespan of the best known schedule.
     """
 
     manner: Manner
@@ -37,7 +37,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Found:
-    """A layout that is better than any that its finder knew."""
+    """A layout better than any that its searcher knew."""
 
     layout: Layout
     value: Value
@@ -52,7 +52,7 @@ class Bounded:
 
 @dataclass(frozen=True)
 class Moves:
-    """How many moves a searcher has made, and how often each operator has paid."""
+    """How many moves a searcher has made, and how often each operator led to a new best."""
 
     count: int
     paid: Counter[str]

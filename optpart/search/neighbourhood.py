@@ -1,4 +1,4 @@
-"""A searcher by large neighbourhoods: units are freed and placed again, greedily or by CP-SAT."""
+"""Large-neighbourhood search: destroy, then repair greedily or by CP-SAT."""
 
 from __future__ import annotations
 
@@ -25,27 +25,28 @@ from optpart.search.state import State, valued
 
 WORKER = "optpart.search.part_worker"
 
-#: Scores of an operator for a new best, a better, an accepted and a rejected layout; how much of
-#: its old weight it keeps after so many tries.
+#: Scores of an operator for a new best, a better, an accepted and a rejected layout; the share of
+#: its old weight that it keeps at each update, and the tries between updates.
 _SCORES, _KEPT, _SEGMENT = [5.0, 2.0, 1.0, 0.2], 0.8, 50
 
-#: Seconds of one step by greedy repair, and its tries where these are counted.
+#: Seconds of one step by greedy repair, or its tries if the budget counts moves.
 _SECONDS, _TRIES = 0.1, 50
 
-#: About how many vertices are freed for greedy repair, at least and at most.
+#: Approximate minimum and maximum number of vertices freed for greedy repair.
 _FEWEST, _MOST = 4, 40
 
-#: A greedy repair is kept if it beats the layout of so many tries ago.
+#: A greedy repair is accepted if it beats the layout of this many tries ago.
 _LATE = 300
 
-#: Seconds that the solver has for a part at first; so many times as many after so many tries that
-#: led to nothing better; at most this share of the budget.
+#: Initial time limit of the solver for a part, in seconds; it is multiplied by ``_MORE`` after
+#: ``_PATIENCE`` failures, up to this share of the budget.
 _PART, _PATIENCE, _MORE, _LONGEST = 0.5, 10, 2.0, 0.3
 
-#: Seconds that a part never takes; where moves are counted the solver counts too.
+#: A time limit that is never reached; if the budget counts moves, the solver's limit is
+#: deterministic.
 _PLENTY = 600.0
 
-#: How many moves of annealing a neighbourhood counts for.
+#: Equivalent annealing moves of one neighbourhood.
 _GREEDY, _EXACT = 50, 50_000
 
 #: How many vertices are freed for the solver at first, and by how much that changes.
@@ -55,7 +56,7 @@ Operator = Callable[[State, np.random.Generator], State]
 
 
 class Neighbourhoods:
-    """What greedy and exact repair have in common: operators, their weights, the best.
+    """Base class of greedy and exact repair: operators, their weights, the best layout.
 
     Selection, acceptance and iteration are those of the package ``alns``.
 
@@ -101,7 +102,7 @@ class Neighbourhoods:
 
     @property
     def effort(self) -> int:
-        """Return about how many moves of annealing what was done took."""
+        """Return the effort so far, in equivalent annealing moves."""
         return self._weight * self.moves
 
     def offer(self, layout: Layout, value: Value) -> None:
@@ -133,7 +134,7 @@ class Neighbourhoods:
         if not best.value < self.value:
             return False
         self.best, self.value = best.layout, best.value
-        # What led to a best of these tries; at most one of them is a best of all.
+        # The operator that led to the best of these tries; at most one is a global best.
         paid = found.statistics.destroy_operator_counts
         self.paid[max(paid, key=lambda name: paid[name][0])] += 1
         return True
@@ -212,7 +213,7 @@ class Exact(Neighbourhoods):
         return valued(self.evaluator, state.weights, self._size)
 
     def _fitting(self, *, closed: bool) -> int:
-        """Return how much to free, so that the solver closes about every second part."""
+        """Return how many vertices to free so that the solver closes about every second part."""
         n = self.evaluator.instance.vertices
         size = self._size * _GROWS + 1 if closed else self._size * _SHRINKS
         return int(min(max(size, _FEWEST), n))

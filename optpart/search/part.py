@@ -42,7 +42,7 @@ NOWHERE = Stay(0, -1, 0)
 
 @dataclass(frozen=True)
 class Part:
-    """What the solver is given; vertices and freed units by their number in the part.
+    """The subproblem for the solver; vertices and freed units by their number in the part.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ def cut(state: State, rng: np.random.Generator) -> Part | None:
 
 
 def merged(state: State, part: Part, device: list[int], start: list[int]) -> Layout:
-    """Return the layout in which a part is as the solver has it."""
+    """Return the layout with the solver's solution of a part."""
     order, place = state.layout.order.copy(), state.layout.device.copy()
     run = [stays[d].run for stays, d in zip(part.stays, device, strict=True)]
     # Of what starts and ends together, sources come before targets as they did before.
@@ -101,7 +101,7 @@ def merged(state: State, part: Part, device: list[int], start: list[int]) -> Lay
 
 
 class _Cut:
-    """The stretch of the order that holds the freed units, and what the rest means for it."""
+    """The stretch of the order that holds the freed units, and its surroundings."""
 
     def __init__(self, state: State, rng: np.random.Generator) -> None:
         self.a = state.at.arrays
@@ -160,7 +160,7 @@ class _Cut:
         return freed
 
     def _surroundings(self) -> None:
-        """When each device is through with what comes before, and what it runs afterwards."""
+        """When each device finishes what precedes the part, and what it runs afterwards."""
         k = len(self.a.speed)
         before, behind = self.order[: self.first], self.order[self.last + 1 :]
         self.through = np.zeros(k)

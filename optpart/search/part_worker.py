@@ -75,7 +75,7 @@ class PartModel:
                 model.add_at_most_one(self.on[one][d], self.on[other][d])
 
     def _sum(self, i: int, values: dict[int, int]) -> cp_model.LinearExpr:
-        """Of a value per device that of the device of a vertex."""
+        """The entry of a per-device list for the device of a vertex."""
         unit = self.part.unit[i]
         if unit < 0:
             return cp_model.LinearExpr.sum([values[self.part.device[i]]])

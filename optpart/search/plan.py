@@ -1,8 +1,8 @@
 """The state that local search changes: a placement, one order of all vertices, and their times.
 
 The order is topological, so that every placement goes with it: a device runs its vertices in this
-order, each as early as it can. Of all semi-active schedules none is lost, because sorting one by
-start times gives an order that leads back to it.
+order, each as early as possible. No semi-active schedule is lost, because sorting one by start
+times gives an order that reproduces it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 
 class Layout(NamedTuple):
-    """What a plan is made from and goes back to; see :class:`Plan`."""
+    """The decisions that define a plan; see :class:`Plan`."""
 
     device: Ints
     order: Ints
@@ -69,7 +69,7 @@ class Plan(NamedTuple):
 
 
 class Links(NamedTuple):
-    """What :class:`~optpart.kernels.compiled.Arrays` does not say of a graph.
+    """Graph data that :class:`~optpart.kernels.compiled.Arrays` lacks.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Links(NamedTuple):
 
 
 def links(instance: Instance) -> Links:
-    """Build what the search needs of a graph besides its arrays."""
+    """Build the graph data that the search needs besides the arrays."""
     graph = instance.graph
     # The same sorting as in the arrays: by target and source there, by source and target here.
     in_edges = np.lexsort((graph.edge_source, graph.edge_target))

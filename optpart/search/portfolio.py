@@ -1,4 +1,4 @@
-"""Searchers in processes of their own, as their caller sees them."""
+"""The caller's handle on searchers in worker processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from optpart.search.messages import Bounded, Found, Job, Moves
 
 
 class Helper:
-    """One process. If it dies, what it had found stays and nothing more comes.
+    """One worker process. If it dies, its earlier messages remain and no more follow.
 
     It starts at once, so that it is ready when its job comes.
     """
@@ -55,7 +55,7 @@ class Helper:
                 yield message
 
     def tell(self, found: Found) -> None:
-        """Pass on what another searcher has found; waits for nothing."""
+        """Send another searcher's layout without waiting."""
         self._outbox.put(found)
 
     def stop(self) -> None:
@@ -66,7 +66,7 @@ class Helper:
 
 
 def _post(stream: IO[bytes], messages: queue.SimpleQueue[object]) -> None:
-    """Write what is to be told: a process that does not read must not hold up the caller."""
+    """Write queued messages in a thread: a process that does not read must not block the caller."""
     try:
         while (message := messages.get()) is not None:
             send(stream, message)

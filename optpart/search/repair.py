@@ -17,13 +17,13 @@ from optpart.search.moves import may_go, position_at, window
 from optpart.search.plan import Links, Plan, load
 from optpart.search.state import State, valued
 
-#: Positions that a vertex passes at most.
+#: Limit on the positions that a vertex passes.
 _REACH = 2000
 
-#: How much the finish of a unit is blurred, so that the same gap is not always filled alike.
+#: Relative noise on the finish time of a unit, for diversity.
 _NOISE = 0.02
 
-#: Up to so many units regret looks at all that wait; beyond it takes the same time as the others.
+#: Limit on the freed units up to which repair is by regret, which considers all waiting units.
 _REGRETTED = 64
 
 
@@ -33,7 +33,7 @@ def earliest_finish(state: State, rng: np.random.Generator) -> State:
 
 
 def regret(state: State, rng: np.random.Generator) -> State:
-    """Place first what loses most if it does not get its best device."""
+    """Place the unit of largest regret first."""
     return _repaired(state, rng, regret=len(state.freed) <= _REGRETTED)
 
 
@@ -168,7 +168,7 @@ def _length(a: Arrays, p: Plan, absent: Any, unit: Any, d: Any) -> Any:
 
 @inner
 def _put_in(a: Arrays, g: Links, p: Plan, s: Notes, absent: Any, unit: Any, d: Any) -> None:
-    """Place a unit for good; new times reach whatever they change."""
+    """Place a unit and propagate its times."""
     alone = a.unit_start[unit + 1] - a.unit_start[unit] == 1
     p.used[d] += a.need[unit]
     for j in range(a.unit_start[unit], a.unit_start[unit + 1]):

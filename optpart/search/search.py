@@ -43,11 +43,11 @@ _VERIFYING = 0.1
 #: Seconds between two checkpoints.
 _CHECKPOINT = 10.0
 
-#: Up to so many vertices heads, tails and load take a second or two at most.
+#: Up to this many vertices, heads, tails and load take two seconds at most.
 _QUICK = 6000
 
-#: Up to so many vertices an exact method looks for the first schedule where nothing else finds one:
-#: no placement, or within this share of the budget none that keeps memory.
+#: Up to this many vertices, an exact method looks for a first schedule if nothing else finds one:
+#: no placement, or within this share of the budget none that respects memory.
 _SMALL, _PATIENCE = 200, 0.3
 
 
@@ -58,7 +58,7 @@ class SearchProgress(Progress):
     Attributes
     ----------
     moves_per_second : float
-        Of all searchers together.
+        Total of all searchers.
     paid : str
         The kind of move that has led to a new best most often so far.
     """
@@ -68,7 +68,7 @@ class SearchProgress(Progress):
 
     @property
     def remark(self) -> str:
-        """Speed, and what has paid."""
+        """Moves per second, and the most successful kind of move."""
         if not self.moves_per_second:
             return ""
         paid = f", best by {self.paid}" if self.paid else ""
@@ -76,7 +76,7 @@ class SearchProgress(Progress):
 
 
 class SearchStarts(Protocol):
-    """What a search begins with: schedules, the quickly found ones first."""
+    """The initial schedules of a search, fast heuristics first."""
 
     def __call__(
         self, instance: Instance, seed: int, *, fast_only: bool
@@ -105,7 +105,7 @@ def run_search(
     manner : {"search", "hybrid"}
         How layouts are changed.
     starts : callable
-        What to begin with.
+        The initial schedules.
 
     See :func:`optpart.methods.search.search` for the other parameters and for errors.
     """
@@ -166,7 +166,7 @@ class _Search:
         self.remarks: list[str] = []
 
     def run(self, start: Schedule | None) -> Result:
-        """Start, search, and state what is proven, whatever ends the search."""
+        """Run the search; return the verified result even if it is interrupted."""
         try:
             self._search(start)
         except KeyboardInterrupt:
@@ -372,7 +372,7 @@ class _Search:
         self.reason = "time limit" if timed else "move limit"
 
     def _manner_of(self, number: int) -> Manner:
-        """What a worker does: where there are several, every other one anneals only."""
+        """The role of a worker: if there are several, every other one only anneals."""
         mixed = self.budget.workers == 1 or number % 2 == 1
         return self.manner if mixed else "search"
 

@@ -1,4 +1,4 @@
-"""What a search drives: one way of looking for better layouts, or several that take turns."""
+"""The interface of searchers, and a portfolio of several that take turns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Searcher(Protocol):
     evaluator : Evaluator
     best : Layout
     value : tuple of float
-        Of the best: excess of memory, what counts first and second; in the unit of
+        Value of the best layout: excess memory, primary and secondary objective; in the unit of
         :class:`~optpart.kernels.compiled.Arrays`.
     """
 
@@ -91,7 +91,7 @@ def searcher(
     evaluator = Evaluator(instance, objective)
     greedy = Greedy(evaluator, start, rng, timed=timed)
     turns = [Turn(climb, 0.4), Turn(greedy, 0.02)]
-    if objective != "traffic":  # the solver shortens, whatever crosses
+    if objective != "traffic":  # the solver minimises the makespan only
         turns.append(Turn(Exact(evaluator, start, rng, seconds=seconds), 0.3))
     return Mixed(turns, timed=timed)
 

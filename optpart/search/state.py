@@ -29,7 +29,7 @@ class State:
     start, end, tail : ndarray of float64, length n
     delay : ndarray of float64, one per in-edge
     freed : ndarray of int32
-        Units that are to be placed anew.
+        Units to be placed again.
     """
 
     at: Evaluator
@@ -45,7 +45,7 @@ class State:
     freed: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
 
     def objective(self) -> float:
-        """Return what ALNS compares."""
+        """Return the cost that ALNS compares."""
         return self.cost
 
     def freeing(self, vertices: NDArray[np.integer]) -> State:

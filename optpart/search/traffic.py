@@ -1,4 +1,4 @@
-"""Traffic under change: only tensors that moved vertices make or consume are counted anew."""
+"""Incremental traffic: recount only the tensors that moved vertices produce or consume."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Crossed(NamedTuple):
     counts : bool
         Whether traffic counts at all; nothing here is kept up to date otherwise.
     first : bool
-        Whether less traffic is better whatever the makespan.
+        Whether traffic is the primary objective.
     size : ndarray of float64, length t
     times : ndarray of int32, length t
         Number of foreign devices that consume the tensor.
@@ -112,7 +112,7 @@ def _recount(a: Arrays, g: Links, p: Plan, c: Crossed, tensor: Any) -> None:
 
 @inner
 def uncount(c: Crossed) -> None:
-    """Take the last count back."""
+    """Roll the last count back."""
     for j in range(c.noted[0] - 1, -1, -1):
         tensor = c.tensor[j]
         c.total[0] += c.size[tensor] * (c.before[j] - c.times[tensor])

@@ -1,4 +1,4 @@
-"""A searcher in a process of its own: it tells what it finds and hears what others find."""
+"""The worker process of a searcher: it reports its layouts and receives those of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an exact method is asked for: the objective, what is given, and what must be kept."""
+"""The goal of an exact method: objective, fixed decisions and limits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Goal:
         share nothing say nothing. Under ``sendrecv`` a transfer occupies its sender for as long
         as it is being sent.
     makespan, traffic : Fraction, optional
-        What must not be exceeded: with ``makespan`` alone this is the decision problem.
+        Upper limits: with ``makespan`` alone, this is the decision problem.
     """
 
     objective: Objective = "makespan"
@@ -50,7 +50,7 @@ class Goal:
 
     @property
     def given(self) -> str:
-        """What is given and what must be kept, in words; empty if nothing is."""
+        """Fixed decisions and limits in words; empty if there are none."""
         parts = []
         if self.placement:
             parts.append(f"the placement of {len(self.placement)} vertices")
@@ -120,7 +120,7 @@ class Goal:
     def require_kept(self, instance: Instance, start: Schedule) -> None:
         """Raise :class:`InputError` if a start contradicts the placement or order that is given.
 
-        It may exceed limits: then it is where to look from, not an answer.
+        It may exceed the limits: then it is a starting point, not an answer.
         """
         broken = replace(self, makespan=None, traffic=None).broken(instance, start)
         if broken:
@@ -156,7 +156,7 @@ def _inside(task: tuple[int, int], tensors: int, devices: int) -> bool:
 
 @dataclass(frozen=True)
 class Occupied:
-    """What a task occupies, and when."""
+    """The resource that a task occupies, and when."""
 
     what: frozenset[tuple[str, int, int]]
     start: Fraction

@@ -40,7 +40,7 @@ def peak_memory(
     memory: Literal["edges", "refcount"],
     release: Release = "end",
 ) -> list[Fraction]:
-    """Return the most memory that each device holds at a time, whatever model the instance has.
+    """Return the peak memory of each device, regardless of the instance's memory model.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ Use = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[Any
 
 
 class _Times:
-    """Starts, ends and arrivals of a schedule as ranks: equal times alike, later ones larger."""
+    """Starts, ends and arrivals of a schedule as ranks: equal times have equal ranks."""
 
     def __init__(self, instance: Instance, schedule: Schedule) -> None:
         self.instance, self.schedule = instance, schedule

@@ -1,4 +1,4 @@
-"""What a method returns: a status that says only what is proven, and the evidence."""
+"""The result of a method: a status that claims only what is proven, and the evidence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from optpart.solution.verifier import verify
 
 
 class Status(StrEnum):
-    """What is known about the instance after a run (design §3)."""
+    """The proven status of an instance after a run (design §3)."""
 
     OPTIMAL = "OPTIMAL"
     FEASIBLE = "FEASIBLE"
@@ -41,13 +41,13 @@ class Progress:
 
     @property
     def remark(self) -> str:
-        """What else the method says of the step."""
+        """Further text of the method about this step."""
         return ""
 
 
 Watch = Callable[[Progress], None]
 
-#: Yields schedules to start from, of an instance and a seed.
+#: Yields initial schedules for an instance and a seed.
 Starts = Callable[[Instance, int], Iterable[Schedule]]
 
 
@@ -92,7 +92,7 @@ class Result:
     makespan, lower_bound, traffic : Fraction or None
         Exact; the bound is proven.
     objective : {"makespan", "traffic", "lexicographic"}
-        What was minimised.
+        The objective that was minimised.
     traffic_bound : Fraction or None
         Proven lower bound of the traffic where that is minimised; under ``lexicographic`` among
         the schedules of least makespan.
@@ -102,7 +102,7 @@ class Result:
         What was given and had to be kept, in words; status and bounds hold for schedules that keep
         it. Empty if nothing was.
     reason : str
-        Why there is no schedule or no proof, or what else a reader must know.
+        Why there is no schedule or no proof, or another remark for the reader.
     refused : bool
         Whether the method failed, or claimed what does not hold and is not used; the reason says
         which.
@@ -260,7 +260,7 @@ def conclude(
 
 
 def status_of(result: Result) -> Status:
-    """What the bounds say of a schedule that is valid."""
+    """The status of a valid schedule, given the bounds."""
     least = result.makespan == result.lower_bound, result.traffic == result.traffic_bound
     proven = {"makespan": least[0], "traffic": least[1], "lexicographic": all(least)}
     return Status.OPTIMAL if proven[result.objective] else Status.FEASIBLE

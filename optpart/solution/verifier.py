@@ -34,7 +34,7 @@ def verify(instance: Instance, schedule: Schedule, most: int = 20) -> list[Viola
     Parameters
     ----------
     most : int
-        Stop after so many violations.
+        Limit on the violations reported.
 
     Returns
     -------
@@ -260,7 +260,7 @@ class _Checker:
                 )
 
     def _ports(self) -> Iterator[Violation]:
-        """At most so many transfers at a time; one without length still needs a channel."""
+        """Limit the transfers at a time; one of length zero still needs a channel."""
         channels = Fraction(self.instance.model.channels)
         use: dict[tuple[str, int], list[tuple[Fraction, Fraction, Fraction]]] = defaultdict(list)
         for tensor, target, start, end in self.moves:

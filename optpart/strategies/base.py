@@ -1,4 +1,4 @@
-"""What every partitioning strategy returns."""
+"""The interface of partitioning strategies."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Partition(NamedTuple):
     ----------
     placement : ndarray of int32, length n
     placed : ndarray of int64, length n, or None
-        When each vertex was placed: smaller numbers earlier, members of a unit alike unless the
-        strategy took them one by one.
+        When each vertex was placed: smaller numbers earlier, the same number for all members of a
+        unit unless the strategy placed them one by one.
     order : list of int, or None
         The execution order of a strategy that also schedules: all vertices, topologically sorted.
     """

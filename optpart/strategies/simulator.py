@@ -17,7 +17,7 @@ from optpart.strategies.base import Partition
 
 
 class Priority(NamedTuple):
-    """What a scheduling strategy decides by.
+    """The priorities by which a scheduling strategy decides.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ Scheduler: TypeAlias = Callable[[Tasks, Partition, np.random.Generator], Priorit
 
 
 class Execution(NamedTuple):
-    """What happened.
+    """The outcome of a simulation.
 
     Attributes
     ----------

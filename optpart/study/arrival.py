@@ -30,7 +30,7 @@ def rebuild(document: Any, instance: Instance) -> Result:
     Raises
     ------
     InputError
-        If it is no result document, one of another instance, or one that contradicts itself.
+        If it is not a result document, belongs to another instance, or contradicts itself.
     """
     version(document, FORMAT)
     if document.get("instance_sha256") != instance.sha256:

@@ -1,4 +1,4 @@
-"""What of a strategy pair's loss its placement has caused, and what its order."""
+"""Attribution of a strategy pair's loss to its placement and to its order."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def divide(
     Raises
     ------
     InputError
-        If a method is no such pair.
+        If a method is not such a pair.
     KeyboardInterrupt
         If the user interrupts; nothing is divided then.
     """

@@ -1,4 +1,4 @@
-"""What of a claim holds: nothing counts that the verifier or a verified schedule denies."""
+"""Audit of claims: nothing counts that contradicts the verifier or a verified schedule."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def one_line(text: str) -> str:
 
 
 def described(error: BaseException) -> str:
-    """Name an exception and its message, whatever its message does when asked for."""
+    """Return an exception's name and message, even if producing the message fails."""
     try:
         return one_line(f"{type(error).__name__}: {error}").removesuffix(":")
     except Exception:

@@ -25,7 +25,7 @@ from optpart.study.arrival import rebuild
 from optpart.study.run import Run, Watch, failed
 from optpart.version import __version__
 
-#: A run under which so many workers died, the last of them with no other run, has failed.
+#: A run fails once this many workers have died under it, the last of them with no other run.
 _DEATHS = 3
 
 #: Seconds to find a scheduler, and one worker at least.
@@ -44,7 +44,7 @@ class DaskEngine:
     Parameters
     ----------
     address : str
-        Of the scheduler; empty for a cluster of this machine's own, made for the sweep.
+        Address of the scheduler; empty to start a local cluster for the sweep.
     workers : int
         Threads that each run takes; a cluster of this machine's own has as many processes as its
         cores allow.

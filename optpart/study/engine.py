@@ -13,7 +13,7 @@ _DASK = "dask"
 
 
 class Engine(Protocol):
-    """Does runs, in whatever order; one that the user interrupts ends before all are done."""
+    """Executes runs in any order; an interrupted engine stops before all are done."""
 
     def __call__(self, runs: Sequence[Run], watch: Watch | None) -> Iterator[tuple[Run, Result]]:
         """Yield each run with its result as soon as it is done."""

@@ -28,7 +28,7 @@ LIBRARY = "library"
 
 @dataclass(frozen=True)
 class Reference:
-    """What methods are measured against.
+    """The reference that methods are measured against.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Reference:
     note : str
         Why the optimum is not known, if it is not.
     certified : bool
-        Whether the library has a certificate of this optimum, which anybody can check.
+        Whether the library has a checkable certificate of this optimum.
     """
 
     makespan: Fraction | None
@@ -94,7 +94,7 @@ class Comparison:
         return excess(result.makespan, self.reference.bound)
 
     def is_optimal(self, result: Result) -> bool:
-        """Whether the makespan is proven optimal, by whomever."""
+        """Whether any method has proven the makespan optimal."""
         return result.makespan is not None and result.makespan == self.reference.bound
 
     def spreads(self) -> list[Spread]:
@@ -148,7 +148,7 @@ class Spread:
 
     @property
     def optimal(self) -> int:
-        """How many makespans are proven optimal, by whomever."""
+        """How many makespans any method has proven optimal."""
         return sum(map(self.comparison.is_optimal, self.results))
 
     @property
@@ -158,7 +158,7 @@ class Spread:
 
     @property
     def reason(self) -> str:
-        """What any of the runs says of itself."""
+        """The first remark of any run."""
         said = sorted(self.results, key=lambda result: not result.refused)
         return next((result.reason for result in said if result.reason), "")
 

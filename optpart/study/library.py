@@ -179,7 +179,7 @@ def best_schedule(instance: Instance) -> Schedule | None:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What of the library's knowledge about an instance holds by itself.
+    """The part of the library's knowledge about an instance that can be verified.
 
     Attributes
     ----------

@@ -27,7 +27,7 @@ def execute_text(instance: str, method: str, seed: int, budget: Budget, version:
     """
     if version != __version__:
         raise InputError("", f"a worker has optpart {__version__}", f"install {version} there")
-    registry.check(method)  # A method that only some machines have is no result of a run.
+    registry.check(method)  # A method that some machines lack is an error, not a result of a run.
     _warm_up()
     result = execute(Run(_parsed(instance), method, seed, budget))
     return json.dumps(result_format.to_dict(result))

@@ -20,10 +20,10 @@ from optpart.version import __version__
 
 
 class Key(NamedTuple):
-    """What two runs have in common if the second would only repeat the first.
+    """The identity of a run: runs with equal keys would repeat one another.
 
-    Whatever a method reads besides the instance, such as the rules in ``expert:FILE``, is known by
-    its name alone; ``deterministic`` is 0 where the budget has no such limit.
+    Input that a method reads besides the instance, such as the rules in ``expert:FILE``, is
+    identified by its name only; ``deterministic`` is 0 if the budget has no such limit.
     """
 
     instance_sha256: str
@@ -46,7 +46,7 @@ class Run:
 
     @cached_property
     def key(self) -> Key:
-        """What makes this run differ from others."""
+        """The identity of this run."""
         return Key(
             self.instance.sha256,
             self.method,

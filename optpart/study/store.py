@@ -28,7 +28,7 @@ CREATE TABLE run (
     PRIMARY KEY (instance_sha256, method, seed, seconds, workers, deterministic, optpart)
 )
 """
-# As bytes, whatever it is: what is no text costs one row and is no fault of the file.
+# Read as bytes: text that cannot be decoded costs one row, not the whole file.
 _KEYED = " AND ".join(f"{name} = ?" for name in Key._fields)
 _FIND = f"SELECT CAST(document AS BLOB) FROM run WHERE {_KEYED}"
 _ADD = f"INSERT OR REPLACE INTO run VALUES ({', '.join('?' for _ in range(len(Key._fields) + 1))})"
@@ -51,7 +51,7 @@ class Store:
     Raises
     ------
     InputError
-        Here and in every method: if the file is no store, is damaged, or cannot be written.
+        Here and in every method: if the file is not a store, is damaged, or cannot be written.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -75,7 +75,7 @@ class Store:
         self._database.close()
 
     def get(self, run: Run) -> Result | None:
-        """Return what a run found when it was done; ``None`` if it was not. It is verified anew.
+        """Return the stored result of a run, verified again; ``None`` if there is none.
 
         Raises
         ------

@@ -347,6 +347,7 @@ def test_no_row_is_lost(stale: Store) -> None:
 # --- the status ----------------------------------------------------------------------------------
 
 
+@pytest.mark.skipif(not RESULTS.exists(), reason="a source distribution leaves them out")
 def test_every_committed_result_is_known() -> None:
     assert {path.stem for path in RESULTS.iterdir()} == {*KEPT, *WHOLE}
 

@@ -15,6 +15,8 @@ from commandline import Run
 from optpart import register
 
 ROOT = Path(__file__).parents[2]
+#: What benches have printed; a source distribution leaves it out.
+KEPT = ROOT / "bench" / "results"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 #: Times differ from run to run, and so do the widths of columns that hold them.
@@ -82,7 +84,9 @@ def test_links_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         path, _, anchor = target.partition("#")
-        file = (ROOT / page).parent / path if path else ROOT / page
+        file = ((ROOT / page).parent / path).resolve() if path else ROOT / page
+        if not KEPT.exists() and file.is_relative_to(KEPT):  # a source distribution
+            continue
         assert file.exists(), target
         if anchor:
             assert anchor in anchors(file), target

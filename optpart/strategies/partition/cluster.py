@@ -24,7 +24,7 @@ Version = Literal["load", "comm", "cap"]
 #: [B] §4.4.
 TRIES = 1000
 
-#: "comm" contracts edges until so many clusters are left ([B] §5.6.2).
+#: "comm" contracts edges until this many clusters are left ([B] §5.6.2).
 _CLUSTERS = 100
 
 #: Largest size of a cluster of "cap", relative to an even share ([B] §4.4).

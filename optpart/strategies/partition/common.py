@@ -1,4 +1,4 @@
-"""What the strategies of [L] and [M] share: which source counts, ranks, and assignment units."""
+"""Shared parts of the strategies of [L] and [M]: variants, ranks, and assignment units."""
 
 from __future__ import annotations
 

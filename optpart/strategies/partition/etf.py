@@ -37,7 +37,7 @@ def etf(instance: Instance, rng: np.random.Generator) -> Partition:
     The paper has equal devices and no constraints; the last two rules are added for unlike ones.
     The first member of a colocation group that is placed chooses among the devices that all members
     may use and that have memory for all of them. Start times are those of the ``delay`` model,
-    whatever model the instance has.
+    regardless of the instance's model.
     """
     level = operations_rank(instance).sink
     by_level = np.lexsort((topological_position(instance), -level)).astype(np.int32)
@@ -48,7 +48,7 @@ def etf(instance: Instance, rng: np.random.Generator) -> Partition:
 
 
 class _Ready(NamedTuple):
-    """What is ready, by the place of each vertex in the order of levels: two heaps a device.
+    """The ready vertices, by their rank in the order of levels: two heaps per device.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ def _offer(
 def _next(
     a: Arrays, d: int, by_level: Any, done: Any, idle: float, state: State, queue: _Ready
 ) -> Any:
-    """What can start first on ``d``, at the head of its heap; −1 if nothing can."""
+    """The vertex that can start first on ``d``, at the head of its heap; −1 if there is none."""
     while queue.later_size[d] and queue.time[d, 0] <= idle:
         push(queue.now[d], queue.now_size[d], queue.later[d, 0])
         queue.now_size[d] += 1

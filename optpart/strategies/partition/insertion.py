@@ -34,7 +34,7 @@ def insert(
     The first member of a colocation group that has its turn chooses among the devices that all
     members may use and that have memory for all of them; the others follow it, each scheduled when
     its own turn comes. Of devices that are equally good the one of smallest number is taken. Finish
-    times are those of the ``delay`` model, whatever model the instance has.
+    times are those of the ``delay`` model, regardless of the instance's model.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ def iterated_critical_path(instance: Instance, rng: np.random.Generator) -> Part
 
 
 class _Left(NamedTuple):
-    """What is left of the graph.
+    """The remaining graph.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ def _assign(a: Arrays, ops: Any, rank: Any) -> Any:
 
 @kernel
 def _follow(a: Arrays, ops: Any, left: _Left, v: int) -> Any:
-    """Find rank and path predecessor of ``v`` anew; return whether the rank has changed."""
+    """Recompute rank and path predecessor of ``v``; return whether the rank changed."""
     best, chosen = 0.0, -1
     for e in range(a.in_start[v], a.in_start[v + 1]):
         u = a.in_source[e]

@@ -1,4 +1,4 @@
-"""What a vertex, a transfer and a device cost on average."""
+"""Average costs of vertices, transfers and devices."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class Tensors(NamedTuple):
         )
 
     def matrix(self) -> csr_array[Any]:
-        """What METIS cuts: units, then one vertex for each tensor of more than two."""
+        """The graph for METIS: units, then one vertex for each tensor shared by more than two."""
         pins = np.bincount(self.tensor, minlength=len(self.size))
         between = self.unit[pins[self.tensor] == 2].reshape(-1, 2)
         hub = len(self.weight) + np.cumsum(pins > 2) - 1
@@ -132,7 +132,7 @@ class Tensors(NamedTuple):
 
 
 class _Task(NamedTuple):
-    """What all cuts have in common: for each unit and device, for each device, and for METIS."""
+    """Data shared by all cuts: per unit and device, per device, and for METIS."""
 
     allowed: NDArray[np.bool_]
     share: NDArray[np.float64]

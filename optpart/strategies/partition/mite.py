@@ -222,7 +222,7 @@ def importance_speed_boost(importance: float, speed: Any, among: Any) -> Any:
     Parameters
     ----------
     importance : float
-        Of the unit, from 0 to 1.
+        Importance of the unit, from 0 to 1.
     speed : ndarray of float64, length k
     among : ndarray of bool, length k
         Speeds are relative to the fastest of these devices.

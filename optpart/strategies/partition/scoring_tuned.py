@@ -26,7 +26,7 @@ _TENTHS = (-3, -2, -1, 1, 2, 3, 4, 5)
 
 
 class _Trial(NamedTuple):
-    """What a ratio of the weights leads to; no partition where there is no placement."""
+    """The outcome of a ratio of the weights; no partition if there is no placement."""
 
     makespan: float
     ratio: float

@@ -21,7 +21,7 @@ from optpart.strategies.partition.unit_graph import (
 
 
 def task_parallel(instance: Instance, rng: np.random.Generator) -> Partition:
-    """Place the ready units of highest up-rank, as many as devices at a time, one a device.
+    """Place the ready units of highest up-rank, one per device in each round.
 
     [B] Alg. 4.2. A unit is ready when all units that it depends on are placed. Of such a fringe
     the pair of a unit and a device is chosen, again and again, for which most inputs of the unit

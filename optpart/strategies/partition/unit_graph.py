@@ -1,4 +1,4 @@
-"""What the strategies of [B] share: the graph of operations, its up-rank, and the ready queue."""
+"""Shared parts of the strategies of [B]: the graph of operations, up-rank, the ready queue."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def white_paper(instance: Instance, rng: np.random.Generator) -> Partition:
     its transfers included. Of equally good devices the one of smallest number is taken.
 
     Members of a colocation group share the devices that all of them may use; the first that
-    becomes ready chooses for all. Finish times are those of the ``delay`` model, whatever model the
+    becomes ready chooses for all. Finish times are those of the ``delay`` model, regardless of the
     instance has.
 
     Notes

@@ -1,4 +1,4 @@
-"""HeteroG's order of execution: computation and communication ranked alike ([G] §4.2)."""
+"""HeteroG's order of execution: one rank for computation and communication ([G] §4.2)."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def tao(
     *,
     variant: Literal["derived", "printed"] = "derived",
 ) -> Priority:
-    """Prefer transfers by :func:`tao_order`; what is no transfer runs in any order.
+    """Prefer transfers by :func:`tao_order`; other tasks run in any order.
 
     [H] §3: a resource chooses at random among the executable ops of lowest number and those
     without one. Transfers here have channels of their own, so that on every resource there are
@@ -66,7 +66,7 @@ def tao_rank(
     -----
     Where the text leaves something open:
 
-    - Of several channels ``op.M`` takes the one with most outstanding time ([H] §4.1).
+    - With several channels, ``op.M`` takes the one with most outstanding time ([H] §4.1).
     - The comparator is not transitive ([H] says that it is), because ties of ``min(P, M)`` are
       not. So the minimum depends on how it is looked for: in one pass by number, each candidate
       compared with the best so far.
@@ -119,7 +119,7 @@ def _select(
                 best = r
         result[step] = best
         outstanding[0, best >> 6] ^= np.uint64(1) << np.uint64(best & 63)
-        # Sets that contain it are sorted anew and merged with the others.
+        # Sets that contain it are sorted again and merged with the others.
         some, others = 0, 0
         for i in range(size):
             g = order[i]

@@ -1,4 +1,4 @@
-"""What [H] §4.1 knows of ops: which of them are transfers, and which transfers an op depends on."""
+"""The properties of ops in [H] §4.1: which are transfers, and which transfers an op depends on."""
 
 from __future__ import annotations
 
