@@ -265,7 +265,7 @@ class Case:
         best = self.free
         for name, bound in BOUNDS.items():
             if self.seed % SLOW_BOUNDS.get(name, 1) == 0 and best.status is Status.OPTIMAL:
-                value = bound(self.instance, 5.0, None)
+                value = bound.compute(self.instance, seconds=5.0, makespan=None)
                 self._count(name, value == best.makespan)
                 if value is None or value > (best.makespan or 0):
                     raise DisagreementError(f"bound {name} is {value}, the least {best.makespan}")
