@@ -28,7 +28,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
-from inspect import signature
 from itertools import islice, product
 from pathlib import Path
 from shutil import which
@@ -288,7 +287,7 @@ class Case:
     def _solver(self, name: str) -> None:
         method: Any = registry.get(name)
         try:
-            if "goal" in signature(method).parameters:
+            if registry.takes_goal(name):
                 found = method(self.instance, budget=LIMIT, goal=self.goal)
             elif self.goal == Goal():
                 found = method(self.instance, budget=LIMIT)
