@@ -28,7 +28,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
-from inspect import signature
 from itertools import islice, product
 from pathlib import Path
 from shutil import which
@@ -265,7 +264,7 @@ class Case:
         best = self.free
         for name, bound in BOUNDS.items():
             if self.seed % SLOW_BOUNDS.get(name, 1) == 0 and best.status is Status.OPTIMAL:
-                value = bound(self.instance, 5.0, None)
+                value = bound.compute(self.instance, seconds=5.0, makespan=None)
                 self._count(name, value == best.makespan)
                 if value is None or value > (best.makespan or 0):
                     raise DisagreementError(f"bound {name} is {value}, the least {best.makespan}")
@@ -288,7 +287,7 @@ class Case:
     def _solver(self, name: str) -> None:
         method: Any = registry.get(name)
         try:
-            if "goal" in signature(method).parameters:
+            if registry.takes_goal(name):
                 found = method(self.instance, budget=LIMIT, goal=self.goal)
             elif self.goal == Goal():
                 found = method(self.instance, budget=LIMIT)

@@ -91,7 +91,7 @@ def check_bounds(
     for name, bound in BOUNDS.items():
         tally = tallies[name]
         begin = time.perf_counter()
-        value = bound(instance, _SECONDS, None)
+        value = bound.compute(instance, seconds=_SECONDS, makespan=None)
         tally.seconds += time.perf_counter() - begin
         if makespan is None:
             continue

@@ -7,6 +7,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -329,10 +330,10 @@ class TestInterruptedBounds:
         """Let Ctrl-C come while a bound is computed."""
 
         def strike(name: str) -> None:
-            def interrupted(*_: object) -> None:
+            def interrupted(*_: object, **__: object) -> None:
                 raise KeyboardInterrupt
 
-            monkeypatch.setitem(BOUNDS, name, interrupted)
+            monkeypatch.setitem(BOUNDS, name, replace(BOUNDS[name], compute=interrupted))
 
         return strike
 
@@ -361,10 +362,10 @@ class TestInterruptedBounds:
 
 
 def test_each_bound_is_told_as_soon_as_it_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(*_: object) -> None:
+    def never(*_: object, **__: object) -> None:
         raise AssertionError("computed before it was asked for")
 
-    monkeypatch.setitem(BOUNDS, "load", never)
+    monkeypatch.setitem(BOUNDS, "load", replace(BOUNDS["load"], compute=never))
     from optpart.study import library
 
     instance: Instance = library.load("heft-10")

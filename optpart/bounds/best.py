@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
+from typing import Literal, Protocol
 
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.destructive import destructive_bound
@@ -15,19 +15,45 @@ from optpart.bounds.load import load_bound
 from optpart.bounds.one_machine import one_machine_bound
 from optpart.problem.instance import Instance
 
-#: What bounds an instance within so many seconds, given the makespan of a schedule if one is known.
-Bound = Callable[[Instance, float, Fraction | None], Fraction | None]
+#: What a bound takes. A ``cheap`` one is done before its time matters, on graphs of any size. A
+#: ``timed`` one ends by itself, but is told when to stop. An ``anytime`` one takes all it is given.
+Cost = Literal["cheap", "timed", "anytime"]
 
-#: Cheapest first. ``None`` from a bound proves the instance infeasible.
-BOUNDS: dict[str, Bound] = {
-    "critical-path": lambda instance, seconds, makespan: critical_path_bound(instance),
-    "load": lambda instance, seconds, makespan: load_bound(instance),
-    "one-machine": lambda instance, seconds, makespan: one_machine_bound(instance, seconds),
-    "energy": energy_bound,
-    "destructive": destructive_bound,
-}
 
-_NOTHING: Mapping[str, Bound] = MappingProxyType({})
+class BoundFunction(Protocol):
+    """Bounds the makespan of an instance; ``None`` proves the instance infeasible.
+
+    Stops after about ``seconds``, if it is not cheap. ``makespan`` is that of a schedule, if one
+    is known, and no bound need go higher.
+    """
+
+    def __call__(
+        self, instance: Instance, /, *, seconds: float, makespan: Fraction | None
+    ) -> Fraction | None:
+        """Bound the makespan."""
+        ...
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A row of the table of bounds."""
+
+    name: str
+    cost: Cost
+    compute: BoundFunction
+
+
+_ROWS = (
+    Bound("critical-path", "cheap", lambda x, *, seconds, makespan: critical_path_bound(x)),
+    Bound("load", "cheap", lambda x, *, seconds, makespan: load_bound(x)),
+    Bound("one-machine", "timed", lambda x, *, seconds, makespan: one_machine_bound(x, seconds)),
+    Bound("energy", "timed", energy_bound),
+    Bound("destructive", "anytime", destructive_bound),
+)
+
+#: Every bound by name, in the order in which they are computed. A row added above takes part in
+#: ``optpart bound``, in search and before CP-SAT, as far as its cost allows.
+BOUNDS: dict[str, Bound] = {row.name: row for row in _ROWS}
 
 #: What :func:`best_bound` spends unless told otherwise.
 SECONDS = 5.0
@@ -43,26 +69,26 @@ class LowerBound:
 
 
 def all_bounds(
-    instance: Instance, seconds: float = SECONDS, *, besides: Mapping[str, Bound] = _NOTHING
+    instance: Instance, seconds: float = SECONDS, *, besides: Sequence[Bound] = ()
 ) -> list[LowerBound]:
     """Compute every bound, cheap ones first.
 
     Parameters
     ----------
     seconds : float
-        For all of them together, though the first two take what they take. Each of the others gets
+        For all of them together, though cheap ones take what they take. Each of the others gets
         an equal part of what is left, so that what one saves the later and stronger ones have.
-    besides : mapping from name to bound
+    besides : sequence of Bound
         Bounds of a higher layer, computed last.
     """
     return list(each_bound(instance, seconds, besides=besides))
 
 
 def each_bound(
-    instance: Instance, seconds: float = SECONDS, *, besides: Mapping[str, Bound] = _NOTHING
+    instance: Instance, seconds: float = SECONDS, *, besides: Sequence[Bound] = ()
 ) -> Iterator[LowerBound]:
     """Compute every bound as :func:`all_bounds` does, and yield each as soon as it is proven."""
-    return _each(instance, seconds, None, {**BOUNDS, **besides})
+    return _each(instance, seconds, None, [*BOUNDS.values(), *besides])
 
 
 def largest(bounds: Iterable[LowerBound]) -> LowerBound:
@@ -71,7 +97,11 @@ def largest(bounds: Iterable[LowerBound]) -> LowerBound:
 
 
 def best_bound(
-    instance: Instance, seconds: float = SECONDS, makespan: Fraction | None = None
+    instance: Instance,
+    seconds: float = SECONDS,
+    makespan: Fraction | None = None,
+    *,
+    among: Sequence[Bound] | None = None,
 ) -> LowerBound:
     """Return the largest bound, or the first that proves the instance infeasible.
 
@@ -79,9 +109,11 @@ def best_bound(
     ----------
     makespan : Fraction, optional
         Of a schedule: a bound that reaches it is the last.
+    among : sequence of Bound, optional
+        Those to compute, at least one; by default all.
     """
     best: LowerBound | None = None
-    for bound in _each(instance, seconds, makespan, BOUNDS):
+    for bound in _each(instance, seconds, makespan, among or list(BOUNDS.values())):
         if best is None or bound.value is None or bound.value > (best.value or 0):
             best = bound
         if bound.value is None or bound.value == makespan:
@@ -91,10 +123,15 @@ def best_bound(
 
 
 def _each(
-    instance: Instance, seconds: float, makespan: Fraction | None, bounds: Mapping[str, Bound]
+    instance: Instance, seconds: float, makespan: Fraction | None, bounds: Sequence[Bound]
 ) -> Iterator[LowerBound]:
     deadline = time.perf_counter() + seconds
-    for done, (name, bound) in enumerate(bounds.items()):
+    sharing = sum(bound.cost != "cheap" for bound in bounds)
+    for bound in bounds:
         begin = time.perf_counter()
-        value = bound(instance, max(0.0, deadline - begin) / (len(bounds) - done), makespan)
-        yield LowerBound(name, value, time.perf_counter() - begin)
+        share = max(0.0, deadline - begin)
+        if bound.cost != "cheap":
+            share /= sharing
+            sharing -= 1
+        value = bound.compute(instance, seconds=share, makespan=makespan)
+        yield LowerBound(bound.name, value, time.perf_counter() - begin)

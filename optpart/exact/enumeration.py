@@ -91,6 +91,12 @@ def enumerate_all(
         If ``goal`` names what the instance does not have.
     """
     check_seed(seed)
+    check_scope(instance, goal)
+    return _Search(instance, goal, budget or Budget(), start, watch).run(seed)
+
+
+def check_scope(instance: Instance, goal: Goal) -> None:
+    """Raise an :class:`UnsupportedError` if the graph is too large."""
     if instance.vertices > MAX_VERTICES:
         raise UnsupportedError(
             "vertices",
@@ -98,7 +104,6 @@ def enumerate_all(
             f"give at most {MAX_VERTICES}, or use another exact method",
         )
     goal.check(instance)
-    return _Search(instance, goal, budget or Budget(), start, watch).run(seed)
 
 
 class _Numbers:

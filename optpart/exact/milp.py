@@ -103,13 +103,14 @@ def solve_milp(
     whose bounds hold for the true problem.
     """
     check_seed(seed)
-    _check(instance, goal, solver)
+    check_scope(instance, goal)
     return _Solve(instance, budget or Budget(), seed, watch, goal, solver, without, starts).run(
         start
     )
 
 
-def _check(instance: Instance, goal: Goal, solver: Solver) -> None:
+def check_scope(instance: Instance, goal: Goal) -> None:
+    """Raise an :class:`UnsupportedError` that says what of model or goal is out of scope."""
     model = instance.model
     if model.communication != "delay" or model.memory not in ("none", "estimate"):
         raise UnsupportedError(

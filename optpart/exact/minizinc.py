@@ -91,6 +91,12 @@ def minizinc(
         If times or sizes are not whole multiples of a unit of which 2^29 suffice.
     """
     check_seed(seed)
+    check_scope(instance, goal)
+    return _Solve(instance, goal, budget or Budget(), watch, solver).run(start, seed)
+
+
+def check_scope(instance: Instance, goal: Goal) -> None:
+    """Raise an :class:`InputError` if the goal is faulty or the command is not installed."""
     goal.check(instance)
     if which("minizinc") is None:
         raise InputError(
@@ -98,7 +104,6 @@ def minizinc(
             "the command is not installed",
             "install MiniZinc with Gecode (apt-get install minizinc, or www.minizinc.org)",
         )
-    return _Solve(instance, goal, budget or Budget(), watch, solver).run(start, seed)
 
 
 @cache

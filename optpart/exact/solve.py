@@ -12,9 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.bounds.best import Bound
-from optpart.bounds.destructive import destructive_bound
-from optpart.bounds.energy import energy_bound
+from optpart.bounds.best import BOUNDS, Bound
 from optpart.bounds.load import load_ticks
 from optpart.bounds.one_machine import sharpened
 from optpart.bounds.windows import Windows, no_windows, windows
@@ -59,6 +57,9 @@ _BEFORE = 0.03
 _BEFORE_LARGE = 0.2
 _SEARCHING = 0.3
 _PROVABLE = 100
+
+#: Bounds that windows and load on the solver's own grid imply.
+_ON_GRID = ("critical-path", "load", "one-machine")
 
 #: A rounded grid is refined while the gap is larger than this and a finer one is at hand.
 _CLOSED = 1e-6
@@ -307,7 +308,8 @@ class _Solve:
         self._raise(grid.time(lower))
         for bound in self._further_bounds():
             if self.bound != self.makespan:
-                self._raise(bound(self.instance, self._share(), limit) or Fraction(0))
+                value = bound.compute(self.instance, seconds=self._share(), makespan=limit)
+                self._raise(value or Fraction(0))
         if self.bound == self.makespan:
             return ""
         if upper is None:
@@ -366,9 +368,10 @@ class _Solve:
         """Return the bounds worth their time: the solver proves little on large instances."""
         if Pruning.BOUNDS in self.without:
             return []
+        further = [bound for bound in BOUNDS.values() if bound.name not in _ON_GRID]
         if self.instance.vertices <= _PROVABLE or self.budget.deterministic is not None:
-            return [energy_bound]
-        return [energy_bound, destructive_bound]
+            return [bound for bound in further if bound.cost != "anytime"]
+        return further
 
     def _no_device(self, upper: int | None) -> str:
         if upper is None:

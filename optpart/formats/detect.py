@@ -1,9 +1,10 @@
-"""Which reader a file is for."""
+"""The table of formats, and which of them a file is in."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +12,85 @@ from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
 from optpart.formats import dnn_partitioning, fjs, gxl, jsplib, moirai, native, santiago, stg
 from optpart.formats.json import parse_json
-from optpart.formats.parsing import lines
 from optpart.problem.instance import Instance
 
-_Reader = Callable[[str | Path], Instance]
 
-#: Readers of files that hold all of an instance, by the name of the format.
-_READERS: dict[str, _Reader] = {
-    "native": native.read,
-    "gxl": gxl.read,
-    "jsplib": jsplib.read,
-    "fjs": fjs.read,
-    "santiago": santiago.read,
-    "moirai": moirai.read,
-    "dnn-partitioning": dnn_partitioning.read,
-}
+@dataclass(frozen=True)
+class Format:
+    """A row of the table: a format of files that hold an instance.
 
-#: The formats that :func:`read_instance` takes by name.
-FORMATS = (*_READERS, "stg")
+    Attributes
+    ----------
+    name : str
+    summary : str
+        One line of help.
+    read : callable
+        Reads a path; where ``needs_devices``, also takes their number.
+    suffixes : tuple of str
+        In lower case, with the dot: those that only this format has.
+    sniff : callable, optional
+        Whether a text, in a file without suffix or with ``.txt``, looks like this format. Where
+        there is ``from_dict``, asked of an object in a ``.json`` file without the key ``format``.
+    from_dict : callable, optional
+        Builds an instance of a parsed JSON document and a name.
+    distinctive : bool
+        Whether what it looks for is in no other format, so that it comes before those that claim
+        the same file.
+    needs_devices : bool
+        Whether the files have no devices of their own.
+    """
 
-_SUFFIXES = {".gxl": "gxl", ".stg": "stg", ".fjs": "fjs", ".jsp": "jsplib"}
+    name: str
+    summary: str
+    read: Callable[..., Instance]
+    suffixes: tuple[str, ...] = ()
+    sniff: Callable[[Any], bool] | None = None
+    from_dict: Callable[[Any, str], Instance] | None = None
+    distinctive: bool = False
+    needs_devices: bool = False
+
+
+_ROWS = (
+    Format("native", "instances as this program writes them", native.read),
+    Format("gxl", "task graphs of the University of Auckland", gxl.read, (".gxl",)),
+    Format(
+        "jsplib", "classical job shops of OR-Library", jsplib.read, (".jsp",), sniff=jsplib.sniff
+    ),
+    Format("fjs", "flexible job shops", fjs.read, (".fjs",), sniff=fjs.sniff),
+    Format(
+        "santiago",
+        "task graphs on unlike machines by Santiago et al.",
+        santiago.read,
+        sniff=santiago.sniff,
+        distinctive=True,
+    ),
+    Format(
+        "moirai",
+        "model graphs with measured times by Moirai",
+        moirai.read,
+        sniff=moirai.sniff,
+        from_dict=moirai.from_dict,
+    ),
+    Format(
+        "dnn-partitioning",
+        "model graphs by Tarnawski et al.",
+        dnn_partitioning.read,
+        sniff=dnn_partitioning.sniff,
+        from_dict=dnn_partitioning.from_dict,
+        distinctive=True,
+    ),
+    Format(
+        "stg",
+        "task graphs of the Standard Task Graph Set",
+        stg.read,
+        (".stg",),
+        sniff=stg.sniff,
+        needs_devices=True,
+    ),
+)
+
+#: The formats that :func:`read_instance` takes, by name.
+FORMATS = {row.name: row for row in _ROWS}
 
 #: Of these the content decides.
 _TEXTS = ("", ".txt")
@@ -62,35 +122,41 @@ def read_instance(
         If the file is faulty, of no known format or of several, or holds only a part of an
         instance.
     """
-    reader = _reader(path, format)
-    if reader is None:
-        if devices is None:
-            raise InputError(
-                "",
-                "a task graph of the Standard Task Graph Set has no devices",
-                "say how many with 'optpart import --devices'",
-                str(path),
-            )
-        return stg.read(path, devices)
+    if Path(path).suffix.lower() == ".json" and format is None:
+        _need_no_devices(path, devices)
+        return _read_json(path)
+    found = _format(path, format)
+    if not found.needs_devices:
+        _need_no_devices(path, devices)
+        return found.read(path)
+    if devices is None:
+        raise InputError(
+            "",
+            "a task graph of the Standard Task Graph Set has no devices",
+            "say how many with 'optpart import --devices'",
+            str(path),
+        )
+    return found.read(path, devices)
+
+
+def _need_no_devices(path: str | Path, devices: int | None) -> None:
     if devices is not None:
         raise InputError("devices", "given, but the file has its own", "leave them out", str(path))
-    return reader(path)
 
 
-def _reader(path: str | Path, format: str | None) -> _Reader | None:
-    """Return the reader of a file; ``None`` for the one that must be told the devices."""
-    suffix = Path(path).suffix.lower()
-    if format is not None:
-        if format not in FORMATS:
+def _format(path: str | Path, name: str | None) -> Format:
+    """Return the format of a file by its name, else by the suffix, else by the content."""
+    if name is not None:
+        if name not in FORMATS:
             known = ", ".join(FORMATS)
-            raise InputError("format", f"unknown {format!r}", f"choose of {known}", str(path))
-        return _READERS.get(format)
-    if suffix in _SUFFIXES:
-        return _READERS.get(_SUFFIXES[suffix])
-    if suffix == ".json":
-        return _read_json
+            raise InputError("format", f"unknown {name!r}", f"choose of {known}", str(path))
+        return FORMATS[name]
+    suffix = Path(path).suffix.lower()
+    by_suffix = {each: row for row in FORMATS.values() for each in row.suffixes}
+    if suffix in by_suffix:
+        return by_suffix[suffix]
     if suffix in _TEXTS:
-        return _reader_of_text(path)
+        return _format_of_text(path)
     if suffix in _IMPORTED:
         raise InputError(
             "",
@@ -101,60 +167,53 @@ def _reader(path: str | Path, format: str | None) -> _Reader | None:
     raise InputError(
         "",
         f"unknown suffix {suffix!r}",
-        f"give {', '.join(('.json', *_SUFFIXES, '.txt'))}, or say which format it is with "
+        f"give {', '.join(('.json', *by_suffix, '.txt'))}, or say which format it is with "
         "'optpart import --format'",
         str(path),
     )
 
 
 def _read_json(path: str | Path) -> Instance:
-    """Read one of the formats in JSON; their keys tell them apart."""
+    """Read one of the formats in JSON, parsed once; their keys tell them apart."""
     with FaultsOf(path):
-        return _from_dict(parse_json(read_text(path)), Path(path).stem)
+        document = parse_json(read_text(path))
+        if isinstance(document, dict) and "format" not in document:
+            rows = [row for row in FORMATS.values() if row.from_dict is not None]
+            found = _sniffed(rows, document, path)
+            if found is not None and found.from_dict is not None:
+                return found.from_dict(document, Path(path).stem)
+        return native.from_dict(document)
 
 
-def _from_dict(document: Any, name: str) -> Instance:
-    if isinstance(document, dict) and "format" not in document:
-        if "maxFPGAs" in document:
-            return dnn_partitioning.from_dict(document, name)
-        if "capacity" in document:
-            return moirai.from_dict(document, name)
-    return native.from_dict(document)
-
-
-def _reader_of_text(path: str | Path) -> _Reader | None:
-    """Tell by how many counts the first line has, or by a section."""
-    text = read_text(path)
-    if any(line.strip() == "#tasks" for line in text.split("\n")):
-        return santiago.read
-    first = next(iter(lines(text)), None)
-    if first is not None and first.fields[0].isdecimal():
-        if len(first.fields) == 1:
-            return None
-        if len(first.fields) == 2:
-            return _reader_of_job_shop(path)
-        if len(first.fields) == 3:
-            return fjs.read
-    raise InputError(
-        "",
-        "of no format that is known",
-        "say which it is with 'optpart import --format'",
-        str(path),
-    )
-
-
-def _reader_of_job_shop(path: str | Path) -> _Reader:
-    """Tell the two job shops apart, which may both begin with two counts, by what can be read."""
-    readable = []
-    for reader in (jsplib.read, fjs.read):
-        with suppress(InputError):
-            reader(path)
-            readable.append(reader)
-    if len(readable) > 1:
+def _format_of_text(path: str | Path) -> Format:
+    rows = [row for row in FORMATS.values() if row.from_dict is None]
+    found = _sniffed(rows, read_text(path), path)
+    if found is None:
         raise InputError(
             "",
-            "can be read both as jsplib and as fjs",
+            "of no format that is known",
             "say which it is with 'optpart import --format'",
             str(path),
         )
-    return readable[0] if readable else jsplib.read
+    return found
+
+
+def _sniffed(rows: list[Format], content: Any, path: str | Path) -> Format | None:
+    """Return the format that a content looks like; of several, the one that it can be read as."""
+    alike = [row for row in rows if row.sniff is not None and row.sniff(content)]
+    alike = [row for row in alike if row.distinctive] or alike
+    if len(alike) < 2:
+        return alike[0] if alike else None
+    readable = []
+    for row in alike:
+        with suppress(InputError):
+            row.read(path, *([1] if row.needs_devices else []))
+            readable.append(row)
+    if len(readable) > 1:
+        raise InputError(
+            "",
+            f"can be read both as {' and as '.join(row.name for row in readable)}",
+            "say which it is with 'optpart import --format'",
+            str(path),
+        )
+    return (readable or alike)[0]

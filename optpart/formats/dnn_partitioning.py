@@ -51,6 +51,11 @@ from optpart.problem.model import Model
 from optpart.problem.rational import non_negative, shown
 
 
+def sniff(document: Mapping[str, Any]) -> bool:
+    """Whether an object has the number of accelerators."""
+    return "maxFPGAs" in document
+
+
 def read(path: str | Path) -> Instance:
     """Read a model graph; every fault is an :class:`InputError` that names file and place."""
     with FaultsOf(path):

@@ -38,7 +38,13 @@ from pathlib import Path
 
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
-from optpart.formats.parsing import Line, check_count, check_entries, header_and_rows
+from optpart.formats.parsing import (
+    Line,
+    check_count,
+    check_entries,
+    header_and_rows,
+    leading_counts,
+)
 from optpart.limits import MOST_DEVICES
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import GraphBuilder
@@ -46,6 +52,11 @@ from optpart.problem.instance import Instance
 
 #: Duration by machine, counted from 0.
 _Durations = dict[int, Fraction]
+
+
+def sniff(text: str) -> bool:
+    """Whether a text begins with numbers of jobs and machines, and perhaps another."""
+    return leading_counts(text) in (2, 3)
 
 
 def read(path: str | Path) -> Instance:

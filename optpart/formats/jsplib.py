@@ -21,11 +21,16 @@ from pathlib import Path
 
 from optpart.errors import FaultsOf
 from optpart.files import read_text
-from optpart.formats.parsing import Line, check_count, header_and_rows
+from optpart.formats.parsing import Line, check_count, header_and_rows, leading_counts
 from optpart.limits import MOST_DEVICES
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
+
+
+def sniff(text: str) -> bool:
+    """Whether a text begins with numbers of jobs and machines."""
+    return leading_counts(text) == 2
 
 
 def read(path: str | Path) -> Instance:

@@ -16,6 +16,7 @@ units of the file. Other keys are not read.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,11 @@ from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
 from optpart.problem.model import Model
 from optpart.problem.rational import non_negative
+
+
+def sniff(document: Mapping[str, Any]) -> bool:
+    """Whether an object has the memory of devices."""
+    return "capacity" in document
 
 
 def read(path: str | Path) -> Instance:

@@ -76,6 +76,15 @@ def lines(text: str) -> list[Line]:
     return found
 
 
+def leading_counts(text: str) -> int:
+    """Return how many fields the first line with any has; 0 if it does not begin with a count."""
+    for line in text.split("\n"):
+        fields = line.partition("#")[0].split()
+        if fields:
+            return len(fields) if fields[0].isdecimal() else 0
+    return 0
+
+
 def header_and_rows(text: str) -> tuple[Line, list[Line]]:
     """Return the first of the lines that hold fields, which has counts, and the others."""
     found = lines(text)

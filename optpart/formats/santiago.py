@@ -34,6 +34,11 @@ from optpart.problem.instance import Instance
 _SECTIONS = ("#tasks", "#edges", "#end")
 
 
+def sniff(text: str) -> bool:
+    """Whether a text has the section of the tasks."""
+    return any(line.strip() == _SECTIONS[0] for line in text.split("\n"))
+
+
 def read(path: str | Path) -> Instance:
     """Read a task graph; every fault is an :class:`InputError` that names file and line."""
     with FaultsOf(path):

@@ -22,13 +22,18 @@ from pathlib import Path
 
 from optpart.errors import FaultsOf
 from optpart.files import read_text
-from optpart.formats.parsing import check_count, checked_range, header_and_rows
+from optpart.formats.parsing import check_count, checked_range, header_and_rows, leading_counts
 from optpart.limits import MOST_DEVICES
 from optpart.problem.cluster import Cluster
 from optpart.problem.graph import Graph, GraphBuilder
 from optpart.problem.instance import Instance
 
 _DUMMIES = 2
+
+
+def sniff(text: str) -> bool:
+    """Whether a text begins with a number of tasks alone."""
+    return leading_counts(text) == 1
 
 
 def read(path: str | Path, devices: int) -> Instance:

@@ -9,6 +9,7 @@ from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
+from inspect import signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +18,7 @@ import numpy as np
 from optpart.errors import InputError
 from optpart.limits import check_seed
 from optpart.problem.instance import Instance
+from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Method, Result, Watch, conclude
 from optpart.solution.schedule import Schedule
 
@@ -28,7 +30,9 @@ class Strategy(NamedTuple):
     """Where a strategy lives, imported when first used, and what it does in one line.
 
     ``needs`` names an optional package, ``argument`` the parameter that takes what stands after a
-    colon in the name of a method.
+    colon in the name of a method. ``takes_goal`` says that it has a parameter ``goal``; ``scope``
+    is then where the function lives that raises an :class:`InputError` for an instance and a goal
+    that it cannot solve, empty if it solves all.
     """
 
     path: str
@@ -36,6 +40,8 @@ class Strategy(NamedTuple):
     options: Mapping[str, object] = MappingProxyType({})
     needs: str = ""
     argument: str = ""
+    takes_goal: bool = False
+    scope: str = ""
 
     @property
     def available(self) -> bool:
@@ -44,9 +50,25 @@ class Strategy(NamedTuple):
 
     def load(self) -> Callable[..., Any]:
         """Return the function, its options bound."""
-        module, _, attribute = self.path.partition(":")
-        found: Callable[..., Any] = getattr(import_module(module), attribute)
+        found = _load(self.path)
         return partial(found, **self.options) if self.options else found
+
+    def fault(self, instance: Instance, goal: Goal) -> str:
+        """Return why it cannot solve an instance for a goal; empty if it can."""
+        if not self.scope:
+            return ""
+        try:
+            _load(self.scope)(instance, goal)
+        except InputError as error:
+            return error.problem
+        return ""
+
+
+def _load(path: str) -> Callable[..., Any]:
+    """Return what stands in a module after the colon."""
+    module, _, attribute = path.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), attribute)
+    return found
 
 
 _PAPER = MappingProxyType({"variant": "paper"})
@@ -203,29 +225,43 @@ ORDERED = ("heft", "cpop", "peft", "etf", "white-paper")
 CORE = ("hash", "fastest", "critical-path", "heft")
 CORE_ORDERED = ("heft",)
 SOLVERS = {
-    "cpsat": Strategy("optpart.methods.cpsat:cpsat", "CP-SAT, proves optimality"),
+    "cpsat": Strategy("optpart.methods.cpsat:cpsat", "CP-SAT, proves optimality", takes_goal=True),
     "search": Strategy(
         "optpart.methods.search:search",
         "annealing of placement and order from the best heuristics; every model",
+        takes_goal=True,
+        scope="optpart.search.search:check_scope",
     ),
     "hybrid": Strategy(
         "optpart.methods.search:hybrid",
         "search, and large neighbourhoods repaired greedily and by CP-SAT; every model",
+        takes_goal=True,
+        scope="optpart.search.search:check_scope",
     ),
     "milp": Strategy(
         "optpart.methods.milp:milp",
         "mixed-integer program by HiGHS; delay, memory none or estimate",
+        takes_goal=True,
+        scope="optpart.exact.milp:check_scope",
     ),
     "milp-cbc": Strategy(
-        "optpart.methods.milp:milp", "the same by CBC", MappingProxyType({"solver": "CBC"})
+        "optpart.methods.milp:milp",
+        "the same by CBC",
+        MappingProxyType({"solver": "CBC"}),
+        takes_goal=True,
+        scope="optpart.exact.milp:check_scope",
     ),
     "minizinc": Strategy(
         "optpart.exact.minizinc:minizinc",
         "the MiniZinc models with Gecode; needs the command minizinc; small, every model",
+        takes_goal=True,
+        scope="optpart.exact.minizinc:check_scope",
     ),
     "enumerate": Strategy(
         "optpart.exact.enumeration:enumerate_all",
         "branch and bound without a solver; up to 12 vertices, every model",
+        takes_goal=True,
+        scope="optpart.exact.enumeration:check_scope",
     ),
 }
 
@@ -324,6 +360,59 @@ def check(name: str) -> None:
         raise
     except (Exception, SystemExit):  # loading a plug-in may raise anything
         pass
+
+
+def takes_goal(name: str) -> bool:
+    """Whether a method has a parameter ``goal``; an unknown name is an :class:`InputError`.
+
+    Methods of your own and of other packages declare it by having one.
+    """
+    if name in SOLVERS and name not in _own:
+        return SOLVERS[name].takes_goal
+    method = get(name)
+    return split(name) is None and "goal" in signature(method).parameters
+
+
+def supports(name: str, instance: Instance, goal: Goal | None = None) -> str:
+    """Return why a method cannot pursue a goal on an instance; empty if nothing is in the way.
+
+    What shows only on the way, such as too large a model, a method still refuses.
+
+    Parameters
+    ----------
+    goal : Goal, optional
+        By default the least makespan, which every method is for.
+
+    Raises
+    ------
+    InputError
+        If nothing has that name, or the goal names what the instance does not have.
+    """
+    goal = goal or Goal()
+    goal.check(instance)
+    if goal != Goal() and not takes_goal(name):
+        return "takes no goal but a least makespan"
+    if name in SOLVERS and name not in _own:
+        return SOLVERS[name].fault(instance, goal)
+    check(name)
+    return ""
+
+
+def supporting(instance: Instance, goal: Goal | None = None) -> list[str]:
+    """Name every method that :func:`supports` a goal on an instance, solvers first.
+
+    A plug-in that cannot be loaded is left out.
+    """
+    found = []
+    plug_ins = [point.name for point in entry_points(group=GROUP)]
+    for name in dict.fromkeys([*SOLVERS, *_own, *pairs(), *plug_ins]):
+        try:
+            get(name)
+        except (Exception, SystemExit):  # loading a plug-in may raise anything
+            continue
+        if not supports(name, instance, goal):
+            found.append(name)
+    return found
 
 
 def solve(

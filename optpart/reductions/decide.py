@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any, Generic
 
 from optpart.errors import InputError
@@ -85,7 +84,7 @@ def decide(
         If the method does not decide questions.
     """
     run: Callable[..., Result] = registry.get(method)
-    if "goal" not in signature(run).parameters:
+    if not registry.takes_goal(method):
         raise InputError(
             "--method", f"{method} proves nothing", "use cpsat, milp, minizinc or enumerate"
         )

@@ -12,22 +12,9 @@ from optpart.kernels.compiled import Arrays, inner, kernel
 from optpart.kernels.rng import below, uniform
 from optpart.search.execute import EDGES, Execution, Rules, excess, execute
 from optpart.search.incremental import Notes, forget, keep, settle, take_back
-from optpart.search.moves import (
-    MOVES,
-    anywhere,
-    before_previous,
-    block_end,
-    chain,
-    exchange,
-    neighbour,
-    past_block,
-    release,
-    to_device,
-)
+from optpart.search.moves import change, release
 from optpart.search.plan import Links, Plan
 from optpart.search.traffic import Crossed, count_moved, uncount
-
-_LAST = len(MOVES) - 1
 
 #: Share of moves around a vertex of a critical path; the others are around any vertex.
 _CRITICAL = 0.8
@@ -35,9 +22,6 @@ _CRITICAL = 0.8
 #: A critical path is recomputed after this share of its length in accepted moves: it seldom
 #: changes much at once, and tracing it costs as much as many moves.
 _REFRESH = 20.0
-
-#: Limit on the positions that a vertex passes, which keeps moves on large graphs cheap.
-_REACH = 2000
 
 
 class Heat(NamedTuple):
@@ -111,29 +95,6 @@ def critical_path(a: Arrays, p: Plan, path: Any, state: Any) -> Any:
     return length
 
 
-@inner
-def _change(
-    a: Arrays, g: Links, p: Plan, s: Notes, state: Any, kind: Any, v: Any, least: float
-) -> Any:
-    n, k = p.device.shape[0], p.last.shape[0]
-    if kind == 0:
-        return to_device(a, g, p, s, state, v, below(state, k), least, _REACH)
-    if kind == 1:
-        d = np.int64(p.device[neighbour(a, v, state)])
-        return to_device(a, g, p, s, state, v, d, least, _REACH)
-    if kind == 2:
-        return chain(a, g, p, s, state, v, below(state, k))
-    if kind == 3:
-        return before_previous(a, g, p, s, v, least)
-    if kind == 4:
-        return anywhere(a, g, p, s, state, v, _REACH)
-    if kind == 5:
-        return past_block(a, g, p, s, state, v)
-    if kind == 6:
-        return exchange(a, g, p, s, v, below(state, n))
-    return block_end(a, g, p, s, state, v)
-
-
 @kernel
 def anneal(
     a: Arrays, g: Links, r: Rules, p: Plan, s: Notes, x: Execution, c: Crossed, h: Heat,
@@ -152,7 +113,7 @@ def anneal(
     tried : ndarray of int64, moves × 3
         Added to: how often each was evaluated, accepted, and led to a new best plan.
     """
-    n = p.device.shape[0]
+    n, last = p.device.shape[0], shares.shape[0] - 1
     path = np.empty(n, np.int32)
     free = np.zeros(p.last.shape[0])
     makespan = latest(p)
@@ -177,7 +138,7 @@ def anneal(
         allowance = cost - temperature * math.log(1.0 - uniform(state))
         draw = uniform(state)
         kind = 0
-        while kind < _LAST and draw >= shares[kind]:
+        while kind < last and draw >= shares[kind]:
             kind += 1
         if uniform(state) < _CRITICAL:
             if stale:
@@ -186,18 +147,10 @@ def anneal(
             v = np.int64(path[below(state, length)])
         else:
             v = below(state, n)
-        flipped = np.int64(-1)
-        if kind == _LAST:
-            made = g.made_start[v + 1] - g.made_start[v]
-            if r.communication == 0 or made == 0:
-                continue
-            flipped = np.int64(g.made[g.made_start[v] + below(state, made)])
-            p.eager[flipped] = not p.eager[flipped]
-        else:
-            quick = not (r.whole or c.counts)
-            least = allowance / h.makespan if quick else np.inf
-            if not _change(a, g, p, s, state, kind, v, least):
-                continue
+        quick = not (r.whole or c.counts)
+        least = allowance / h.makespan if quick else np.inf
+        if not change(a, g, p, s, state, kind, v, least):
+            continue
         tried[kind, 0] += 1
         left = allowance
         if c.counts:
@@ -215,8 +168,6 @@ def anneal(
         elif accepted:
             accepted = settle(a, g, p, s, left / h.makespan)
         if not accepted:
-            if flipped >= 0:
-                p.eager[flipped] = not p.eager[flipped]
             release(a, p, s)
             take_back(p, s)
             if c.counts:

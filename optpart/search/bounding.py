@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from optpart.bounds.best import best_bound
-from optpart.bounds.load import load_bound
+from optpart.bounds.best import BOUNDS, best_bound
 from optpart.problem.instance import Instance
 
 #: The slower bounds respect their time limit up to this many vertices.
 _BOUNDED = 6000
+
+#: The load of the devices includes it.
+_IMPLIED = ("critical-path",)
 
 #: Upper estimate of the seconds that heads and tails take per vertex and pair of devices.
 _PER_PAIR = 7e-8
@@ -18,7 +20,7 @@ _PER_PAIR = 7e-8
 def bounded(instance: Instance, seconds: float, makespan: Fraction | None) -> Fraction | None:
     """Return a lower bound of the makespan; 0 if there is no time to compute one.
 
-    On large instances, it is the load bound, which ignores the time limit.
+    On large instances only the cheap bounds are computed, which ignore the time limit.
 
     Returns
     -------
@@ -29,4 +31,5 @@ def bounded(instance: Instance, seconds: float, makespan: Fraction | None) -> Fr
         return best_bound(instance, seconds, makespan).value
     if _PER_PAIR * instance.vertices * instance.devices**2 > seconds:
         return Fraction(0)
-    return load_bound(instance)
+    cheap = [x for x in BOUNDS.values() if x.cost == "cheap" and x.name not in _IMPLIED]
+    return best_bound(instance, seconds, makespan, among=cheap).value

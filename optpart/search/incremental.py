@@ -23,7 +23,8 @@ class Notes(NamedTuple):
     ----------
     counts : ndarray of int64
         Numbers of moved vertices, of delays, of times and of waiting vertices; the first position
-        that waits; the last position that a change has touched.
+        that waits; the last position that a change has touched; the tensor that is now sent the
+        other way, or −1.
     moved, home, spot, place, run : one per moved vertex
         Vertex, and its device, neighbour before it, position and run time.
     edge, delay : one per delay that changed
@@ -45,14 +46,14 @@ class Notes(NamedTuple):
     waits: NDArray[np.uint8]
 
 
-MOVED, DELAYS, LATE, WAITING, FIRST, TOUCHED = range(6)
+MOVED, DELAYS, LATE, WAITING, FIRST, TOUCHED, FLIPPED = range(7)
 
 
 def notes(n: int, edges: int) -> Notes:
     """Make an empty undo log for ``n`` vertices."""
     room = 2 * n + 2
     return Notes(
-        counts=np.array([0, 0, 0, 0, n, -1], dtype=np.int64),
+        counts=np.array([0, 0, 0, 0, n, -1, -1], dtype=np.int64),
         moved=np.zeros(room, dtype=np.int32),
         home=np.zeros(room, dtype=np.int32),
         spot=np.zeros(room, dtype=np.int32),
@@ -272,6 +273,8 @@ def take_back(p: Plan, s: Notes) -> None:
     for j in range(count[LATE]):
         v = s.late[j]
         p.end[v] = p.start[v] + p.run[v]
+    if count[FLIPPED] >= 0:
+        p.eager[count[FLIPPED]] = not p.eager[count[FLIPPED]]
     forget(p, s)
 
 
@@ -287,6 +290,7 @@ def forget(p: Plan, s: Notes) -> None:
     s.counts[:] = 0
     s.counts[FIRST] = p.device.shape[0]
     s.counts[TOUCHED] = -1
+    s.counts[FLIPPED] = -1
 
 
 @inner

@@ -6,29 +6,113 @@ accepted; a move that heads and tails alone show to be longer is not even made.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optpart.kernels.compiled import Arrays, crossing_time, inner, run_time
 from optpart.kernels.rng import below, uniform
-from optpart.search.incremental import MOVED, Notes, last_before, move
+from optpart.search.incremental import FLIPPED, MOVED, Notes, last_before, move
 from optpart.search.plan import Links, Plan
 
+
+class Move(NamedTuple):
+    """A row of the table of moves.
+
+    Attributes
+    ----------
+    name : str
+    share : int
+        How often it is tried, as a weight against the other moves.
+    order_share : int
+        The same where every unit has one device and only orders can change.
+    """
+
+    name: str
+    share: int
+    order_share: int
+
+
+#: Every move. Its number in compiled code is its place here, and only :func:`change` uses that.
+TABLE = (
+    Move("any-device", 30, 0),
+    Move("neighbour-device", 24, 0),
+    Move("chain", 6, 0),
+    Move("before-previous", 16, 50),
+    Move("anywhere", 4, 5),
+    Move("past-block", 6, 4),
+    Move("exchange", 3, 0),
+    Move("block-end", 10, 40),
+    Move("transfer", 1, 1),
+)
+
 #: Names of the moves, by number.
-MOVES = (
-    "any-device", "neighbour-device", "chain", "before-previous", "anywhere", "past-block",
-    "exchange", "block-end", "transfer",
-)  # fmt: skip
+MOVES = tuple(row.name for row in TABLE)
 
-#: How often each is tried, out of a hundred.
-SHARES = (30, 24, 6, 16, 4, 6, 3, 10, 1)
+# Compiled code compares numbers, not strings.
+_ANY_DEVICE = MOVES.index("any-device")
+_NEIGHBOUR_DEVICE = MOVES.index("neighbour-device")
+_CHAIN_MOVE = MOVES.index("chain")
+_BEFORE_PREVIOUS = MOVES.index("before-previous")
+_ANYWHERE = MOVES.index("anywhere")
+_PAST_BLOCK = MOVES.index("past-block")
+_EXCHANGE = MOVES.index("exchange")
+_BLOCK_END = MOVES.index("block-end")
+_TRANSFER = MOVES.index("transfer")
 
-#: The same where every unit has one device: only orders can change.
-ORDER_SHARES = (0, 0, 0, 50, 5, 4, 0, 40, 1)
+#: Positions that a vertex passes at most, so that moves of large graphs stay cheap.
+_REACH = 2000
 
 #: Vertices on the longest chain that moves together, and on the longest block that is passed.
 _CHAIN, _BLOCK = 5, 8
+
+
+def cumulative_shares(*, placed: bool, transfers: bool) -> NDArray[np.float64]:
+    """Return the cumulative probability of each move, by number.
+
+    Parameters
+    ----------
+    placed : bool
+        Whether every unit has one device, so that only orders can change.
+    transfers : bool
+        Whether it matters when transfers start.
+    """
+    shares = np.array([row.order_share if placed else row.share for row in TABLE], np.float64)
+    if not transfers:
+        shares[_TRANSFER] = 0.0
+    return np.cumsum(shares / shares.sum())
+
+
+@inner
+def change(
+    a: Arrays, g: Links, p: Plan, s: Notes, state: Any, kind: Any, v: Any, least: float
+) -> Any:
+    """Make the move of a number around ``v``; return whether it changed anything.
+
+    :func:`release` and then :func:`~optpart.search.incremental.take_back` undo every move.
+    """
+    n, k = p.device.shape[0], p.last.shape[0]
+    if kind == _ANY_DEVICE:
+        return to_device(a, g, p, s, state, v, below(state, k), least, _REACH)
+    if kind == _NEIGHBOUR_DEVICE:
+        d = np.int64(p.device[neighbour(a, v, state)])
+        return to_device(a, g, p, s, state, v, d, least, _REACH)
+    if kind == _CHAIN_MOVE:
+        return chain(a, g, p, s, state, v, below(state, k))
+    if kind == _BEFORE_PREVIOUS:
+        return before_previous(a, g, p, s, v, least)
+    if kind == _ANYWHERE:
+        return anywhere(a, g, p, s, state, v, _REACH)
+    if kind == _PAST_BLOCK:
+        return past_block(a, g, p, s, state, v)
+    if kind == _EXCHANGE:
+        return exchange(a, g, p, s, v, below(state, n))
+    if kind == _BLOCK_END:
+        return block_end(a, g, p, s, state, v)
+    if kind == _TRANSFER:
+        return transfer(g, p, s, state, v)
+    return False
 
 
 @inner
@@ -284,6 +368,18 @@ def exchange(a: Arrays, g: Links, p: Plan, s: Notes, v: Any, w: Any) -> Any:
         return False
     _move_unit(a, g, p, s, one, e)
     _move_unit(a, g, p, s, other, d)
+    return True
+
+
+@inner
+def transfer(g: Links, p: Plan, s: Notes, state: Any, v: Any) -> Any:
+    """Send a tensor of a vertex eagerly if it was not, and the other way round."""
+    made = g.made_start[v + 1] - g.made_start[v]
+    if made == 0:
+        return False
+    tensor = g.made[g.made_start[v] + below(state, made)]
+    p.eager[tensor] = not p.eager[tensor]
+    s.counts[FLIPPED] = tensor
     return True
 
 

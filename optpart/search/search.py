@@ -85,6 +85,15 @@ class SearchStarts(Protocol):
         ...
 
 
+def check_scope(instance: Instance, goal: Goal) -> None:
+    """Raise an :class:`UnsupportedError` if more than an objective and a placement is given."""
+    goal.check(instance)
+    if goal.order or goal.makespan is not None or goal.traffic is not None:
+        raise UnsupportedError(
+            "goal", "an order or a limit is given", "give a placement only, or use method cpsat"
+        )
+
+
 def run_search(
     manner: Manner,
     instance: Instance,
@@ -111,11 +120,7 @@ def run_search(
     """
     check_seed(seed)
     goal = goal or Goal()
-    goal.check(instance)
-    if goal.order or goal.makespan is not None or goal.traffic is not None:
-        raise UnsupportedError(
-            "goal", "an order or a limit is given", "give a placement only, or use method cpsat"
-        )
+    check_scope(instance, goal)
     run = _Search(manner, instance, budget or Budget(), seed, watch, goal, starts)
     if checkpoint is not None:
         state = checkpoint if isinstance(checkpoint, StateFile) else StateFile(checkpoint)

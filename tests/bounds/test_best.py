@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
 from typing import get_args
 
 import numpy as np
 import pytest
 
 from optpart import Cluster, GraphBuilder, Instance
-from optpart.bounds.best import BOUNDS, all_bounds, best_bound
+from optpart.bounds.best import BOUNDS, Bound, Cost, all_bounds, best_bound
 from optpart.methods import registry
 from optpart.methods.solver_bound import SOLVER_BOUND
 from optpart.problem.model import Communication, Memory
+from optpart.search import bounding
+from optpart.solution.result import Budget
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import draw_instance, random_instance
 
@@ -28,7 +32,7 @@ def test_no_bound_exceeds_the_optimum(memory: Memory, rational: bool) -> None:
         instance = random_instance(rng, 6, 3, memory=memory, rational=rational)
         best = optimum(instance)
         for bound in BOUNDS.values():
-            value = bound(instance, ENOUGH, None)
+            value = bound.compute(instance, seconds=ENOUGH, makespan=None)
             if best is not None:
                 feasible += 1
                 assert value is not None
@@ -44,7 +48,7 @@ def test_no_bound_exceeds_a_verified_schedule(communication: Communication, memo
         spans = [registry.get(name)(instance).makespan for name in registry.heuristics()]
         found = [span for span in spans if span is not None]
         for bound in BOUNDS.values():
-            value = bound(instance, ENOUGH, None)
+            value = bound.compute(instance, seconds=ENOUGH, makespan=None)
             assert not found or (value is not None and value <= min(found))
 
 
@@ -91,3 +95,80 @@ def test_or_the_first_that_proves_infeasibility() -> None:
     instance = Instance(graph.edge("a", "b", None).build(), Cluster.uniform(2, bandwidth=0))
     assert best_bound(instance).value is None
     assert all(bound.value is None for bound in all_bounds(instance))
+
+
+class TestABoundAddedToTheTable:
+    """One row is enough to take part everywhere."""
+
+    @pytest.fixture
+    def calls(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[Cost], list[float]]:
+        """Add a bound of a cost; return the list of the seconds that it is given."""
+
+        def add(cost: Cost) -> list[float]:
+            given: list[float] = []
+
+            def compute(
+                instance: Instance, /, *, seconds: float, makespan: Fraction | None
+            ) -> Fraction:
+                given.append(seconds)
+                return Fraction(1)
+
+            monkeypatch.setitem(BOUNDS, "new", Bound("new", cost, compute))
+            return given
+
+        return add
+
+    @pytest.mark.parametrize("cost", get_args(Cost))
+    def test_it_is_computed_with_the_others(
+        self, calls: Callable[[Cost], list[float]], cost: Cost
+    ) -> None:
+        given = calls(cost)
+        assert [bound.name for bound in all_bounds(three_on_two())] == list(BOUNDS)
+        assert len(given) == 1
+
+    @pytest.mark.parametrize("cost", get_args(Cost))
+    def test_it_takes_part_in_search(
+        self, calls: Callable[[Cost], list[float]], cost: Cost
+    ) -> None:
+        given = calls(cost)
+        assert bounding.bounded(three_on_two(), 5.0, None) == 8
+        assert len(given) == 1
+
+    @pytest.mark.parametrize(("cost", "times"), [("cheap", 1), ("timed", 0), ("anytime", 0)])
+    def test_a_cheap_one_also_in_search_on_large_instances(
+        self,
+        calls: Callable[[Cost], list[float]],
+        monkeypatch: pytest.MonkeyPatch,
+        cost: Cost,
+        times: int,
+    ) -> None:
+        given = calls(cost)
+        monkeypatch.setattr(bounding, "_BOUNDED", 0)
+        assert bounding.bounded(three_on_two(), 5.0, None) == 8
+        assert len(given) == times
+
+    @pytest.mark.parametrize(("cost", "times"), [("cheap", 1), ("timed", 1), ("anytime", 0)])
+    def test_it_is_computed_before_cpsat_on_small_instances_unless_it_never_ends_by_itself(
+        self, calls: Callable[[Cost], list[float]], cost: Cost, times: int
+    ) -> None:
+        given = calls(cost)
+        no_bound_reaches_it = random_instance(np.random.default_rng(34), 6, 3)
+        found = registry.get("cpsat")(no_bound_reaches_it, budget=Budget(20.0, 1))
+        assert found.makespan == Fraction(43, 12)
+        assert len(given) == times
+
+    def test_a_cheap_one_leaves_the_others_their_time(
+        self,
+    ) -> None:
+        given: list[float] = []
+
+        def compute(
+            instance: Instance, /, *, seconds: float, makespan: Fraction | None
+        ) -> Fraction:
+            given.append(seconds)
+            return Fraction(1)
+
+        row = Bound("b", "anytime", compute)
+        cheap = Bound("a", "cheap", lambda x, *, seconds, makespan: Fraction(1))
+        best_bound(three_on_two(), 60.0, among=[cheap, cheap, row, row])
+        assert given == pytest.approx([30.0, 60.0], abs=5.0)

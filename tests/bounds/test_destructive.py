@@ -37,7 +37,7 @@ class TestByHand:
         for v in range(3):
             builder.vertex(f"v{v}", 4)
         instance = Instance(builder.build(), Cluster.uniform(2))
-        assert BOUNDS["energy"](instance, 1.0, None) == 8
+        assert BOUNDS["energy"].compute(instance, seconds=1.0, makespan=None) == 8
         assert destructive_bound(instance) == 8
 
     def test_memory_that_no_placement_keeps_leaves_no_schedule(self) -> None:

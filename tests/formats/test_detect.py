@@ -6,7 +6,7 @@ import pytest
 from optpart.cli import main
 from optpart.errors import InputError
 from optpart.formats import native
-from optpart.formats.detect import FORMATS, read_instance
+from optpart.formats.detect import FORMATS, Format, read_instance
 from optpart.problem.cluster import Cluster
 from optpart.problem.document import FORMAT
 from optpart.problem.graph import GraphBuilder
@@ -85,6 +85,35 @@ def test_a_named_format_overrides_the_suffix(tmp_path, format, content):
     path = write(tmp_path / "file.dat", content)
     devices = 2 if format == "stg" else None
     assert read_instance(path, format, devices).devices in (1, 2, 3)
+
+
+class TestAFormatAddedToTheTable:
+    """One row is enough for its name, its suffix and its content."""
+
+    @pytest.fixture(autouse=True)
+    def _added(self, monkeypatch):
+        def read(path):
+            return Instance(GraphBuilder().vertex("a", 1).build(), Cluster.uniform(7))
+
+        row = Format("tiny", "one vertex", read, (".tiny",), sniff=lambda text: "tiny" in text)
+        monkeypatch.setitem(FORMATS, "tiny", row)
+
+    @pytest.mark.parametrize("name", ["a.tiny", "a.TINY", "a.txt", "a"])
+    def test_suffix_or_content_decides(self, tmp_path, name):
+        assert read_instance(write(tmp_path / name, "tiny")).devices == 7
+
+    def test_its_name_decides_against_the_suffix(self, tmp_path):
+        assert read_instance(write(tmp_path / "a.jsp", ""), "tiny").devices == 7
+
+    def test_what_another_format_can_read_too_must_be_named(self, tmp_path):
+        with pytest.raises(InputError, match="both as jsplib and as tiny"):
+            read_instance(write(tmp_path / "a.txt", JOB_SHOP + "# tiny"))
+
+    def test_messages_name_it(self, tmp_path):
+        with pytest.raises(InputError, match=r"choose of native, .*tiny"):
+            read_instance(tmp_path / "a.txt", "magic")
+        with pytest.raises(InputError, match=r"give \.json, .*\.tiny, \.txt, or say"):
+            read_instance(tmp_path / "a.xyz")
 
 
 def test_what_can_be_read_in_two_ways_must_be_named(tmp_path):

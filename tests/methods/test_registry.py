@@ -7,12 +7,15 @@ import subprocess
 import sys
 from fractions import Fraction
 from importlib.metadata import EntryPoint
+from inspect import signature
 from itertools import pairwise
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model
+from optpart.errors import UnsupportedError
 from optpart.methods import registry
 from optpart.methods.registry import (
     PARTITIONERS,
@@ -25,6 +28,7 @@ from optpart.methods.registry import (
     register,
 )
 from optpart.problem.model import Communication, Memory
+from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Result, Status, Watch, conclude
 from optpart.solution.schedule import Schedule, retime
 from optpart.solution.verifier import verify
@@ -335,3 +339,90 @@ def test_same_result_whatever_the_hash_seed() -> None:
     }  # fmt: skip
     assert len(outputs) == 1
     assert len(outputs.pop().splitlines()) == len(pairs())
+
+
+class TestScope:
+    """Methods declare what they can do."""
+
+    @pytest.fixture(autouse=True)
+    def _clean(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(registry, "_own", {})
+        monkeypatch.setattr(registry, "entry_points", lambda group: ())
+        monkeypatch.setattr("optpart.exact.minizinc.which", lambda command: command)
+
+    @pytest.mark.parametrize("name", SOLVERS)
+    def test_a_solver_has_the_parameter_that_it_declares(self, name: str) -> None:
+        assert registry.takes_goal(name) == ("goal" in signature(get(name)).parameters)
+
+    @pytest.mark.parametrize("name", ["heft", "hash+fifo"])
+    def test_heuristics_take_no_goal(self, name: str) -> None:
+        assert not registry.takes_goal(name)
+        assert registry.supports(name, pair()) == ""
+        reason = registry.supports(name, pair(), Goal("traffic"))
+        assert reason == "takes no goal but a least makespan"
+
+    def test_methods_of_your_own_declare_it_by_their_parameters(self) -> None:
+        def with_goal(instance: Instance, *, goal: Goal | None = None, **_: object) -> Result:
+            raise NotImplementedError
+
+        register("mine")(all_on_first)
+        register("mine-too")(with_goal)
+        assert not registry.takes_goal("mine")
+        assert registry.takes_goal("mine-too")
+
+    @pytest.mark.parametrize(
+        ("goal", "unable"),
+        [
+            (Goal(), {}),
+            (Goal(placement={0: 1}), {}),
+            (Goal("traffic"), {"milp": "milp does not minimise traffic"}),
+            (Goal(makespan=Fraction(9)), {"search": "an order or a limit is given"}),
+            (Goal(order=((0, 1),)), {"search": "an order or a limit is given"}),
+            (
+                Goal(order=(((0, 1), (0, 0)),)),
+                {"search": "an order or a limit is given", "milp": "milp orders no transfers"},
+            ),
+        ],
+    )
+    def test_solvers_say_which_goals_they_refuse(self, goal: Goal, unable: dict[str, str]) -> None:
+        for name in ("cpsat", "search", "milp", "minizinc", "enumerate"):
+            assert registry.supports(name, pair(), goal) == unable.get(name, "")
+
+    @pytest.mark.parametrize("communication", get_args(Communication))
+    @pytest.mark.parametrize("memory", get_args(Memory))
+    def test_what_supports_denies_is_what_the_solver_refuses(
+        self, communication: Communication, memory: Memory
+    ) -> None:
+        instance = pair(Model(communication=communication, memory=memory), memory=9)
+        for name in ("milp", "enumerate"):
+            refused = ""
+            try:
+                get(name)(instance, budget=Budget(5, 1))
+            except UnsupportedError as error:
+                refused = error.problem
+            assert registry.supports(name, instance) == refused
+
+    def test_large_graphs_are_not_enumerated(self) -> None:
+        builder = GraphBuilder()
+        for v in range(13):
+            builder.vertex(str(v), 1)
+        instance = Instance(builder.build(), Cluster.uniform(2))
+        assert registry.supports("enumerate", instance) == "enumerate does not solve 13 vertices"
+
+    def test_a_missing_command_is_a_reason(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("optpart.exact.minizinc.which", lambda command: None)
+        assert registry.supports("minizinc", pair()) == "the command is not installed"
+
+    def test_those_that_can_are_named(self) -> None:
+        assert registry.supporting(pair(), Goal("traffic")) == [
+            "cpsat", "search", "hybrid", "minizinc", "enumerate",
+        ]  # fmt: skip
+        assert set(registry.supporting(pair())) == {*SOLVERS, *pairs()}
+
+    def test_unknown_names_and_faulty_goals_are_faults_of_the_user(self) -> None:
+        with pytest.raises(InputError, match="no method 'nonsense'"):
+            registry.supports("nonsense", pair())
+        with pytest.raises(InputError, match="no method 'nonsense'"):
+            registry.takes_goal("nonsense")
+        with pytest.raises(InputError):
+            registry.supports("cpsat", pair(), Goal(placement={0: 7}))

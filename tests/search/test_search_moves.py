@@ -1,15 +1,24 @@
-"""Moves that heads and tails show to be too long are not made; all others are."""
+"""Moves can be undone, and those that heads and tails show to be too long are not made."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from layouts import copied, random_layout
 
 from optpart.kernels.compiled import Arrays, arrays
-from optpart.search.incremental import Notes, forget, notes, take_back
-from optpart.search.moves import _swapped, before_previous
+from optpart.kernels.rng import source
+from optpart.search.incremental import Notes, forget, notes, settle, take_back
+from optpart.search.moves import (
+    MOVES,
+    _swapped,
+    before_previous,
+    change,
+    cumulative_shares,
+    release,
+)
 from optpart.search.plan import Links, Plan, empty_plan, links, load, rebuild
 from optpart.testing.draw import draw_instance
 
@@ -23,6 +32,51 @@ def planned(seed: int) -> tuple[Arrays, Links, Plan, Notes] | None:
     load(made, layout)
     rebuild(a, g, made)
     return a, g, made, notes(instance.vertices, len(a.in_source))
+
+
+def different(one: Plan, other: Plan) -> list[str]:
+    """Name the arrays in which two plans differ."""
+    names = Plan._fields
+    return [x for x in names if not np.array_equal(getattr(one, x), getattr(other, x))]
+
+
+@pytest.mark.filterwarnings("ignore:overflow")  # random numbers wrap around
+@pytest.mark.parametrize("name", MOVES)
+def test_every_move_leads_to_times_built_anew_and_undo_restores_the_plan(name: str) -> None:
+    made = 0
+    for seed in range(60):
+        case = planned(seed)
+        if case is None:
+            continue
+        a, g, p, s = case
+        state = source(np.random.default_rng(seed))
+        for v in range(len(p.device)):
+            before = copied(p)
+            forget(p, s)
+            if change(a, g, p, s, state, MOVES.index(name), v, np.inf):
+                made += 1
+                assert different(p, before), "a move that is made changes something"
+                assert settle(a, g, p, s, np.inf)
+                anew = copied(p)
+                rebuild(a, g, anew)
+                # Tails come up to date only when a change is kept; memory is not derived.
+                assert set(different(p, anew)) <= {"tail"}
+                release(a, p, s)
+                take_back(p, s)
+            assert not different(p, before)
+    assert made > 20
+
+
+def test_where_transfers_do_not_matter_none_is_drawn() -> None:
+    shares = np.diff(cumulative_shares(placed=False, transfers=False), prepend=0.0)
+    assert shares[MOVES.index("transfer")] == 0.0
+    assert shares.sum() == pytest.approx(1.0)
+
+
+def test_with_every_device_given_only_moves_of_the_order_are_drawn() -> None:
+    shares = np.diff(cumulative_shares(placed=True, transfers=True), prepend=0.0)
+    drawn = [name for name, share in zip(MOVES, shares, strict=True) if share > 0]
+    assert drawn == ["before-previous", "anywhere", "past-block", "block-end", "transfer"]
 
 
 def exchanges(seed: int) -> list[tuple[float, float]]:
