@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optpart.commands.options import Seed, Workers
+from optpart.commands.options import File, Json, Seed, Workers
 from optpart.limits import MOST_SECONDS
 
 if TYPE_CHECKING:
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 
 def certify(
-    file: Annotated[
-        str, typer.Argument(help="An instance file, or the name of a library instance.")
-    ],
+    file: File,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="The folder to write, new or a certificate.")
     ],
@@ -40,9 +38,7 @@ def certify(
             "--second", help="Add a second refutation, by another encoding; for small instances."
         ),
     ] = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Machine-readable to standard output.")
-    ] = False,
+    json: Json = False,
 ) -> None:
     """Write a schedule and a proof that none is shorter, for 'optpart check' to judge.
 

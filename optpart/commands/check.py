@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from optpart.commands.options import Json
+
 
 def check(
     directories: Annotated[
@@ -16,9 +18,7 @@ def check(
         Path | None,
         typer.Option(help="The file that the certificate has to be about, byte for byte."),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Machine-readable to standard output.")
-    ] = False,
+    json: Json = False,
 ) -> None:
     """Check certificates: is the schedule valid, and is none shorter?
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optpart.commands.options import Seed, TimeLimit, Workers
+from optpart.commands.options import Json, Seed, TimeLimit, Workers
 from optpart.formats.json import pretty
 
 if TYPE_CHECKING:
@@ -41,9 +41,7 @@ def reduce(
             "without it, STEM is NAME.",
         ),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Machine-readable to standard output.")
-    ] = False,
+    json: Json = False,
 ) -> None:
     """Answer an instance of an NP-complete problem by way of TF, and check both directions.
 
