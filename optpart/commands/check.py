@@ -25,19 +25,15 @@ def check(
     Ends with 0 where all are accepted and 1 where one is rejected. The same judge runs without
     optpart's other parts: python -m optpart.certify.check DIRECTORY.
     """
+    from optpart.api import check as judge
     from optpart.certify.check import RejectedError
-    from optpart.certify.check import check as judge
-    from optpart.certify.precedence import check as second_judge
     from optpart.formats.json import pretty
     from optpart.terminal import put, say
 
     found = []
     for directory in directories:
         try:
-            file = None if instance is None else str(instance)
-            said = judge(str(directory), file)
-            if (directory / "precedence.json").exists():
-                said += f"; and again: {second_judge(str(directory), file)}"
+            said = judge(directory, instance)
             found.append({"directory": str(directory), "accepted": True, "reason": said})
         except RejectedError as error:
             found.append({"directory": str(directory), "accepted": False, "reason": str(error)})

@@ -9,7 +9,6 @@ import typer
 
 from optpart.commands.instances import announce_compilation, open_instance
 from optpart.commands.options import Json, Seed, Workers, file_to_write
-from optpart.commands.solve import SEARCHED
 from optpart.errors import InputError, OptpartError
 from optpart.limits import MOST_RUNS, MOST_SECONDS, check_seed
 from optpart.terminal import ReaderGoneError, complain, note, put
@@ -82,6 +81,7 @@ def gap(
     from optpart.files import write_text, written_first
     from optpart.formats.json import pretty
     from optpart.methods import registry
+    from optpart.methods.solve import SEARCHED
     from optpart.report import gap_table
     from optpart.report.console import plain_console
     from optpart.report.progress import ProgressLine

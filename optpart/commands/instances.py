@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-from optpart.errors import InputError
 
 if TYPE_CHECKING:
     from optpart.problem.instance import Instance
@@ -13,16 +10,9 @@ if TYPE_CHECKING:
 
 def open_instance(file: str) -> Instance:
     """Read an instance file or, where there is none of that name, an instance of the library."""
-    from optpart.formats.detect import read_instance
-    from optpart.study import library
+    from optpart.api import load
 
-    if not Path(file).exists():
-        if file in library.index() or file in library.unreadable():
-            return library.load(file)
-        raise InputError(
-            "", "no such file", "name a file, or an instance of 'optpart gap --list'", file
-        )
-    return read_instance(file)
+    return load(file)
 
 
 def announce_compilation() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,22 +25,9 @@ from optpart.errors import InputError
 from optpart.terminal import complain, note, put, say
 
 if TYPE_CHECKING:
-    from optpart.problem.instance import Instance
     from optpart.report.progress import ProgressLine
     from optpart.search.checkpoint import StateFile
-    from optpart.solution.goal import Goal
-    from optpart.solution.result import Budget, Method, Result
-    from optpart.solution.schedule import Schedule
-
-
-#: Larger instances are searched before CP-SAT solves them.
-SEARCHED = 100
-
-#: Methods that keep a state and repair what they start from.
-_SEARCHES = ("search", "hybrid")
-
-#: Exact methods whose pruning rules can be switched off.
-_AUDITED = ("cpsat", "milp", "milp-cbc")
+    from optpart.solution.result import Result
 
 
 class Objectives(StrEnum):
@@ -108,51 +95,48 @@ def solve(
     """Find a schedule, and prove as much about it as the method and the bounds can."""
     from contextlib import nullcontext
 
-    from optpart.exact.second_opinion import confirmed
     from optpart.files import written_first
     from optpart.formats import result as result_format
     from optpart.methods import registry
+    from optpart.methods.solve import AUDITED, ask
     from optpart.report.progress import ProgressLine
-    from optpart.solution.result import Budget
 
     if pareto and (method != "cpsat" or output is not None):
         raise InputError("--pareto", "with another method, or --output", "leave those out")
-    run = registry.get(method)
+    registry.get(method)  # an unknown method is told of before a file that is not there
     instance = open_instance(file)
-    given = first = None
-    if start is not None:
-        given = first = _started(start, instance, seed, repair=method in _SEARCHES)
-        if method not in _SEARCHES:
-            first = _valid(start, instance, given, needed=fix is not Fixed.placement)
-    goal = _goal(instance, given, objective.value, within, traffic_limit, fix)
-    if goal is not None or pareto:
-        run = _with_goal(run, method, goal)
     line = ProgressLine()
     state = None if checkpoint is None else _state_file(checkpoint, line)
-    if checkpoint is not None or resume:
-        run = _with_checkpoint(run, method, state, resume)
-    if audit and (pareto or method not in _AUDITED):
+    question = ask(
+        instance,
+        method,
+        objective=objective.value,
+        within=within,
+        traffic_limit=traffic_limit,
+        fix=None if fix is None else fix.value,
+        start=start,
+        checkpoint=state,
+        resume=resume,
+        seconds=time_limit,
+        workers=workers,
+        seed=seed,
+    )
+    if question.forced:
+        note(f"{instance.name}: no vertex has a choice of device")
+    if audit and (pareto or method not in AUDITED):
         raise InputError(
-            "--audit", "not for this method, or --pareto", f"use {' or '.join(_AUDITED)}"
+            "--audit", "not for this method, or --pareto", f"use {' or '.join(AUDITED)}"
         )
     announce_compilation()
-    if method in _SEARCHES or (method == "cpsat" and instance.vertices > SEARCHED):
-        from optpart.search.searcher import warm_up
-
-        warm_up("hybrid" if method == "hybrid" else "search")
-    budget = Budget(time_limit, workers)
+    question.warm_up()
     if pareto:
-        _solve_front(instance, budget, seed, goal, json)
-        return
-    result = run(
-        instance, budget=budget, seed=seed, start=first, watch=lambda step: line(method, step)
-    )
+        front = question.front()
+        _say_front(front, json)
+        leave(front[0])
+    result = question.answer(lambda step: line(method, step))
     line.clear()
-    if goal is None:
-        result = _bounded(result)
-    result = confirmed(result, goal)
     if audit:
-        _audit(run, result, budget, seed)
+        _say_audit(question.audit(result))
     with (
         nullcontext()
         if output is None
@@ -168,119 +152,34 @@ def solve(
     leave(result)
 
 
-def _solve_front(
-    instance: Instance, budget: Budget, seed: int, goal: Goal | None, json: bool
-) -> None:
+def _say_front(front: list[Result], json: bool) -> None:
     """Print the Pareto front of makespan and traffic."""
     from optpart.formats import result as result_format
     from optpart.formats.json import pretty
-    from optpart.methods.pareto import pareto
     from optpart.report.text import number
-    from optpart.solution.goal import Goal
     from optpart.solution.result import Status
 
-    front = pareto(instance, budget, seed=seed, goal=goal or Goal())
+    name = front[0].instance.name
     if json:
         points = [result_format.to_dict(result) for result in front]
-        put(pretty({"instance": instance.name, "front": points}))
+        put(pretty({"instance": name, "front": points}))
     elif front[0].status is Status.INFEASIBLE:
         say_result(front[0])
     else:
         complete = all(result.status is Status.OPTIMAL for result in front)
-        say(f"{instance.name}: {'the whole front' if complete else 'a part of the front'}")
+        say(f"{name}: {'the whole front' if complete else 'a part of the front'}")
         for result in front:
             makespan, traffic = (
                 number(value, up=True) for value in (result.makespan, result.traffic)
             )
             remark = f" ({result.reason})" if result.reason else ""
             say(f"  {result.status}{remark}, makespan {makespan}, traffic {traffic}")
-    leave(front[0])
 
 
-def _goal(
-    instance: Instance,
-    start: Schedule | None,
-    objective: Literal["makespan", "traffic", "lexicographic"],
-    within: str | None,
-    traffic_limit: str | None,
-    fix: Fixed | None,
-) -> Goal | None:
-    """Return what is asked for beyond a least makespan; ``None`` if nothing is."""
-    from dataclasses import replace
-
-    from optpart.exact.given_order import given_by
-    from optpart.problem.rational import rational
-    from optpart.solution.goal import Goal
-
-    goal = Goal()
-    if fix is not None:
-        goal = _only(instance, fix) if start is None else given_by(instance, start, fix.value)
-    goal = replace(
-        goal,
-        objective=objective,
-        makespan=None if within is None else rational(within, "--within"),
-        traffic=None if traffic_limit is None else rational(traffic_limit, "--traffic-limit"),
-    )
-    return None if goal == Goal() else goal
-
-
-def _only(instance: Instance, fix: Fixed) -> Goal:
-    """Return the goal that keeps the placement of an instance that allows no other."""
-    from optpart.methods.starts import only_placement
-    from optpart.solution.goal import Goal
-
-    placement = only_placement(instance) if fix is Fixed.placement else None
-    if placement is None:
-        raise InputError(
-            "--fix",
-            "nothing to take it from",
-            "give a result with --start, or a strategy such as heft",
-        )
-    note(f"{instance.name}: no vertex has a choice of device")
-    return Goal(placement=placement)
-
-
-def _with_goal(run: Method, method: str, goal: Goal | None) -> Method:
-    """Return a method that pursues a goal; one that cannot is a fault of the user's."""
-    from functools import partial
-    from inspect import signature
-
-    if "goal" not in signature(run).parameters:
-        raise InputError(
-            "--method",
-            f"{method} takes no goal but a least makespan",
-            "use cpsat, milp, minizinc or enumerate",
-        )
-    with_goal: Any = run
-    return run if goal is None else partial(with_goal, goal=goal)
-
-
-def _with_checkpoint(
-    run: Method, method: str, checkpoint: StateFile | None, resume: bool
-) -> Method:
-    from functools import partial
-
-    if method not in _SEARCHES:
-        raise InputError(
-            "--checkpoint", f"{method} keeps no state", "use it with --method search or hybrid"
-        )
-    if checkpoint is None:
-        raise InputError("--resume", "nothing to go on from", "name the file with --checkpoint")
-    with_state: Any = run
-    return partial(with_state, checkpoint=checkpoint, resume=resume)
-
-
-def _audit(run: Method, result: Result, budget: Budget, seed: int) -> None:
-    """Solve again without pruning, and say whether that contradicts the result."""
-    from functools import partial
-
-    from optpart.exact.pruning import ALL
-    from optpart.exact.second_opinion import compare
+def _say_audit(other: Result) -> None:
+    """Say that a second solve, without pruning, does not contradict the first."""
     from optpart.report.text import number, seconds
 
-    able: Any = run
-    other = partial(able, without=ALL)(result.instance, budget=budget, seed=seed)
-    compare(result, other)
     note(
         f"audit: nothing contradicts it without pruning ({other.status}, makespan "
         f"{number(other.makespan, up=True)}, lower bound {number(other.lower_bound, up=False)}, "
@@ -297,45 +196,3 @@ def _state_file(path: Path, line: ProgressLine) -> StateFile:
         complain(f"the search goes on without a checkpoint: {fault}")
 
     return StateFile(path, warn)
-
-
-def _bounded(result: Result) -> Result:
-    """Add the combinatorial bounds to a result whose method proves nothing."""
-    from dataclasses import replace
-
-    from optpart.bounds.best import best_bound
-    from optpart.problem.feasibility import contradiction
-    from optpart.solution.result import Status, with_bound
-
-    if result.lower_bound is not None or result.status is Status.INFEASIBLE:
-        return result
-    reason = contradiction(result.instance)
-    if reason:
-        return replace(result, status=Status.INFEASIBLE, reason=reason)
-    bound = best_bound(result.instance, makespan=result.makespan)
-    if bound.value is None:
-        reason = "missing links leave some unit no device"
-        return replace(result, status=Status.INFEASIBLE, reason=reason)
-    return with_bound(result, bound.value)
-
-
-def _started(start: str, instance: Instance, seed: int, *, repair: bool) -> Schedule:
-    """Return what to start from, unverified; searches also take results of other instances."""
-    from optpart.methods.starts import started
-    from optpart.search.layout import read_start
-
-    if repair and Path(start).exists():
-        return read_start(start, instance)
-    return started(start, instance, seed)
-
-
-def _valid(start: str, instance: Instance, found: Schedule, *, needed: bool) -> Schedule | None:
-    """Return the schedule if it is valid; one that is not is a fault if it is needed."""
-    from optpart.solution.verifier import verify as check
-
-    violations = check(instance, found, most=1)
-    if violations and needed:
-        raise InputError(
-            "schedule", f"not valid here ({violations[0]})", "give a valid schedule", start
-        )
-    return None if violations else found

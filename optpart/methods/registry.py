@@ -264,6 +264,16 @@ def register(name: str, summary: str = "") -> Callable[[Method], Method]:
     return add
 
 
+def own() -> dict[str, Method]:
+    """Return the methods that were registered, by name."""
+    return {name: method for name, (method, _) in _own.items()}
+
+
+def forget(name: str) -> None:
+    """Take back what was registered under a name."""
+    del _own[name]
+
+
 def heuristics() -> list[str]:
     """Names of the heuristics that stand in every table and that solvers start from.
 
@@ -324,21 +334,6 @@ def check(name: str) -> None:
         raise
     except (Exception, SystemExit):  # loading a plug-in may raise anything
         pass
-
-
-def solve(
-    instance: Instance,
-    method: str = "cpsat",
-    *,
-    seconds: float = 60.0,
-    workers: int = 2,
-    seed: int = 0,
-    start: Schedule | None = None,
-    watch: Watch | None = None,
-) -> Result:
-    """Solve an instance with a method by name; see :class:`Method` for what the rest means."""
-    budget = Budget(seconds, workers)
-    return get(method)(instance, budget=budget, seed=seed, start=start, watch=watch)
 
 
 def warm_up(*, large: bool = False) -> None:

@@ -209,8 +209,8 @@ class Summary:
 
 
 def default_methods() -> list[str]:
-    """All heuristics, and the exact method that makes the reference."""
-    return [*registry.heuristics(), EXACT]
+    """All heuristics, what was registered, and the exact method that makes the reference."""
+    return [*registry.heuristics(), *registry.own(), EXACT]
 
 
 def compare(
