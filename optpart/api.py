@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from optpart.errors import InputError
 
@@ -379,10 +379,13 @@ def _draw_file(
     from optpart.report.verification import check_result
 
     document = read_document(result)
-    name: Any = document.get("instance") if instance is None else instance
-    if name is None:
-        raise InputError("instance", "missing", "name the instance with --instance", str(result))
-    found = _instance(name)
+    if instance is None:
+        instance = document.get("instance")
+        if not isinstance(instance, str):
+            raise InputError(
+                "instance", "missing", "name the instance with --instance", str(result)
+            )
+    found = _instance(instance)
     report = check_result(found, result)
     if report.violations:
         raise InputError(

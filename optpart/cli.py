@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from optpart.commands.registry import COMMANDS, GROUPS, command
 from optpart.errors import OptpartError
-from optpart.terminal import OutputError, ReaderGoneError, abandon, complain, prepare
+from optpart.terminal import OutputError, ReaderGoneError, abandon, complain, prepare, say
+from optpart.version import __version__
 
 app = typer.Typer(
     help="True optima, proven bounds and heuristics for placing dataflow graphs on unlike devices.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 _groups = {name: typer.Typer(help=text, no_args_is_help=True) for name, text in GROUPS.items()}
@@ -27,6 +28,31 @@ for _name in COMMANDS:
 
 #: Typer names no public base of what it raises for wrong usage.
 _UsageError: Any = typer.BadParameter.__bases__[0]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        say(f"optpart {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    plugin: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE.py", help="A file that registers methods of your own; repeat it."
+        ),
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+    ] = False,
+) -> None:
+    """Load what all commands may use."""
+    for path in plugin or []:
+        from optpart.methods.plugins import load_plugin
+
+        load_plugin(path)
 
 
 def main() -> None:

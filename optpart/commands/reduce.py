@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optpart.commands.options import Json, Seed, TimeLimit, Workers
-from optpart.formats.json import pretty
 
 if TYPE_CHECKING:
     from optpart.reductions.decide import Answer
@@ -98,6 +97,7 @@ def _targets(stem: Path) -> list[Path]:
 def _write(answer: Answer[Any, Any], paths: list[Path]) -> list[str]:
     from optpart.files import write_text
     from optpart.formats import native
+    from optpart.formats.json import pretty
     from optpart.reductions import picture
 
     native.write(answer.question.instance, paths[0])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from optpart.bounds.best import best_bound
-from optpart.errors import InputError
+from optpart.errors import InputError, OptpartError
 from optpart.exact.given_order import given_by
 from optpart.exact.pruning import ALL
 from optpart.exact.second_opinion import compare, confirmed
@@ -23,7 +23,16 @@ from optpart.problem.rational import rational
 from optpart.search.checkpoint import StateFile
 from optpart.search.layout import read_start
 from optpart.solution.goal import Goal, Objective
-from optpart.solution.result import Budget, Method, Result, Status, Watch, with_bound
+from optpart.solution.result import (
+    Budget,
+    Method,
+    Result,
+    Status,
+    Watch,
+    conclude,
+    status_of,
+    with_bound,
+)
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import verify
 
@@ -84,12 +93,43 @@ class Question:
         ContradictionError
             If enumeration contradicts what is said of a small instance.
         """
-        result = self.run(
-            self.instance, budget=self.budget, seed=self.seed, start=self.start, watch=watch
-        )
+        own = self.method in registry.own()
+        result = self._own(watch) if own else self._run(watch)
         if self.goal is None:
             result = bounded(result)
         return confirmed(result, self.goal)
+
+    def _run(self, watch: Watch | None) -> Result:
+        return self.run(
+            self.instance, budget=self.budget, seed=self.seed, start=self.start, watch=watch
+        )
+
+    def _own(self, watch: Watch | None) -> Result:
+        """Run a method of the user's own, which may raise and claim anything."""
+        try:
+            claimed: object = self._run(watch)
+        except OptpartError:
+            raise
+        except Exception as error:
+            raise InputError(
+                self.method, f"failed ({type(error).__name__}: {error})", "mend the method"
+            ) from error
+        if not isinstance(claimed, Result):
+            raise InputError(self.method, "returns no Result", "return what conclude gives")
+        schedule, bound = claimed.schedule, claimed.lower_bound
+        if schedule is None:
+            return claimed
+        again = conclude(self.instance, self.method, schedule)
+        if bound is not None and again.makespan is not None and bound > again.makespan:
+            raise InputError(
+                self.method,
+                f"claims the lower bound {bound} and has a schedule of {again.makespan}",
+                "mend the method",
+            )
+        if again.schedule is None:
+            return again
+        true = replace(claimed, makespan=again.makespan, traffic=again.traffic)
+        return replace(true, status=status_of(true))
 
     def front(self, watch: Watch | None = None) -> list[Result]:
         """Return the Pareto front of makespan and traffic; see :func:`pareto`."""
