@@ -88,7 +88,7 @@ def gap(
     from optpart.solution.result import Budget, Progress
     from optpart.study import library
     from optpart.study.engine import choose
-    from optpart.study.gap import default_methods, sweep
+    from optpart.study.gap import chosen_methods, sweep
     from optpart.study.run import Run
     from optpart.study.store import Store
 
@@ -107,13 +107,8 @@ def gap(
         raise InputError("", f"unknown suffix {output.suffix!r}", "use .csv or .json", str(output))
     if json and csv:
         raise InputError("--json", "used together with --csv", "choose one of them")
-    names = method or default_methods()
-    if "all" in names:
-        names = [*registry.pairs(), *default_methods(), *names]
-        names = [name for name in names if name != "all"]
-    for name in names:
-        registry.check(name)
-    chosen = files or [row.name for row in library.index().values() if row.small]
+    names = chosen_methods(method or [])
+    chosen = files or library.small()
     spread = choose(engine, workers)
     instances = [open_instance(file) for file in chosen]
     number = {instance: i for i, instance in enumerate(instances, 1)}
@@ -220,7 +215,7 @@ def _gap_by_axis(
     pairs = names or registry.heuristics()
     if "all" in pairs:
         pairs = [*registry.pairs(), *(name for name in pairs if name != "all")]
-    chosen = files or [row.name for row in library.index().values() if row.small]
+    chosen = files or library.small()
     instances = [open_instance(file) for file in chosen]
     line = ProgressLine()
     done: list[Division] = []
