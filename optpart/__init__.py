@@ -6,12 +6,21 @@ from typing import TYPE_CHECKING, Any
 from optpart.version import __version__
 
 if TYPE_CHECKING:
+    from optpart.api import bounds as bounds
+    from optpart.api import certify as certify
+    from optpart.api import check as check
+    from optpart.api import draw as draw
+    from optpart.api import load as load
+    from optpart.api import pareto as pareto
+    from optpart.api import save as save
+    from optpart.api import simulate as simulate
+    from optpart.api import solve as solve
+    from optpart.api import verify as verify
     from optpart.errors import InputError as InputError
     from optpart.errors import OptpartError as OptpartError
     from optpart.errors import UnsupportedError as UnsupportedError
     from optpart.formats.detect import read_instance as read_instance
     from optpart.methods.registry import register as register
-    from optpart.methods.registry import solve as solve
     from optpart.ordering.efficiency import attainable as attainable
     from optpart.ordering.efficiency import makespan_bounds as makespan_bounds
     from optpart.problem.cluster import Cluster as Cluster
@@ -31,11 +40,11 @@ if TYPE_CHECKING:
     from optpart.solution.schedule import retime as retime
     from optpart.solution.verifier import Violation as Violation
     from optpart.study.gap import compare as compare
-    from optpart.study.library import load as load
+    from optpart.study.gap import sweep as sweep
 
 
 # Loaded when first used: the command line must not wait for a solver to print its help.
-# A name must not be that of a module of the package, which would take its place once imported.
+# A name must not be that of a module of this package, which would take its place once imported.
 _HOME = {
     "Budget": "solution.result",
     "Cluster": "problem.cluster",
@@ -55,20 +64,36 @@ _HOME = {
     "UnsupportedError": "errors",
     "Violation": "solution.verifier",
     "attainable": "ordering.efficiency",
+    "check": "api",
     "compare": "study.gap",
     "conclude": "solution.result",
-    "load": "study.library",
+    "draw": "api",
+    "load": "api",
     "makespan_bounds": "ordering.efficiency",
+    "pareto": "api",
     "read_instance": "formats.detect",
     "register": "methods.registry",
     "retime": "solution.schedule",
-    "solve": "methods.registry",
+    "save": "api",
+    "simulate": "api",
+    "solve": "api",
+    "sweep": "study.gap",
+    "verify": "api",
 }
 
-__all__ = [*_HOME, "__version__"]
+# Packages that can be called; see there.
+_CALLABLE = ("bounds", "certify")
+
+__all__ = [*_HOME, *_CALLABLE, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(f"optpart.{_HOME[name]}"), name)
+    if name in _CALLABLE:
+        return import_module(f"optpart.{name}")
     raise AttributeError(f"module 'optpart' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -138,9 +138,10 @@ def pairs() -> Rows:
 def _outcome(instance: Any, method: str) -> str:
     """Return makespan, traffic and a hash of the schedule, or why there is none."""
     import optpart
+    from optpart.methods import registry
 
     try:
-        result = optpart.solve(instance, method, seed=0)
+        result = registry.get(method)(instance, seed=0)
     except optpart.OptpartError as error:
         return f"refused: {error}"
     if result.schedule is None:

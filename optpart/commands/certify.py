@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optpart.commands.options import Seed, Workers
+from optpart.commands.options import File, Json, Seed, Workers
 from optpart.limits import MOST_SECONDS
 
 if TYPE_CHECKING:
     from optpart.certify.certify import Refutation
-    from optpart.problem.instance import Instance
 
 
 def certify(
-    file: Annotated[
-        str, typer.Argument(help="An instance file, or the name of a library instance.")
-    ],
+    file: File,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="The folder to write, new or a certificate.")
     ],
@@ -40,9 +37,7 @@ def certify(
             "--second", help="Add a second refutation, by another encoding; for small instances."
         ),
     ] = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Machine-readable to standard output.")
-    ] = False,
+    json: Json = False,
 ) -> None:
     """Write a schedule and a proof that none is shorter, for 'optpart check' to judge.
 
@@ -51,6 +46,7 @@ def certify(
     """
     import time
 
+    from optpart.api import load_with_source
     from optpart.certify.certify import UncertifiedError, check_place, check_supported
     from optpart.certify.certify import certify as write
     from optpart.errors import InputError
@@ -62,7 +58,7 @@ def certify(
     from optpart.terminal import note, put, say
 
     check_place(output)
-    instance, source = _open(file)
+    instance, source = load_with_source(file)
     check_supported(instance)
     begin = time.perf_counter()
     if result is not None:
@@ -118,30 +114,6 @@ def _lemmas(output: Path, seconds: float) -> int | None:
 
     found = add_second(output, seconds)
     return None if found is None else len(found.lemmas)
-
-
-def _open(file: str) -> tuple[Instance, bytes | None]:
-    """Read an instance, and its file's content where that is in the native format already."""
-    from optpart.errors import InputError
-    from optpart.files import read_bytes
-    from optpart.formats.detect import read_instance
-    from optpart.problem.document import FORMAT
-    from optpart.study import library
-
-    path = Path(file)
-    if not path.exists():
-        known = library.index().get(file)
-        if known is None:
-            raise InputError(
-                "", "no such file", "name a file, or an instance of 'optpart gap --list'", file
-            )
-        path = library.folder() / known.group / f"{file}.json"
-        if not path.exists():
-            return library.load(file), None
-    instance = read_instance(path)
-    content = read_bytes(path)
-    native = path.suffix == ".json" and f'"{FORMAT}"'.encode() in content
-    return instance, content if native else None
 
 
 def _how(found: Refutation) -> str:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from optpart.commands.options import Json
+
 
 def check(
     directories: Annotated[
@@ -16,28 +18,22 @@ def check(
         Path | None,
         typer.Option(help="The file that the certificate has to be about, byte for byte."),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Machine-readable to standard output.")
-    ] = False,
+    json: Json = False,
 ) -> None:
     """Check certificates: is the schedule valid, and is none shorter?
 
     Ends with 0 where all are accepted and 1 where one is rejected. The same judge runs without
     optpart's other parts: python -m optpart.certify.check DIRECTORY.
     """
+    from optpart.api import check as judge
     from optpart.certify.check import RejectedError
-    from optpart.certify.check import check as judge
-    from optpart.certify.precedence import check as second_judge
     from optpart.formats.json import pretty
     from optpart.terminal import put, say
 
     found = []
     for directory in directories:
         try:
-            file = None if instance is None else str(instance)
-            said = judge(str(directory), file)
-            if (directory / "precedence.json").exists():
-                said += f"; and again: {second_judge(str(directory), file)}"
+            said = judge(directory, instance)
             found.append({"directory": str(directory), "accepted": True, "reason": said})
         except RejectedError as error:
             found.append({"directory": str(directory), "accepted": False, "reason": str(error)})

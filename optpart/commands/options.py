@@ -33,3 +33,10 @@ def file_to_write(*names: str, help: str) -> typer.models.OptionInfo:
 
 Output = Annotated[Path | None, file_to_write("-o", "--output", help="Where to write.")]
 Needed = Annotated[Path, file_to_write("-o", "--output", help="Where to write.")]
+File = Annotated[str, typer.Argument(help="An instance file, or the name of a library instance.")]
+MethodName = Annotated[str, typer.Option("--method", "-m", help="See 'optpart methods'.")]
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable to standard output.")]
+Start = Annotated[
+    str | None,
+    typer.Option(help="A result file to start from, or a strategy such as heft or mite+pct."),
+]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from optpart.commands.options import Seed, Workers
+from optpart.commands.options import Json, Seed, Workers
 from optpart.limits import MOST_SECONDS
 
 
@@ -26,9 +26,7 @@ def ordering(
         Path | None,
         typer.Option(help="Measured times: a CSV of name,time, or a Chrome trace .json."),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Machine-readable to standard output.")
-    ] = False,
+    json: Json = False,
 ) -> None:
     """Measure orders of an assigned graph by ordering efficiency, and by the optimal order."""
     from optpart.formats.detect import read_instance

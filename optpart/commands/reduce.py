@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optpart.commands.options import Seed, TimeLimit, Workers
-from optpart.formats.json import pretty
+from optpart.commands.options import Json, Seed, TimeLimit, Workers
 
 if TYPE_CHECKING:
     from optpart.reductions.decide import Answer
@@ -41,9 +40,7 @@ def reduce(
             "without it, STEM is NAME.",
         ),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Machine-readable to standard output.")
-    ] = False,
+    json: Json = False,
 ) -> None:
     """Answer an instance of an NP-complete problem by way of TF, and check both directions.
 
@@ -100,6 +97,7 @@ def _targets(stem: Path) -> list[Path]:
 def _write(answer: Answer[Any, Any], paths: list[Path]) -> list[str]:
     from optpart.files import write_text
     from optpart.formats import native
+    from optpart.formats.json import pretty
     from optpart.reductions import picture
 
     native.write(answer.question.instance, paths[0])

@@ -300,6 +300,16 @@ def register(name: str, summary: str = "") -> Callable[[Method], Method]:
     return add
 
 
+def own() -> dict[str, Method]:
+    """Return the methods that were registered, by name."""
+    return {name: method for name, (method, _) in _own.items()}
+
+
+def forget(name: str) -> None:
+    """Take back what was registered under a name."""
+    del _own[name]
+
+
 def heuristics() -> list[str]:
     """Names of the heuristics that stand in every table and that solvers start from.
 
@@ -413,21 +423,6 @@ def supporting(instance: Instance, goal: Goal | None = None) -> list[str]:
         if not supports(name, instance, goal):
             found.append(name)
     return found
-
-
-def solve(
-    instance: Instance,
-    method: str = "cpsat",
-    *,
-    seconds: float = 60.0,
-    workers: int = 2,
-    seed: int = 0,
-    start: Schedule | None = None,
-    watch: Watch | None = None,
-) -> Result:
-    """Solve an instance with a method by name; see :class:`Method` for what the rest means."""
-    budget = Budget(seconds, workers)
-    return get(method)(instance, budget=budget, seed=seed, start=start, watch=watch)
 
 
 def warm_up(*, large: bool = False) -> None:

@@ -75,17 +75,22 @@ def check_result(instance: Instance, path: str | Path) -> Check:
     """
     document = read_document(path)
     with FaultsOf(path):
-        claims = {
-            key: None if document.get(key) is None else read(document[key], key)
-            for key, read in _NUMBERS.items()
-        }
-        trace = _trace(document.get("trace", []))
-        wrong = _status(document, claims)
-        if document.get("schedule") is None:
-            if wrong:
-                return Check(tuple(wrong), None, "")
-            raise InputError("schedule", "missing", "give a result that holds a schedule")
-        schedule = schedule_from_dict(document["schedule"], instance)
+        return check_document(instance, document)
+
+
+def check_document(instance: Instance, document: Any) -> Check:
+    """Check a result as its file would hold it; see :func:`check_result`."""
+    claims = {
+        key: None if document.get(key) is None else read(document[key], key)
+        for key, read in _NUMBERS.items()
+    }
+    trace = _trace(document.get("trace", []))
+    wrong = _status(document, claims)
+    if document.get("schedule") is None:
+        if wrong:
+            return Check(tuple(wrong), None, "")
+        raise InputError("schedule", "missing", "give a result that holds a schedule")
+    schedule = schedule_from_dict(document["schedule"], instance)
     violations = verify_schedule(instance, schedule) + wrong
     if any(violation.rule == "complete" for violation in violations):
         return Check(tuple(violations), None, "")

@@ -209,8 +209,25 @@ class Summary:
 
 
 def default_methods() -> list[str]:
-    """All heuristics, and the exact method that makes the reference."""
-    return [*registry.heuristics(), EXACT]
+    """All heuristics, what was registered, and the exact method that makes the reference."""
+    return [*registry.heuristics(), *registry.own(), EXACT]
+
+
+def chosen_methods(names: Sequence[str]) -> list[str]:
+    """Return the methods that names stand for: ``all`` is every pair, and none is the default.
+
+    Raises
+    ------
+    InputError
+        If there is no method of one of the names.
+    """
+    chosen = list(names) or default_methods()
+    if "all" in chosen:
+        chosen = [*registry.pairs(), *default_methods(), *chosen]
+        chosen = [name for name in chosen if name != "all"]
+    for name in chosen:
+        registry.check(name)
+    return chosen
 
 
 def compare(

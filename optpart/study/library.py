@@ -65,6 +65,11 @@ def index() -> dict[str, Known]:
     return _index()[0]
 
 
+def small() -> list[str]:
+    """Return the names of the instances that are measured where none is named."""
+    return [row.name for row in index().values() if row.small]
+
+
 def unreadable() -> dict[str, str]:
     """Return what is wrong with the rows of the index that cannot be read, by name."""
     return _index()[1]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from optpart import Cluster, InputError, Instance
-from optpart.commands.replica import generate_replica
+from optpart.commands.generate_replica import generate_replica
 from optpart.formats import native
 from optpart.ordering.compare import order
 from optpart.ordering.efficiency import assigned

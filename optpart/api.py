@@ -1,0 +1,408 @@
+"""What ``import optpart as op`` offers: each command as a function, under the command's name."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from optpart.errors import InputError
+
+if TYPE_CHECKING:
+    from optpart.bounds.best import LowerBound
+    from optpart.certify.certify import Refutation
+    from optpart.methods.solve import Fix, Start
+    from optpart.problem.instance import Instance
+    from optpart.report.simulation import Simulated
+    from optpart.search.checkpoint import StateFile
+    from optpart.solution.goal import Objective
+    from optpart.solution.result import Result, Watch
+    from optpart.solution.schedule import Schedule
+    from optpart.solution.verifier import Violation
+
+
+def load(name: str | Path) -> Instance:
+    """Read an instance file or, where there is none of that name, an instance of the library.
+
+    Raises
+    ------
+    InputError
+        If there is neither, or it cannot be read.
+    """
+    from optpart.formats.detect import read_instance
+    from optpart.study import library
+
+    if Path(name).exists():
+        return read_instance(name)
+    if name in library.index() or name in library.unreadable():
+        return library.load(str(name))
+    raise InputError(
+        "", "no such file", "name a file, or an instance of 'optpart gap --list'", str(name)
+    )
+
+
+def load_with_source(name: str) -> tuple[Instance, bytes | None]:
+    """Read an instance, and its file's content where that is in the native format already."""
+    from optpart.files import read_bytes
+    from optpart.formats.detect import read_instance
+    from optpart.problem.document import FORMAT
+    from optpart.study import library
+
+    path = Path(name)
+    if not path.exists():
+        known = library.index().get(name)
+        if known is None:
+            return load(name), None
+        path = library.folder() / known.group / f"{name}.json"
+        if not path.exists():
+            return library.load(name), None
+    instance = read_instance(path)
+    content = read_bytes(path)
+    native = path.suffix == ".json" and f'"{FORMAT}"'.encode() in content
+    return instance, content if native else None
+
+
+def save(what: Result | Instance, path: str | Path) -> None:
+    """Write a result, or an instance in the native format, whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    from optpart.formats import native
+    from optpart.formats import result as result_format
+    from optpart.problem.instance import Instance
+
+    if isinstance(what, Instance):
+        native.write(what, path)
+    else:
+        result_format.write(what, path)
+
+
+def solve(
+    instance: Instance | str | Path,
+    method: str = "cpsat",
+    *,
+    objective: Objective = "makespan",
+    within: str | int | Fraction | None = None,
+    traffic_limit: str | int | Fraction | None = None,
+    fix: Fix | None = None,
+    start: Start | None = None,
+    checkpoint: str | Path | StateFile | None = None,
+    resume: bool = False,
+    seconds: float = 60.0,
+    workers: int = 2,
+    seed: int = 0,
+    watch: Watch | None = None,
+) -> Result:
+    """Find a schedule, and prove as much about it as the method and the bounds can.
+
+    Parameters
+    ----------
+    instance : Instance, str or Path
+        An instance, its file, or the name of one of the library.
+    method : str
+        See ``optpart methods``.
+    objective : {"makespan", "traffic", "lexicographic"}
+        What to minimise; ``lexicographic`` is makespan, then traffic.
+    within, traffic_limit : number or str, optional
+        What makespan and traffic must not exceed.
+    fix : {"placement", "order", "both"}, optional
+        What of ``start`` is given and must be kept. A placement that the instance leaves no choice
+        of needs no ``start``.
+    start : Schedule, Result, path or str, optional
+        Where to start from: a schedule, a result, its file, or a strategy such as ``"heft"``.
+    checkpoint : path, optional
+        Where the methods ``search`` and ``hybrid`` keep their state.
+    resume : bool
+        Go on from the checkpoint.
+    seconds : float
+        Time limit.
+    workers : int
+        Threads or processes.
+    watch : callable, optional
+        Told of every step of the run.
+
+    Returns
+    -------
+    Result
+        With a lower bound, also where the method itself proves nothing. What it says of at most
+        nine vertices has been compared with enumeration.
+
+    Raises
+    ------
+    InputError
+        If something handed over is wrong, or the method cannot do what is asked.
+    ContradictionError
+        If enumeration contradicts the result, which is a defect.
+    """
+    from optpart.methods.solve import ask
+
+    question = ask(
+        _instance(instance),
+        method,
+        objective=objective,
+        within=within,
+        traffic_limit=traffic_limit,
+        fix=fix,
+        start=start,
+        checkpoint=checkpoint,
+        resume=resume,
+        seconds=seconds,
+        workers=workers,
+        seed=seed,
+    )
+    return question.answer(watch)
+
+
+def pareto(
+    instance: Instance | str | Path,
+    *,
+    seconds: float = 60.0,
+    workers: int = 2,
+    seed: int = 0,
+    watch: Watch | None = None,
+) -> list[Result]:
+    """Return the Pareto front of makespan and traffic: see :func:`optpart.methods.pareto.pareto`.
+
+    Parameters
+    ----------
+    seconds : float
+        Time limit for the whole front.
+    """
+    from optpart.methods.solve import ask
+
+    return ask(_instance(instance), seconds=seconds, workers=workers, seed=seed).front(watch)
+
+
+def bounds(instance: Instance | str | Path, *, seconds: float = 30.0) -> list[LowerBound]:
+    """Prove lower bounds of the makespan, the solver's last.
+
+    Parameters
+    ----------
+    seconds : float
+        For all of them together.
+
+    Returns
+    -------
+    list of LowerBound
+        A value of ``None`` proves that there is no schedule. Where that shows without any bound,
+        ``feasibility`` stands alone.
+    """
+    from optpart.bounds.best import LowerBound, all_bounds
+    from optpart.methods.solver_bound import SOLVER_BOUND
+    from optpart.problem.feasibility import contradiction
+
+    instance = _instance(instance)
+    if contradiction(instance):
+        return [LowerBound("feasibility", None, 0.0)]
+    return all_bounds(instance, seconds, besides=SOLVER_BOUND)
+
+
+def verify(
+    instance: Instance | str | Path, result: Result | Schedule | str | Path
+) -> list[Violation]:
+    """Check a schedule, or a result with every figure that it claims, in exact arithmetic.
+
+    Parameters
+    ----------
+    result : Result, Schedule or path
+        A path is that of a result file.
+
+    Returns
+    -------
+    list of Violation
+        Empty if and only if nothing is wrong.
+    """
+    from optpart.formats import result as result_format
+    from optpart.report.verification import check_document, check_result
+    from optpart.solution.schedule import Schedule
+    from optpart.solution.verifier import verify as check
+
+    instance = _instance(instance)
+    if isinstance(result, Schedule):
+        return check(instance, result)
+    if isinstance(result, str | Path):
+        return list(check_result(instance, result).violations)
+    return list(check_document(instance, result_format.to_dict(result)).violations)
+
+
+def simulate(
+    instance: Instance | str | Path,
+    method: str = "heft+pct",
+    *,
+    start: Schedule | str | Path | None = None,
+    seed: int = 0,
+) -> Simulated:
+    """Execute the graph under a placement and a scheduling strategy.
+
+    Parameters
+    ----------
+    method : str
+        ``PARTITIONING+SCHEDULER``.
+    start : Schedule or path, optional
+        A schedule, or a result file, to take the placement from.
+    """
+    from optpart.formats.result import read_schedule
+    from optpart.report.simulation import run
+    from optpart.solution.schedule import Schedule
+
+    instance = _instance(instance)
+    if start is not None and not isinstance(start, Schedule):
+        start = read_schedule(start, instance)
+    return run(instance, method, None if start is None else start.placement, [seed])[0]
+
+
+def certify(
+    instance: Instance | str | Path,
+    directory: str | Path,
+    *,
+    result: Result | str | Path | None = None,
+    seconds: float = 60.0,
+    workers: int = 2,
+    seed: int = 0,
+) -> Refutation:
+    """Write a schedule and a proof that none is shorter, for :func:`check` to judge.
+
+    Parameters
+    ----------
+    directory : path
+        The folder to write, new or a certificate.
+    result : Result or path, optional
+        An optimal schedule; without it, one is sought.
+    seconds : float
+        For the schedule, and again for the proof.
+
+    Raises
+    ------
+    InputError
+        If the model is not covered, the schedule not valid, or the place not writable.
+    UncertifiedError
+        If there is no schedule, or no proof was found; then nothing is written.
+    """
+    from optpart.certify.certify import UncertifiedError, check_place, check_supported
+    from optpart.certify.certify import certify as write
+    from optpart.formats.result import read_document, read_schedule
+    from optpart.methods.cpsat import cpsat
+    from optpart.solution.result import Budget
+
+    check_place(Path(directory))
+    source = None
+    if isinstance(instance, str | Path):
+        instance, source = load_with_source(str(instance))
+    check_supported(instance)
+    if isinstance(result, str | Path):
+        schedule = read_schedule(result, instance)
+        method = str(read_document(result).get("method", "given"))
+    else:
+        if result is None:
+            result = cpsat(instance, budget=Budget(seconds, workers), seed=seed)
+        if result.schedule is None:
+            raise UncertifiedError(f"{instance.name}: no schedule: {result.reason}")
+        schedule, method = result.schedule, result.method
+    return write(instance, schedule, directory, source=source, method=method, seconds=seconds)
+
+
+def check(directory: str | Path, instance: str | Path | None = None) -> str:
+    """Check a certificate, by both judges where it holds two refutations.
+
+    Parameters
+    ----------
+    instance : path, optional
+        The file that the certificate has to be about, byte for byte.
+
+    Returns
+    -------
+    str
+        What is proven, in words.
+
+    Raises
+    ------
+    optpart.certify.check.RejectedError
+        With the reason, if it does not prove what it claims.
+    """
+    from optpart.certify.check import check as judge
+    from optpart.certify.precedence import check as second_judge
+
+    file = None if instance is None else str(instance)
+    said = judge(str(directory), file)
+    if (Path(directory) / "precedence.json").exists():
+        said += f"; and again: {second_judge(str(directory), file)}"
+    return said
+
+
+def draw(
+    result: Result | str | Path,
+    path: str | Path,
+    *,
+    instance: Instance | str | Path | None = None,
+) -> None:
+    """Draw a schedule by device over time, as PNG or SVG.
+
+    Parameters
+    ----------
+    result : Result or path
+        A result, or its file.
+    path : path
+        Where to write.
+    instance : Instance, str or Path, optional
+        That of a result file; not needed for one of the library.
+
+    Raises
+    ------
+    InputError
+        If there is no valid schedule to draw, or the file cannot be written.
+    """
+    from optpart.report import gantt
+
+    if isinstance(result, str | Path):
+        _draw_file(result, path, instance)
+        return
+    if result.schedule is None:
+        raise InputError("schedule", "missing", "give a result that holds a schedule")
+    gantt.draw(
+        result.instance,
+        result.schedule,
+        path,
+        title=f"{result.instance.name}, {result.method}",
+        bound=result.lower_bound,
+    )
+
+
+def _draw_file(
+    result: str | Path, path: str | Path, instance: Instance | str | Path | None
+) -> None:
+    from optpart.formats.result import read_document, read_schedule
+    from optpart.problem.rational import rational
+    from optpart.report import gantt
+    from optpart.report.verification import check_result
+
+    document = read_document(result)
+    if instance is None:
+        instance = document.get("instance")
+        if not isinstance(instance, str):
+            raise InputError(
+                "instance", "missing", "name the instance with --instance", str(result)
+            )
+    found = _instance(instance)
+    report = check_result(found, result)
+    if report.violations:
+        raise InputError(
+            "schedule",
+            f"not valid for {found.name} ({report.violations[0]})",
+            "name its instance with --instance",
+            str(result),
+        )
+    bound = document.get("lower_bound")
+    gantt.draw(
+        found,
+        read_schedule(result, found),
+        path,
+        title=f"{found.name}, {document.get('method', '')}",
+        bound=None if bound is None else rational(bound, "lower_bound"),
+    )
+
+
+def _instance(instance: Instance | str | Path) -> Instance:
+    return load(instance) if isinstance(instance, str | Path) else instance

@@ -1,0 +1,69 @@
+"""``optpart bound``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from optpart.commands.instances import announce_compilation, open_instance
+from optpart.commands.options import File, Json
+from optpart.limits import MOST_SECONDS
+from optpart.terminal import note, put, say
+
+
+def bound(
+    file: File,
+    time_limit: Annotated[
+        float, typer.Option(help="Seconds for all bounds together.", min=0.0, max=MOST_SECONDS)
+    ] = 30.0,
+    json: Json = False,
+) -> None:
+    """Prove lower bounds of the makespan."""
+    from optpart.bounds.best import each_bound, largest
+    from optpart.formats.json import pretty
+    from optpart.methods.solver_bound import SOLVER_BOUND
+    from optpart.problem.feasibility import contradiction
+    from optpart.report.text import number, seconds
+
+    instance = open_instance(file)
+    reason = contradiction(instance)
+    if reason:
+        (note if json else say)(f"{instance.name}: INFEASIBLE: {reason}")
+        raise typer.Exit(3)
+    announce_compilation()
+    found = []
+    interrupted = False
+    try:
+        for each in each_bound(instance, time_limit, besides=SOLVER_BOUND):
+            found.append(each)  # noqa: PERF402  (an interruption keeps what is there)
+    except KeyboardInterrupt:
+        interrupted = True
+        note("interrupted: what follows is what was proven so far")
+    best = largest(found) if found else None
+    if json:
+        rows = [
+            {
+                "bound": b.name,
+                "value": None if b.value is None else str(b.value),
+                "seconds": round(b.seconds, 6),
+            }
+            for b in found
+        ]
+        document = {
+            "instance": instance.name,
+            "interrupted": interrupted,
+            "best": None if best is None else best.name,
+            "bounds": rows,
+        }
+        put(pretty(document))
+    else:
+        for b in found:
+            value = "infeasible" if b.value is None else number(b.value, up=False)
+            say(f"{b.name:>14}  {value:>12}  {seconds(b.seconds)}")
+        if best is not None and best.value is not None:
+            say(f"{'best':>14}  {number(best.value, up=False):>12}  by {best.name}")
+    if best is None:
+        raise typer.Exit(4)
+    if best.value is None:
+        raise typer.Exit(3)

@@ -1,0 +1,264 @@
+"""``optpart gap``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from optpart.commands.instances import announce_compilation, open_instance
+from optpart.commands.options import Json, Seed, Workers, file_to_write
+from optpart.errors import InputError, OptpartError
+from optpart.limits import MOST_RUNS, MOST_SECONDS, check_seed
+from optpart.terminal import ReaderGoneError, complain, note, put
+
+if TYPE_CHECKING:
+    from optpart.solution.result import Budget
+    from optpart.study.audit import Finding
+    from optpart.study.gap import Comparison
+
+
+#: Up to so many instances get a table each; more get a line each.
+_TABLES = 3
+
+
+def gap(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(help="Instance files or library names; without any, the small library."),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option("--method", "-m", help="A method to measure; repeat it. 'all' is every pair."),
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option(help="Seconds per instance and method.", min=0.0, max=MOST_SECONDS)
+    ] = 20.0,
+    workers: Workers = 2,
+    seed: Seed = 0,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            help="Runs of each method, with this many seeds from --seed on.", min=1, max=MOST_RUNS
+        ),
+    ] = 1,
+    engine: Annotated[
+        str,
+        typer.Option(help="Where: local, dask (processes of this machine) or dask://HOST:PORT."),
+    ] = "local",
+    store: Annotated[
+        Path | None,
+        file_to_write(help="Keep finished runs in this file, and repeat none that it has."),
+    ] = None,
+    output: Annotated[
+        Path | None, file_to_write("-o", "--output", help="Also write .csv or .json.")
+    ] = None,
+    json: Json = False,
+    csv: Annotated[bool, typer.Option("--csv", help="CSV to standard output.")] = False,
+    details: Annotated[
+        bool, typer.Option("--details", help="A table per instance, however many they are.")
+    ] = False,
+    axis: Annotated[
+        bool,
+        typer.Option(
+            "--axis",
+            help="Split each pair's loss into what its placement and what its order has lost; "
+            "--time-limit is for each solve.",
+        ),
+    ] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the instance library.")] = False,
+) -> None:
+    """Measure how far methods are from the optimum, or from what is known and proven.
+
+    Every schedule is verified. A method that fails, a claim that a verified
+    schedule contradicts, and a row of the store or the library that does not
+    hold are named on standard error and not used. The rest of the table stands,
+    and the exit code is 1.
+    """
+    from contextlib import nullcontext
+
+    from optpart.files import write_text, written_first
+    from optpart.formats.json import pretty
+    from optpart.methods import registry
+    from optpart.methods.solve import SEARCHED
+    from optpart.report import gap_table
+    from optpart.report.console import plain_console
+    from optpart.report.progress import ProgressLine
+    from optpart.solution.result import Budget, Progress
+    from optpart.study import library
+    from optpart.study.engine import choose
+    from optpart.study.gap import chosen_methods, sweep
+    from optpart.study.run import Run
+    from optpart.study.store import Store
+
+    console = plain_console()
+    if list_:
+        _list_library(console)
+        return
+    check_seed(seed, seeds, "--seed and --seeds")
+    if axis:
+        if csv or engine != "local" or store is not None:
+            raise InputError("--axis", "with --csv, --engine or --store", "leave those out")
+        budget = Budget(time_limit, workers)
+        _gap_by_axis(console, files, method, budget, range(seed, seed + seeds), output, json)
+        return
+    if output is not None and output.suffix not in (".csv", ".json"):
+        raise InputError("", f"unknown suffix {output.suffix!r}", "use .csv or .json", str(output))
+    if json and csv:
+        raise InputError("--json", "used together with --csv", "choose one of them")
+    names = chosen_methods(method or [])
+    chosen = files or library.small()
+    spread = choose(engine, workers)
+    instances = [open_instance(file) for file in chosen]
+    number = {instance: i for i, instance in enumerate(instances, 1)}
+    line = ProgressLine()
+
+    def watch(run: Run, step: Progress | None) -> None:
+        where = f"[{number[run.instance]}/{len(instances)}] {run.instance.name}"
+        line(f"{where}  {run.method}", step)
+
+    comparisons: list[Comparison] = []
+    fault: OptpartError | None = None
+    with nullcontext() if store is None else Store(store) as kept:
+        announce_compilation()
+        registry.warm_up(large=any(instance.vertices > SEARCHED for instance in instances))
+        try:
+            for comparison in sweep(
+                instances,
+                names,
+                budget=Budget(time_limit, workers),
+                seeds=range(seed, seed + seeds),
+                engine=spread,
+                store=kept,
+                watch=watch,
+            ):
+                line.clear()
+                comparisons.append(comparison)
+                if not (json or csv):
+                    short = len(instances) > _TABLES and not details
+                    show = gap_table.print_line if short else gap_table.print_comparison
+                    show(console, comparison)
+        except OptpartError as error:  # the store, or standard output, takes no more
+            line.clear()
+            if not comparisons or isinstance(error, ReaderGoneError):
+                raise
+            fault = error
+    if fault is not None:
+        note("stopped: what follows is what was done so far")
+    elif not comparisons or any(comparison.interrupted for comparison in comparisons):
+        line.clear()
+        note("interrupted: what follows is what was done so far")
+
+    def write() -> None:
+        if output is not None:
+            as_csv = output.suffix == ".csv"
+            document = gap_table.to_document(comparisons)
+            write_text(output, gap_table.to_csv(comparisons) if as_csv else pretty(document))
+
+    with written_first(write):
+        if json:
+            put(pretty(gap_table.to_document(comparisons)))
+        elif csv:
+            put(gap_table.to_csv(comparisons))
+        elif len(comparisons) > 1:
+            gap_table.print_summary(console, comparisons)
+    if fault is not None:
+        raise fault
+    _say_findings([f for c in comparisons for f in c.findings], whole_library=not files)
+    if comparisons and all(comparison.reference.infeasible for comparison in comparisons):
+        raise typer.Exit(3)
+
+
+def _say_findings(findings: list[Finding], *, whole_library: bool) -> None:
+    """Name what does not hold and was not used, and end with exit code 1 if there is any."""
+    from optpart.study import library
+    from optpart.study.audit import one_line
+
+    lines = [str(finding) for finding in findings]
+    if whole_library:
+        named = {finding.instance for finding in findings}
+        lines += [
+            one_line(f"{name}: library: {problem}")
+            for name, problem in library.unreadable().items()
+            if name not in named
+        ]
+    for line in lines:
+        complain(line)
+    if lines:
+        raise typer.Exit(1)
+
+
+def _gap_by_axis(
+    console: Any,
+    files: list[str] | None,
+    names: list[str] | None,
+    budget: Budget,
+    seeds: range,
+    output: Path | None,
+    json: bool,
+) -> None:
+    """Print what of each pair's loss its placement and what its order has caused."""
+    from contextlib import nullcontext
+
+    from optpart.files import write_text, written_first
+    from optpart.formats.json import pretty
+    from optpart.methods import registry
+    from optpart.report import axis_table
+    from optpart.report.progress import ProgressLine
+    from optpart.solution.result import Status
+    from optpart.study import library
+    from optpart.study.attribution import Division, divide
+
+    if output is not None and output.suffix != ".json":
+        raise InputError("", f"unknown suffix {output.suffix!r}", "use .json", str(output))
+    pairs = names or registry.heuristics()
+    if "all" in pairs:
+        pairs = [*registry.pairs(), *(name for name in pairs if name != "all")]
+    chosen = files or library.small()
+    instances = [open_instance(file) for file in chosen]
+    line = ProgressLine()
+    done: list[Division] = []
+    announce_compilation()
+    try:
+        for instance in instances:
+            line.label = f"{instance.name}  "
+            done.append(divide(instance, pairs, budget=budget, seeds=seeds, watch=line))
+            line.clear()
+            if not json:
+                axis_table.print_division(console, done[-1])
+    except KeyboardInterrupt:
+        line.clear()
+        note("interrupted: only what was done before is reported")
+    document = pretty(axis_table.to_document(done))
+    with nullcontext() if output is None else written_first(lambda: write_text(output, document)):
+        if json:
+            put(document)
+    _say_findings([f for d in done for f in d.findings], whole_library=not files)
+    if done and all(division.free.status is Status.INFEASIBLE for division in done):
+        raise typer.Exit(3)
+
+
+def _list_library(console: Any) -> None:
+    from rich.table import Table
+
+    from optpart.report.text import number
+    from optpart.study import library
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="dim")
+    table.add_column("name")
+    for column in ("vertices", "edges", "devices", "best makespan", "best bound"):
+        table.add_column(column, justify="right")
+    table.add_column("status")
+    for row in library.index().values():
+        table.add_row(
+            row.name,
+            str(row.vertices),
+            str(row.edges),
+            str(row.devices),
+            number(row.makespan, up=True),
+            number(row.bound, up=False),
+            row.status,
+        )
+    console.print(table)
+    _say_findings([], whole_library=True)

@@ -1,0 +1,24 @@
+"""``optpart plot``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from optpart.commands.options import Needed
+
+
+def plot(
+    result: Annotated[Path, typer.Argument(help="A result file.")],
+    output: Needed,
+    instance: Annotated[
+        str | None,
+        typer.Option(help="Its instance; not needed for one of the library."),
+    ] = None,
+) -> None:
+    """Draw a schedule by device over time, as PNG or SVG."""
+    from optpart.api import draw
+
+    draw(result, output, instance=instance)

@@ -1,0 +1,66 @@
+"""What commands say of a result, and the exit code that it calls for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+from optpart.terminal import say
+
+if TYPE_CHECKING:
+    from optpart.solution.result import Result
+
+
+def leave(result: Result) -> NoReturn:
+    """End with the exit code that a result calls for."""
+    from optpart.solution.result import Status
+
+    if result.status is Status.INFEASIBLE:
+        raise typer.Exit(3)
+    raise typer.Exit(4 if result.schedule is None else 0)
+
+
+def say_result(result: Result) -> None:
+    """Print in one line what a run found and proved."""
+    from optpart.report.text import number, percent, seconds
+    from optpart.solution.result import Status
+
+    if result.status is Status.INFEASIBLE:
+        say(f"{result.instance.name}: INFEASIBLE: {result.reason}")
+        return
+    given = f" given {result.given}" if result.given else ""
+    bound = number(result.lower_bound, up=False)
+    if result.makespan is None:
+        say(
+            f"{result.instance.name}: no schedule found{given}: {result.reason} "
+            f"(lower bound {bound})"
+        )
+        return
+    gap = "" if result.status is Status.OPTIMAL else f", gap {percent(result.gap)}"
+    note = f" ({result.reason})" if result.reason else ""
+    least = ""
+    if result.objective != "makespan":
+        least = f" (lower bound {number(result.traffic_bound, up=False)})"
+    say(
+        f"{result.instance.name}: {result.status}{given}{note}, makespan "
+        f"{number(result.makespan, up=True)}, lower bound {bound}{gap}, traffic "
+        f"{number(result.traffic, up=True)}{least}, {seconds(result.seconds)} with {result.method}"
+    )
+
+
+def say_schedule(result: Result) -> None:
+    """Print what every device does, if that fits on a screen."""
+    from optpart.report.text import number
+
+    schedule, instance = result.schedule, result.instance
+    if schedule is None or instance.vertices > 40:
+        return
+    for d, device in enumerate(instance.cluster.names):
+        names = [
+            f"{instance.graph.names[v]}@{number(schedule.start[v], up=True)}"
+            for v in schedule.sequence
+            if schedule.placement[v] == d
+        ]
+        if names:
+            say(f"  {device}: {' '.join(names)}")

@@ -1,0 +1,54 @@
+"""``optpart simulate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from optpart.commands.instances import announce_compilation, open_instance
+from optpart.commands.options import File, Json, Output, Seed
+from optpart.commands.results import leave
+from optpart.limits import MOST_RUNS, check_seed
+from optpart.terminal import put
+
+
+def simulate(
+    file: File,
+    method: Annotated[
+        str, typer.Option("--method", "-m", help="PARTITIONING+SCHEDULER, see 'optpart methods'.")
+    ] = "heft+pct",
+    start: Annotated[
+        Path | None, typer.Option(help="Take the placement from this result file.")
+    ] = None,
+    runs: Annotated[int, typer.Option(help="Runs, with as many seeds.", min=1, max=MOST_RUNS)] = 1,
+    seed: Seed = 0,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Execute the graph under a placement and a scheduling strategy."""
+    from contextlib import nullcontext
+
+    from optpart.files import written_first
+    from optpart.formats import result as result_format
+    from optpart.formats.json import pretty
+    from optpart.report import simulation
+
+    check_seed(seed, runs, "--seed and --runs")
+    instance = open_instance(file)
+    placed = None if start is None else result_format.read_schedule(start, instance).placement
+    announce_compilation()
+    runs_ = simulation.run(instance, method, placed, range(seed, seed + runs))
+    found = [run for run in runs_ if run.result.schedule is not None]
+    best = min(found, key=lambda run: run.result.makespan or 0) if found else runs_[0]
+    with (
+        nullcontext()
+        if output is None
+        else written_first(lambda: result_format.write(best.result, output))
+    ):
+        if json:
+            put(pretty(simulation.to_document(best)))
+        else:
+            simulation.print_runs(runs_)
+    leave(best.result)

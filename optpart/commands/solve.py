@@ -1,0 +1,198 @@
+"""``optpart solve``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from optpart.commands.instances import announce_compilation, open_instance
+from optpart.commands.options import (
+    File,
+    Json,
+    MethodName,
+    Output,
+    Seed,
+    Start,
+    TimeLimit,
+    Workers,
+    file_to_write,
+)
+from optpart.commands.results import leave, say_result, say_schedule
+from optpart.errors import InputError
+from optpart.terminal import complain, note, put, say
+
+if TYPE_CHECKING:
+    from optpart.report.progress import ProgressLine
+    from optpart.search.checkpoint import StateFile
+    from optpart.solution.result import Result
+
+
+class Objectives(StrEnum):
+    """What ``solve`` minimises."""
+
+    makespan = "makespan"
+    traffic = "traffic"
+    lexicographic = "lexicographic"
+
+
+class Fixed(StrEnum):
+    """What of a schedule ``solve`` keeps."""
+
+    placement = "placement"
+    order = "order"
+    both = "both"
+
+
+def solve(
+    file: File,
+    method: MethodName = "cpsat",
+    time_limit: TimeLimit = 60.0,
+    workers: Workers = 2,
+    seed: Seed = 0,
+    start: Start = None,
+    objective: Annotated[
+        Objectives,
+        typer.Option(help="What to minimise; lexicographic is makespan, then traffic."),
+    ] = Objectives.makespan,
+    within: Annotated[
+        str | None, typer.Option(help="Decide whether there is a makespan of at most this.")
+    ] = None,
+    traffic_limit: Annotated[str | None, typer.Option(help="Traffic of at most this.")] = None,
+    fix: Annotated[
+        Fixed | None,
+        typer.Option(
+            help="What of --start is given and must be kept; a placement that the instance leaves "
+            "no choice of needs no --start."
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        file_to_write(
+            help="Where search keeps its state, written at most every ten seconds; a search goes "
+            "on where that fails, and ends with 2 if the last state could not be kept."
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the checkpoint of a run that was ended.")
+    ] = False,
+    pareto: Annotated[
+        bool, typer.Option("--pareto", help="The whole front of makespan and traffic, by cpsat.")
+    ] = False,
+    audit: Annotated[
+        bool,
+        typer.Option(
+            "--audit",
+            help="Solve again without any rule that removes solutions, and compare; for cpsat and "
+            "milp. Takes up to --time-limit more.",
+        ),
+    ] = False,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Find a schedule, and prove as much about it as the method and the bounds can."""
+    from contextlib import nullcontext
+
+    from optpart.files import written_first
+    from optpart.formats import result as result_format
+    from optpart.methods import registry
+    from optpart.methods.solve import AUDITED, ask
+    from optpart.report.progress import ProgressLine
+
+    if pareto and (method != "cpsat" or output is not None):
+        raise InputError("--pareto", "with another method, or --output", "leave those out")
+    registry.get(method)  # an unknown method is told of before a file that is not there
+    instance = open_instance(file)
+    line = ProgressLine()
+    state = None if checkpoint is None else _state_file(checkpoint, line)
+    question = ask(
+        instance,
+        method,
+        objective=objective.value,
+        within=within,
+        traffic_limit=traffic_limit,
+        fix=None if fix is None else fix.value,
+        start=start,
+        checkpoint=state,
+        resume=resume,
+        seconds=time_limit,
+        workers=workers,
+        seed=seed,
+    )
+    if question.forced:
+        note(f"{instance.name}: no vertex has a choice of device")
+    if audit and (pareto or method not in AUDITED):
+        raise InputError(
+            "--audit", "not for this method, or --pareto", f"use {' or '.join(AUDITED)}"
+        )
+    announce_compilation()
+    question.warm_up()
+    if pareto:
+        front = question.front()
+        _say_front(front, json)
+        leave(front[0])
+    result = question.answer(lambda step: line(method, step))
+    line.clear()
+    if audit:
+        _say_audit(question.audit(result))
+    with (
+        nullcontext()
+        if output is None
+        else written_first(lambda: result_format.write(result, output))
+    ):
+        if json:
+            put(result_format.dumps(result))
+        else:
+            say_result(result)
+            say_schedule(result)
+    if state is not None and state.fault is not None:
+        raise state.fault
+    leave(result)
+
+
+def _say_front(front: list[Result], json: bool) -> None:
+    """Print the Pareto front of makespan and traffic."""
+    from optpart.formats import result as result_format
+    from optpart.formats.json import pretty
+    from optpart.report.text import number
+    from optpart.solution.result import Status
+
+    name = front[0].instance.name
+    if json:
+        points = [result_format.to_dict(result) for result in front]
+        put(pretty({"instance": name, "front": points}))
+    elif front[0].status is Status.INFEASIBLE:
+        say_result(front[0])
+    else:
+        complete = all(result.status is Status.OPTIMAL for result in front)
+        say(f"{name}: {'the whole front' if complete else 'a part of the front'}")
+        for result in front:
+            makespan, traffic = (
+                number(value, up=True) for value in (result.makespan, result.traffic)
+            )
+            remark = f" ({result.reason})" if result.reason else ""
+            say(f"  {result.status}{remark}, makespan {makespan}, traffic {traffic}")
+
+
+def _say_audit(other: Result) -> None:
+    """Say that a second solve, without pruning, does not contradict the first."""
+    from optpart.report.text import number, seconds
+
+    note(
+        f"audit: nothing contradicts it without pruning ({other.status}, makespan "
+        f"{number(other.makespan, up=True)}, lower bound {number(other.lower_bound, up=False)}, "
+        f"{seconds(other.seconds)})"
+    )
+
+
+def _state_file(path: Path, line: ProgressLine) -> StateFile:
+    """Return where a search keeps its state; a fault there is told of at once."""
+    from optpart.search.checkpoint import StateFile
+
+    def warn(fault: InputError) -> None:
+        line.clear()
+        complain(f"the search goes on without a checkpoint: {fault}")
+
+    return StateFile(path, warn)

@@ -1,0 +1,290 @@
+"""What a user asks of a method: checked before anything runs, then answered with a bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from inspect import signature
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from optpart.bounds.best import best_bound
+from optpart.errors import InputError, OptpartError
+from optpart.exact.given_order import given_by
+from optpart.exact.pruning import ALL
+from optpart.exact.second_opinion import compare, confirmed
+from optpart.methods import registry
+from optpart.methods.pareto import pareto
+from optpart.methods.starts import only_placement, started
+from optpart.problem.feasibility import contradiction
+from optpart.problem.instance import Instance
+from optpart.problem.rational import rational
+from optpart.search.checkpoint import StateFile
+from optpart.search.layout import read_start
+from optpart.solution.goal import Goal, Objective
+from optpart.solution.result import (
+    Budget,
+    Method,
+    Result,
+    Status,
+    Watch,
+    conclude,
+    status_of,
+    with_bound,
+)
+from optpart.solution.schedule import Schedule
+from optpart.solution.verifier import verify
+
+#: What of a schedule can be kept.
+Fix = Literal["placement", "order", "both"]
+
+#: A result file or the name of a strategy, or what such a file or strategy gives.
+Start = str | Path | Schedule | Result
+
+#: Larger instances are searched before CP-SAT solves them.
+SEARCHED = 100
+
+#: Methods that keep a state and repair what they start from.
+SEARCHES = ("search", "hybrid")
+
+#: Exact methods whose pruning rules can be switched off.
+AUDITED = ("cpsat", "milp", "milp-cbc")
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """An instance, a method and all that is asked of it; built by :func:`ask` only.
+
+    Attributes
+    ----------
+    run : Method
+        The method, with the goal and the checkpoint bound to it.
+    goal : Goal or None
+        What is asked for beyond a least makespan.
+    start : Schedule or None
+        Where to start from: valid, unless the method repairs it.
+    forced : bool
+        Whether the placement to keep is the only one that the instance allows.
+    """
+
+    instance: Instance
+    method: str
+    run: Method
+    budget: Budget
+    seed: int
+    goal: Goal | None
+    start: Schedule | None
+    forced: bool
+
+    def warm_up(self) -> None:
+        """Load or compile what a search runs on, so that it does not cost the budget."""
+        searched = self.method == "cpsat" and self.instance.vertices > SEARCHED
+        if self.method in SEARCHES or searched:
+            from optpart.search.searcher import warm_up
+
+            warm_up("hybrid" if self.method == "hybrid" else "search")
+
+    def answer(self, watch: Watch | None = None) -> Result:
+        """Run the method, bound its result, and get a second opinion on small proofs.
+
+        Raises
+        ------
+        ContradictionError
+            If enumeration contradicts what is said of a small instance.
+        """
+        own = self.method in registry.own()
+        result = self._own(watch) if own else self._run(watch)
+        if self.goal is None:
+            result = bounded(result)
+        return confirmed(result, self.goal)
+
+    def _run(self, watch: Watch | None) -> Result:
+        return self.run(
+            self.instance, budget=self.budget, seed=self.seed, start=self.start, watch=watch
+        )
+
+    def _own(self, watch: Watch | None) -> Result:
+        """Run a method of the user's own, which may raise and claim anything."""
+        try:
+            claimed: object = self._run(watch)
+        except OptpartError:
+            raise
+        except Exception as error:
+            raise InputError(
+                self.method, f"failed ({type(error).__name__}: {error})", "mend the method"
+            ) from error
+        if not isinstance(claimed, Result):
+            raise InputError(self.method, "returns no Result", "return what conclude gives")
+        schedule, bound = claimed.schedule, claimed.lower_bound
+        if schedule is None:
+            return claimed
+        again = conclude(self.instance, self.method, schedule)
+        if bound is not None and again.makespan is not None and bound > again.makespan:
+            raise InputError(
+                self.method,
+                f"claims the lower bound {bound} and has a schedule of {again.makespan}",
+                "mend the method",
+            )
+        if again.schedule is None:
+            return again
+        true = replace(claimed, makespan=again.makespan, traffic=again.traffic)
+        return replace(true, status=status_of(true))
+
+    def front(self, watch: Watch | None = None) -> list[Result]:
+        """Return the Pareto front of makespan and traffic; see :func:`pareto`."""
+        goal = self.goal or Goal()
+        return pareto(self.instance, self.budget, seed=self.seed, goal=goal, watch=watch)
+
+    def audit(self, result: Result) -> Result:
+        """Solve again without pruning, for the methods in :data:`AUDITED`.
+
+        Raises
+        ------
+        ContradictionError
+            If the two results exclude each other.
+        """
+        able: Any = self.run
+        other: Result = partial(able, without=ALL)(
+            self.instance, budget=self.budget, seed=self.seed
+        )
+        compare(result, other)
+        return other
+
+
+def ask(
+    instance: Instance,
+    method: str = "cpsat",
+    *,
+    objective: Objective = "makespan",
+    within: str | int | Fraction | None = None,
+    traffic_limit: str | int | Fraction | None = None,
+    fix: Fix | None = None,
+    start: Start | None = None,
+    checkpoint: str | Path | StateFile | None = None,
+    resume: bool = False,
+    seconds: float = 60.0,
+    workers: int = 2,
+    seed: int = 0,
+) -> Question:
+    """Check what is asked of a method; see :func:`optpart.solve` for the parameters.
+
+    Raises
+    ------
+    InputError
+        If the method is unknown or cannot do what is asked, or what is asked makes no sense.
+    """
+    run = registry.get(method)
+    if objective not in get_args(Objective):
+        raise InputError(
+            "objective", f"no objective {objective!r}", f"use {', '.join(get_args(Objective))}"
+        )
+    if fix is not None and fix not in get_args(Fix):
+        raise InputError("fix", f"cannot keep {fix!r}", f"use {', '.join(get_args(Fix))}")
+    given = first = None
+    if start is not None:
+        repairs = method in SEARCHES
+        given = first = _schedule(start, instance, seed, repair=repairs)
+        if not repairs:
+            first = _valid(start, instance, given, needed=fix != "placement")
+    forced = fix is not None and given is None
+    goal = Goal()
+    if fix is not None:
+        goal = _only(instance, fix) if given is None else given_by(instance, given, fix)
+    goal = replace(
+        goal,
+        objective=objective,
+        makespan=None if within is None else rational(within, "--within"),
+        traffic=None if traffic_limit is None else rational(traffic_limit, "--traffic-limit"),
+    )
+    if goal != Goal():
+        run = _with_goal(run, method, goal)
+    if checkpoint is not None or resume:
+        run = _with_checkpoint(run, method, checkpoint, resume)
+    return Question(
+        instance,
+        method,
+        run,
+        Budget(seconds, workers),
+        seed,
+        None if goal == Goal() else goal,
+        first,
+        forced,
+    )
+
+
+def bounded(result: Result) -> Result:
+    """Add the combinatorial bounds to a result whose method proves nothing."""
+    if result.lower_bound is not None or result.status is Status.INFEASIBLE:
+        return result
+    reason = contradiction(result.instance)
+    if reason:
+        return replace(result, status=Status.INFEASIBLE, reason=reason)
+    bound = best_bound(result.instance, makespan=result.makespan)
+    if bound.value is None:
+        reason = "missing links leave some unit no device"
+        return replace(result, status=Status.INFEASIBLE, reason=reason)
+    return with_bound(result, bound.value)
+
+
+def _schedule(start: Start, instance: Instance, seed: int, *, repair: bool) -> Schedule:
+    """Return what to start from, unverified; searches also take results of other instances."""
+    if isinstance(start, Schedule):
+        return start
+    if isinstance(start, Result):
+        if start.schedule is None:
+            raise InputError("start", "a result without a schedule", "give one that has one")
+        return start.schedule
+    if repair and Path(start).exists():
+        return read_start(start, instance)
+    return started(str(start), instance, seed)
+
+
+def _valid(start: Start, instance: Instance, found: Schedule, *, needed: bool) -> Schedule | None:
+    """Return the schedule if it is valid; one that is not is a fault if it is needed."""
+    violations = verify(instance, found, most=1)
+    if violations and needed:
+        raise InputError(
+            "schedule",
+            f"not valid here ({violations[0]})",
+            "give a valid schedule",
+            str(start) if isinstance(start, str | Path) else None,
+        )
+    return None if violations else found
+
+
+def _only(instance: Instance, fix: Fix) -> Goal:
+    """Return the goal that keeps the placement of an instance that allows no other."""
+    placement = only_placement(instance) if fix == "placement" else None
+    if placement is None:
+        raise InputError(
+            "--fix",
+            "nothing to take it from",
+            "give a result with --start, or a strategy such as heft",
+        )
+    return Goal(placement=placement)
+
+
+def _with_goal(run: Method, method: str, goal: Goal) -> Method:
+    """Return a method that pursues a goal; one that cannot is a fault of the user's."""
+    if "goal" not in signature(run).parameters:
+        raise InputError(
+            "--method",
+            f"{method} takes no goal but a least makespan",
+            "use cpsat, milp, minizinc or enumerate",
+        )
+    with_goal: Any = run
+    return partial(with_goal, goal=goal)
+
+
+def _with_checkpoint(
+    run: Method, method: str, checkpoint: str | Path | StateFile | None, resume: bool
+) -> Method:
+    if method not in SEARCHES:
+        raise InputError(
+            "--checkpoint", f"{method} keeps no state", "use it with --method search or hybrid"
+        )
+    if checkpoint is None:
+        raise InputError("--resume", "nothing to go on from", "name the file with --checkpoint")
+    with_state: Any = run
+    return partial(with_state, checkpoint=checkpoint, resume=resume)
