@@ -551,7 +551,7 @@ class TestASolverThatFails:
 
     @pytest.fixture(params=["it dies", "it refuses"])
     def failure(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-        from optpart.exact import cpsat
+        from optpart.exact import solve as cpsat
 
         if request.param == "it dies":
             monkeypatch.setattr(cpsat, "WORKER", "optpart")  # a module without a main
