@@ -42,7 +42,7 @@ class InputError(OptpartError):
         return type(self), (self.place, self.problem, self.remedy, self.file)
 
     def __str__(self) -> str:
-        # Names come from files: whatever they contain, the message stays on one line, and short.
+        # Names come from files and may contain anything; the message must stay on one short line.
         where = [part for part in (self.file, self.place) if part]
         parts = [visible(" ".join(part.split())) for part in (*where, self.problem, self.remedy)]
         *before, remedy = fitted(parts, _MOST - 2 * len(parts))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from optpart.errors import InputError
 
-#: What is read takes several times its length in memory.
+#: A parsed file takes several times its length in memory.
 MOST_BYTES = 2**30
 
 
@@ -118,7 +118,7 @@ def written_first(write: Callable[[], object]) -> Iterator[None]:
 
 @contextmanager
 def write_faults(path: str | Path) -> Iterator[None]:
-    """Turn what the system says of a failed write into an :class:`InputError`."""
+    """Turn the system's error of a failed write into an :class:`InputError`."""
     try:
         yield
     except OSError as error:

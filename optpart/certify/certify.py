@@ -1,7 +1,7 @@
 """Certificates of optimal schedules: a schedule, and a proof that none is shorter.
 
-What is written here is judged by :mod:`optpart.certify.check` before it is kept, and trusted by
-nobody.
+:mod:`optpart.certify.check` judges every certificate written here before it is kept; nothing has
+to be trusted.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SHARE = 0.2
 
 
 class UncertifiedError(OptpartError):
-    """No certificate was found; the message says what was tried."""
+    """No certificate was found; the message lists the attempts."""
 
 
 class _TooLongError(UncertifiedError):

@@ -130,7 +130,7 @@ def _devices(code: Precedence, model: set[int]) -> list[int]:
 
 
 def _said(code: Precedence, model: set[int]) -> list[int]:
-    """Return what a solution says of placement, and of order where two vertices share a device."""
+    """Return the placement of a solution, and the order of vertices that share a device."""
     device, unit_of = _devices(code, model), code.problem.unit
     orders = [
         variable if variable in model else -variable

@@ -161,11 +161,11 @@ class Precedence:
         self.variables = number
 
     def place(self, unit: int, d: int) -> int:
-        """Return the literal that says: the unit is on the device."""
+        """Return the literal for a unit being on a device."""
         return self._place[unit].get(d, FALSE)
 
     def before(self, a: int, b: int) -> int:
-        """Return the literal that says: vertex ``a`` comes before vertex ``b``."""
+        """Return the literal for vertex ``a`` preceding vertex ``b``."""
         return self._before[a, b] if a < b else -self._before[b, a]
 
 
@@ -366,7 +366,7 @@ class Consequences:
         nearer: list[int],
         result: list[list[int]],
     ) -> None:
-        """Raise heads (or, backwards, tails) to what follows from one another.
+        """Propagate heads (or, backwards, tails) along precedences.
 
         Every input has to arrive from somewhere. And if ``v`` is on ``d``, so are the vertices of
         its unit and those that are settled there; whichever of them come before ``v`` run one
@@ -399,7 +399,7 @@ class Consequences:
                     self.changed = True
 
     def _drop(self) -> None:
-        """Take devices from units that would take too long there, or be with what they must not."""
+        """Remove devices on which a unit would take too long or break a separation."""
         for unit, devices in enumerate(self.possible):
             fit = [d for d in devices if all(self._fits(v, d) for v in self.code.members[unit])]
             self._keep(unit, fit)
@@ -456,7 +456,7 @@ class Consequences:
         return self.head[v][d] + self.code.run[v][d] + self.tail[v][d] < self.code.makespan
 
     def _too_much(self, there: list[int], d: int) -> bool:
-        """Return whether what is settled on a device exceeds its memory or its time.
+        """Return whether the units settled on a device exceed its memory or its time.
 
         Of some vertices the first starts no earlier than their least head, and after the last there
         is no less than their least tail.

@@ -19,7 +19,7 @@ _TRUE = (2**62, -(2**62))
 
 
 class ProofError(ValueError):
-    """A proof that does not prove what it has to."""
+    """A proof that does not prove its claim."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Proof:
 
 
 def trim(clauses: Sequence[Sequence[int]], proof: bytes) -> Proof:
-    """Check a proof of unsatisfiability and leave out what it does not need.
+    """Check a proof of unsatisfiability and drop the steps that it does not need.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Transfers in the CP-SAT model: which happen, when they start, and what they queue for."""
+"""Transfers in the CP-SAT model: which happen, when they start, and where they queue."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Crossing = tuple[int, int]
 class Crossings:
     """One literal per (tensor, destination device), regardless of the number of consumers there.
 
-    Where transfers queue also one start for each, and one literal per sender that says which queue.
+    If transfers queue, each also has a start, and one literal per sender that selects the queue.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Crossings:
         return crosses
 
     def _start(self, tensor: int, d: int) -> None:
-        """A transfer starts after its tensor is made; where there is none its start is free."""
+        """A transfer starts after its tensor is made; without a transfer, its start is free."""
         core, u, crosses = self.core, self.producer[tensor], self.happens[tensor, d]
         possible = self._senders(tensor, d)
         head, duration = core.task.head, core.duration
@@ -117,7 +117,7 @@ class Crossings:
         return send + grid.delay(tensor, e, d)
 
     def arrival(self, tensor: int, d: int) -> Expression:
-        """Arrival of a transfer that happens; where transfers queue its start otherwise."""
+        """Arrival of a transfer that happens; otherwise, if transfers queue, its start."""
         if self.communication == "delay":
             u = self.producer[tensor]
             return self.core.end[u] + sum(
@@ -154,7 +154,7 @@ class Crossings:
         return found
 
     def add_queues(self) -> None:
-        """Consumers wait for what queued, and links or ports carry what they can."""
+        """Consumers wait for queued transfers, and links and ports have limited capacity."""
         if self.communication == "delay":
             return
         unit = self.core.instance.unit_of

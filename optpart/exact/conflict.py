@@ -1,4 +1,4 @@
-"""Why no schedule exists: a smallest set of what stands in the way (design §3)."""
+"""Why no schedule exists: a minimal set of conflicting requirements (design §3)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from optpart.kernels.compiled import UNLIMITED, whole_memory
 from optpart.problem.feasibility import devices_named, units_named
 from optpart.problem.instance import Instance
 
-#: One proof takes as much deterministic time at most; what is not proven by then counts as placed.
+#: Limit of one proof in deterministic time; units not proven infeasible by then count as placed.
 _EFFORT = 2.0
 
 
 @dataclass(frozen=True)
 class _Kept:
-    """A part of what an instance asks for: units to place, and limits to keep.
+    """A subset of an instance's requirements: units to place, and limits to keep.
 
     Attributes
     ----------
@@ -39,11 +39,11 @@ class _Kept:
 
 
 def conflict(instance: Instance, seconds: float = 10.0) -> str:
-    """Say which units cannot all be placed, and why; empty if that is not what is wrong.
+    """Return which units cannot all be placed, and why; empty if that is not proven.
 
-    What can be left out without making a placement possible is left out: first limits, then units,
-    one after the other. So the set is minimal: without any of it there is a placement, if every
-    solve in between ended within ``seconds``.
+    Requirements are dropped one by one, first limits, then units, as long as no placement becomes
+    possible. So the set is minimal: dropping any of it makes a placement possible, if every solve
+    in between ended within ``seconds``.
 
     Notes
     -----
@@ -71,7 +71,7 @@ def conflict(instance: Instance, seconds: float = 10.0) -> str:
 
 
 def memory_conflict(instance: Instance, infeasible: Callable[[Instance], bool]) -> str:
-    """Say which memory limits leave no order where placements as such exist.
+    """Return the memory limits that rule out every order although placements exist.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def _without(kept: _Kept, name: str, part: Iterable[object]) -> _Kept:
 
 
 class _Placements:
-    """Who may be where, without any time."""
+    """The placement problem, without times."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
@@ -156,7 +156,7 @@ class _Placements:
 
 
 def _blocked(instance: Instance) -> dict[tuple[int, int], set[tuple[int, int]]]:
-    """Return, for pairs of units that talk, from which device to which they cannot."""
+    """Return, for pairs of units that communicate, the device pairs that they cannot use."""
     graph, unit = instance.graph, instance.unit_of.tolist()
     apart = ~instance.cluster.linked
     np.fill_diagonal(apart, False)

@@ -51,7 +51,7 @@ class Core:
                 self.model.add_hint(variable, value)
 
     def integer(self, low: int, high: int, name: str, value: int) -> cp_model.IntVar:
-        """Make a variable with its value in the schedule to start from.
+        """Make a variable, hinted with its value in the initial schedule.
 
         Every variable is hinted, or none: incomplete hints cost more than they help.
         """
@@ -60,21 +60,21 @@ class Core:
         return variable
 
     def literal(self, name: str, value: bool) -> cp_model.IntVar:
-        """Make a literal with its value in the schedule to start from."""
+        """Make a literal, hinted with its value in the initial schedule."""
         variable = self.model.new_bool_var(name)
         self.hints.append((variable, int(value)))
         return variable
 
     def device_known(self, v: int) -> int:
-        """Device of a vertex in the schedule to start from; −1 without one."""
+        """Device of a vertex in the initial schedule; −1 without one."""
         return -1 if self.task.known is None else int(self.task.known.placement[v])
 
     def start_known(self, v: int) -> int:
-        """Start of a vertex in the schedule to start from; 0 without one."""
+        """Start of a vertex in the initial schedule; 0 without one."""
         return 0 if self.task.known is None else int(self.task.known.start[v])
 
     def end_known(self, v: int) -> int:
-        """End of a vertex in the schedule to start from; 0 without one."""
+        """End of a vertex in the initial schedule; 0 without one."""
         if self.task.known is None:
             return 0
         return self.start_known(v) + int(self.duration[v, self.device_known(v)])
@@ -97,7 +97,7 @@ class Core:
     def interval(
         self, start: Expression, size: int, literal: cp_model.IntVar
     ) -> cp_model.IntervalVar:
-        """Make an interval that is there if a literal holds, plain if that is always."""
+        """Make an optional interval, or a plain one if its literal always holds."""
         if literal is self.one:
             return self.model.new_fixed_size_interval_var(start, size, "")
         return self.model.new_optional_fixed_size_interval_var(start, size, literal, "")

@@ -1,4 +1,4 @@
-"""The CP-SAT model of devices that differ in nothing: which of them does not matter."""
+"""The CP-SAT model of identical devices, in which the choice of device does not matter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optpart.solution.goal import Goal
 
 
 def identical(instance: Instance, goal: Goal) -> bool:
-    """Whether devices differ in nothing and crossing takes no time: P|prec|Cmax, or a part of it.
+    """Whether devices are identical and crossing takes no time: P|prec|Cmax, or a special case.
 
     Then only how many vertices run at a time matters. Where nothing precedes anything not even
     times do, and what decides is the assignment that the general model makes.

@@ -241,7 +241,7 @@ class _Memory:
         self, name: str, start: Expression, start_known: int,
         until: cp_model.IntVar, until_known: int,
     ) -> tuple[cp_model.IntVar, cp_model.IntVar]:  # fmt: skip
-        """Make the span of what is held from ``start``, or up to the slack later, ``until``."""
+        """Make the span of an amount held from ``start``, or up to the slack later, ``until``."""
         if isinstance(start, cp_model.IntVar) and not self.slack:
             size = self.core.integer(
                 0, self.core.task.upper, f"{name}.size", until_known - start_known

@@ -121,7 +121,7 @@ class MilpModel:
                 self._add(self.start[v] >= arrival - most * (1 - there))
 
     def _one_at_a_time(self) -> None:
-        """Of two vertices on one device, one ends before the other starts."""
+        """Two vertices on one device run one after the other."""
         related = _related(self.instance)
         apart = set(self.instance.separated_units)
         given = set(self.job.order)
@@ -157,7 +157,7 @@ class MilpModel:
     def _either(
         self, i: int, j: int, ways: dict[tuple[int, int], list[int]], contended: list[int]
     ) -> None:
-        """If both are on a contended device, one of the orders holds that are possible there."""
+        """If both are on a contended device, one of the orders possible there holds."""
         for pair in ways:
             self._order(*pair)
         if len(ways) > 1:
@@ -221,7 +221,7 @@ class MilpModel:
             self._add(_sum(shares) <= 1)
 
     def _load_cuts(self) -> None:
-        """Everything on a device between a threshold and the end takes its turn there.
+        """Load cut: vertices on a device between two thresholds run one after the other.
 
         For a threshold ``h`` of heads and ``g`` of tails with ``h + g ≤ lower``: see
         ``models/README.md``.
@@ -243,7 +243,7 @@ class MilpModel:
                 self._add(load + h + g <= self.makespan)
 
     def _order_of_alike_devices(self) -> None:
-        """Of interchangeable devices, the unit of lower number uses the earlier."""
+        """Units of lower number use earlier interchangeable devices."""
         for devices in self.job.alike:
             for before, device in pairwise(devices):
                 earlier: list[pulp.LpVariable] = []
@@ -290,7 +290,7 @@ def _consumers(instance: Instance) -> dict[int, set[int]]:
 
 
 def _related(instance: Instance) -> list[int]:
-    """Per vertex the set of those that depend on it, as bits."""
+    """Per vertex, the bit set of its descendants."""
     after = [0] * instance.vertices
     following: list[list[int]] = [[] for _ in after]
     for u, v in passed_tensors(instance):

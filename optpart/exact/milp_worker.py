@@ -149,7 +149,7 @@ def _cbc(problem: pulp.LpProblem, seconds: float, seed: int, found: Found, bound
         arguments += ["-solve", "-printingOptions", "all", "-solution", solved]
         log = scratch.start(arguments, seconds + _GRACE).read().decode(errors="replace")
         if scratch.wait() is None:
-            return "FEASIBLE"  # nothing but that the limit passed
+            return "FEASIBLE"  # only the time limit is known
         if not Path(solved).exists():
             return "no answer"
         ended, values, *_, status = solver.readsol_MPS(solved, problem, variables, names, rows)

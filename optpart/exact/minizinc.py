@@ -133,7 +133,7 @@ class _Solve:
         self.infeasible = ""
 
     def run(self, start: Schedule | None, seed: int) -> Result:
-        """Minimise the objective, or one after the other where there are two."""
+        """Minimise the objective, or both in turn if there are two."""
         try:
             self._search(start)
         except KeyboardInterrupt:
@@ -194,7 +194,7 @@ class _Solve:
         return True
 
     def _most(self, objective: Objective) -> tuple[int, int]:
-        """Limits of makespan and traffic: the goal's, and of the objective what is reached."""
+        """Limits of makespan and traffic: those of the goal and of the incumbent."""
         makespans = [self.goal.makespan, self.bound.get("makespan")]
         traffics = [self.goal.traffic]
         if self.incumbent is not None:

@@ -168,7 +168,7 @@ class ScheduleModel(Core):
         return Found(placement, start, begin)
 
     def _load_cuts(self) -> None:
-        """Everything on a device between a threshold and the end takes its turn there.
+        """Load cut: vertices on a device between two thresholds run one after the other.
 
         For a threshold ``h`` of heads and ``g`` of tails, ``h + g`` plus the run times on ``d`` of
         vertices with head ``≥ h`` and tail ``≥ g`` is at most the makespan: of those vertices the
@@ -205,7 +205,7 @@ class ScheduleModel(Core):
                     self.model.add(load + h + g <= self.makespan)
 
     def _order_of_interchangeable_devices(self) -> None:
-        """Of interchangeable devices, the unit of earlier turn uses the earlier.
+        """Units of earlier turn use earlier interchangeable devices.
 
         Device ``i`` of a class is used by a unit only if device ``i − 1`` is by an earlier unit.
         Said of the first units only: the clauses grow with the square of their number.

@@ -13,17 +13,17 @@ from enum import StrEnum
 class Pruning(StrEnum):
     """A rule that removes redundant solutions."""
 
-    #: Of interchangeable devices, units of earlier turn use the earlier.
+    #: Units of earlier turn use earlier interchangeable devices.
     SYMMETRY = "symmetry"
     #: Heads and tails confine starts, and bar devices on which the limit cannot be kept.
     WINDOWS = "windows"
     #: The makespan is at least what combinatorial bounds prove.
     BOUNDS = "bounds"
-    #: Only schedules no longer than the incumbent are looked for.
+    #: The incumbent's makespan is an upper limit.
     INCUMBENT = "incumbent"
-    #: What runs on a device, or crosses a link or port, fits between heads and tails.
+    #: Load cuts: tasks on a device, link or port fit between heads and tails.
     LOAD_CUTS = "load-cuts"
-    #: Machines that differ in nothing become one cumulative resource.
+    #: Identical machines become one cumulative resource.
     IDENTICAL = "identical"
 
 

@@ -14,7 +14,7 @@ from optpart.solution.schedule import Schedule, Transfers, crossings, retime
 
 
 def schedules(instance: Instance, found: Incumbent, grid: Grid) -> Iterator[Schedule]:
-    """Yield what a solution may stand for, most promising first; the verifier has the last word.
+    """Yield candidate schedules of a solution, most promising first; the verifier decides.
 
     The solver's order, as early as possible, is valid and shortest where starting earlier never
     hurts. Memory that changes with time may forbid it, and then the solver's own starts count;

@@ -42,7 +42,7 @@ def kernel(function: Function) -> Function:
 
 
 def inner(function: Function) -> Function:
-    """Let kernels call a function, without the entry from Python that takes long to compile."""
+    """Compile a function for calls from kernels only, which avoids a costly Python wrapper."""
     compiled: Function = register_jitable(error_model="numpy")(function)
     return compiled
 

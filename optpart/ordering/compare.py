@@ -1,4 +1,4 @@
-"""Orders of one assigned graph side by side, measured by what is truly attainable."""
+"""Compare orders of one assigned graph against the attainable optimum."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from optpart.strategies.scheduling.tao import tao
 from optpart.strategies.scheduling.tio import tio
 from optpart.strategies.simulator import Scheduler, simulate
 
-#: What orders an assigned graph, by name.
+#: Orders of an assigned graph, by name.
 ORDERS: dict[str, Scheduler] = {
     "tao": tao,
     "tio": tio,
@@ -121,7 +121,7 @@ def compare_orders(
     Parameters
     ----------
     budget : Budget
-        Of the solver, which starts from the best of the orders.
+        Limits of the solver, which starts from the best of the orders.
     """
     results = {name: order(instance, name, seed) for name in names}
     solved = best_order(list(results.values()), budget, seed=seed, watch=watch)

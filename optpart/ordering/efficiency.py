@@ -1,4 +1,4 @@
-"""How good an order is: ordering efficiency and speed-up ([H] §3.1), and what is truly attainable.
+"""Quality of an order: ordering efficiency and speed-up ([H] §3.1), and the attainable optimum.
 
 [H] measures an order between two makespans that ignore all dependencies (eq. 1 and 2), because the
 optimal order is NP-hard to find. Where it has been proven, an order can be measured against it:
@@ -167,12 +167,12 @@ class Attainable:
 
 
 def attainable(result: Result) -> Attainable:
-    """Return what a result proves of an instance that leaves no choice of devices.
+    """Return what a result proves about an instance with fixed placement.
 
     Parameters
     ----------
     result : Result
-        Of a solver, for the makespan, with nothing given.
+        Of a solver that minimised the makespan without fixed decisions.
     """
     if result.objective != "makespan" or result.given:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Noisy steps of several workers, and what waiting for the slowest costs ([H] §5.1, §6.3)."""
+"""Noisy steps of several workers, and the cost of waiting for stragglers ([H] §5.1, §6.3)."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def waist(instance: Instance) -> int | None:
 
 
 def split(instance: Instance, v: int, solve: Callable[[Instance], Result]) -> Split:
-    """Solve what comes before and after a waist, and put it together.
+    """Solve the parts before and after a waist, and join them.
 
     Parameters
     ----------

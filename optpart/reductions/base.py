@@ -85,7 +85,7 @@ class Reduction(ABC, Generic[Source, Solution]):
 
     @abstractmethod
     def document(self, source: Source) -> dict[str, Any]:
-        """Return what :meth:`read` reads."""
+        """Return the document that :meth:`read` reads."""
 
     @abstractmethod
     def random(self, size: int, rng: np.random.Generator) -> Source:
@@ -105,7 +105,7 @@ class Reduction(ABC, Generic[Source, Solution]):
 
     @abstractmethod
     def check(self, source: Source, solution: Solution) -> str:
-        """Return what is wrong with a solution, by the rules of the source; empty if nothing is."""
+        """Return the fault of a solution by the rules of the source; empty if there is none."""
 
     @abstractmethod
     def describe(self, source: Source) -> str:

@@ -118,7 +118,7 @@ class BinPacking(Reduction[Items, Bins]):
         )
 
     def describe_solution(self, source: Items, solution: Bins) -> str:
-        """Return what each bin holds."""
+        """Return the contents of each bin."""
         held: list[list[str]] = [[] for _ in range(source.bins)]
         for size, b in zip(source.sizes, solution, strict=True):
             held[b].append(str(size))

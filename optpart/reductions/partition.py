@@ -74,7 +74,7 @@ class Partition(Reduction[Numbers, Half]):
         return one_after_the_other(self.to_tf(source), placement)
 
     def back(self, source: Numbers, schedule: Schedule) -> Half:
-        """Read off what the first device runs."""
+        """Return the numbers on the first device."""
         return frozenset(i for i, d in enumerate(schedule.placement.tolist()) if d == 0)
 
     def check(self, source: Numbers, solution: Half) -> str:

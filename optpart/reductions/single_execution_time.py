@@ -196,7 +196,7 @@ def levels(n: int, order: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def by_slot(known: Sequence[str], slots: Sequence[int]) -> str:
-    """Write what every slot holds."""
+    """Write the contents of every slot."""
     held = [
         " ".join(name for name, slot in zip(known, slots, strict=True) if slot == at)
         for at in range(max(slots) + 1)

@@ -105,7 +105,7 @@ class ThreePartition(Reduction[Threes, Triples]):
         return one_after_the_other(self.to_tf(source), placement)
 
     def back(self, source: Threes, schedule: Schedule) -> Triples:
-        """Read off what each device runs."""
+        """Return the numbers on each device."""
         device = schedule.placement.tolist()
         return tuple(
             tuple(i for i, d in enumerate(device) if d == chosen)

@@ -17,7 +17,7 @@ Ints = NDArray[np.integer]
 
 
 def time_window(state: State, rng: np.random.Generator) -> State:
-    """Free all that starts within a window of time."""
+    """Free the units that start within a time window."""
     return state.freeing(_window(state, rng, state.size))
 
 
@@ -31,7 +31,7 @@ def critical_path(state: State, rng: np.random.Generator) -> State:
 
 
 def device_pair(state: State, rng: np.random.Generator) -> State:
-    """Free what two devices run within a window of time."""
+    """Free the units that two devices run within a time window."""
     device = state.layout.device
     used = np.unique(device)
     if len(used) < 2:

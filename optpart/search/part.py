@@ -1,4 +1,4 @@
-"""A part of a schedule that is solved by itself, with the rest fixed in place and order.
+"""A part of a schedule, solved separately with everything else fixed in place and order.
 
 The part is a stretch of the order of all vertices. What comes before it has its heads, what comes
 after it its tails, and neither changes: the longest way through the part is exact where links do

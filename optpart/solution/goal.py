@@ -96,7 +96,7 @@ class Goal:
                 )
 
     def contradiction(self, instance: Instance) -> str:
-        """Return why no schedule keeps the placement that is given; empty if that is not seen."""
+        """Return why no schedule keeps the given placement; empty if no reason is found."""
         names, devices = instance.graph.names, instance.cluster.names
         first: dict[int, int] = {}
         for v, d in sorted(self.placement.items()):
@@ -109,7 +109,7 @@ class Goal:
         return ""
 
     def narrowed(self, instance: Instance) -> Instance:
-        """Return the instance in which what is placed may run nowhere else."""
+        """Return the instance restricted to the given placement."""
         if not self.placement:
             return instance
         graph, names = instance.graph, instance.cluster.names
@@ -131,7 +131,7 @@ class Goal:
             )
 
     def broken(self, instance: Instance, schedule: Schedule) -> str:
-        """Return what of the goal a valid schedule does not keep; empty if it keeps all."""
+        """Return the parts of the goal that a valid schedule violates; empty if none."""
         names, devices = instance.graph.names, instance.cluster.names
         for v, d in self.placement.items():
             if int(schedule.placement[v]) != d:
@@ -164,7 +164,7 @@ class Occupied:
 
 
 def occupied(instance: Instance, schedule: Schedule) -> Iterator[tuple[Task, Occupied]]:
-    """Yield what every task of a schedule occupies; under ``delay`` transfers occupy nothing."""
+    """Yield the resource use of every task; under ``delay``, transfers occupy nothing."""
     for v, d in enumerate(schedule.placement.tolist()):
         yield (
             v,

@@ -192,7 +192,7 @@ def conclude(
     given: str = "",
     goal: Goal | None = None,
 ) -> Result:
-    """Verify a schedule and state what follows from it.
+    """Verify a schedule and derive the status of the instance.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from optpart.problem.instance import Instance
 
 
 class Partition(NamedTuple):
-    """A placement, and what its strategy knows besides.
+    """A placement, and optional further results of its strategy.
 
     Attributes
     ----------
@@ -31,8 +31,8 @@ class Partition(NamedTuple):
     order: list[int] | None = None
 
 
-#: A partitioning strategy; it raises :class:`NoPlacementError` where it finds no placement. Options
-#: of its own are keyword arguments with defaults.
+#: A partitioning strategy; it raises :class:`NoPlacementError` if it finds no placement. Further
+#: options are keyword arguments with defaults.
 Partitioner: TypeAlias = Callable[..., Partition]
 
 

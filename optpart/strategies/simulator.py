@@ -25,7 +25,7 @@ class Priority(NamedTuple):
         A device runs the executable task of largest value. ``None``: the one that has been
         executable longest.
     tie : ndarray of int64, one per task
-        Among equals the task of smallest tie goes first; all different.
+        Of equal tasks, the one of smallest tie runs first; all ties are different.
     weights : ndarray of float64, 4, or None
         If given, tasks are compared by their successor rank with these weights first
         ([L] eq. 5.2), by ``value`` only where that is equal.
@@ -55,7 +55,7 @@ class Execution(NamedTuple):
 
 
 class Simulation(NamedTuple):
-    """A schedule, and what its devices chose among.
+    """A schedule, and the number of choices at each decision.
 
     Attributes
     ----------

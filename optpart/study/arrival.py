@@ -22,7 +22,7 @@ _LONGEST = 10**12
 
 
 def rebuild(document: Any, instance: Instance) -> Result:
-    """Build the result that a document tells of.
+    """Build the result that a document describes.
 
     The schedule is verified, and everything else that the document says must agree with it. Proofs
     are taken from the document: a bound is what its method vouches for.

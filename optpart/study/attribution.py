@@ -30,13 +30,13 @@ from optpart.study.audit import (
     refusal,
 )
 
-#: Told what is at work and, from the solver, its progress.
+#: Called with the name of the current solve and, from the solver, its progress.
 Watch = Callable[[str, Progress | None], None]
 
 
 @dataclass(frozen=True)
 class Bracket:
-    """Where a number is proven to lie; ``high`` is ``None`` where nothing bounds it."""
+    """A proven interval of a number; ``high`` is ``None`` if it has no upper bound."""
 
     low: Fraction
     high: Fraction | None
@@ -63,7 +63,7 @@ class Split:
     ordered : Result or None
         Its placement in the best order; ``None`` if it found no placement.
     free : Result
-        The best of all placements and orders, or what the library knows of it.
+        The best of all placements and orders, possibly from the library.
     """
 
     pair: Result
@@ -126,7 +126,7 @@ class Division:
     Attributes
     ----------
     findings : tuple of Finding
-        What a solve, a pair or the library claimed and does not hold. No split rests on it.
+        False claims of a solve, a pair or the library. No split rests on them.
     """
 
     instance: Instance
@@ -143,7 +143,7 @@ def divide(
     seeds: Sequence[int] = (0,),
     watch: Watch | None = None,
 ) -> Division:
-    """Divide the loss of pairs of strategies into what placement and what order has lost.
+    """Attribute the loss of pairs of strategies to placement and to order.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def divide(
 
 
 def _held(found: Result, others: Iterable[Result]) -> Result:
-    """Return what of a solve holds beside verified schedules that it might have found as well.
+    """Return the part of a solve that is consistent with other verified schedules.
 
     Its schedule is the best of all of them, and no claim stays that one of them contradicts.
     """
@@ -221,7 +221,7 @@ def _held(found: Result, others: Iterable[Result]) -> Result:
 
 
 def _with_library(free: Result, known: library.Evidence) -> tuple[Result, tuple[str, ...]]:
-    """Take the library's bound where it is better; return also what is wrong with the library."""
+    """Take the library's bound if it is better; also return the library's faults."""
     bound = known.bound
     if bound is None or bound <= _bound(free) or free.status is Status.INFEASIBLE:
         return free, known.faults
@@ -237,7 +237,7 @@ def _places(result: Result, key: bytes) -> bool:
 
 
 def _tried(instance: Instance, method: str, seed: int, call: Callable[[], Result]) -> Result:
-    """Return what holds of what a method finds; one that fails costs its own result only."""
+    """Return the audited result of a method; a failure costs only its own result."""
     try:
         return audited(call(), instance, method, seed)
     except OptpartError:

@@ -37,7 +37,7 @@ class Finding:
         Who made the claim: a method, with its seed if there are several, ``library``, or a row of
         a store.
     problem : str
-        What the source did, or what contradicts it.
+        The fault of the source, or the contradiction.
     """
 
     instance: str
@@ -62,15 +62,15 @@ def described(error: BaseException) -> str:
 
 
 def audited(claimed: object, instance: Instance, method: str, seed: int) -> Result:
-    """Return what holds of the result that a method claims.
+    """Return the part of a method's result that holds.
 
-    The schedule is verified. If it is valid it counts, whatever else is wrong. Bounds and statuses
+    The schedule is verified. A valid one counts even if other claims fail. Bounds and statuses
     count only if the whole claim agrees with the schedule.
 
     Parameters
     ----------
     claimed : object
-        What a method returned; anything at all.
+        The return value of a method; it may be anything.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def refusal(instance: Instance, method: str, seed: int, why: str, seconds: float
 
 
 def contradicted(result: Result, least: Fraction, by: str) -> str:
-    """Say how a verified schedule contradicts what a result claims; empty if it does not.
+    """Return how a verified schedule contradicts a result's claims; empty if it does not.
 
     The schedule must keep what was given when the result was made.
 
@@ -159,7 +159,7 @@ def _source(result: Result, among: Sequence[Result]) -> str:
 
 
 def _denial(claimed: Result, known: Result) -> str:
-    """Say what of a claim its own schedule contradicts, or does not show."""
+    """Return the claims that the result's own schedule contradicts or does not support."""
     makespan = known.makespan
     if makespan is None:
         if claimed.schedule is not None:

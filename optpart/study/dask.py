@@ -145,7 +145,7 @@ class DaskEngine:
             yield run, self._alone(client, run, deaths)
 
     def _alone(self, client: Any, run: Run, deaths: int) -> Result:
-        """Try a run by itself: Dask blames a death on all runs that waited for the worker."""
+        """Retry a run alone: Dask blames a worker's death on all runs that waited for it."""
         while True:
             _, document = next(self._spread(client, [run]))
             if isinstance(document, str):
@@ -219,7 +219,7 @@ def _text(instance: Instance) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep what Dask logs of connections and workers that come and go from the terminal."""
+    """Keep Dask's log of connections and workers off the terminal."""
     names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
     levels = {logger: logger.level for logger in map(logging.getLogger, names)}
     for logger in levels:

@@ -19,7 +19,7 @@ from optpart.study.engine import Engine, local
 from optpart.study.run import Run, Watch, interrupted
 from optpart.study.store import RowError, Store
 
-#: What proves the reference.
+#: The origin of the reference's proof.
 EXACT = "cpsat"
 
 #: Whom a finding, or a reference, names where it comes from the instance library.
@@ -76,7 +76,7 @@ class Comparison:
     interrupted : bool
         Whether the user stopped the sweep before all runs on this instance were done.
     findings : tuple of Finding
-        What methods, the store and the library claimed and does not hold. No reference rests on it.
+        False claims of methods, the store and the library. No reference rests on them.
     """
 
     instance: Instance
@@ -107,7 +107,7 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """One method on one instance over several seeds; what it says is of runs with a schedule."""
+    """One method on one instance over several seeds; its figures cover runs with a schedule."""
 
     comparison: Comparison
     method: str
@@ -164,7 +164,7 @@ class Spread:
 
     @property
     def refused(self) -> bool:
-        """Whether any of the runs failed, or claimed what does not hold."""
+        """Whether any of the runs failed or made a false claim."""
         return any(result.refused for result in self.results)
 
 
@@ -188,11 +188,11 @@ class Summary:
     Attributes
     ----------
     solved, instances : int
-        On how many it found a schedule, of how many; each counts once per seed.
+        Instances with a schedule, and all instances; each counts once per seed.
     mean, worst : float or None
-        Of makespan / reference − 1 where it found one.
+        Mean and largest makespan / reference − 1 over the schedules found.
     optimal, references : int
-        How often it met a proven optimum, of how many instances with one.
+        How often it reached a proven optimum, and the number of instances with one.
     seconds : float
         In total.
     """
@@ -238,7 +238,7 @@ def compare(
     seed: int = 0,
     watch: Callable[[str, Progress | None], None] | None = None,
 ) -> Comparison:
-    """Run methods on an instance, and establish what they are measured against.
+    """Run methods on an instance, and establish the reference that they are measured against.
 
     Whether or not it is among ``names``, the exact method runs for the reference where it supports
     the instance. A method that fails, or claims what a verified schedule contradicts, costs its
@@ -329,7 +329,7 @@ def _arrivals(
     watch: Watch | None,
     damaged: dict[Run, Finding],
 ) -> Iterator[tuple[Run, Result]]:
-    """Yield what the store has, then what the engine finds, which the store is given.
+    """Yield stored results, then those of the engine, which are stored.
 
     A row of the store that does not hold is noted, and its run done again.
     """
@@ -365,7 +365,7 @@ def _judge(
     """
     known = library.evidence(instance)
     others = [Finding(instance.name, LIBRARY, fault) for fault in known.faults]
-    # The library counts only where this run found nothing as good.
+    # The library counts only if this run found nothing as good.
     makespans = [(r.makespan, r.method) for r in results if r.makespan is not None]
     if known.makespan is not None:
         makespans.append((known.makespan, LIBRARY))
@@ -403,7 +403,7 @@ def _reference(
     best: tuple[Fraction | None, str],
     holds: Callable[[str, Fraction | None], bool],
 ) -> Reference:
-    """Return what is known and proven, by results of which none is contradicted."""
+    """Return the proven knowledge from results that nothing contradicts."""
     makespan, makespan_by = best
     reason = feasibility.contradiction(instance)
     if reason and holds("feasibility", None):

@@ -26,7 +26,7 @@ from optpart.strategies.partition.unit_graph import pop, push
 
 
 def etf(instance: Instance, rng: np.random.Generator) -> Partition:
-    """Run next, of all ready vertices on all devices, what can start first.
+    """Run next the ready vertex that can start first on any device.
 
     A vertex is ready when all its predecessors are placed; it can start on a device when its inputs
     are there and what was placed there before has ended. Of pairs that can start at the same time
@@ -140,7 +140,7 @@ def _next(
         place = queue.now[d, 0] if queue.now_size[d] else queue.later[d, 0]
         unit = a.unit[by_level[place]]
         device = state.device[unit]
-        # What has run, or has no room here any more, leaves the heap only now.
+        # Vertices that have run, or no longer fit here, leave the heap lazily.
         if not done[by_level[place]] and (device == d or (device < 0 and fits(a, unit, d, state))):
             return place
         if queue.now_size[d]:

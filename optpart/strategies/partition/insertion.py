@@ -43,7 +43,7 @@ def insert(
     wanted : ndarray of int64, one per unit, optional
         The device that a unit goes to if it fits there, whenever it would finish; −1 for none.
     ahead : ndarray of float64, n × k, optional
-        What to add to the finish time of a vertex on a device when devices are compared, in the
+        Added to the finish time of a vertex on a device when devices are compared, in the
         unit of :class:`~optpart.kernels.compiled.Arrays`.
     """
     if wanted is None:

@@ -15,7 +15,7 @@ from optpart.strategies.partition.means import speed_share
 from optpart.strategies.partition.ranks import work
 from optpart.strategies.partition.unit_graph import by_first_vertex
 
-#: What a device has room for.
+#: The capacity of a device.
 Capacity = Literal["speed", "equal"]
 
 

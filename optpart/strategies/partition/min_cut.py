@@ -94,7 +94,7 @@ class Tensors(NamedTuple):
 
     @classmethod
     def of(cls, instance: Instance) -> Tensors:
-        """Merge colocated vertices, and leave out what has no size."""
+        """Merge colocated vertices, and leave out edges without size."""
         graph, units = instance.graph, len(instance.units)
         unit_of, size = instance.unit_of.astype(np.int64), graph.tensor_size.floats
         weight = np.bincount(unit_of, work(instance), units).astype(np.float64)

@@ -15,7 +15,7 @@ from optpart.strategies.partition.means import mean_transfer
 
 
 def peft(instance: Instance, rng: np.random.Generator) -> Partition:
-    """Place vertices where they finish first, what must follow included, with insertion.
+    """Place vertices by earliest finish plus optimistic remaining cost, with insertion.
 
     The vertex of largest mean optimistic cost goes first among those whose predecessors are placed.
     It goes to the device where its finish time plus its optimistic cost is smallest.

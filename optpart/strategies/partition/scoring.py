@@ -1,4 +1,4 @@
-"""Scoring: every operation goes where load and communication together score best ([B] §4.3)."""
+"""Scoring: every operation goes to the device of best load-communication score ([B] §4.3)."""
 
 from __future__ import annotations
 

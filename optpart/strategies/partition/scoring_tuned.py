@@ -63,7 +63,7 @@ def scoring_tuned(instance: Instance, rng: np.random.Generator) -> Partition:
     best = best_of([best], (attempt(magnitude * factor) for factor in _FACTORS))
     ratios = [best.ratio + magnitude * tenths / 10 for tenths in _TENTHS]
     best = best_of([best], (attempt(ratio) for ratio in ratios if ratio > 0))
-    # Without any placement, running it once more says what found no device.
+    # If there is no placement, running it again raises the error that names the unit.
     return best.partition or scored(instance, graph, 1.0, 1.0, FRINGE)
 
 

@@ -1,4 +1,4 @@
-"""Everything on one device ([B] §5.2.2): what a distribution has to beat."""
+"""Everything on one device ([B] §5.2.2): the baseline for any distribution."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ from optpart.strategies.simulator import Priority
 
 
 def as_placed(work: Tasks, partition: Partition, rng: np.random.Generator) -> Priority:
-    """Prefer what was placed first; transfers follow the placement of their number.
+    """Prefer the vertex that was placed first; transfers follow, by number.
 
-    A strategy that does not say when it placed what counts as having placed in topological order.
+    A strategy without placement times counts as having placed in topological order.
     """
     n = len(partition.placement)
     total = len(work.duration)

@@ -1,4 +1,4 @@
-"""As received: first come, first served, and what comes together in the order of its number."""
+"""As received: first come, first served, ties by number."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from optpart.strategies.simulator import Priority
 
 
 def as_received(work: Tasks, partition: Partition, rng: np.random.Generator) -> Priority:
-    """Prefer what has been executable longest, then the lower number; draws nothing.
+    """Prefer the task that has been executable longest, then the lower number; deterministic.
 
-    Of a worker all transfers are executable at once ([H] §2.4), so they run in the order in which
+    All transfers of a worker are executable at once ([H] §2.4), so they run in the order in which
     the graph lists them.
     """
     return Priority(None, np.arange(len(work.duration)))

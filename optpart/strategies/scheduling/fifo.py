@@ -10,5 +10,5 @@ from optpart.strategies.simulator import Priority
 
 
 def fifo(work: Tasks, partition: Partition, rng: np.random.Generator) -> Priority:
-    """Prefer what became executable first; ties are drawn ([M] §5.1)."""
+    """Prefer the task that became executable first; ties are broken at random ([M] §5.1)."""
     return Priority(None, rng.permutation(len(work.duration)))

@@ -1,4 +1,4 @@
-"""Random order: what [H] §2 finds where nothing orders transfers."""
+"""Random order: the behaviour that [H] §2 finds if nothing orders transfers."""
 
 from __future__ import annotations
 

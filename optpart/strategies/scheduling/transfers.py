@@ -92,7 +92,7 @@ def dependencies(work: Tasks, found: Transfers) -> Dependencies:
     Raises
     ------
     UnsupportedError
-        If there are so many transfers and ops that the table would not fit into memory.
+        If there are too many transfers and ops for the table to fit into memory.
     """
     total, words = len(work.duration), max(1, -(-len(found.task) // 64))
     if total * words * 8 > _LIMIT:
@@ -179,7 +179,7 @@ def set_of(some: NDArray[np.int32], words: int) -> NDArray[np.uint64]:
 
 
 class Outstanding(NamedTuple):
-    """Algorithm 1 at its start: what the sets hold while all transfers are outstanding.
+    """Algorithm 1 at its start: the sets while all transfers are outstanding.
 
     Attributes
     ----------
@@ -207,7 +207,7 @@ def outstanding(
     Parameters
     ----------
     time : ndarray of float64, length r
-        Of the transfers.
+        Durations of the transfers.
     """
     weights = np.zeros((64 * sets.shape[1], found.channels))
     weights[np.arange(len(time)), found.channel] = time
