@@ -10,11 +10,11 @@ from pathlib import Path
 from bench.search.prototype import anneal
 from bench.search.rows import Part, down, up
 from bench.store import MACHINE, Values
-from optpart.exact import cpsat as exact
+from optpart.exact.solve import solve
 from optpart.formats.native import read
 from optpart.methods import registry
+from optpart.methods.starts import heuristic_schedules
 from optpart.problem.instance import Instance
-from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Result
 from optpart.solution.schedule import Schedule
 
@@ -27,13 +27,6 @@ NAMES = (
 #: Methods, and how many seeds each is run with.
 METHODS = {"heuristic": 1, "search": 5, "hybrid": 5, "cpsat": 5, "prototype": 5}
 SECONDS = 60.0
-
-
-class _Alone(exact._Solve):
-    """CP-SAT without the search that it begins with on large instances."""
-
-    def _improve_start(self) -> None:
-        pass
 
 
 def run(shared: Path, folder: Path) -> str:
@@ -68,7 +61,10 @@ def _row(instance: Instance, start: Schedule, method: str, seed: int) -> Values:
             speed.append(getattr(step, "moves_per_second", 0.0))
 
         if method == "cpsat":
-            result: Result = _Alone(instance, budget, seed, None, Goal()).run(start)
+            # Without the search that the method of that name begins with on large instances.
+            result: Result = solve(
+                instance, budget=budget, seed=seed, start=start, starts=heuristic_schedules
+            )
         else:
             result = registry.get(method)(
                 instance, budget=budget, seed=seed, start=start, watch=watch
