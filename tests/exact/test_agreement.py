@@ -11,10 +11,10 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from optpart.exact.alike import alike_devices
 
 from optpart.exact.enumeration import enumerate_all
 from optpart.exact.minizinc import minizinc
+from optpart.exact.symmetry import interchangeable_devices
 from optpart.methods.cpsat import cpsat
 from optpart.methods.milp import milp
 from optpart.methods.pareto import pareto
@@ -155,7 +155,7 @@ def test_interchangeable_devices(goal: Goal) -> None:
         instance = draw_instance(
             seed, *COMBINATIONS[seed % 16], vertices=(3, 5), devices=(2, 4), durations=seed % 3 == 0
         )
-        if alike_devices(instance):
+        if interchangeable_devices(instance):
             judge = enumerate_all(instance, budget=ONE, goal=goal)
             same(instance, judge, cpsat(instance, budget=ONE, goal=goal), goal)
             alike += 1

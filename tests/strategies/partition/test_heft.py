@@ -67,10 +67,8 @@ class TestUpwardRank:
 
     def test_ten_tasks(self) -> None:
         """Topcuoglu et al. 2002, table 3."""
-        from test_methods import ten_tasks
-
         expected = [108, 77, 80, 80, 69, 63.333, 42.667, 35.667, 44.333, 14.667]
-        assert ranks(ten_tasks()) == pytest.approx(expected, abs=1e-3)
+        assert ranks(load("heft-10")) == pytest.approx(expected, abs=1e-3)
 
 
 class TestChoice:
