@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
+from optpart import Cluster, Device, GraphBuilder, Instance, Model, load, retime
 from optpart.kernels.compiled import arrays
 from optpart.problem.cluster import Matrix
 from optpart.solution.verifier import verify
