@@ -103,6 +103,8 @@ def solve(
 
     if pareto and (method != "cpsat" or output is not None):
         raise InputError("--pareto", "with another method, or --output", "leave those out")
+    if pareto and start is not None and fix is None:
+        raise InputError("--pareto", "starts from nothing", "leave --start out, or give --fix")
     registry.get(method)  # an unknown method is told of before a file that is not there
     instance = open_instance(file)
     line = ProgressLine()

@@ -244,6 +244,10 @@ class TestGoals:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
+            (
+                "--pareto --start heft",
+                "--pareto: starts from nothing; leave --start out, or give --fix",
+            ),
             ("--within soon", "--within: 'soon'"),
             ("--fix placement", "--fix: nothing to take it from; give a result with --start"),
             ("--within 80 -m heft", "--method: heft takes no goal but a least makespan"),
