@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -267,7 +266,7 @@ def _only(instance: Instance, fix: Fix) -> Goal:
 
 def _with_goal(run: Method, method: str, goal: Goal) -> Method:
     """Return a method that pursues a goal; one that cannot is a fault of the user's."""
-    if "goal" not in signature(run).parameters:
+    if not registry.takes_goal(method):
         raise InputError(
             "--method",
             f"{method} takes no goal but a least makespan",
