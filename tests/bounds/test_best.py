@@ -62,13 +62,8 @@ def three_on_two() -> Instance:
 def test_the_best_is_the_largest() -> None:
     """15 operations on two devices take 8; the rest find nothing that refutes 8."""
     values = {bound.name: bound.value for bound in all_bounds(three_on_two())}
-    assert values == {
-        "critical-path": 4,
-        "load": 8,
-        "one-machine": 4,
-        "energy": 8,
-        "destructive": 8,
-    }
+    known = {"critical-path": 4, "load": 8, "one-machine": 4, "energy": 8, "destructive": 8}
+    assert known.items() <= values.items()
     best = best_bound(three_on_two())
     assert best.name == "load"
     assert best.value == 8

@@ -67,6 +67,18 @@ def test_every_move_leads_to_times_built_anew_and_undo_restores_the_plan(name: s
     assert made > 20
 
 
+def test_a_number_that_no_move_has_is_not_taken_for_another() -> None:
+    """So a row appended to the table does nothing until it has a branch of its own."""
+    case = planned(0)
+    assert case is not None
+    a, g, p, s = case
+    before, state = copied(p), source(np.random.default_rng(0))
+    for v in range(len(p.device)):
+        for number in (-1, len(MOVES)):
+            assert not change(a, g, p, s, state, number, v, np.inf)
+    assert not different(p, before)
+
+
 def test_where_transfers_do_not_matter_none_is_drawn() -> None:
     shares = np.diff(cumulative_shares(placed=False, transfers=False), prepend=0.0)
     assert shares[MOVES.index("transfer")] == 0.0
