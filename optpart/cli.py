@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from optpart.commands.registry import COMMANDS, GROUPS, command
+from optpart.commands.registry import COMMANDS, GROUPS, command, group
 from optpart.errors import OptpartError
 from optpart.terminal import OutputError, ReaderGoneError, abandon, complain, prepare, say
 from optpart.version import __version__
@@ -19,9 +19,12 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-_groups = {name: typer.Typer(help=text, no_args_is_help=True) for name, text in GROUPS.items()}
-for _name, _group in _groups.items():
-    app.add_typer(_group, name=_name)
+_groups = {
+    name: typer.Typer(cls=group(name), help=group(name).__doc__, no_args_is_help=True)
+    for name in GROUPS
+}
+for _name in GROUPS:
+    app.add_typer(_groups[_name], name=_name)
 for _name in COMMANDS:
     _place, _, _last = _name.rpartition(" ")
     (_groups[_place] if _place else app).command(_last)(command(_name))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 import typer
 from commandline import Run
-from typer.models import OptionInfo
 
 from optpart import Budget, InputError, load
 from optpart.cli import app
+from optpart.commands.generate import command_of
+from optpart.generate.registry import GENERATORS
 from optpart.limits import (
     LARGEST_SEED,
     MOST_DEVICES,
@@ -29,24 +30,32 @@ from optpart.limits import (
 from optpart.methods import registry
 
 
-def numeric_options(group: typer.Typer) -> Iterator[tuple[str, OptionInfo]]:
+def commands(group: typer.Typer) -> Iterator[tuple[str, Callable[..., Any]]]:
     for command in group.registered_commands:
         assert command.callback is not None
-        for name, hint in get_type_hints(command.callback, include_extras=True).items():
+        yield command.callback.__name__, command.callback
+    for below in group.registered_groups:
+        assert below.typer_instance is not None
+        yield from commands(below.typer_instance)
+    if group is app:
+        yield from ((name, command_of(row)) for name, row in GENERATORS.items())
+
+
+def numeric_options() -> Iterator[tuple[str, Any]]:
+    for command, callback in commands(app):
+        for name, hint in get_type_hints(callback, include_extras=True).items():
             if get_origin(hint) in (Union, types.UnionType):
                 hint = get_args(hint)[0]
             kinds = get_args(hint)[:1]
             kinds = get_args(kinds[0]) or kinds if kinds else ()
             if int in kinds or float in kinds:
-                yield f"{command.callback.__name__} {name}", hint.__metadata__[0]
-    for below in group.registered_groups:
-        assert below.typer_instance is not None
-        yield from numeric_options(below.typer_instance)
+                yield f"{command} {name}", hint.__metadata__[0]
 
 
 def test_every_number_of_the_command_line_has_a_range() -> None:
-    found = dict(numeric_options(app))
+    found = dict(numeric_options())
     assert len(found) > 40
+    assert {"solve time_limit", "small ccr", "layered decay", "thesis number"} <= set(found)
     assert [
         name for name, option in found.items() if option.min is None or option.max is None
     ] == []

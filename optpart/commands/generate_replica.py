@@ -41,7 +41,7 @@ def generate_replica(
     bandwidth: Annotated[str, typer.Option(help="Bytes per microsecond of a channel.")] = "125",
 ) -> None:
     """Build a model replica with parameter servers; channels are devices ([H] §2.3)."""
-    from optpart.commands.generated import write_generated
+    from optpart.commands.generate import write_generated
     from optpart.errors import InputError
     from optpart.ordering.models import base_model
     from optpart.ordering.replica import platform, replica, worker_partition

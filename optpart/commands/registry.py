@@ -1,6 +1,8 @@
 """The table of commands: what ``optpart --help`` lists, in this order.
 
-A new command is a file of its own in this folder and a row here; its docstring is its help.
+A new command is a file of its own in this folder and a row here; its docstring is its help. The
+commands below ``generate`` are those of the table of generators
+(:mod:`optpart.generate.registry`), and ``generate replica``.
 """
 
 from __future__ import annotations
@@ -8,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
+
+from typer.core import TyperGroup
 
 #: Where each command lives.
 COMMANDS = {
@@ -24,21 +28,25 @@ COMMANDS = {
     "plot": "plot:plot",
     "import": "import_:import_",
     "convert": "convert:convert",
-    "generate heterog-worst": "generate_heterog_worst:generate_heterog_worst",
     "generate replica": "generate_replica:generate_replica",
-    "generate thesis": "generate_thesis:generate_thesis",
-    "generate small": "generate_small:generate_small",
-    "generate lstm": "generate_lstm:generate_lstm",
-    "generate layered": "generate_layered:generate_layered",
-    "generate cluster": "generate_cluster:generate_cluster",
 }
 
-#: What the commands whose names begin alike have in common.
-GROUPS = {"generate": "Draw random instances."}
+#: Classes of the groups of commands whose names begin alike; the docstring is the help.
+GROUPS = {"generate": "generate:Generate"}
 
 
 def command(name: str) -> Callable[..., Any]:
     """Return the function behind a command."""
-    module, _, function = COMMANDS[name].partition(":")
-    found: Callable[..., Any] = getattr(import_module(f"optpart.commands.{module}"), function)
+    found: Callable[..., Any] = _load(COMMANDS[name])
     return found
+
+
+def group(name: str) -> type[TyperGroup]:
+    """Return the class of a group."""
+    found: type[TyperGroup] = _load(GROUPS[name])
+    return found
+
+
+def _load(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"optpart.commands.{module}"), name)

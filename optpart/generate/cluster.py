@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
 
 from optpart.generate import draw
 from optpart.generate.draw import Range, Seed
-from optpart.limits import check_devices
+from optpart.generate.option import Option
+from optpart.limits import MOST_DEVICES, check_devices
 from optpart.problem.cluster import Cluster, Device
 
 
 def drawn_cluster(
-    seed: Seed,
-    devices: int,
+    seed: Seed = 0,
+    devices: Annotated[int, Option(1, MOST_DEVICES)] = 10,
     *,
     cpu: float = 0.6,
     speed: Range = (10, 100),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import product
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import networkx as nx
 
 from optpart.generate import draw
+from optpart.generate.option import Option
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
@@ -31,7 +32,15 @@ class _Step(NamedTuple):
     long: int | None
 
 
-def heterog_worst(devices: int, length: int = 1000, *, loops: bool = False) -> Instance:
+def heterog_worst(
+    devices: Annotated[int, Option(1, MOST_DEVICES, "M.")] = 3,
+    length: Annotated[int, Option(1, LONGEST, "Of a long task; a short one takes 1.")] = 1000,
+    *,
+    loops: Annotated[
+        bool,
+        Option(help="Also a link from every device to itself; transfers are vertices then."),
+    ] = False,
+) -> Instance:
     """Return an instance whose order by rank takes about R times as long as the best order.
 
     A walk visits every device and every link. At each step a short task opens the next step; at

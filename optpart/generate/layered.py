@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import InputError
 from optpart.generate import draw
+from optpart.generate.cluster import drawn_cluster
 from optpart.generate.draw import Range, Seed
-from optpart.limits import MOST_VERTICES, check_size
+from optpart.generate.option import Option
+from optpart.limits import MOST_DEVICES, MOST_EDGES, MOST_VERTICES, check_size
 from optpart.problem.graph import Graph
+from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
 
 #: How an edge's probability falls with the level distance: a factor per further level, or a
@@ -126,6 +129,54 @@ def layered(
         edge_tensor=source.astype(np.int32),
         colocation=tuple(tuple(group.tolist()) for group in groups),
     )
+
+
+def instance(
+    levels: Annotated[int, Option(1, MOST_VERTICES)] = 20,
+    min_width: Annotated[int, Option(1, MOST_VERTICES, "Least vertices a level.")] = 5,
+    max_width: Annotated[int, Option(1, MOST_VERTICES, "Most vertices a level.")] = 15,
+    edge_probability: Annotated[
+        float, Option(0, 1, "Of an edge between vertices of two levels.")
+    ] = 0.05,
+    level_limit: Annotated[
+        int | None, Option(1, MOST_VERTICES, "No edge over more levels than this.")
+    ] = None,
+    decay: Annotated[
+        float | None, Option(0, 1, "Factor of the probability per further level.")
+    ] = None,
+    random_edges: Annotated[int, Option(0, MOST_EDGES, "Long-range edges.")] = 0,
+    cpu_probability: Annotated[float, Option(0, 1, "Of a vertex to need a CPU.")] = 0.0,
+    gpu_probability: Annotated[float, Option(0, 1, "Of a vertex to need a GPU.")] = 0.0,
+    colocated: Annotated[int, Option(0, MOST_VERTICES, "Vertices in colocation groups.")] = 0,
+    devices: Annotated[int, Option(1, MOST_DEVICES)] = 10,
+    seed: int = 0,
+    *,
+    name: str = "layered",
+) -> Instance:
+    """Draw a layered graph and a cluster, both from the same seed ([L] §6.2).
+
+    Parameters
+    ----------
+    min_width, max_width : int
+        Least and greatest number of vertices of a level.
+    devices : int
+        See :func:`~optpart.generate.cluster.drawn_cluster`; all else is as of :func:`layered`.
+    """
+    graph = layered(
+        seed,
+        levels=levels,
+        width=(min_width, max_width),
+        edge_probability=edge_probability,
+        level_limit=level_limit,
+        decay=decay,
+        random_edges=random_edges,
+        cpu_probability=cpu_probability,
+        gpu_probability=gpu_probability,
+        colocated=colocated,
+    )
+    check_size(len(graph), devices=devices, place="vertices and devices")
+    source = f"layered graph and cluster drawn as in [L] §6.2, seed {seed}"
+    return Instance(graph, drawn_cluster(seed, devices), name=name, source=source)
 
 
 def level_starts(

@@ -28,19 +28,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 from optpart.costs.drawn import drawn
 from optpart.costs.unit import unit
 from optpart.errors import InputError
 from optpart.formats.graph_edits import colocate_cells
 from optpart.generate import draw
-from optpart.limits import check_devices
+from optpart.generate.option import Option
+from optpart.limits import MOST_DEVICES, check_devices
 from optpart.problem.cluster import Cluster
 from optpart.problem.graph import Graph, GraphBuilder
 from optpart.problem.instance import Instance
 
-Model = Literal["rnn", "nmt"]
+Network = Literal["rnn", "nmt"]
 Costs = Literal["size", "unit", "drawn"]
 
 #: A cell of any of the networks, or the gradients of one, for
@@ -287,19 +288,19 @@ def _finished(
 
 
 def instance(
-    model: Model,
-    devices: int = 2,
+    network: Annotated[Network, Option(help="rnn, or nmt for an encoder and a decoder.")],
+    devices: Annotated[int, Option(1, MOST_DEVICES)] = 2,
     seed: int = 0,
     *,
-    costs: Costs = "size",
-    cells: bool = True,
-    training: bool = True,
+    costs: Annotated[Costs, Option(help="size, unit or drawn.")] = "size",
+    cells: Annotated[bool, Option(help="Colocate the operations of an LSTM cell.")] = True,
+    training: Annotated[bool, Option(help="With gradients and updates.")] = True,
 ) -> Instance:
     """Build a network of [B] on equal devices ([B] §5.2: 1 to 8).
 
     Parameters
     ----------
-    model : {"rnn", "nmt"}
+    network : {"rnn", "nmt"}
     devices : int
         At least 1.
     seed : int
@@ -317,12 +318,12 @@ def instance(
     Raises
     ------
     InputError
-        If the model or the costs are unknown, or there is no device.
+        If the network or the costs are unknown, or there is no device.
     """
     check_devices(devices)
-    if model not in ("rnn", "nmt"):
-        raise InputError("model", f"no network {model!r}", "choose of rnn, nmt")
-    graph = rnn(training=training) if model == "rnn" else nmt(training=training)
+    if network not in ("rnn", "nmt"):
+        raise InputError("network", f"no network {network!r}", "choose of rnn, nmt")
+    graph = rnn(training=training) if network == "rnn" else nmt(training=training)
     match costs:
         case "size":
             speed, bandwidth = SPEED, BANDWIDTH
@@ -347,7 +348,7 @@ def instance(
     return Instance(
         graph,
         Cluster.uniform(devices, speed, bandwidth),
-        name="-".join([model, f"{devices}", *marks]),
+        name="-".join([network, f"{devices}", *marks]),
         source="structure of the network of Bahnmüller's §5.1, "
         + (f"costs drawn with seed {seed}" if costs == "drawn" else f"costs by {costs}"),
     )

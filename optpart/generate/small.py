@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,8 @@ from optpart.errors import InputError
 from optpart.generate import draw
 from optpart.generate.cluster import device_types, symmetric
 from optpart.generate.layered import layered
-from optpart.limits import check_devices, check_size
+from optpart.generate.option import Option
+from optpart.limits import MOST_DEVICES, MOST_VERTICES, check_devices, check_size
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import Graph
 from optpart.problem.instance import Instance
@@ -37,14 +38,14 @@ _CAPACITY = {"loose": 200, "tight": 110}
 
 
 def small(
-    vertices: int,
-    devices: int,
+    vertices: Annotated[int, Option(1, MOST_VERTICES)] = 20,
+    devices: Annotated[int, Option(2, MOST_DEVICES)] = 3,
     *,
-    seed: int,
-    ccr: float,
-    types: bool,
-    groups: bool,
-    memory: Tightness,
+    seed: int = 0,
+    ccr: Annotated[float, Option(1e-6, 1e6, "Communication to computation.")] = 1.0,
+    types: Annotated[bool, Option(help="Some vertices need a CPU or a GPU.")] = False,
+    groups: Annotated[bool, Option(help="Some vertices are colocated.")] = False,
+    memory: Annotated[Tightness, Option()] = "none",
 ) -> Instance:
     """Draw a small instance whose every run time and delay is a whole number.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,8 @@ from optpart.generate import draw
 from optpart.generate.cluster import drawn_cluster
 from optpart.generate.draw import Range, Seed
 from optpart.generate.layered import layered, level_starts
-from optpart.limits import check_devices
+from optpart.generate.option import Option
+from optpart.limits import MOST_DEVICES, check_devices
 from optpart.problem.graph import Graph
 from optpart.problem.instance import Instance
 from optpart.problem.model import Model
@@ -74,7 +76,13 @@ def levels(number: int, seed: Seed = 0) -> NDArray[np.int64]:
     return level_starts(seed, levels=row.levels, width=row.width, vertices=row.vertices)
 
 
-def instance(number: int, devices: int = 100, seed: int = 0, *, memory: bool = True) -> Instance:
+def instance(
+    number: Annotated[int, Option(1, len(TABLE), "Graph of [L] table 7.1.")],
+    devices: Annotated[int, Option(2, MOST_DEVICES)] = 100,
+    seed: int = 0,
+    *,
+    memory: bool = True,
+) -> Instance:
     """Draw graph 1 to 6 of [L] table 7.1 and a cluster for it ([L] §6.2, §7.1).
 
     Parameters

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commandline import Run
 from numpy.typing import NDArray
 
 from optpart import Budget, InputError, Instance, Status
-from optpart.commands.generate_heterog_worst import generate_heterog_worst
 from optpart.formats import native
 from optpart.generate.heterog_worst import heterog_makespan, heterog_worst
 from optpart.methods.cpsat import cpsat
@@ -72,10 +72,10 @@ def test_sizes_below_one_are_refused(devices: int, length: int) -> None:
         heterog_worst(devices, length)
 
 
-def test_the_command_writes_an_instance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "worst.json"
-    generate_heterog_worst(path, devices=3, length=50)
+def test_the_command_writes_an_instance(run: Run, tmp_path: Path) -> None:
+    path, options = tmp_path / "worst.json", ("--devices", 3, "--length", 50)
+    shown = run("generate", "heterog-worst", *options, "-o", path)
     assert native.read(path).sha256 == heterog_worst(3, 50).sha256
-    assert capsys.readouterr().out.startswith("heterog-worst-3: 15 vertices, 13 edges, 3 devices")
-    generate_heterog_worst(path, devices=3, length=50, loops=True)
+    assert shown.out.startswith("heterog-worst-3: 15 vertices, 13 edges, 3 devices")
+    run("generate", "heterog-worst", *options, "--loops", "-o", path)
     assert native.read(path).sha256 == heterog_worst(3, 50, loops=True).sha256

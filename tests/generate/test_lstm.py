@@ -191,7 +191,7 @@ class TestInstance:
         assert len(lstm.instance("rnn", cells=False).units) == instance.vertices - 6
 
     @pytest.mark.parametrize("model", ["rnn", "nmt"])
-    def test_groups_make_no_cycle(self, model: lstm.Model) -> None:
+    def test_groups_make_no_cycle(self, model: lstm.Network) -> None:
         instance = lstm.instance(model)
         unit, graph = instance.unit_of, instance.graph
         merged = nx.DiGraph(
@@ -242,10 +242,10 @@ class TestInstance:
     @pytest.mark.parametrize(
         ("options", "place"),
         [
-            ({"model": "gru"}, "model"),
-            ({"model": "rnn", "devices": 0}, "devices"),
-            ({"model": "rnn", "costs": "free"}, "costs"),
-            ({"model": "rnn", "costs": "drawn", "seed": -1}, "seed"),
+            ({"network": "gru"}, "network"),
+            ({"network": "rnn", "devices": 0}, "devices"),
+            ({"network": "rnn", "costs": "free"}, "costs"),
+            ({"network": "rnn", "costs": "drawn", "seed": -1}, "seed"),
         ],
     )
     def test_a_bad_option_is_named(self, options: dict[str, Any], place: str) -> None:

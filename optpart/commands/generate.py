@@ -1,0 +1,106 @@
+"""``optpart generate``: a command for every generator, read from its signature."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import typer
+from typer.core import TyperGroup
+
+from optpart.commands.options import Needed, Seed
+from optpart.terminal import say
+
+if TYPE_CHECKING:
+    from optpart.generate.registry import Generator
+    from optpart.problem.instance import Instance
+
+
+class Generate(TyperGroup):
+    """Draw random instances."""
+
+    # Made when asked for: their modules take longer to load than other commands take to run.
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Name the generators, and then the commands of this group that have files of their own."""
+        from optpart.generate.registry import GENERATORS
+
+        return [*GENERATORS, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command by name."""
+        from optpart.generate.registry import GENERATORS
+
+        if cmd_name not in GENERATORS:
+            return super().get_command(ctx, cmd_name)
+        alone = typer.Typer(add_completion=False)
+        alone.command(cmd_name)(command_of(GENERATORS[cmd_name]))
+        return typer.main.get_command(alone)
+
+
+def command_of(generator: Generator) -> Callable[..., None]:
+    """Return the command of a generator.
+
+    Parameters without default are arguments, the others options. A generator that takes a
+    ``name`` gets that of the file without its suffix.
+    """
+    make = generator.load()
+    offered = list(_offered(make))
+    named = "name" in inspect.signature(make).parameters
+
+    def generate(output: Path, **given: Any) -> None:
+        from optpart.formats import cluster_toml
+        from optpart.problem.cluster import Cluster
+
+        made = make(**given, **({"name": output.stem} if named else {}))
+        if isinstance(made, Cluster):
+            cluster_toml.write(made, output)
+        else:
+            write_generated(made, output)
+
+    generate.__doc__ = generator.summary
+    generate.__annotations__ = {one.name: one.annotation for one in offered}
+    generate.__signature__ = inspect.Signature(offered)  # type: ignore[attr-defined]
+    return generate
+
+
+def _offered(make: Callable[..., Any]) -> Iterator[inspect.Parameter]:
+    """Yield what the command of a generator takes: arguments, the output, options, the seed."""
+    hints = get_type_hints(make, include_extras=True)
+    parameters = inspect.signature(make).parameters
+    found = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=one.default,
+                          annotation=_annotation(hints[name], one.default is one.empty))
+        for name, one in parameters.items()
+        if get_origin(hints[name]) is Annotated
+    ]  # fmt: skip
+    yield from (one for one in found if one.default is one.empty)
+    yield inspect.Parameter("output", inspect.Parameter.KEYWORD_ONLY, annotation=Needed)
+    yield from (one for one in found if one.default is not one.empty)
+    if "seed" in parameters:
+        yield inspect.Parameter("seed", inspect.Parameter.KEYWORD_ONLY, default=0, annotation=Seed)
+
+
+def _annotation(hint: Any, required: bool) -> Any:
+    """Return the type of a parameter as Typer wants it."""
+    kind, option = get_args(hint)
+    look: dict[str, Any] = {"help": option.help or None}
+    if get_origin(kind) is Literal:  # the generator itself refuses other words
+        kind, words = str, get_args(kind)
+        look |= {} if required else {"metavar": f"<{'|'.join(words)}>"}
+    if option.least is not None:
+        look |= {"min": option.least, "max": option.most}
+    return Annotated[kind, typer.Argument(**look) if required else typer.Option(**look)]
+
+
+def write_generated(instance: Instance, output: Path) -> None:
+    """Write an instance and print its size."""
+    from optpart.formats import native
+
+    native.write(instance, output)
+    say(
+        f"{instance.name}: {instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
+        f"{instance.devices} devices → {output}"
+    )

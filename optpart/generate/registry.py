@@ -1,0 +1,59 @@
+"""The table of generators: what ``optpart generate`` offers, in this order.
+
+A new generator is a function in a module of this folder and a row here. Those of its parameters
+that are annotated with an :class:`~optpart.generate.option.Option`, and ``seed``, are its
+arguments and options on the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+
+from optpart.problem.cluster import Cluster
+from optpart.problem.instance import Instance
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A row of the table.
+
+    Attributes
+    ----------
+    function : str
+        ``module:function``, the module being one of this folder.
+    summary : str
+        One line of help.
+    """
+
+    function: str
+    summary: str
+
+    def load(self) -> Callable[..., Instance | Cluster]:
+        """Return the function, whose parameters are those of the command line and more."""
+        module, _, function = self.function.partition(":")
+        found: Callable[..., Instance | Cluster] = getattr(
+            import_module(f"optpart.generate.{module}"), function
+        )
+        return found
+
+
+#: Every generator by name.
+GENERATORS = {
+    "heterog-worst": Generator(
+        "heterog_worst:heterog_worst",
+        "Build an instance on which HeteroG's order takes M² times the best, or M + M² with loops.",
+    ),
+    "thesis": Generator(
+        "thesis:instance", "Draw one of the six graphs of [L] table 7.1, with a cluster."
+    ),
+    "small": Generator("small:small", "Draw a small instance with whole-number times."),
+    "lstm": Generator(
+        "lstm:instance", "Build an unrolled LSTM network of [B] §5.1 on equal devices."
+    ),
+    "layered": Generator("layered:instance", "Draw a layered graph and a cluster, as in [L] §6.2."),
+    "cluster": Generator(
+        "cluster:drawn_cluster", "Draw a cluster, as in [L] §6.2, into a TOML file."
+    ),
+}
