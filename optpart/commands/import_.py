@@ -10,6 +10,7 @@ import typer
 
 from optpart.commands.options import Needed, Seed
 from optpart.errors import FaultsOf, InputError
+from optpart.formats.detect import FORMATS
 from optpart.limits import MOST_DEVICES
 from optpart.terminal import say
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from optpart.problem.cluster import Cluster
     from optpart.problem.graph import Graph
     from optpart.problem.instance import Instance
+
+
+_SUFFIXES = ", ".join(suffix for row in FORMATS.values() for suffix in row.suffixes)
+_FORMATS = ", ".join(f"{row.name} ({row.summary})" for row in FORMATS.values())
 
 
 class Costs(StrEnum):
@@ -29,15 +34,16 @@ class Costs(StrEnum):
 def import_(
     file: Annotated[
         Path,
-        typer.Argument(help=".pb, .pbtxt, a thesis graph .csv, or a file of another FORMAT."),
+        typer.Argument(
+            help=f".pb, .pbtxt, a thesis graph .csv, {_SUFFIXES}, or a file of another FORMAT."
+        ),
     ],
     output: Needed,
     format_: Annotated[
         str | None,
         typer.Option(
             "--format",
-            help="gxl, stg, jsplib, fjs, santiago, moirai, dnn-partitioning or native; needed only "
-            "where neither suffix nor content tells.",
+            help=f"{_FORMATS}; needed only where neither suffix nor content tells.",
         ),
     ] = None,
     cluster: Annotated[

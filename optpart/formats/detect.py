@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
-from optpart.formats import dnn_partitioning, fjs, gxl, jsplib, moirai, native, santiago, stg
-from optpart.formats.json import parse_json
-from optpart.problem.instance import Instance
+
+if TYPE_CHECKING:
+    from optpart.problem.instance import Instance
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,10 @@ class Format:
     name : str
     summary : str
         One line of help.
-    read : callable
-        Reads a path; where ``needs_devices``, also takes their number.
+    module : str
+        The module that reads the format; see :meth:`load`.
     suffixes : tuple of str
         In lower case, with the dot: those that only this format has.
-    sniff : callable, optional
-        Whether a text, in a file without suffix or with ``.txt``, looks like this format. Where
-        there is ``from_dict``, asked of an object in a ``.json`` file without the key ``format``.
-    from_dict : callable, optional
-        Builds an instance of a parsed JSON document and a name.
     distinctive : bool
         Whether what it looks for is in no other format, so that it comes before those that claim
         the same file.
@@ -42,49 +37,49 @@ class Format:
 
     name: str
     summary: str
-    read: Callable[..., Instance]
+    module: str
     suffixes: tuple[str, ...] = ()
-    sniff: Callable[[Any], bool] | None = None
-    from_dict: Callable[[Any, str], Instance] | None = None
     distinctive: bool = False
     needs_devices: bool = False
 
+    def load(self) -> Any:
+        """Return the module, which has some of these functions.
+
+        ``read``
+            Reads a path; where ``needs_devices``, also takes their number.
+        ``sniff``, optional
+            Whether a text, in a file without suffix or with ``.txt``, looks like this format.
+            Where there is ``from_dict``, asked of an object in a ``.json`` file without the key
+            ``format``.
+        ``from_dict``, optional
+            Builds an instance of a parsed JSON document and a name.
+        """
+        return import_module(self.module)
+
 
 _ROWS = (
-    Format("native", "instances as this program writes them", native.read),
-    Format("gxl", "task graphs of the University of Auckland", gxl.read, (".gxl",)),
-    Format(
-        "jsplib", "classical job shops of OR-Library", jsplib.read, (".jsp",), sniff=jsplib.sniff
-    ),
-    Format("fjs", "flexible job shops", fjs.read, (".fjs",), sniff=fjs.sniff),
+    Format("native", "instances as this program writes them", "optpart.formats.native"),
+    Format("gxl", "task graphs of the University of Auckland", "optpart.formats.gxl", (".gxl",)),
+    Format("jsplib", "classical job shops of OR-Library", "optpart.formats.jsplib", (".jsp",)),
+    Format("fjs", "flexible job shops", "optpart.formats.fjs", (".fjs",)),
     Format(
         "santiago",
         "task graphs on unlike machines by Santiago et al.",
-        santiago.read,
-        sniff=santiago.sniff,
+        "optpart.formats.santiago",
         distinctive=True,
     ),
-    Format(
-        "moirai",
-        "model graphs with measured times by Moirai",
-        moirai.read,
-        sniff=moirai.sniff,
-        from_dict=moirai.from_dict,
-    ),
+    Format("moirai", "model graphs with measured times by Moirai", "optpart.formats.moirai"),
     Format(
         "dnn-partitioning",
         "model graphs by Tarnawski et al.",
-        dnn_partitioning.read,
-        sniff=dnn_partitioning.sniff,
-        from_dict=dnn_partitioning.from_dict,
+        "optpart.formats.dnn_partitioning",
         distinctive=True,
     ),
     Format(
         "stg",
         "task graphs of the Standard Task Graph Set",
-        stg.read,
+        "optpart.formats.stg",
         (".stg",),
-        sniff=stg.sniff,
         needs_devices=True,
     ),
 )
@@ -128,15 +123,15 @@ def read_instance(
     found = _format(path, format)
     if not found.needs_devices:
         _need_no_devices(path, devices)
-        return found.read(path)
+        return _read(found, path)
     if devices is None:
         raise InputError(
             "",
-            "a task graph of the Standard Task Graph Set has no devices",
+            f"{found.summary} have no devices of their own",
             "say how many with 'optpart import --devices'",
             str(path),
         )
-    return found.read(path, devices)
+    return _read(found, path, devices)
 
 
 def _need_no_devices(path: str | Path, devices: int | None) -> None:
@@ -175,19 +170,21 @@ def _format(path: str | Path, name: str | None) -> Format:
 
 def _read_json(path: str | Path) -> Instance:
     """Read one of the formats in JSON, parsed once; their keys tell them apart."""
+    from optpart.formats.json import parse_json  # the command line needs the table alone
+
     with FaultsOf(path):
         document = parse_json(read_text(path))
         if isinstance(document, dict) and "format" not in document:
-            rows = [row for row in FORMATS.values() if row.from_dict is not None]
-            found = _sniffed(rows, document, path)
-            if found is not None and found.from_dict is not None:
-                return found.from_dict(document, Path(path).stem)
-        return native.from_dict(document)
+            found = _sniffed(_sniffing(json=True), document, path)
+            if found is not None:
+                instance: Instance = found.load().from_dict(document, Path(path).stem)
+                return instance
+        native: Instance = FORMATS["native"].load().from_dict(document)
+        return native
 
 
 def _format_of_text(path: str | Path) -> Format:
-    rows = [row for row in FORMATS.values() if row.from_dict is None]
-    found = _sniffed(rows, read_text(path), path)
+    found = _sniffed(_sniffing(json=False), read_text(path), path)
     if found is None:
         raise InputError(
             "",
@@ -198,16 +195,27 @@ def _format_of_text(path: str | Path) -> Format:
     return found
 
 
+def _sniffing(*, json: bool) -> list[Format]:
+    """Return the formats that look at documents in JSON, or at other texts."""
+    rows = [row for row in FORMATS.values() if hasattr(row.load(), "sniff")]
+    return [row for row in rows if hasattr(row.load(), "from_dict") is json]
+
+
+def _read(row: Format, path: str | Path, *devices: int) -> Instance:
+    instance: Instance = row.load().read(path, *devices)
+    return instance
+
+
 def _sniffed(rows: list[Format], content: Any, path: str | Path) -> Format | None:
     """Return the format that a content looks like; of several, the one that it can be read as."""
-    alike = [row for row in rows if row.sniff is not None and row.sniff(content)]
+    alike = [row for row in rows if row.load().sniff(content)]
     alike = [row for row in alike if row.distinctive] or alike
     if len(alike) < 2:
         return alike[0] if alike else None
     readable = []
     for row in alike:
         with suppress(InputError):
-            row.read(path, *([1] if row.needs_devices else []))
+            _read(row, path, *([1] if row.needs_devices else []))
             readable.append(row)
     if len(readable) > 1:
         raise InputError(

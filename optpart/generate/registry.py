@@ -22,7 +22,7 @@ class Generator:
     Attributes
     ----------
     function : str
-        ``module:function``, the module being one of this folder.
+        ``module:function``.
     summary : str
         One line of help.
     """
@@ -33,27 +33,32 @@ class Generator:
     def load(self) -> Callable[..., Instance | Cluster]:
         """Return the function, whose parameters are those of the command line and more."""
         module, _, function = self.function.partition(":")
-        found: Callable[..., Instance | Cluster] = getattr(
-            import_module(f"optpart.generate.{module}"), function
-        )
+        found: Callable[..., Instance | Cluster] = getattr(import_module(module), function)
         return found
 
 
 #: Every generator by name.
 GENERATORS = {
     "heterog-worst": Generator(
-        "heterog_worst:heterog_worst",
+        "optpart.generate.heterog_worst:heterog_worst",
         "Build an instance on which HeteroG's order takes M² times the best, or M + M² with loops.",
     ),
     "thesis": Generator(
-        "thesis:instance", "Draw one of the six graphs of [L] table 7.1, with a cluster."
+        "optpart.generate.thesis:instance",
+        "Draw one of the six graphs of [L] table 7.1, with a cluster.",
     ),
-    "small": Generator("small:small", "Draw a small instance with whole-number times."),
+    "small": Generator(
+        "optpart.generate.small:small", "Draw a small instance with whole-number times."
+    ),
     "lstm": Generator(
-        "lstm:instance", "Build an unrolled LSTM network of [B] §5.1 on equal devices."
+        "optpart.generate.lstm:instance",
+        "Build an unrolled LSTM network of [B] §5.1 on equal devices.",
     ),
-    "layered": Generator("layered:instance", "Draw a layered graph and a cluster, as in [L] §6.2."),
+    "layered": Generator(
+        "optpart.generate.layered:instance", "Draw a layered graph and a cluster, as in [L] §6.2."
+    ),
     "cluster": Generator(
-        "cluster:drawn_cluster", "Draw a cluster, as in [L] §6.2, into a TOML file."
+        "optpart.generate.cluster:drawn_cluster",
+        "Draw a cluster, as in [L] §6.2, into a TOML file.",
     ),
 }

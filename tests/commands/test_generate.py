@@ -86,7 +86,7 @@ class TestAGeneratorAddedToTheTable:
             return Instance(builder.build(), Cluster.uniform(1), name=name)
 
         monkeypatch.setattr(registry, "chain", chain, raising=False)
-        row = registry.Generator("registry:chain", "Draw a chain.")
+        row = registry.Generator("optpart.generate.registry:chain", "Draw a chain.")
         monkeypatch.setitem(GENERATORS, "chain", row)
 
     def test_it_is_a_command(self, run: Run, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 import json
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -95,7 +97,10 @@ class TestAFormatAddedToTheTable:
         def read(path):
             return Instance(GraphBuilder().vertex("a", 1).build(), Cluster.uniform(7))
 
-        row = Format("tiny", "one vertex", read, (".tiny",), sniff=lambda text: "tiny" in text)
+        module = ModuleType("tiny")
+        module.read, module.sniff = read, lambda text: "tiny" in text
+        monkeypatch.setitem(sys.modules, "optpart.formats.tiny", module)
+        row = Format("tiny", "one vertex", "optpart.formats.tiny", (".tiny",))
         monkeypatch.setitem(FORMATS, "tiny", row)
 
     @pytest.mark.parametrize("name", ["a.tiny", "a.TINY", "a.txt", "a"])
@@ -114,6 +119,17 @@ class TestAFormatAddedToTheTable:
             read_instance(tmp_path / "a.txt", "magic")
         with pytest.raises(InputError, match=r"give \.json, .*\.tiny, \.txt, or say"):
             read_instance(tmp_path / "a.xyz")
+
+
+def test_the_help_of_import_says_what_every_format_is(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["optpart", "import", "--help"])
+    monkeypatch.setenv("COLUMNS", "1000")
+    with pytest.raises(SystemExit):
+        main()
+    shown = capsys.readouterr().out
+    for row in FORMATS.values():
+        assert f"{row.name} ({row.summary})" in shown
+        assert all(suffix in shown for suffix in row.suffixes)
 
 
 def test_what_can_be_read_in_two_ways_must_be_named(tmp_path):
