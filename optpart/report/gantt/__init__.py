@@ -1,0 +1,125 @@
+"""The picture of a schedule: a Gantt chart by device.
+
+A small schedule shows every vertex by name and every transfer as an arrow. A crowded one stays
+readable because it shows less: bars too narrow for text lose their labels, and instead of thousands
+of arrows two panels show how many devices work and how many transfers are in flight over time.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from optpart.errors import InputError
+from optpart.files import write_bytes
+from optpart.problem.instance import Instance
+from optpart.report.gantt.chart import Chart
+from optpart.report.gantt.colours import colouring_of
+from optpart.report.gantt.legend import draw_colours, draw_header, draw_limits, legend_shape
+from optpart.report.gantt.page import Page
+from optpart.report.gantt.rows import draw_rows
+from optpart.report.gantt.style import DPI, INK, NORMAL, WIDTH
+from optpart.report.gantt.transfers import draw_arrows, draw_panels, draw_sends
+from optpart.report.gantt.vertices import draw_vertices
+from optpart.report.gantt.words import superscript
+from optpart.solution.schedule import Schedule
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+# Savefig metadata without dates and versions: the same schedule gives the same bytes.
+_METADATA: dict[str, dict[str, str | None]] = {
+    "png": {"Software": "optpart"},
+    "svg": {"Date": None, "Creator": "optpart"},
+}
+_STYLE: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "svg.fonttype": "none",  # text stays text: small, searchable, selectable
+    "svg.hashsalt": "optpart",
+    "text.parse_math": False,  # a "$" in a name is a dollar sign
+}
+
+
+def draw(
+    instance: Instance,
+    schedule: Schedule,
+    path: str | Path,
+    *,
+    title: str = "",
+    bound: Fraction | None = None,
+) -> None:
+    """Write the Gantt chart of a schedule to ``path``, whole or not at all.
+
+    Parameters
+    ----------
+    path : str or Path
+        Its suffix, ``.png`` or ``.svg``, names the format.
+    title : str
+        The name of the instance if empty.
+    bound : Fraction, optional
+        A lower bound of the makespan, to be marked.
+
+    Raises
+    ------
+    InputError
+        If the suffix names no such format or the file cannot be written.
+
+    Notes
+    -----
+    Up to 100 transfers are arrows, from the sender when the transfer starts to the receiver when it
+    ends; more are counted in a panel below the devices. Devices without vertices share one line.
+    Bars are coloured by scope where names have scopes (``gradients/rnn/MatMul``), else by depth in
+    the graph. The bytes depend on the arguments and the version of matplotlib alone.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix[1:] not in _METADATA:
+        raise InputError(
+            "", f"no picture format {suffix!r}", "name the file .png or .svg", str(path)
+        )
+    chart = Chart(instance, schedule, title or instance.name, bound)
+    write_bytes(path, _rendered(chart, suffix[1:]))
+
+
+def _rendered(chart: Chart, form: str) -> bytes:
+    import matplotlib as mpl
+
+    target = io.BytesIO()
+    with mpl.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        mpl.rcdefaults()  # the settings of a user must not change the picture
+        mpl.rcParams.update(_STYLE)
+        _figure(chart).savefig(target, format=form, dpi=DPI, metadata=_METADATA[form])
+    return target.getvalue()
+
+
+def _figure(chart: Chart) -> Figure:
+    from matplotlib.figure import Figure
+
+    colouring = colouring_of(chart.instance)
+    columns, lines = legend_shape(colouring)
+    page = Page.of(chart, lines)
+    figure = Figure(figsize=(WIDTH, page.height), facecolor="white")
+    axes = figure.add_axes(page.box(page.below, page.chart))
+    draw_rows(axes, chart, page)
+    keys = [
+        *draw_limits(axes, chart),
+        *draw_vertices(axes, chart, page, colouring),
+        *draw_sends(axes, chart, page),
+    ]
+    lowest = axes
+    if chart.crowded:
+        lowest = draw_panels(figure, chart, page)
+        axes.tick_params(axis="x", labelbottom=False)
+    else:
+        keys += draw_arrows(axes, chart, page)
+    unit = f" (×10{superscript(chart.exponent)})" if chart.exponent else ""
+    lowest.set_xlabel(f"time{unit}", fontsize=NORMAL, color=INK)
+    draw_header(figure, chart, page, keys)
+    if colouring.labels:
+        draw_colours(figure, page, colouring, columns)
+    return figure

@@ -1,0 +1,102 @@
+"""Where the parts of the picture are, and how large."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from optpart.report.gantt.chart import Chart
+from optpart.report.gantt.style import (
+    HEADER,
+    MARGIN,
+    NORMAL,
+    PANEL,
+    RIGHT,
+    TALLEST_CHART,
+    TALLEST_ROW,
+    WIDTH,
+)
+from optpart.report.gantt.words import count, text_width
+
+
+@dataclass(frozen=True)
+class Page:
+    """Sizes of the parts of the picture, in inches, and what follows for fonts and bars.
+
+    Attributes
+    ----------
+    left, chart, below : float
+        Width left of the time axis; heights of the rows and of all below them.
+    row : float
+        Height of one row.
+    step : int
+        Rows that a line of text takes: of rows that are thinner, only every n-th has its name.
+    bar : float
+        Height of a bar as a share of its row; arrows need room between the rows.
+    """
+
+    left: float
+    chart: float
+    below: float
+    row: float
+    step: int
+    bar: float
+
+    @classmethod
+    def of(cls, chart: Chart, legend_lines: int) -> Page:
+        """Return the page of a chart with a legend of that many lines."""
+        row = min(TALLEST_ROW, TALLEST_CHART / (len(chart.used) + 1))
+        step = math.ceil(1.15 * label_size(row) / (row * 72))
+        rows = len(chart.used) + (step if chart.idle else 0)
+        labels = [idle_label(chart), *map(chart.device_label, chart.used)]
+        left = MARGIN + 0.14 + max(text_width(label, label_size(row)) for label in labels) / 72
+        return cls(
+            left=max(1.25, left),
+            chart=max(0.8, row * rows),
+            below=0.6 + 0.2 * legend_lines + (2 * PANEL if chart.crowded else 0),
+            row=row,
+            step=step,
+            bar=0.84 if chart.crowded else 0.58,
+        )
+
+    @property
+    def height(self) -> float:
+        """Height of the picture."""
+        return HEADER + self.chart + self.below
+
+    @property
+    def plot(self) -> float:
+        """Width of the time axis."""
+        return WIDTH - self.left - RIGHT
+
+    @property
+    def bar_points(self) -> float:
+        """Height of a bar in points."""
+        return self.bar * self.row * 72
+
+    def points(self, chart: Chart) -> float:
+        """Points per unit of time."""
+        return self.plot * 72 / chart.limit
+
+    def beyond(self, inches: float) -> float:
+        """Return the place, as a share of the time axis, so far right of its left end."""
+        return inches / self.plot
+
+    def box(self, bottom: float, height: float) -> tuple[float, float, float, float]:
+        """Return the place of an axes of full width whose bottom is that far up."""
+        return (
+            self.left / WIDTH,
+            bottom / self.height,
+            self.plot / WIDTH,
+            height / self.height,
+        )
+
+
+def label_size(row: float) -> float:
+    """Font size of the names of devices in rows of that height."""
+    return min(NORMAL, max(5.5, 0.52 * row * 72))
+
+
+def idle_label(chart: Chart) -> str:
+    """Say how many devices are idle; nothing if none is."""
+    return f"{count(len(chart.idle), 'device')} idle" if chart.idle else ""
