@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeAlias
 
-#: Data types that peaks are stated for, widest first.
+#: Data types that the library states peaks for, widest first.
 PRECISIONS = ("float64", "float32", "tf32", "bfloat16", "float16", "float8", "int8")
 
 

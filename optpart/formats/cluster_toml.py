@@ -60,6 +60,7 @@ their own. Every pair of devices needs a link there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -68,7 +69,7 @@ from typing import Any, TypeAlias
 
 from optpart.devices import library
 from optpart.devices.named import NamedCluster
-from optpart.devices.spec import DeviceSpec, FittedSpec, LinkSpec, Spec
+from optpart.devices.spec import PRECISIONS, DeviceSpec, FittedSpec, LinkSpec, Spec
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
 from optpart.formats import calibration_toml
@@ -83,6 +84,9 @@ _TOP = {"device", "bandwidth", "latency", "link", "default_link"}
 _SPEC = {"of", "peak", "memory_bandwidth", "overhead"}
 _DEVICE = {"name", "type", "speed", "memory", "count"} | _SPEC
 _LINK = {"from", "to", "of", "bandwidth", "latency", "both"}
+
+#: Names of data types, so that a slip of the pen is no data type that nothing computes in.
+_PRECISION = re.compile(r"(float|bfloat|tf|u?int|complex|mxfp|nvfp|i?q)\d\w*|bool")
 
 #: ``None`` is infinite.
 _Rows: TypeAlias = list[list[Fraction | None]]
@@ -232,6 +236,12 @@ class _File:
             return known
         peak = dict(known.peak)
         for precision, rate in _entries(table.get("peak", {}), f"{place}.peak"):
+            if not _PRECISION.fullmatch(precision):
+                raise InputError(
+                    f"{place}.peak",
+                    f"{precision!r} is no data type",
+                    f"give {', '.join(PRECISIONS)}, or another that a model computes in",
+                )
             peak[precision] = self.amount(rate, "speed", f"{place}.peak.{precision}")
         bandwidth, overhead = known.bandwidth, known.overhead
         if "memory_bandwidth" in table:

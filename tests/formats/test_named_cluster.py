@@ -194,6 +194,8 @@ def test_unnamed_clusters_have_no_specs() -> None:
         ('[[device]]\nof = "t4"\nmemory_bandwidth = 0', "device[0].memory_bandwidth: 0; give"),
         ('[[device]]\nof = "t4"\npeak = 3', "device[0].peak: 3 is no table"),
         ('[[device]]\nof = "t4"\npeak = {int8 = 0}', "device[0].peak: 0 or empty"),
+        ('[[device]]\nof = "t4"\npeak = {flot16 = 9}', "device[0].peak: 'flot16' is no data type"),
+        ('[[device]]\nof = "t4"\npeak = {fp16 = 9}', "device[0].peak: 'fp16' is no data type"),
         ('[[device]]\nname = "x"\noverhead = 1', "device[0].peak: missing"),
         ('[[device]]\nname = "x"\npeak = {float32 = 1}', "device[0].memory_bandwidth: missing"),
     ],
