@@ -64,7 +64,9 @@ def memory_model(instance: Instance, asked: Memory | None) -> tuple[Memory, tupl
     limits = [limit for limit in instance.cluster.memory if limit is not None]
     if asked is not None:
         if asked == "none" and limits:
-            return asked, ("Memory: the limits of the devices are left out of account, as asked.",)
+            return asked, (
+                "Memory: the limits of the devices do not count; a memory model would count them.",
+            )
         return asked, ()
     if not limits:
         return "none", ()

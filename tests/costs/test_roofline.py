@@ -189,7 +189,7 @@ class TestMemory:
         assert self.model("1 kB", "edges") == ("edges", "")
         memory, said = self.model("1 kB", "none")
         assert memory == "none"
-        assert "left out of account, as asked" in said
+        assert "limits of the devices do not count" in said
 
     def test_none_without_limits(self) -> None:
         costed = roofline(workload(CONV), loads_named('[[device]]\nof = "epyc-7763"'))
