@@ -139,7 +139,7 @@ def _rounding(columns: Sequence[Sequence[Fraction]]) -> tuple[str, ...]:
         return ()
     return (
         "Run times were rounded up to whole nanoseconds, which adds at most "
-        f"{float(most):.2g} of the sum of a device's run times.",
+        f"{float(100 * most):.2g}% of the sum of a device's run times.",
     )
 
 
