@@ -25,6 +25,7 @@ COMMANDS = {
     "verify": "verify:verify",
     "simulate": "simulate:simulate",
     "methods": "methods:methods",
+    "devices": "devices:devices",
     "plot": "plot:plot",
     "import": "import_:import_",
     "convert": "convert:convert",

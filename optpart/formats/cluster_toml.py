@@ -26,29 +26,67 @@
 
 Rows of a matrix are senders, columns receivers; its diagonal does not count; bandwidth 0 is no
 link. Numbers are exact: an integer, a decimal, or a string such as ``"1/3"``. Where links overlap,
-the last one counts.
+the last one counts. A link may also name all devices of a counted entry by its ``name``.
+
+Devices and links may be those of the library (:mod:`optpart.devices.library`), or of calibration
+files (:mod:`optpart.formats.calibration_toml`)::
+
+    default_link = "ethernet-1g"
+
+    [[device]]
+    of = "rtx-3090"              # what else is given overrides the library
+    name = "gpu"                 # default: the name in the library
+    count = 2
+    memory = "20 GiB"
+
+    [[device]]
+    of = "measured-cpu.toml"     # relative to the folder of this file
+
+    [[device]]
+    name = "prototype"
+    peak = {float32 = "2 TFLOP/s"}
+    memory_bandwidth = "100 GB/s"
+    overhead = "5 us"
+
+    [[link]]
+    from = "gpu"                 # gpu0 and gpu1, each with the other
+    to = "gpu"
+    of = "pcie-4-x16"
+
+In such a file, units are fixed: times are nanoseconds, sizes bytes, bandwidths bytes per
+nanosecond (GB/s), speeds and peaks operations per nanosecond (GFLOP/s); strings may bring units of
+their own. Every pair of devices needs a link there.
 """
 
 from __future__ import annotations
 
-import json
-import tomllib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from optpart.devices import library
+from optpart.devices.named import NamedCluster
+from optpart.devices.spec import PRECISIONS, DeviceSpec, FittedSpec, LinkSpec, Spec
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
+from optpart.formats import calibration_toml
 from optpart.formats.json import keys, sequence
+from optpart.formats.toml import exact, parse_toml, quoted
 from optpart.limits import MOST_DEVICES
 from optpart.problem.cluster import Cluster, Device
-from optpart.problem.document import number
-from optpart.problem.rational import decimal, non_negative, rational
+from optpart.problem.rational import non_negative, rational
+from optpart.problem.units import Dimension, quantity
 
-_TOP = {"device", "bandwidth", "latency", "link"}
-_DEVICE = {"name", "type", "speed", "memory", "count"}
-_LINK = {"from", "to", "bandwidth", "latency", "both"}
+_TOP = {"device", "bandwidth", "latency", "link", "default_link"}
+_SPEC = {"of", "peak", "memory_bandwidth", "overhead"}
+_DEVICE = {"name", "type", "speed", "memory", "count"} | _SPEC
+_LINK = {"from", "to", "of", "bandwidth", "latency", "both"}
+
+#: Names of data types, so that a slip of the pen is no data type that nothing computes in.
+_PRECISION = re.compile(r"(float|bfloat|tf|u?int|complex|mxfp|nvfp|i?q)\d\w*|bool")
 
 #: ``None`` is infinite.
 _Rows: TypeAlias = list[list[Fraction | None]]
@@ -59,8 +97,13 @@ _ReadEntry: TypeAlias = Callable[[Any, str], Fraction | None]
 
 def read(path: str | Path) -> Cluster:
     """Read a cluster file; every fault is an :class:`InputError` that names file and place."""
+    return read_named(path).cluster
+
+
+def read_named(path: str | Path) -> NamedCluster:
+    """Read a cluster file, with what is known of each device."""
     with FaultsOf(path):
-        return loads(read_text(path))
+        return loads_named(read_text(path), Path(path).parent)
 
 
 def write(cluster: Cluster, path: str | Path) -> None:
@@ -70,48 +113,191 @@ def write(cluster: Cluster, path: str | Path) -> None:
 
 def loads(text: str) -> Cluster:
     """Build a cluster from the text of a file."""
-    top = keys(_parse(text), _TOP, "")
-    devices = _devices(sequence(top.get("device", []), "device"))
-    bandwidth = _rows(top.get("bandwidth", "infinite"), len(devices), "bandwidth", _bandwidth)
-    latency = _rows(top.get("latency", 0), len(devices), "latency", non_negative)
-    index = {device.name: d for d, device in enumerate(devices)}
-    for i, entry in enumerate(sequence(top.get("link", []), "link")):
-        _override(entry, f"link[{i}]", index, bandwidth, latency)
-    return Cluster.of(devices, bandwidth, latency)
+    return loads_named(text).cluster
 
 
-def _parse(text: str) -> Any:
-    try:
-        return tomllib.loads(text, parse_float=decimal)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError("", f"not TOML ({error})", "give a TOML document") from None
-    except RecursionError:
-        raise InputError("", "nested too deeply", "give a TOML document") from None
-    except ValueError as error:  # a number of too many digits
-        raise InputError("", f"not readable ({error})", "give shorter numbers") from None
+def loads_named(text: str, folder: str | Path = ".") -> NamedCluster:
+    """Build a cluster, with what is known of each device, from the text of a file.
+
+    Parameters
+    ----------
+    folder : str or Path
+        What the names of calibration files are relative to.
+    """
+    top = keys(parse_toml(text), _TOP, "")
+    tables = [
+        keys(entry, _DEVICE, f"device[{i}]")
+        for i, entry in enumerate(sequence(top.get("device", []), "device"))
+    ]
+    overrides = [
+        keys(entry, _LINK, f"link[{i}]")
+        for i, entry in enumerate(sequence(top.get("link", []), "link"))
+    ]
+    fixed = (
+        "default_link" in top
+        or any(table.keys() & _SPEC for table in tables)
+        or any("of" in table for table in overrides)
+    )
+    file = _File(Path(folder), fixed)
+    devices, specs, groups = file.devices(tables)
+    return NamedCluster(file.cluster(top, devices, groups, overrides), tuple(specs), fixed)
 
 
-def _devices(entries: list[Any]) -> list[Device]:
-    devices: list[Device] = []
-    for i, entry in enumerate(entries):
-        place = f"device[{i}]"
-        table = keys(entry, _DEVICE, place)
-        name, kind = table.get("name"), table.get("type")
-        if not isinstance(name, str) or not name:
-            raise InputError(f"{place}.name", "missing name", "give every device a unique name")
-        if kind is not None and not isinstance(kind, str):
-            raise InputError(f"{place}.type", f"{kind!r} is no type", 'give a string such as "GPU"')
-        speed = rational(table.get("speed", 1), f"{place}.speed")
+@dataclass(frozen=True)
+class _File:
+    """How the values of one file are read: whether its units are fixed, and where it lies."""
+
+    folder: Path
+    fixed: bool
+
+    def amount(self, value: Any, dimension: Dimension, place: str) -> Fraction:
+        return quantity(value, dimension, place) if self.fixed else non_negative(value, place)
+
+    def bandwidth(self, value: Any, place: str) -> Fraction | None:
+        return None if value == "infinite" else self.amount(value, "bandwidth", place)
+
+    def latency(self, value: Any, place: str) -> Fraction:
+        return self.amount(value, "time", place)
+
+    def devices(
+        self, tables: list[Any]
+    ) -> tuple[list[Device], list[Spec | None], dict[str, list[int]]]:
+        """Return the devices, what is known of each, and the numbers of those that a name means."""
+        devices: list[Device] = []
+        specs: list[Spec | None] = []
+        groups: dict[str, list[int]] = {}
+        for i, table in enumerate(tables):
+            place = f"device[{i}]"
+            spec = self.spec(table, place)
+            name, kind = table.get("name", spec.name if spec else None), table.get("type")
+            if not isinstance(name, str) or not name:
+                raise InputError(f"{place}.name", "missing name", "give every device a unique name")
+            if kind is not None and not isinstance(kind, str):
+                raise InputError(
+                    f"{place}.type", f"{kind!r} is no type", 'give a string such as "GPU"'
+                )
+            speed = self.speed(table, spec, f"{place}.speed")
+            memory = table.get("memory")
+            if memory is not None:
+                memory = self.amount(memory, "size", f"{place}.memory")
+            if spec is not None:
+                kind = spec.type if kind is None else kind
+                memory = spec.memory if memory is None else memory
+                spec = replace(spec, type=kind, memory=memory)
+            names = _names(name, table.get("count"), f"{place}.count")
+            groups.setdefault(name, []).extend(range(len(devices), len(devices) + len(names)))
+            devices += [Device(unique, speed, kind, memory) for unique in names]
+            specs += [spec] * len(names)
+        if len(devices) > MOST_DEVICES:
+            raise InputError("device", f"{len(devices)} devices", f"give at most {MOST_DEVICES}")
+        # A device's own name means that device alone.
+        groups |= {device.name: [d] for d, device in enumerate(devices)}
+        return devices, specs, groups
+
+    def speed(self, table: Any, spec: Spec | None, place: str) -> Fraction:
+        if "speed" not in table and spec is not None:
+            return spec.speed
+        value = table.get("speed", 1)
+        speed = quantity(value, "speed", place) if self.fixed else rational(value, place)
         if speed <= 0:
-            raise InputError(f"{place}.speed", f"{speed} is not positive", "give a speed > 0")
-        memory = table.get("memory")
-        if memory is not None:
-            memory = non_negative(memory, f"{place}.memory")
-        names = _names(name, table.get("count"), f"{place}.count")
-        devices += [Device(unique, speed, kind, memory) for unique in names]
-    if len(devices) > MOST_DEVICES:
-        raise InputError("device", f"{len(devices)} devices", f"give at most {MOST_DEVICES}")
-    return devices
+            raise InputError(place, f"{speed} is not positive", "give a speed > 0")
+        return speed
+
+    def spec(self, table: Any, place: str) -> Spec | None:
+        """Return what is known of the devices of one entry."""
+        of = table.get("of")
+        if of is None:
+            if not table.keys() & _SPEC:
+                return None
+            for key in ("peak", "memory_bandwidth"):
+                if key not in table:
+                    raise InputError(
+                        f"{place}.{key}",
+                        "missing, although other figures of a device are given",
+                        'give peak and memory_bandwidth, or of = "NAME"',
+                    )
+            known: Spec = DeviceSpec(
+                str(table.get("name")), None, {}, Fraction(0), None, Fraction(0)
+            )
+        elif isinstance(of, str) and of.endswith(".toml"):
+            known = calibration_toml.read(self.folder / of)
+        else:
+            known = library.device(of, f"{place}.of")
+        return self.overridden(known, table, place)
+
+    def overridden(self, known: Spec, table: Any, place: str) -> Spec:
+        """Return a spec with the figures that an entry gives in place of its own."""
+        given = table.keys() & (_SPEC - {"of"})
+        if isinstance(known, FittedSpec):
+            if given:
+                raise InputError(
+                    f"{place}.{min(given)}", "not of a calibrated device", "leave it out"
+                )
+            return known
+        peak = dict(known.peak)
+        for precision, rate in _entries(table.get("peak", {}), f"{place}.peak"):
+            if not _PRECISION.fullmatch(precision):
+                raise InputError(
+                    f"{place}.peak",
+                    f"{precision!r} is no data type",
+                    f"give {', '.join(PRECISIONS)}, or another that a model computes in",
+                )
+            peak[precision] = self.amount(rate, "speed", f"{place}.peak.{precision}")
+        bandwidth, overhead = known.bandwidth, known.overhead
+        if "memory_bandwidth" in table:
+            where = f"{place}.memory_bandwidth"
+            bandwidth = self.amount(table["memory_bandwidth"], "bandwidth", where)
+        if "overhead" in table:
+            overhead = self.amount(table["overhead"], "time", f"{place}.overhead")
+        if not bandwidth:
+            raise InputError(f"{place}.memory_bandwidth", "0", "give a bandwidth > 0")
+        if not peak or not all(peak.values()):
+            raise InputError(f"{place}.peak", "0 or empty", 'give {float32 = "10 TFLOP/s"}')
+        return replace(known, peak=peak, bandwidth=bandwidth, overhead=overhead)
+
+    def cluster(
+        self, top: Any, devices: list[Device], groups: dict[str, list[int]], overrides: list[Any]
+    ) -> Cluster:
+        """Build the cluster: the values for all pairs first, then those of single links."""
+        k = len(devices)
+        common = _link(top.get("default_link"), "default_link")
+        rate, delay = ("infinite", 0) if common is None else (common.bandwidth, common.latency)
+        bandwidth = _rows(top.get("bandwidth", rate), k, "bandwidth", self.bandwidth)
+        latency = _rows(top.get("latency", delay), k, "latency", self.latency)
+        linked = {(d, d) for d in range(k)}
+        if not self.fixed or common is not None or "bandwidth" in top:
+            linked = {(d, e) for d in range(k) for e in range(k)}
+        for i, link in enumerate(overrides):
+            place = f"link[{i}]"
+            spec = _link(link.get("of"), f"{place}.of")
+            values = {} if spec is None else {"bandwidth": spec.bandwidth, "latency": spec.latency}
+            values |= {key: link[key] for key in ("bandwidth", "latency") if key in link}
+            for d, e in _pairs(link, place, groups):
+                if "bandwidth" in values:
+                    bandwidth[d][e] = self.bandwidth(values["bandwidth"], f"{place}.bandwidth")
+                    linked.add((d, e))
+                if "latency" in values:
+                    latency[d][e] = self.latency(values["latency"], f"{place}.latency")
+        missing = next(((d, e) for d in range(k) for e in range(k) if (d, e) not in linked), None)
+        if missing is not None:
+            d, e = missing
+            raise InputError(
+                "link",
+                f"none from {devices[d].name!r} to {devices[e].name!r}",
+                'give default_link, or a [[link]] with of = "NAME" or bandwidth (0: no link)',
+            )
+        return Cluster.of(devices, bandwidth, latency)
+
+
+def _entries(value: Any, place: str) -> Iterable[tuple[str, Any]]:
+    """Return the entries of a table of any keys."""
+    if not isinstance(value, dict):
+        raise InputError(place, f"{value!r} is no table", 'give {float32 = "10 TFLOP/s"}')
+    return value.items()
+
+
+def _link(name: Any, place: str) -> LinkSpec | None:
+    return None if name is None else library.link(name, place)
 
 
 def _names(name: str, count: Any, place: str) -> list[str]:
@@ -120,10 +306,6 @@ def _names(name: str, count: Any, place: str) -> list[str]:
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_DEVICES:
         raise InputError(place, f"{count!r}", f"give a whole number of 1 to {MOST_DEVICES}")
     return [f"{name}{i}" for i in range(count)]
-
-
-def _bandwidth(value: Any, place: str) -> Fraction | None:
-    return None if value == "infinite" else non_negative(value, place)
 
 
 def _rows(value: Any, k: int, place: str, read_entry: _ReadEntry) -> _Rows:
@@ -139,27 +321,21 @@ def _rows(value: Any, k: int, place: str, read_entry: _ReadEntry) -> _Rows:
     ]
 
 
-def _override(
-    entry: Any, place: str, index: dict[str, int], bandwidth: _Rows, latency: _Rows
-) -> None:
-    link = keys(entry, _LINK, place)
+def _pairs(link: Any, place: str, groups: dict[str, list[int]]) -> list[tuple[int, int]]:
+    """Return the pairs of sender and receiver that a link is between."""
     ends = []
     for key in ("from", "to"):
         name = link.get(key)
-        if not isinstance(name, str) or name not in index:
+        if not isinstance(name, str) or name not in groups:
             raise InputError(f"{place}.{key}", f"no device {name!r}", "name a device of the file")
-        ends.append(index[name])
-    d, e = ends
-    if d == e:
-        raise InputError(place, "links a device to itself", "name two devices")
+        ends.append(groups[name])
     both = link.get("both", True)
     if not isinstance(both, bool):
         raise InputError(f"{place}.both", f"{both!r}", "give true or false")
-    for sender, receiver in [(d, e), (e, d)] if both else [(d, e)]:
-        if "bandwidth" in link:
-            bandwidth[sender][receiver] = _bandwidth(link["bandwidth"], f"{place}.bandwidth")
-        if "latency" in link:
-            latency[sender][receiver] = non_negative(link["latency"], f"{place}.latency")
+    pairs = [(d, e) for d in ends[0] for e in ends[1] if d != e]
+    if not pairs:
+        raise InputError(place, "links a device to itself", "name two devices")
+    return [*pairs, *((e, d) for d, e in pairs)] if both else pairs
 
 
 def dumps(cluster: Cluster) -> str:
@@ -167,12 +343,12 @@ def dumps(cluster: Cluster) -> str:
     k = len(cluster)
     rates = [
         [
-            '"infinite"' if cluster.infinite[d, e] else _number(cluster.bandwidth[d, e])
+            '"infinite"' if cluster.infinite[d, e] else exact(cluster.bandwidth[d, e])
             for e in range(k)
         ]
         for d in range(k)
     ]
-    delays = [[_number(cluster.latency[d, e]) for e in range(k)] for d in range(k)]
+    delays = [[exact(cluster.latency[d, e]) for e in range(k)] for d in range(k)]
     # The diagonal does not count, but a bandwidth keeps it: what is read must be what was written.
     distinct_rates = {rate for row in rates for rate in row}
     distinct_delays = {delays[d][e] for d in range(k) for e in range(k) if d != e}
@@ -182,12 +358,12 @@ def dumps(cluster: Cluster) -> str:
     ]
     for d, name in enumerate(cluster.names):
         kind, memory = cluster.types[d], cluster.memory[d]
-        lines += ["", "[[device]]", f"name = {_quoted(name)}"]
+        lines += ["", "[[device]]", f"name = {quoted(name)}"]
         if kind is not None:
-            lines.append(f"type = {_quoted(kind)}")
-        lines.append(f"speed = {_number(cluster.speed[d])}")
+            lines.append(f"type = {quoted(kind)}")
+        lines.append(f"speed = {exact(cluster.speed[d])}")
         if memory is not None:
-            lines.append(f"memory = {_number(memory)}")
+            lines.append(f"memory = {exact(memory)}")
     return "\n".join(lines) + "\n"
 
 
@@ -196,12 +372,3 @@ def _matrix(rows: list[list[str]], distinct: set[str]) -> str:
     if len(distinct) <= 1:
         return distinct.pop() if distinct else "0"
     return "[\n" + "".join(f"  [{', '.join(row)}],\n" for row in rows) + "]"
-
-
-def _number(value: Fraction) -> str:
-    return json.dumps(number(value))
-
-
-def _quoted(text: str) -> str:
-    # JSON strings are TOML strings, but for one character that only TOML escapes.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

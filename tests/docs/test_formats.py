@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from optpart.costs.from_csv import from_csv
-from optpart.formats import cluster_toml, native, result
+from optpart.formats import calibration_toml, cluster_toml, native, result
 from optpart.formats.json import parse_json
 from optpart.ordering import oracle
 from optpart.report.verification import check_result
@@ -79,5 +79,6 @@ def test_every_key_is_described() -> None:
     )
     assert listed("Result") == result._TOP | result._SCHEDULE | result._TRANSFER
     assert listed("Cluster") == cluster_toml._TOP | cluster_toml._DEVICE | cluster_toml._LINK
+    assert listed("Calibration") == calibration_toml._TOP | set(calibration_toml._FIT)
     section = PAGE.partition("## Checkpoint")[2]
     assert all(f"`{key}`" in section for key in checkpoint._KEYS - {"format"})

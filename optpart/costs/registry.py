@@ -1,0 +1,176 @@
+"""The table of sources of costs: what makes an instance of a workload and a cluster.
+
+A new source is a module of its own in this folder and a row here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TypeAlias
+
+from optpart.costs import efficiency
+from optpart.costs.costed import Costed, costed
+from optpart.costs.drawn import drawn
+from optpart.costs.from_csv import from_csv
+from optpart.costs.from_file import from_file
+from optpart.costs.roofline import roofline
+from optpart.costs.unit import unit
+from optpart.devices.named import NamedCluster
+from optpart.errors import InputError
+from optpart.problem.model import Memory
+from optpart.problem.workload import Workload
+
+
+@dataclass(frozen=True)
+class Options:
+    """What sources of costs can be told; ``None`` is not given.
+
+    Attributes
+    ----------
+    file : str or Path, optional
+        A table.
+    seed : int, optional
+        Of what is drawn; 0 if not given.
+    efficiencies : str or Path, optional
+        A file of efficiencies by class (:mod:`optpart.costs.efficiency`).
+    memory : {"none", "estimate", "edges", "refcount"}, optional
+        How memory counts.
+    """
+
+    file: str | Path | None = None
+    seed: int | None = None
+    efficiencies: str | Path | None = None
+    memory: Memory | None = None
+
+
+Apply: TypeAlias = Callable[[Workload, NamedCluster, Options], Costed]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source of costs.
+
+    Attributes
+    ----------
+    name, summary : str
+    needs : str
+        What it needs of workload and cluster.
+    takes : frozenset of str
+        The options that mean something to it.
+    apply : callable
+        Makes the instance, and says what it drew, assumed or rounded; call it through
+        :func:`apply`, which checks the options.
+    """
+
+    name: str
+    summary: str
+    needs: str
+    takes: frozenset[str]
+    apply: Apply
+
+
+def apply(name: str, workload: Workload, cluster: NamedCluster, options: Options) -> Costed:
+    """Make an instance with the costs of a source.
+
+    Raises
+    ------
+    InputError
+        If there is no such source, an option means nothing to it, or it lacks something.
+    """
+    source = SOURCES.get(name)
+    if source is None:
+        raise InputError("costs", f"unknown {name!r}", f"choose of {', '.join(SOURCES)}")
+    for field in fields(options):
+        if getattr(options, field.name) is not None and field.name not in source.takes:
+            raise InputError(field.name, f"means nothing to the costs {name!r}", "leave it out")
+    return source.apply(workload, cluster, options)
+
+
+def _roofline(workload: Workload, cluster: NamedCluster, options: Options) -> Costed:
+    table = None if options.efficiencies is None else efficiency.read(options.efficiencies)
+    return roofline(workload, cluster, efficiencies=table, memory=options.memory)
+
+
+def _file(workload: Workload, cluster: NamedCluster, options: Options) -> Costed:
+    return from_file(workload, cluster, memory=options.memory)
+
+
+def _table(workload: Workload, cluster: NamedCluster, options: Options) -> Costed:
+    if options.file is None:
+        raise InputError("file", "missing", "name the table of the costs")
+    graph = from_csv(workload.graph, options.file)
+    how = f"table {Path(options.file).name}"
+    remarks = _without_units(cluster, "The table's")
+    return costed(workload, graph, cluster.cluster, how, remarks, memory=options.memory)
+
+
+def _drawn(workload: Workload, cluster: NamedCluster, options: Options) -> Costed:
+    seed = options.seed or 0
+    remarks = (
+        f"Operations and sizes were drawn from 1 to 100, with seed {seed}; they say nothing of "
+        "the model but its structure.",
+        *_without_units(cluster, "Drawn"),
+    )
+    graph, how = drawn(workload.graph, seed), f"drawn, seed {seed}"
+    memory = options.memory or "none"
+    return costed(workload, graph, cluster.cluster, how, remarks, memory=memory)
+
+
+def _unit(workload: Workload, cluster: NamedCluster, options: Options) -> Costed:
+    remarks = (
+        "Every vertex has 1 operation and every output size 1; only the structure counts.",
+        *_without_units(cluster, "Unit"),
+    )
+    graph, memory = unit(workload.graph), options.memory or "none"
+    return costed(workload, graph, cluster.cluster, "unit", remarks, memory=memory)
+
+
+def _without_units(cluster: NamedCluster, whose: str) -> tuple[str, ...]:
+    if not cluster.fixed_units:
+        return ()
+    return (f"{whose} operations and sizes count as FLOPs and bytes on this cluster.",)
+
+
+#: By name, in the order in which they are listed.
+SOURCES: dict[str, Source] = {
+    source.name: source
+    for source in (
+        Source(
+            "roofline",
+            "estimated from datasheets or calibrations of the devices, in whole nanoseconds",
+            "a model with shapes; a cluster of devices of the library or of calibrations",
+            frozenset({"efficiencies", "memory"}),
+            _roofline,
+        ),
+        Source(
+            "file",
+            "measured times that the model's own file holds, in whole nanoseconds",
+            "a file with measurements; devices of the names or types that were measured",
+            frozenset({"memory"}),
+            _file,
+        ),
+        Source(
+            "table",
+            "operations, memory and sizes from a CSV: name, ops, memory, sizes",
+            "a row per vertex; any cluster, in the same units",
+            frozenset({"file", "memory"}),
+            _table,
+        ),
+        Source(
+            "drawn",
+            "operations and sizes drawn from 1 to 100, where only the structure is known",
+            "nothing; any cluster",
+            frozenset({"seed", "memory"}),
+            _drawn,
+        ),
+        Source(
+            "unit",
+            "1 operation per vertex, outputs of size 1",
+            "nothing; any cluster",
+            frozenset({"memory"}),
+            _unit,
+        ),
+    )
+}

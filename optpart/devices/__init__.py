@@ -1,0 +1,1 @@
+"""What real devices and links can do: a library of datasheet figures, and named clusters."""

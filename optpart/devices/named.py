@@ -1,0 +1,40 @@
+"""A cluster whose devices are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optpart.devices.spec import Spec
+from optpart.errors import InputError
+from optpart.problem.cluster import Cluster
+
+
+@dataclass(frozen=True)
+class NamedCluster:
+    """A cluster, and what is known of each of its devices.
+
+    Attributes
+    ----------
+    cluster : Cluster
+        With at least one spec or named link in nanoseconds, bytes, and both per nanosecond;
+        otherwise in units of the user's choice.
+    specs : tuple of (DeviceSpec, FittedSpec or None), length k
+        ``None`` for devices that give their speed only.
+    fixed_units : bool
+        Whether it is in nanoseconds and bytes.
+    """
+
+    cluster: Cluster
+    specs: tuple[Spec | None, ...]
+    fixed_units: bool
+
+    def __post_init__(self) -> None:
+        if len(self.specs) != len(self.cluster):
+            raise InputError(
+                "specs", f"{len(self.specs)} entries", f"give {len(self.cluster)}, one per device"
+            )
+
+    @classmethod
+    def unnamed(cls, cluster: Cluster) -> NamedCluster:
+        """Take a cluster of which nothing is known but its speeds."""
+        return cls(cluster, (None,) * len(cluster), fixed_units=False)
