@@ -23,7 +23,7 @@ import graphlib
 import itertools
 import os
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,11 +82,8 @@ def read(path: str | Path, *, shapes: Mapping[str, int] | None = None) -> Worklo
     except ImportError:
         raise InputError("", "needs the library onnx", "install optpart[onnx]", str(path)) from None
     with FaultsOf(path):
-        try:
-            model = _inlined(_parsed(path))
-            return _Reader(model, shapes or {}).workload(Path(path).stem)
-        except UnicodeDecodeError:
-            raise InputError("", "has a name that is no UTF-8 text", _WHOLE) from None
+        model = _inlined(_parsed(path))
+        return _Reader(model, shapes or {}).workload(Path(path).stem)
 
 
 def _parsed(path: str | Path) -> ModelProto:
@@ -187,6 +184,11 @@ class _Reader:
             raise InputError("graph", "has sparse initializers", "give a model of dense tensors")
         self._assumed: list[str] = []
         opsets = {_domain(each.domain): each.version for each in model.opset_import} or {"": 1}
+        _check_texts("opset_import", opsets)
+        for domain, version in opsets.items():
+            if not 0 < version < 2**31:
+                place = f"opset_import of domain {domain!r}"
+                raise InputError(place, f"version {version}", "give a whole number ≥ 1")
         newest = onnx.defs.onnx_opset_version()
         if opsets.get("", 0) > newest:
             self._assumed.append(
@@ -202,6 +204,7 @@ class _Reader:
             for value in (*graph.value_info, *graph.output)
         }
         symbols.check()
+        _check_texts("graph", (*inputs, *declared, *(each.name for each in graph.initializer)))
         self._values = Inference(opsets, declared)
         for tensor in graph.initializer:
             if tensor.name in self._values:
@@ -264,9 +267,9 @@ class _Reader:
         read.discard("")
         for number, node in enumerate(self._graph.node):
             kind = _kind(node)
-            node.domain = _domain(node.domain)
             place = f"node {node.name or number!r} ({kind})"
             self._check(node, place)
+            node.domain = _domain(node.domain)
             if kind == "Constant" and node.attribute[:1] and node.attribute[0].HasField("t"):
                 values.add_constant(node.output[0], node.attribute[0].t)
                 continue
@@ -292,6 +295,8 @@ class _Reader:
         """Check what holds of every node, whatever its operator."""
         from onnx import AttributeProto
 
+        texts = (node.name, node.op_type, node.domain, *node.input, *node.output)
+        _check_texts(place, (*texts, *(attribute.name for attribute in node.attribute)))
         for attribute in node.attribute:
             if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
                 problem = "contains a subgraph, whose work depends on the data"
@@ -345,20 +350,23 @@ class _Reader:
         values = self._values
         if self._inputs:
             self._assumed.append(f"the inputs lie ready on every device: {_listed(self._inputs)}")
-        copies: dict[str, list[tuple[int, int]]] = {}
-        for name, vertices in readers.items():
-            size = values.tensor(name, "").bytes
-            copies.setdefault(values.constant[name], []).extend((v, size) for v in vertices)
-        extra = {
-            name: sum(size for _, size in each) - max(size for _, size in each)
-            for name, each in copies.items()
-            if len({v for v, _ in each}) > 1
+        copies: dict[str, dict[str, int]] = {}
+        vertices: dict[str, set[int]] = {}
+        for name, reading in readers.items():
+            whole, size = values.constant[name], values.tensor(name, "").bytes
+            copies.setdefault(whole, {})[name] = len(reading) * size
+            vertices.setdefault(whole, set()).update(reading)
+        excess = {
+            whole: sum(sizes.values()) - values.tensor(whole, "").bytes
+            for whole, sizes in copies.items()
+            if len(vertices[whole]) > 1
         }
-        if any(extra.values()):
-            names = sorted(extra, key=lambda name: -extra[name])
+        tied = sorted((name for name in excess if excess[name] > 0), key=lambda n: -excess[n])
+        if tied:
+            total = sum(excess[name] for name in tied)
             self._assumed.append(
-                "constants that several operations read are counted at each, "
-                f"{sum(extra.values())} bytes in excess: {_listed(names)}"
+                f"constants that several operations read are counted at each, {total} bytes in "
+                f"excess: {_listed(tied)}"
             )
         used = {name for node in self._graph.node for name in node.input}
         unused = [each.name for each in self._graph.initializer if each.name not in used]
@@ -460,6 +468,13 @@ def _attributes(node: NodeProto, place: str) -> dict[str, Any]:
         return {each.name: get_attribute_value(each) for each in node.attribute}
     except ValueError as error:
         raise InputError(place, str(error), _CHECK) from None
+
+
+def _check_texts(place: str, texts: Iterable[str]) -> None:
+    """Refuse names that are no UTF-8, which the library hands over as bytes."""
+    for text in texts:
+        if not isinstance(text, str):
+            raise InputError(place, f"the name {shown(text)} is no UTF-8 text", _WHOLE)
 
 
 def _kind(node: NodeProto) -> str:

@@ -53,6 +53,9 @@ _SHAPED_AS_INPUT = {
     "com.microsoft.SkipLayerNormalization", "com.microsoft.SkipSimplifiedLayerNormalization",
 }  # fmt: skip
 
+#: The input with one entry per axis of the output.
+_SHAPE_INPUT = {"AffineGrid": 1, "ConstantOfShape": 0, "Expand": 1, "MaxUnpool": 2, "Reshape": 1}
+
 _REMEDY = "give a model that onnx.checker.check_model accepts"
 
 
@@ -69,8 +72,8 @@ class Inference:
     Attributes
     ----------
     constant : dict from str to str
-        Values that do not depend on the inputs of the model, each with the stored constant that
-        most of it comes from: itself, if it is stored.
+        Values that do not depend on the inputs of the model, each with the constant that it is,
+        or is a part of, in another order or type; itself if there is no such.
     contradicted : list of str
         Values that have another shape than the file states.
     """
@@ -166,30 +169,33 @@ class Inference:
             If the node is not as its operator wants it.
         """
         inferred = self._inferred(node, kind, place)
+        if kind in _SHAPED_AS_INPUT and node.input[:1] and node.input[0] and node.output[0]:
+            inferred[node.output[0]] = self._types[node.input[0]]
         for name in filter(None, node.output):
             self._types[name] = self._completed(name, inferred.get(name))
         if self._is_constant(node, kind):
             stored = [name for name in node.input if name in self.constant]
             main = max(stored, key=self._elements, default="")
             for name in filter(None, node.output):
-                self.constant[name] = self.constant.get(main, name)
+                is_part = main and self._elements(name) <= self._elements(main)
+                self.constant[name] = self.constant[main] if is_part else name
             if node.op_type in _EVALUATED:
                 self._evaluate(node)
 
-    def _inferred(self, node: NodeProto, kind: str, place: str) -> Mapping[str, TypeProto]:
+    def _inferred(self, node: NodeProto, kind: str, place: str) -> dict[str, TypeProto]:
         import onnx.checker
         import onnx.shape_inference
 
-        if kind in _SHAPED_AS_INPUT:
-            return {node.output[0]: self._types[node.input[0]]} if node.input[0] else {}
         schema = self._schema(node, kind)
         if schema is None:
             return {}
-        # The library reserves space for as many outputs as this says.
-        for attribute in node.attribute:
-            if attribute.name == "num_outputs" and attribute.i != len(node.output):
-                problem = f"num_outputs is {attribute.i}"
-                raise InputError(place, problem, f"give {len(node.output)}, as it has outputs")
+        _check_attributes(node, place)
+        axes = _SHAPE_INPUT.get(kind, len(node.input))
+        if axes < len(node.input) and node.input[axes]:
+            shape = _shape(self._types[node.input[axes]])
+            if shape is not None and max(shape, default=0) > _MOST_AXES:
+                problem = f"an output with more than {_MOST_AXES} axes"
+                raise InputError(place, problem, "give an entry per axis")
         inputs = set(filter(None, node.input))
         try:
             onnx.checker.check_node(node, self._context)
@@ -231,10 +237,12 @@ class Inference:
             return declared or onnx.TypeProto()
         if declared is None or not declared.tensor_type.HasField("shape"):
             return inferred
+        completed = onnx.TypeProto()
+        completed.CopyFrom(inferred)
         if not inferred.tensor_type.HasField("shape"):
-            inferred.tensor_type.shape.CopyFrom(declared.tensor_type.shape)
-            return inferred
-        ours, theirs = inferred.tensor_type.shape.dim, declared.tensor_type.shape.dim
+            completed.tensor_type.shape.CopyFrom(declared.tensor_type.shape)
+            return completed
+        ours, theirs = completed.tensor_type.shape.dim, declared.tensor_type.shape.dim
         fits = len(ours) == len(theirs)
         for our, their in zip(ours, theirs, strict=False):
             if fits and not our.HasField("dim_value") and their.HasField("dim_value"):
@@ -242,7 +250,7 @@ class Inference:
             fits &= not their.HasField("dim_value") or our.dim_value == their.dim_value
         if not fits:
             self.contradicted.append(name)
-        return inferred
+        return completed
 
     def _elements(self, name: str) -> int:
         shape = _shape(self._types[name])
@@ -265,23 +273,20 @@ class Inference:
         # As many as its input has elements, per axis.
         if node.op_type != "NonZero" and not all(_is_small(self._types[name]) for name in outputs):
             return
-        feeds = {}
-        for name in filter(None, node.input):
-            shape = _shape(self._types[name])
-            if node.op_type in ("Shape", "Size") and shape is not None:
-                if len(shape) > _MOST_AXES or min(shape, default=0) < 0:
-                    return
-                feeds[name] = np.broadcast_to(np.int8(0), shape)
-            elif name in self._values:
-                feeds[name] = onnx.numpy_helper.to_array(self._values[name])
-            else:
-                return
+        inputs = [name for name in node.input if name]
+        asks_shape = node.op_type in ("Shape", "Size")
+        if not asks_shape and not all(name in self._values for name in inputs):
+            return
         try:
+            if asks_shape:
+                shape = self.tensor(inputs[0], "").shape
+                feeds = {inputs[0]: np.broadcast_to(np.int8(0), shape)}
+            else:
+                feeds = {name: onnx.numpy_helper.to_array(self._values[name]) for name in inputs}
             with np.errstate(all="ignore"):
-                results = onnx.reference.ReferenceEvaluator(node, opsets=self._opsets).run(
-                    None, feeds
-                )
-        # It raises what NumPy raises, of every kind. Then the value stays unknown, and with it
+                evaluator = onnx.reference.ReferenceEvaluator(node, opsets=self._opsets)
+                results = evaluator.run(None, feeds)
+        # They raise what NumPy raises, of every kind. Then the value stays unknown, and with it
         # every shape that depends on it, which is an error of its own.
         except Exception:
             return
@@ -290,6 +295,18 @@ class Inference:
             type_ = onnx.helper.make_tensor_type_proto(value.data_type, value.dims)
             if type_.tensor_type.elem_type == self._types[name].tensor_type.elem_type:
                 self._types[name], self._values[name] = type_, value
+
+
+def _check_attributes(node: NodeProto, place: str) -> None:
+    """Refuse what makes the library take all memory, or crash."""
+    for attribute in node.attribute:
+        name, values = attribute.name, [attribute.i, *attribute.ints]
+        if name == "num_outputs" and attribute.i != len(node.output):
+            problem = f"num_outputs is {attribute.i}"
+            raise InputError(place, problem, f"give {len(node.output)}, as it has outputs")
+        if name.endswith(("axis", "axes")) and max(map(abs, values)) > _MOST_AXES:
+            problem = f"{name} is beyond {_MOST_AXES}"
+            raise InputError(place, problem, "give axes of its inputs")
 
 
 def _shape(type_: TypeProto) -> tuple[int, ...] | None:
