@@ -7,11 +7,13 @@ computes its shapes, and no value that is larger than a shape ever exists.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optpart.errors import InputError
 from optpart.formats.onnx_operators import Tensor, has_size, known
@@ -88,6 +90,7 @@ class Inference:
         self._imports = [onnx.helper.make_opsetid(*each) for each in opsets.items()]
         self._declared = declared
         self._types: dict[str, TypeProto] = {}
+        self._tensors: dict[str, Tensor] = {}
         self._values: dict[str, TensorProto] = {}
         self._schemas: dict[str, OpSchema | None] = {}
         self._context = onnx.checker.C.CheckerContext()
@@ -131,16 +134,16 @@ class Inference:
         InputError
             If they are unknown, or such a value has no size.
         """
-        import onnx
+        if name not in self._tensors:
+            self._tensors[name] = self._tensor(name, place)
+        return self._tensors[name]
 
+    def _tensor(self, name: str, place: str) -> Tensor:
         type_ = self._types[name]
         if not type_.HasField("tensor_type"):
             known = type_.WhichOneof("value") or "value of unknown type"
             raise InputError(place, f"{name!r} is a {known}", "give a model of dense tensors")
-        element = type_.tensor_type.elem_type
-        dtype = "undefined"
-        if element in onnx.TensorProto.DataType.values():
-            dtype = onnx.TensorProto.DataType.Name(element).lower()
+        dtype = _type_names().get(type_.tensor_type.elem_type, "undefined")
         if not has_size(dtype):
             problem = f"{name!r} has elements of type {dtype}"
             raise InputError(place, problem, "give a model of tensors of numbers")
@@ -158,7 +161,7 @@ class Inference:
 
     def is_sized(self, name: str) -> bool:
         """Whether the shape of a value is known."""
-        return _shape(self._types[name]) is not None
+        return name in self._tensors or _shape(self._types[name]) is not None
 
     def infer(self, node: NodeProto, kind: str, place: str) -> None:
         """Learn what a node tells of its outputs; its inputs are known.
@@ -277,15 +280,15 @@ class Inference:
         asks_shape = node.op_type in ("Shape", "Size")
         if not asks_shape and not all(name in self._values for name in inputs):
             return
+        results: Sequence[Any]
         try:
             if asks_shape:
-                shape = self.tensor(inputs[0], "").shape
-                feeds = {inputs[0]: np.broadcast_to(np.int8(0), shape)}
+                results = [_asked(node, self.tensor(inputs[0], ""))]
             else:
                 feeds = {name: onnx.numpy_helper.to_array(self._values[name]) for name in inputs}
-            with np.errstate(all="ignore"):
-                evaluator = onnx.reference.ReferenceEvaluator(node, opsets=self._opsets)
-                results = evaluator.run(None, feeds)
+                with np.errstate(all="ignore"):
+                    evaluator = onnx.reference.ReferenceEvaluator(node, opsets=self._opsets)
+                    results = evaluator.run(None, feeds)
         # They raise what NumPy raises, of every kind. Then the value stays unknown, and with it
         # every shape that depends on it, which is an error of its own.
         except Exception:
@@ -295,6 +298,22 @@ class Inference:
             type_ = onnx.helper.make_tensor_type_proto(value.data_type, value.dims)
             if type_.tensor_type.elem_type == self._types[name].tensor_type.elem_type:
                 self._types[name], self._values[name] = type_, value
+
+
+def _asked(node: NodeProto, tensor: Tensor) -> NDArray[np.int64]:
+    """Return the value of ``Shape`` or ``Size``."""
+    if node.op_type == "Size":
+        return np.array(tensor.elements, dtype=np.int64)
+    limits = {attribute.name: attribute.i for attribute in node.attribute}
+    return np.array(tensor.shape[limits.get("start", 0) : limits.get("end")], dtype=np.int64)
+
+
+@functools.cache
+def _type_names() -> dict[int, str]:
+    """Return the library's names of element types, in lower case."""
+    from onnx import TensorProto
+
+    return {number: name.lower() for name, number in TensorProto.DataType.items()}
 
 
 def _check_attributes(node: NodeProto, place: str) -> None:

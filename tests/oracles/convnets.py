@@ -170,7 +170,7 @@ _INCEPTION_V2 = (
 
 
 def inception_v2() -> Network:
-    """Ioffe and Szegedy (2015), figure 5, with 96 channels behind the pools of 4c and 4d, as released."""
+    """Ioffe and Szegedy (2015), figure 5, with 96 channels behind the pools of 4c and 4d."""
     net = Network()
 
     def conv(side, before, after, kernel):
