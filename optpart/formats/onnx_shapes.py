@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,7 +110,7 @@ class Inference:
         Raises
         ------
         InputError
-            If its data have not the length that its shape says.
+            If its shape is impossible, or not that of its data.
         """
         import onnx.helper
 
@@ -118,11 +118,12 @@ class Inference:
         self._types[name] = type_
         self.constant[name] = name
         stored = tensor.data_location != onnx.TensorProto.EXTERNAL
-        if stored and tensor.HasField("raw_data"):
-            size, found = self.tensor(name, "").bytes, len(tensor.raw_data)
-            if size != found:
+        if tensor.data_type != onnx.TensorProto.STRING:
+            place = f"tensor {name!r}"
+            size, found = self.tensor(name, place).bytes, len(tensor.raw_data)
+            if stored and tensor.HasField("raw_data") and size != found:
                 problem = f"{found} bytes of data"
-                raise InputError(f"tensor {name!r}", problem, f"give {size}, as its shape says")
+                raise InputError(place, problem, f"give {size}, as its shape says")
         if stored and _is_small(type_):
             self._values[name] = tensor
 
@@ -280,7 +281,7 @@ class Inference:
         asks_shape = node.op_type in ("Shape", "Size")
         if not asks_shape and not all(name in self._values for name in inputs):
             return
-        results: Sequence[Any]
+        results: list[Any]
         try:
             if asks_shape:
                 results = [_asked(node, self.tensor(inputs[0], ""))]
@@ -288,7 +289,7 @@ class Inference:
                 feeds = {name: onnx.numpy_helper.to_array(self._values[name]) for name in inputs}
                 with np.errstate(all="ignore"):
                     evaluator = onnx.reference.ReferenceEvaluator(node, opsets=self._opsets)
-                    results = evaluator.run(None, feeds)
+                    results = list(evaluator.run(None, feeds))
         # They raise what NumPy raises, of every kind. Then the value stays unknown, and with it
         # every shape that depends on it, which is an error of its own.
         except Exception:

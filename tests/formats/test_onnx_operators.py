@@ -57,7 +57,7 @@ def flops(kind, inputs, output, **attributes) -> int:
         ("Einsum", [f32(4, 2, 5), f32(5, 3)], f32(4, 2, 3), {"equation": b"...j, jk"}, 240),
         ("Einsum", [f32(4), f32(5)], f32(4, 5), {"equation": b"i,j->ij"}, 20),
         ("Einsum", [f32(4, 5)], f32(5, 4), {"equation": b"ij->ji"}, 0),
-        # 10 steps, batch 2: products with 4 gates of 3, of inputs of 5 and of states of 3; the rest.
+        # 10 steps, batch 2: 4 gates of width 3, from inputs of 5 and states of 3; then the rest.
         (
             "LSTM",
             [f32(10, 2, 5), f32(1, 12, 5), f32(1, 12, 3)],

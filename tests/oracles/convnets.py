@@ -161,16 +161,16 @@ _INCEPTION_V2 = (
     (14, 0, 128, 160, 64, 96, 0),
     (14, 224, 64, 96, 96, 128, 128),
     (14, 192, 96, 128, 96, 128, 128),
-    (14, 160, 128, 160, 128, 160, 96),
-    (14, 96, 128, 192, 160, 192, 96),
+    (14, 160, 128, 160, 128, 160, None),
+    (14, 96, 128, 192, 160, 192, None),
     (7, 0, 128, 192, 192, 256, 0),
     (7, 352, 192, 320, 160, 224, 128),
     (7, 352, 192, 320, 192, 224, 128),
 )
 
 
-def inception_v2() -> Network:
-    """Ioffe and Szegedy (2015), figure 5, with 96 channels behind the pools of 4c and 4d."""
+def inception_v2(pooled=128) -> Network:
+    """Ioffe and Szegedy (2015), figure 5; ``pooled`` is the width behind the pools of 4c and 4d."""
     net = Network()
 
     def conv(side, before, after, kernel):
@@ -184,7 +184,7 @@ def inception_v2() -> Network:
         after = conv(side, channels, one, 1) if one else channels
         after += conv(side, conv(wide, channels, three_in, 1), three, 3)
         after += conv(side, conv(wide, conv(wide, channels, double_in, 1), double, 3), double, 3)
-        after += conv(side, channels, pool, 1) if pool else 0
+        after += conv(side, channels, pooled if pool is None else pool, 1) if pool != 0 else 0
         channels = after
     net.full(channels, 1000)
     return net
