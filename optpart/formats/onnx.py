@@ -109,6 +109,8 @@ def _inlined(model: ModelProto) -> ModelProto:
         return model
     import onnx.inliner
 
+    for function in model.functions:
+        _check_texts("functions", (function.domain, function.name, function.overload))
     _check_calls(model)
     # The library copies the model several times, and needs no weights for this.
     for tensor in model.graph.initializer:
@@ -141,7 +143,8 @@ def _check_calls(model: ModelProto) -> None:
             depth[key], size[key] = 0, 1
             continue
         depth[key] = 1 + max((depth[callee] for callee in callees), default=0)
-        size[key] = sum(size[callee] for callee in callees)
+        # Only whether it is too large matters, and it may have more digits than can be shown.
+        size[key] = min(sum(size[callee] for callee in callees), 10**18)
         if depth[key] > _DEEPEST_CALLS:
             problem = f"calls functions {depth[key]} deep"
             raise InputError(f"function {key[1]!r}", problem, f"give at most {_DEEPEST_CALLS}")
@@ -204,7 +207,7 @@ class _Reader:
             for value in (*graph.value_info, *graph.output)
         }
         symbols.check()
-        _check_texts("graph", (*inputs, *declared, *(each.name for each in graph.initializer)))
+        _check_texts("graph", (graph.name, *(each.name for each in graph.initializer)))
         self._values = Inference(opsets, declared)
         for tensor in graph.initializer:
             if tensor.name in self._values:
@@ -221,6 +224,9 @@ class _Reader:
             raise InputError(
                 "graph", "no operation depends on an input", "give a model that has some"
             )
+        for each in self._graph.output:
+            if each.name not in self._values:
+                raise InputError(f"output {each.name!r}", "is computed by no node", _CHECK)
         builder, names = GraphBuilder(), self._names(vertices)
         producer: dict[str, tuple[int, int]] = {}
         readers: dict[str, list[int]] = {}
@@ -270,7 +276,12 @@ class _Reader:
             place = f"node {node.name or number!r} ({kind})"
             self._check(node, place)
             node.domain = _domain(node.domain)
-            if kind == "Constant" and node.attribute[:1] and node.attribute[0].HasField("t"):
+            if (
+                kind == "Constant"
+                and node.output[0]
+                and node.attribute[:1]
+                and node.attribute[0].HasField("t")
+            ):
                 values.add_constant(node.output[0], node.attribute[0].t)
                 continue
             values.infer(node, kind, place)
@@ -414,10 +425,12 @@ class _Symbols:
         """
         import onnx
 
+        _check_texts("graph", (value.name,))
         type_ = onnx.TypeProto()
         type_.CopyFrom(value.type)
         for axis, dim in enumerate(type_.tensor_type.shape.dim):
             symbol = dim.dim_param
+            _check_texts(f"value {value.name!r}", (symbol,))
             if not symbol and is_input and dim.dim_value <= 0:
                 symbol = f"{value.name}.{axis}"
             if symbol:

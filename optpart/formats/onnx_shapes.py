@@ -58,6 +58,7 @@ _SHAPED_AS_INPUT = {
 #: The input with one entry per axis of the output.
 _SHAPE_INPUT = {"AffineGrid": 1, "ConstantOfShape": 0, "Expand": 1, "MaxUnpool": 2, "Reshape": 1}
 
+_STATE = "state them in value_info of the file, or give one without this operation"
 _REMEDY = "give a model that onnx.checker.check_model accepts"
 
 
@@ -141,17 +142,18 @@ class Inference:
 
     def _tensor(self, name: str, place: str) -> Tensor:
         type_ = self._types[name]
-        if not type_.HasField("tensor_type"):
-            known = type_.WhichOneof("value") or "value of unknown type"
-            raise InputError(place, f"{name!r} is a {known}", "give a model of dense tensors")
+        field = type_.WhichOneof("value")
+        if field is None:
+            raise InputError(place, f"type and shape of {name!r} are unknown", _STATE)
+        if field != "tensor_type":
+            raise InputError(place, f"{name!r} is a {field}", "give a model of dense tensors")
         dtype = _type_names().get(type_.tensor_type.elem_type, "undefined")
         if not has_size(dtype):
             problem = f"{name!r} has elements of type {dtype}"
             raise InputError(place, problem, "give a model of tensors of numbers")
         shape = _shape(type_)
         if shape is None:
-            remedy = "write it into value_info, or give the sizes it depends on"
-            raise InputError(place, f"the shape of {name!r} is unknown", remedy)
+            raise InputError(place, f"the shape of {name!r} is unknown", _STATE)
         if len(shape) > _MOST_AXES or min(shape, default=0) < 0:
             problem = f"{name!r} has the shape {_shown(shape)}"
             raise InputError(place, problem, f"give at most {_MOST_AXES} sizes ≥ 0")

@@ -295,7 +295,8 @@ def test_a_stated_shape_that_is_another_than_the_inferred_is_named(load):
 
 def test_an_unknown_operator_counts_as_elementwise_if_its_shape_is_stated(load):
     made = model([node("Twist", "x", "y", "t", domain="my.own")], [("x", [4])])
-    assert refusal(load, made).startswith("node 't' (my.own.Twist): 'y' is a value of unknown type")
+    text = refusal(load, made)
+    assert text.startswith("node 't' (my.own.Twist): type and shape of 'y' are unknown; state them")
     made.graph.value_info.append(helper.make_tensor_value_info("y", FLOAT, [6]))
     workload = load(made)
     assert workload.work.kinds == ("my.own.Twist",)
@@ -339,6 +340,18 @@ def test_functions_that_call_themselves_or_grow_without_measure_are_refused(load
     assert "deep" in refusal(load, call, [("x", [4])], functions=chain)
 
 
+def test_functions_of_more_nodes_than_a_float_counts_are_refused(load):
+    def many(i):
+        inner = "Relu" if i == 90 else f"F{i + 1}"
+        nodes = [node(inner, "a", f"b{k}", domain="" if i == 90 else "own") for k in range(3000)]
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+        return helper.make_function("own", f"F{i}", ["a"], ["b0"], nodes, opsets)
+
+    call = [node("F0", "x", "y", domain="own")]
+    made = model(call, [("x", [4])], functions=[many(i) for i in range(91)])
+    assert "vertices" in refusal(load, made)
+
+
 def relu(*inputs, weights=(), **keywords):
     return model([node("Relu", "x", "y", "r")], inputs or [("x", [4])], weights, **keywords)
 
@@ -367,6 +380,7 @@ def one(op, data, weights, **attributes):
         ),
         (relu(("x", [2**40, 2**40])), "'x' has the shape 1099511627776x1099511627776"),
         (relu(("x", [1] * 65)), "'x' has the shape 1x1x1x1x1x1x1x1x…"),
+        (relu(outputs=[("z", [4])]), "output 'z': is computed by no node"),
         (relu(("x", None)), "the shape of 'x' is unknown"),
         (relu(opset=2**40), "opset_import of domain '': version 1099511627776"),
         (relu(weights=[weight("w", -4)]), "tensor 'w': 'w' has the shape -4"),
@@ -400,6 +414,15 @@ def test_data_of_another_length_than_the_shape_says_are_refused(load):
     short = weight("w", 5)
     short.raw_data = b"\0" * 16
     assert "tensor 'w': 16 bytes of data; give 20" in refusal(load, relu(weights=[short]))
+
+
+@pytest.mark.parametrize("good", [b"Relu", b"xx", b"yy", b"node", b"size"])
+def test_a_name_that_is_no_text_is_refused(tmp_path, good):
+    made = model([node("Relu", "xx", "yy", "node")], [("xx", ["size"])])
+    path = tmp_path / "model.onnx"
+    path.write_bytes(made.SerializeToString().replace(good, b"\xff" * len(good)))
+    with pytest.raises(InputError, match="is no UTF-8 text"):
+        read(path, shapes={"size": 1})
 
 
 def test_sparse_constants_are_refused(load):
