@@ -40,7 +40,7 @@ from optpart.problem.rational import shown
 from optpart.problem.workload import Work, Workload
 
 if TYPE_CHECKING:
-    from onnx import FunctionProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
+    from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 SUFFIXES = (".onnx",)
 
@@ -276,13 +276,9 @@ class _Reader:
             place = f"node {node.name or number!r} ({kind})"
             self._check(node, place)
             node.domain = _domain(node.domain)
-            if (
-                kind == "Constant"
-                and node.output[0]
-                and node.attribute[:1]
-                and node.attribute[0].HasField("t")
-            ):
-                values.add_constant(node.output[0], node.attribute[0].t)
+            stored = _stored(node, kind)
+            if stored is not None:
+                values.add_constant(node.output[0], stored)
                 continue
             values.infer(node, kind, place)
             if all(name in constant for name in node.output if name):
@@ -472,6 +468,13 @@ def _precision(operation: Operation) -> str:
     """Return the type of the first input that is not a mere choice, as that of ``Where`` is."""
     tensors = [each for each in (*operation.inputs, *operation.outputs) if each is not None]
     return next((each for each in tensors if each.type != "bool"), tensors[0]).precision
+
+
+def _stored(node: NodeProto, kind: str) -> TensorProto | None:
+    """Return the tensor that a node hands out, if it is no more than that."""
+    if kind != "Constant" or len(node.attribute) != 1 or len(node.output) != 1:
+        return None
+    return node.attribute[0].t if node.attribute[0].HasField("t") else None
 
 
 def _attributes(node: NodeProto, place: str) -> dict[str, Any]:
