@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, UnsupportedError
+from optpart.children.scratch import Scratch
 from optpart.errors import InputError
 from optpart.exact import minizinc as module
 from optpart.exact.enumeration import enumerate_all
 from optpart.exact.minizinc import minizinc
 from optpart.problem.model import Communication, Memory
-from optpart.scratch import Scratch
 from optpart.solution.goal import Goal, Objective
 from optpart.solution.result import Budget, Progress, Result, Status
 from optpart.solution.schedule import crossings

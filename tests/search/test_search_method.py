@@ -201,7 +201,7 @@ def test_a_worker_that_dies_costs_only_its_own_work(monkeypatch: pytest.MonkeyPa
 
     def doomed(self: Helper) -> None:
         born(self)
-        self.process.kill()
+        self.worker.process.kill()
 
     monkeypatch.setattr(Helper, "__init__", doomed)
     instance = medium(45)
