@@ -29,7 +29,7 @@ def gone(process: int) -> bool:
 def descendants(process: int) -> dict[int, str]:
     """Return the commands of all that a process has started, directly or not."""
     shown = subprocess.run(
-        ["ps", "-e", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+        ["ps", "-ww", "-e", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
     ).stdout
     listed = [(int(pid), int(parent), command) for pid, parent, command in
               (line.split(maxsplit=2) for line in shown.splitlines())]  # fmt: skip
