@@ -453,11 +453,10 @@ class TestStart:
 
 class TestLimits:
     def test_time(self) -> None:
-        cpsat(EASY, budget=ONE)  # starts the solver's process
         result = cpsat(HARD, budget=Budget(1.5, 1))
         assert result.status is Status.FEASIBLE
+        # One that goes on past its limit is ended from outside, and the reason is another.
         assert result.reason == "time limit"
-        assert result.seconds >= 1
 
     def test_deterministic_time_gives_the_same_result(self) -> None:
         budget = Budget(seconds=60, workers=1, deterministic=0.02)
@@ -559,11 +558,12 @@ class TestSolverProcess:
 
     def test_an_error_of_the_watch_is_the_callers_and_leaves_nothing_behind(self) -> None:
         def fail(step: Progress) -> None:
-            if step.seconds > 0.5:
+            if shared(module.WORKER).worker is not None:
                 raise ZeroDivisionError
 
         with pytest.raises(ZeroDivisionError):
-            cpsat(HARD, budget=Budget(5, 1), watch=fail)
+            cpsat(HARD, budget=NEVER_REACHED, watch=fail)
+        assert shared(module.WORKER).worker is None
         self.still_works()
 
     def test_two_threads_do_not_mix_up_their_solves(self) -> None:
