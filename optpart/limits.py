@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 
 from optpart.errors import InputError
 
@@ -53,6 +54,11 @@ def check_workers(workers: int, place: str = "workers") -> int:
             place, f"{workers} is out of range", f"give a whole number of 1 to {MOST_WORKERS}"
         )
     return workers
+
+
+def available_processors() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def check_devices(devices: int, place: str = "devices", least: int = 1) -> int:

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from optpart.kernels.horizon import horizon_without_queues
 from optpart.kernels.ticks import Grid
 
 
@@ -41,7 +42,7 @@ def least_not_refuted(
         A lower bound in ticks; ``None`` if even the horizon is refuted, so that there is no
         schedule at all.
     """
-    top = horizon(grid) + 1 if makespan is None else grid.floor(makespan)
+    top = horizon_without_queues(grid) + 1 if makespan is None else grid.floor(makespan)
     fine = 0 if grid.exact else least // part
     lower, upper = least, top
     step = max(1, least // 256)
@@ -54,12 +55,3 @@ def least_not_refuted(
         else:
             upper = trial
     return None if makespan is None and lower == top else lower
-
-
-def horizon(grid: Grid) -> int:
-    """Everything one after the other: no earliest-start schedule without queues takes longer."""
-    run = np.maximum(grid.duration.max(axis=1, initial=0), 0).sum()
-    table = grid.delays.max(axis=1, initial=0)
-    measured = grid.measured.max(axis=(1, 2), initial=0)
-    longest = np.maximum(np.concatenate((table, measured)), 0)[grid.size_class]
-    return int(run) + int(longest.sum()) + len(longest) * int(grid.send.max(initial=0))

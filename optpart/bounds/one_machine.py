@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from optpart.bounds.jackson import jackson, one_after_the_other, sort
 from optpart.bounds.windows import NEVER, Windows, _delay, windows
 from optpart.kernels.compiled import arrays, inner, kernel
 from optpart.kernels.ticks import Grid
@@ -286,95 +287,6 @@ def _reach(
 
 
 @inner
-def _sort(item: Any, size: int, key: Any) -> None:
-    """Heap sort: order ``item[:size]`` by ascending ``key[item]``."""
-    for begin in range(size // 2 - 1, -1, -1):
-        _sink(item, begin, size, key)
-    for end in range(size - 1, 0, -1):
-        item[0], item[end] = item[end], item[0]
-        _sink(item, 0, end, key)
-
-
-@inner
-def _sink(item: Any, at: int, size: int, key: Any) -> None:
-    """Restore the heap, largest key first, below position ``at``."""
-    while True:
-        child = 2 * at + 1
-        if child >= size:
-            return
-        if child + 1 < size and key[item[child + 1]] > key[item[child]]:
-            child += 1
-        if key[item[at]] >= key[item[child]]:
-            return
-        item[at], item[child] = item[child], item[at]
-        at = child
-
-
-@inner
-def _rise(item: Any, at: int, key: Any) -> None:
-    """Restore the heap above position ``at``."""
-    while at > 0 and key[item[(at - 1) // 2]] < key[item[at]]:
-        item[at], item[(at - 1) // 2] = item[(at - 1) // 2], item[at]
-        at = (at - 1) // 2
-
-
-@inner
-def _jackson(
-    job: Any, size: int, head: Any, duration: Any, d: int, tail: Any, left: Any, heap: Any
-) -> Any:
-    """Latest end plus tail of Jackson's preemptive schedule (Jackson 1955; Carlier 1982).
-
-    Of the jobs that are there the one with the largest tail runs. No schedule of the jobs one after
-    the other is shorter. ``job`` is sorted by heads; ``left`` and ``heap`` are scratch.
-    """
-    for i in range(size):
-        left[job[i]] = duration[job[i], d]
-    now, best, following, waiting = 0, 0, 0, 0
-    while following < size or waiting > 0:
-        if waiting == 0:
-            now = max(now, head[job[following], d])
-        while following < size and head[job[following], d] <= now:
-            heap[waiting] = job[following]
-            _rise(heap, waiting, tail)
-            waiting += 1
-            following += 1
-        x = heap[0]
-        run = left[x]
-        if following < size:
-            run = min(run, head[job[following], d] - now)
-        now += run
-        left[x] -= run
-        if left[x] == 0:
-            best = max(best, now + tail[x])
-            waiting -= 1
-            heap[0] = heap[waiting]
-            _sink(heap, 0, waiting, tail)
-    return best
-
-
-@kernel
-def one_after_the_other(start: Any, member: Any, duration: Any, head: Any, tail: Any) -> Any:
-    """Return the one-machine bound of each group on each device; ``NEVER`` where it cannot be."""
-    n, k = head.shape
-    groups = start.shape[0] - 1
-    bound = np.zeros((groups, k), np.int64)
-    job, key = np.empty(n, np.int32), np.empty(n, np.int64)
-    after, left, heap = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int32)
-    for g in range(groups):
-        size = start[g + 1] - start[g]
-        for d in range(k):
-            for i in range(size):
-                v = member[start[g] + i]
-                job[i], key[v], after[v] = v, head[v, d], tail[v, d]
-                if head[v, d] >= NEVER or tail[v, d] >= NEVER:
-                    bound[g, d] = NEVER
-            if bound[g, d] < NEVER:
-                _sort(job, size, key)
-                bound[g, d] = _jackson(job, size, head, duration, d, after, left, heap)
-    return bound
-
-
-@inner
 def _lineage(order: Any, start: Any, before: Any, position: int, mark: Any, ancestor: Any) -> Any:
     """List the vertex at a position and its ancestors, later ones first; return their number."""
     size = 0
@@ -466,14 +378,14 @@ def _least_start(
     """
     for b in range(jobs):
         key[job[b]] = -bound[job[b]]
-    _sort(job, jobs, key)
+    sort(job, jobs, key)
     falling = np.empty(jobs + 1, np.int64)
     for b in range(jobs):
         place[job[b]] = b
         falling[b] = bound[job[b]]
         key[job[b]] = head[job[b], d]
     falling[jobs] = 0
-    _sort(job, jobs, key)
+    sort(job, jobs, key)
     best = NEVER
     low, high = 0, jobs
     while low <= high:
@@ -483,7 +395,7 @@ def _least_start(
             if place[job[b]] < first:
                 chosen[size] = job[b]
                 size += 1
-        after = _jackson(chosen, size, head, duration, d, tail, left, heap)
+        after = jackson(chosen, size, head, duration, d, tail, left, heap)
         best = min(best, max(after, falling[first]))
         if after >= falling[first]:
             high = first - 1

@@ -23,12 +23,12 @@ from optpart.certify.check import Encoding, Grid, Problem, RejectedError, Window
 from optpart.certify.one_machine import one_machine_record
 from optpart.certify.sat import refute
 from optpart.certify.trim import trim
+from optpart.children.scratch import Scratch
 from optpart.errors import InputError, OptpartError, UnsupportedError
 from optpart.files import check_folder, write_bytes, write_faults
 from optpart.formats import native
 from optpart.formats import result as result_format
 from optpart.problem.instance import Instance
-from optpart.scratch import Scratch
 from optpart.solution.result import Result, conclude
 from optpart.solution.schedule import Schedule
 

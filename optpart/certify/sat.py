@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
+from optpart.children.scratch import Scratch
 from optpart.errors import InputError
-from optpart.scratch import Scratch
 
 Status = Literal["unsat", "sat", "unknown"]
 

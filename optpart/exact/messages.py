@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
-import struct
 from dataclasses import dataclass
-from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,20 +47,3 @@ class Done:
     seconds: float
     status: str
     value: int | None
-
-
-def send(stream: IO[bytes], message: object) -> None:
-    """Write one message."""
-    content = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-    stream.write(struct.pack("<Q", len(content)) + content)
-    stream.flush()
-
-
-def receive(stream: IO[bytes]) -> Any:
-    """Read one message; ``None`` at the end of the stream."""
-    header = stream.read(8)
-    if len(header) < 8:
-        return None
-    (length,) = struct.unpack("<Q", header)
-    content = stream.read(length)
-    return pickle.loads(content) if len(content) == length else None

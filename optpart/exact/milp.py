@@ -13,7 +13,6 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 
-from optpart.bounds.bisection import horizon
 from optpart.bounds.load import load_ticks
 from optpart.bounds.windows import Windows, no_windows, windows
 from optpart.errors import UnsupportedError
@@ -23,6 +22,7 @@ from optpart.exact.process import SolverDiedError, borrowed
 from optpart.exact.pruning import NONE, Pruning
 from optpart.exact.symmetry import canonical, interchangeable_devices
 from optpart.kernels.compiled import UNLIMITED, arrays, whole_memory
+from optpart.kernels.horizon import horizon_without_queues
 from optpart.kernels.ticks import Grid
 from optpart.limits import check_seed
 from optpart.problem.feasibility import contradiction
@@ -136,7 +136,7 @@ def _vertex_pairs(goal: Goal) -> tuple[tuple[int, int], ...]:
 def _grid(instance: Instance, makespan: Fraction | None) -> Grid:
     """The coarsest exact grid, or a rounded one where that has too many ticks for the solvers."""
     grid = Grid.of(instance, makespan)
-    upper = horizon(grid) if makespan is None else grid.floor(makespan)
+    upper = horizon_without_queues(grid) if makespan is None else grid.floor(makespan)
     if upper <= _HORIZON:
         return grid
     factor = -(-upper // _ROUNDED)
@@ -248,7 +248,7 @@ class _Solve:
         limit = self.goal.makespan if reached is None else reached
         grid = _grid(restricted, limit)
         if limit is None:
-            upper = max(horizon(grid), grid.floor(self.makespan or Fraction(0)))
+            upper = max(horizon_without_queues(grid), grid.floor(self.makespan or Fraction(0)))
         else:
             upper = grid.floor(limit)
         if Pruning.WINDOWS in self.without:
@@ -299,23 +299,23 @@ class _Solve:
             sequence = self.incumbent.sequence
         need, capacity = whole_memory(restricted, relax=True)
         return Job(
-            restricted,
-            grid,
-            window.head,
-            window.tail,
-            window.possible,
-            lower,
-            upper,
-            need,
-            np.where(capacity < UNLIMITED, capacity, -1),
-            _vertex_pairs(self.goal),
-            self.goal.traffic,
-            alike,
-            placement,
-            start,
-            sequence,
-            self.solver,
-            Pruning.LOAD_CUTS not in self.without,
+            instance=restricted,
+            grid=grid,
+            head=window.head,
+            tail=window.tail,
+            possible=window.possible,
+            lower=lower,
+            upper=upper,
+            need=need,
+            capacity=np.where(capacity < UNLIMITED, capacity, -1),
+            alike=alike,
+            load_cuts=Pruning.LOAD_CUTS not in self.without,
+            order=_vertex_pairs(self.goal),
+            traffic=self.goal.traffic,
+            placement=placement,
+            start=start,
+            sequence=sequence,
+            solver=self.solver,
         )
 
     def _listen(self, job: Job, limits: Limits) -> str:

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.ticks import Grid
+from optpart.exact.model_data import ModelData
 from optpart.problem.instance import Instance
 
 Solver = Literal["HiGHS", "CBC"]
@@ -26,49 +26,28 @@ EPSILON = 1e-9
 MARGIN = 0.25
 
 
-@dataclass(frozen=True, eq=False)
-class Job:
-    """All that the linear program is built from; whole numbers in ticks.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Job(ModelData):
+    """All that the linear program is built from.
 
     Attributes
     ----------
-    head, tail : ndarray of int64, n × k
-    possible : ndarray of bool, units × k
-    lower, upper : int
-        Proven bound, and the makespan that must not be exceeded.
-    need, capacity : ndarray of int64
-        Static memory per unit and device; −1 is no limit.
     order : tuple of (int, int)
         Of each pair, the first vertex ends before the second starts if they share a device.
     traffic : Fraction, optional
         What must not be exceeded.
-    alike : list of list of int
-        Classes of interchangeable devices.
     placement, start : ndarray, optional
         A schedule to start from.
     sequence : list of int
         Its vertices by start.
-    load_cuts : bool
-        Whether to add what is implied by vertices taking turns on devices.
     """
 
-    instance: Instance
-    grid: Grid
-    head: NDArray[np.int64]
-    tail: NDArray[np.int64]
-    possible: NDArray[np.bool_]
-    lower: int
-    upper: int
-    need: NDArray[np.int64]
-    capacity: NDArray[np.int64]
     order: tuple[tuple[int, int], ...]
     traffic: Fraction | None
-    alike: list[list[int]]
     placement: NDArray[np.int32] | None
     start: NDArray[np.int64] | None
     sequence: list[int]
     solver: Solver
-    load_cuts: bool
 
 
 def proven_ticks(bound: float, starts: int, rows: int, horizon: int) -> int | None:

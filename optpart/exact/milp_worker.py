@@ -10,16 +10,16 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import highspy
 import pulp
 
-from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, send
+from optpart.children.scratch import Scratch
+from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
 from optpart.exact.milp_job import EPSILON, MARGIN, Job, proven_ticks
 from optpart.exact.milp_model import MilpModel
-from optpart.exact.serving import serve
-from optpart.scratch import Scratch
+from optpart.exact.serving import Send, serve
 
 #: How long past its limit CBC may take to write its answer.
 _GRACE = 5.0
@@ -45,18 +45,18 @@ def main() -> None:
     serve(_solve)
 
 
-def _solve(job: Job, limits: Limits, channel: IO[bytes]) -> None:
-    _Run(job, limits, channel).run()
+def _solve(job: Job, limits: Limits, send: Send) -> None:
+    _Run(job, limits, send).run()
 
 
 class _Run:
     """One job: build the model, solve it, and report the results."""
 
-    def __init__(self, job: Job, limits: Limits, channel: IO[bytes]) -> None:
+    def __init__(self, job: Job, limits: Limits, send: Send) -> None:
         self.begin = time.perf_counter()
         self.job = job
         self.limits = limits
-        self.channel = channel
+        self.send = send
         self.model = MilpModel(job)
         self.bound = job.lower
 
@@ -64,20 +64,20 @@ class _Run:
         solve = _highs if self.job.solver == "HiGHS" else _cbc
         left = max(0.01, self.limits.seconds - self._seconds())
         status = solve(self.model.problem, left, self.limits.seed, self._found, self._bounded)
-        send(self.channel, Done(self._seconds(), status, self.bound))
+        self.send(Done(self._seconds(), status, self.bound))
 
     def _seconds(self) -> float:
         return time.perf_counter() - self.begin
 
     def _found(self, values: Mapping[str, float]) -> None:
-        send(self.channel, Incumbent(self._seconds(), *self.model.incumbent(values), {}))
+        self.send(Incumbent(self._seconds(), *self.model.incumbent(values), {}))
 
     def _bounded(self, value: float) -> None:
         starts, rows = len(self.model.start) + 1, self.model.rows
         ticks = proven_ticks(value, starts, rows, self.job.upper)
         if ticks is not None and self.bound < ticks <= self.job.upper:
             self.bound = ticks
-            send(self.channel, LowerBound(self._seconds(), ticks))
+            self.send(LowerBound(self._seconds(), ticks))
 
 
 Found = Callable[[Mapping[str, float]], None]

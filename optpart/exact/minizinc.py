@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from optpart.children.scratch import Scratch
 from optpart.errors import InputError
 from optpart.exact import minizinc_data as data
 from optpart.kernels.ticks import Grid
@@ -26,7 +27,6 @@ from optpart.limits import check_seed
 from optpart.problem.feasibility import contradiction
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
-from optpart.scratch import Scratch
 from optpart.solution.goal import Goal, Objective
 from optpart.solution.metrics import traffic
 from optpart.solution.result import Budget, Progress, Result, Watch, conclude

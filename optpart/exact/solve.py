@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
@@ -31,6 +31,7 @@ from optpart.exact.symmetry import (
 )
 from optpart.exact.task import Asked, Known, Task
 from optpart.kernels.compiled import UNLIMITED, arrays, whole_memory
+from optpart.kernels.horizon import horizon
 from optpart.kernels.ticks import Grid
 from optpart.limits import check_seed
 from optpart.problem.feasibility import contradiction
@@ -313,7 +314,7 @@ class _Solve:
         if self.bound == self.makespan:
             return ""
         if upper is None:
-            upper = max(_serial(self.instance, grid), grid.floor(self.makespan or Fraction(0)))
+            upper = max(horizon(self.instance, grid), grid.floor(self.makespan or Fraction(0)))
         asked: Asked = "decision" if self.goal.decides else "makespan"
         return self._solve_on(grid, window, max(lower, grid.floor(self.bound)), upper, asked)
 
@@ -334,7 +335,7 @@ class _Solve:
         if self.goal.objective == "traffic":
             self.bound = max(self.bound, grid.time(lower))
         if upper is None:
-            upper = max(_serial(self.instance, grid), grid.floor(self.makespan or Fraction(0)))
+            upper = max(horizon(self.instance, grid), grid.floor(self.makespan or Fraction(0)))
         return self._solve_on(grid, window, lower, upper, "traffic")
 
     def _windows(self, grid: Grid, upper: int | None) -> Windows:
@@ -446,26 +447,26 @@ class _Solve:
             or instance.model.memory in ("edges", "refcount")
         )
         return Task(
-            instance,
-            grid,
-            window.head,
-            window.tail,
-            window.possible,
-            lower,
-            upper,
-            memory.need,
-            memory.capacity,
-            memory.size,
-            None if self.incumbent is None else self._known(grid, self.incumbent),
-            self.alike,
-            self.turn,
-            self._identical(),
-            asked,
-            timed,
-            goal.order,
-            units.weight,
-            -1 if goal.traffic is None else math.floor(goal.traffic / units.unit),
-            Pruning.LOAD_CUTS not in self.without,
+            instance=instance,
+            grid=grid,
+            head=window.head,
+            tail=window.tail,
+            possible=window.possible,
+            lower=lower,
+            upper=upper,
+            need=memory.need,
+            capacity=memory.capacity,
+            alike=self.alike,
+            load_cuts=Pruning.LOAD_CUTS not in self.without,
+            size=memory.size,
+            known=None if self.incumbent is None else self._known(grid, self.incumbent),
+            turn=self.turn,
+            identical=self._identical(),
+            asked=asked,
+            timed=timed,
+            order=goal.order,
+            weight=units.weight,
+            most_traffic=-1 if goal.traffic is None else math.floor(goal.traffic / units.unit),
         )
 
     def _known(self, grid: Grid, schedule: Schedule) -> Known:
@@ -555,32 +556,6 @@ class _Solve:
         }
         present = [kind for kind, there in kinds.items() if there]
         return " and ".join([", ".join(present[:-1]), present[-1]] if present[1:] else present)
-
-
-def _serial(instance: Instance, grid: Grid) -> int:
-    """Length of the serial schedule with the slowest times, an upper bound of the optimum.
-
-    Where something is running at every moment up to the makespan that is plain. A time at which
-    nothing runs and nothing crosses can be cut out of any schedule: what ran one after the other
-    still does, and what was held in memory at one time was so before, so memory of every model
-    holds. Under ``delay`` all transfers of a tensor run together. On a rounded grid each time is
-    less than a tick above its whole number.
-    """
-    return sum(_longest(instance, grid))
-
-
-def _longest(instance: Instance, grid: Grid) -> Iterator[int]:
-    """The longest time that each vertex and each transfer can run, in ticks rounded up."""
-    up = 0 if grid.exact else 1
-    yield from (int(p) + up for p in grid.duration.max(axis=1, initial=0))
-    delays = grid.delays.max(axis=1, initial=0).tolist()
-    measured = grid.measured.max(axis=(1, 2), initial=0).tolist()
-    send = int(grid.send.max(initial=0)) if instance.model.communication == "sendrecv" else 0
-    consumers = np.bincount(instance.graph.edge_tensor, minlength=instance.graph.tensors)
-    for row, count in zip(grid.size_class.tolist(), consumers.tolist(), strict=True):
-        copies = min(count, 1 if instance.model.communication == "delay" else instance.devices - 1)
-        longest = delays[row] if row < len(delays) else measured[row - len(delays)]
-        yield copies * (longest + send + 2 * up)
 
 
 def _traffic_units(instance: Instance) -> _Units:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import IO
 
 import numpy as np
 from ortools.sat.python import cp_model
 
-from optpart.exact.messages import Done, Incumbent, Limits, send
-from optpart.exact.serving import serve
+from optpart.exact.messages import Done, Incumbent, Limits
+from optpart.exact.serving import Send, serve
 from optpart.search.part import NOWHERE, Part
 
 
@@ -18,7 +17,7 @@ def main() -> None:
     serve(_solve)
 
 
-def _solve(part: Part, limits: Limits, channel: IO[bytes]) -> None:
+def _solve(part: Part, limits: Limits, send: Send) -> None:
     begin = time.perf_counter()
     built = PartModel(part)
     solver = cp_model.CpSolver()
@@ -34,8 +33,8 @@ def _solve(part: Part, limits: Limits, channel: IO[bytes]) -> None:
     # After an early stop the status alone says nothing; the response holds a solution or none.
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         device, start = built.found(solver)
-        send(channel, Incumbent(seconds, np.array(device, np.int32), np.array(start), {}))
-    send(channel, Done(time.perf_counter() - begin, solver.status_name(status), None))
+        send(Incumbent(seconds, np.array(device, np.int32), np.array(start), {}))
+    send(Done(time.perf_counter() - begin, solver.status_name(status), None))
 
 
 class PartModel:

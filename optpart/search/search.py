@@ -16,7 +16,7 @@ import numpy as np
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.load import load_bound
 from optpart.errors import UnsupportedError
-from optpart.limits import check_seed
+from optpart.limits import available_processors, check_seed
 from optpart.problem.feasibility import contradiction
 from optpart.problem.instance import Instance
 from optpart.search import checkpoint as checkpoints
@@ -148,6 +148,8 @@ class _Search:
         self.given = instance
         self.instance = instance
         self.budget = budget
+        # More searchers than processors would only take turns.
+        self.workers = min(budget.workers, available_processors())
         self.seed = seed
         self.watch = watch
         self.goal = goal
@@ -210,7 +212,11 @@ class _Search:
         self.infeasible = contradiction(self.instance)
         if self.infeasible:
             return
-        self.helpers = [Helper() for _ in range(1, self.budget.workers)]
+        if self.workers < self.budget.workers:
+            self.remarks.append(
+                f"{self.workers} of {self.budget.workers} workers ran, one on each processor"
+            )
+        self.helpers = [Helper() for _ in range(1, self.workers)]
         self._start(start)
         if self.resumed is not None:
             at = Evaluator(self.instance, self.goal.objective)
@@ -222,7 +228,7 @@ class _Search:
         if layout is None:
             self.reason = self.reason or "no placement found that keeps the memory and all else"
             return
-        if self.budget.workers == 1 and self.budget.deterministic is None:
+        if self.workers == 1 and self.budget.deterministic is None:
             self._bound_here()
             if self.infeasible or self._proven():
                 return
@@ -378,7 +384,7 @@ class _Search:
 
     def _manner_of(self, number: int) -> Manner:
         """The role of a worker: if there are several, every other one only anneals."""
-        mixed = self.budget.workers == 1 or number % 2 == 1
+        mixed = self.workers == 1 or number % 2 == 1
         return self.manner if mixed else "search"
 
     def _lazy_or_eager(self, layout: Layout) -> Layout:

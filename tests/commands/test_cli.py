@@ -186,11 +186,12 @@ class TestSearch:
         start, other = tmp_path / "start.json", tmp_path / "other.json"
         run("solve", "kwok-ahmad-9-3", "-m", "heft", "-o", start)
         shown = run(
-            "solve", "kwok-ahmad-9-2", "-m", "search", "--start", start, "--time-limit", 2,
+            "solve", "kwok-ahmad-9-2", "-m", "search", "--start", start, "--time-limit", 0,
             "--workers", 1, "-o", other,
         )  # fmt: skip
         assert shown.code == 0
-        assert "makespan 17" in shown.out
+        assert "the start given does not fit and was repaired" in shown.out
+        assert run("verify", "kwok-ahmad-9-2", other).code == 0
 
     @pytest.mark.parametrize(
         ("options", "message"),

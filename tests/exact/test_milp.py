@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
@@ -17,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from signalling import signal_with_the_job
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, UnsupportedError, retime
 from optpart.errors import InputError
@@ -348,10 +346,9 @@ class TestRuns:
     def test_the_time_limit_holds(self, solver: Solver) -> None:
         if solver == "CBC":
             require_cbc()
-        begin = time.perf_counter()
         result = milp(HARD, budget=Budget(1, 1), solver=solver)
-        assert time.perf_counter() - begin < 8
         assert result.status is Status.FEASIBLE
+        # One that goes on past its limit is ended from outside, and the reason is another.
         assert result.reason == "time limit"
 
     def test_steps_improve(self) -> None:
@@ -373,18 +370,9 @@ class TestRuns:
         assert result.reason == "interrupted"
         assert check(independent(5, 2))
 
-    def test_a_death_of_the_solver_costs_that_solve(self) -> None:
-        def kill() -> None:
-            while (running := shared(module.WORKER)._process) is None:
-                time.sleep(0.01)
-            time.sleep(1.5)
-            os.kill(running.pid, signal.SIGKILL)
-
-        shared(module.WORKER).stop()
-        killer = threading.Thread(target=kill, daemon=True)
-        killer.start()
-        result = milp(HARD, budget=Budget(20, 1))
-        killer.join()
+    def test_a_death_of_the_solver_costs_that_solve(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        signal_with_the_job(monkeypatch, signal.SIGKILL)
+        result = milp(HARD, budget=Budget(600, 1))
         assert result.status is Status.FEASIBLE
         assert result.reason == "the solver died (signal 9)"
         assert check(independent(5, 2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -18,12 +19,12 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, UnsupportedError
+from optpart.children.scratch import Scratch
 from optpart.errors import InputError
 from optpart.exact import minizinc as module
 from optpart.exact.enumeration import enumerate_all
 from optpart.exact.minizinc import minizinc
 from optpart.problem.model import Communication, Memory
-from optpart.scratch import Scratch
 from optpart.solution.goal import Goal, Objective
 from optpart.solution.result import Budget, Progress, Result, Status
 from optpart.solution.schedule import crossings
@@ -213,11 +214,22 @@ def command_of(scratch: Scratch) -> int:
 
 @needs_minizinc
 class TestEnding:
-    def test_a_limit_leaves_the_best_so_far(self) -> None:
+    def test_a_limit_leaves_the_best_so_far(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        limits: list[tuple[int, float]] = []
+        start = Scratch.start
+
+        def cut_off(self: Scratch, command: Sequence[str], seconds: float) -> IO[bytes]:
+            """Let the keeper end the command once it has said its first solution."""
+            limits.append((int(command[list(command).index("--time-limit") + 1]), seconds))
+            script = f"{shlex.join(command)} | sed -u '/^{module._SOLUTION}$/q'; exec sleep 1000"
+            return start(self, ["sh", "-c", script], 3.0)
+
+        monkeypatch.setattr(Scratch, "start", cut_off)
         steps: list[Progress] = []
-        begin = time.perf_counter()
-        result = minizinc(HARD, budget=Budget(1.0), watch=steps.append)
-        assert time.perf_counter() - begin < 1.0 + module._GRACE + 1
+        result = minizinc(HARD, budget=Budget(100.0), watch=steps.append)
+        ((told, enforced),) = limits
+        assert 0 < told <= 100_000
+        assert told / 1000 < enforced <= 100.0 + module._GRACE
         assert (result.status, result.reason) == (Status.FEASIBLE, "time limit")
         assert result.lower_bound is None
         values = [step.objective for step in steps]

@@ -102,9 +102,7 @@ class TestMutation:
         class Here:
             def solve(self, task: Any, limits: Any) -> list[Any]:
                 messages: list[Any] = []
-                with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr(worker, "send", lambda channel, message: messages.append(message))
-                    worker._solve(task, limits, None)  # type: ignore[arg-type]
+                worker._solve(task, limits, messages.append)
                 return messages
 
         @contextmanager
