@@ -13,16 +13,16 @@ def generate_heterog_worst(
     output: Needed,
     devices: Annotated[int, typer.Option(help="M.", min=1, max=50)] = 3,
     length: Annotated[
-        int, typer.Option(help="Of a long task; a short one takes 1.", min=1, max=10**9)
+        int, typer.Option(help="Length of a long task; a short one takes 1.", min=1, max=10**9)
     ] = 1000,
     loops: Annotated[
         bool,
         typer.Option(
-            "--loops", help="Also a link from every device to itself; transfers are vertices then."
+            "--loops", help="Add a link from every device to itself; transfers become vertices."
         ),
     ] = False,
 ) -> None:
-    """Build an instance on which HeteroG's order takes M² times the best, or M + M² with loops."""
+    """Build an instance where HeteroG's order takes M² times the optimum, M + M² with loops."""
     from optpart.commands.generated import write_generated
     from optpart.generate.heterog_worst import heterog_worst
 

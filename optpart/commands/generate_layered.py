@@ -14,31 +14,34 @@ def generate_layered(
     output: Needed,
     levels: Annotated[int, typer.Option(min=1, max=MOST_VERTICES)] = 20,
     min_width: Annotated[
-        int, typer.Option(help="Least vertices a level.", min=1, max=MOST_VERTICES)
+        int, typer.Option(help="Fewest vertices per level.", min=1, max=MOST_VERTICES)
     ] = 5,
     max_width: Annotated[
-        int, typer.Option(help="Most vertices a level.", min=1, max=MOST_VERTICES)
+        int, typer.Option(help="Most vertices per level.", min=1, max=MOST_VERTICES)
     ] = 15,
     edge_probability: Annotated[
-        float, typer.Option(help="Of an edge between vertices of two levels.", min=0, max=1)
+        float,
+        typer.Option(
+            help="Probability of an edge between vertices of different levels.", min=0, max=1
+        ),
     ] = 0.05,
     level_limit: Annotated[
         int | None,
-        typer.Option(help="No edge over more levels than this.", min=1, max=MOST_VERTICES),
+        typer.Option(help="Longest edge, in levels.", min=1, max=MOST_VERTICES),
     ] = None,
     decay: Annotated[
         float | None,
-        typer.Option(help="Factor of the probability per further level.", min=0, max=1),
+        typer.Option(help="Factor on the probability for each further level.", min=0, max=1),
     ] = None,
     random_edges: Annotated[int, typer.Option(help="Long-range edges.", min=0, max=MOST_EDGES)] = 0,
     cpu_probability: Annotated[
-        float, typer.Option(help="Of a vertex to need a CPU.", min=0, max=1)
+        float, typer.Option(help="Probability that a vertex needs a CPU.", min=0, max=1)
     ] = 0.0,
     gpu_probability: Annotated[
-        float, typer.Option(help="Of a vertex to need a GPU.", min=0, max=1)
+        float, typer.Option(help="Probability that a vertex needs a GPU.", min=0, max=1)
     ] = 0.0,
     colocated: Annotated[
-        int, typer.Option(help="Vertices in colocation groups.", min=0, max=MOST_VERTICES)
+        int, typer.Option(help="Number of vertices in colocation groups.", min=0, max=MOST_VERTICES)
     ] = 0,
     devices: Annotated[int, typer.Option(min=1, max=MOST_DEVICES)] = 10,
     seed: Seed = 0,

@@ -11,12 +11,12 @@ from optpart.limits import MOST_DEVICES
 
 
 def generate_lstm(
-    network: Annotated[str, typer.Argument(help="rnn, or nmt for an encoder and a decoder.")],
+    network: Annotated[str, typer.Argument(help="rnn, or nmt (an encoder and a decoder).")],
     output: Needed,
     devices: Annotated[int, typer.Option(min=1, max=MOST_DEVICES)] = 2,
     costs: Annotated[str, typer.Option(help="size, unit or drawn.")] = "size",
     cells: Annotated[bool, typer.Option(help="Colocate the operations of an LSTM cell.")] = True,
-    training: Annotated[bool, typer.Option(help="With gradients and updates.")] = True,
+    training: Annotated[bool, typer.Option(help="Include gradients and updates.")] = True,
     seed: Seed = 0,
 ) -> None:
     """Build an unrolled LSTM network of [B] §5.1 on equal devices."""
@@ -26,7 +26,7 @@ def generate_lstm(
     from optpart.generate import lstm
 
     instance = lstm.instance(
-        cast(lstm.Model, network),  # names that it does not know it refuses itself
+        cast(lstm.Model, network),  # unknown names are rejected there
         devices,
         seed,
         costs=cast(lstm.Costs, costs),

@@ -12,7 +12,7 @@ from optpart.limits import MOST_DEVICES, MOST_VERTICES
 
 
 class Tightness(StrEnum):
-    """How much memory devices have."""
+    """The memory of the devices."""
 
     none = "none"
     loose = "loose"
@@ -24,7 +24,7 @@ def generate_small(
     vertices: Annotated[int, typer.Option(min=1, max=MOST_VERTICES)] = 20,
     devices: Annotated[int, typer.Option(min=2, max=MOST_DEVICES)] = 3,
     ccr: Annotated[
-        float, typer.Option(help="Communication to computation.", min=1e-6, max=1e6)
+        float, typer.Option(help="Ratio of communication to computation.", min=1e-6, max=1e6)
     ] = 1.0,
     types: Annotated[bool, typer.Option(help="Some vertices need a CPU or a GPU.")] = False,
     groups: Annotated[bool, typer.Option(help="Some vertices are colocated.")] = False,

@@ -11,7 +11,9 @@ from optpart.limits import MOST_DEVICES
 
 
 def generate_thesis(
-    number: Annotated[int, typer.Argument(help="Graph of [L] table 7.1.", min=1, max=6)],
+    number: Annotated[
+        int, typer.Argument(help="Number of a graph in [L] table 7.1.", min=1, max=6)
+    ],
     output: Needed,
     devices: Annotated[int, typer.Option(min=2, max=MOST_DEVICES)] = 100,
     seed: Seed = 0,

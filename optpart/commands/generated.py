@@ -1,4 +1,4 @@
-"""What every command that makes an instance says of it."""
+"""The end of every ``generate`` command: write the instance and print its size."""
 
 from __future__ import annotations
 

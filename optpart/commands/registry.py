@@ -1,6 +1,6 @@
-"""The table of commands: what ``optpart --help`` lists, in this order.
+"""The table of commands, in the order of ``optpart --help``.
 
-A new command is a file of its own in this folder and a row here; its docstring is its help.
+A new command is a file in this folder and a row here; its docstring is its help.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-#: Where each command lives.
+#: The module and function of each command.
 COMMANDS = {
     "certify": "certify:certify",
     "check": "check:check",
@@ -33,7 +33,7 @@ COMMANDS = {
     "generate cluster": "generate_cluster:generate_cluster",
 }
 
-#: What the commands whose names begin alike have in common.
+#: The help of each group of commands.
 GROUPS = {"generate": "Draw random instances."}
 
 

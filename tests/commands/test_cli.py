@@ -251,7 +251,7 @@ class TestGoals:
             ("--within soon", "--within: 'soon'"),
             ("--fix placement", "--fix: nothing to take it from; give a result with --start"),
             ("--within 80 -m heft", "--method: heft takes no goal but a least makespan"),
-            ("--pareto -m enumerate", "--pareto: with another method"),
+            ("--pareto -m enumerate", "--pareto: used with another method"),
         ],
     )
     def test_what_cannot_be_asked(self, run: Run, arguments: str, message: str) -> None:

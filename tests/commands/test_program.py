@@ -100,9 +100,9 @@ class TestPlugin:
         ("text", "problem"),
         [
             (None, "no such file; name a file that exists"),
-            ("x = = 1", "line 1: cannot be loaded (SyntaxError: invalid syntax); mend the file"),
+            ("x = = 1", "line 1: cannot be loaded (SyntaxError: invalid syntax); fix the file"),
             ("\n1 / 0", "line 2: cannot be loaded (ZeroDivisionError: division by zero); "),
-            ("import sys; sys.exit(0)", "line 1: cannot be loaded (SystemExit: 0); mend"),
+            ("import sys; sys.exit(0)", "line 1: cannot be loaded (SystemExit: 0); fix"),
             ("open('nowhere')", "line 1: cannot be loaded (FileNotFoundError: "),
             ("x = 1", "registers no method; call optpart.register in it"),
             (
@@ -131,4 +131,4 @@ class TestPlugin:
     def test_a_file_that_is_no_python_is_one_line(self, run: Run, tmp_path: Path) -> None:
         shown = run("--plugin", tmp_path, "methods")
         assert shown.code == 2
-        assert "no Python file; give a file FILE.py" in shown.err
+        assert "not a Python file; give a file FILE.py" in shown.err
