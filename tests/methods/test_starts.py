@@ -84,7 +84,7 @@ class TestFromAStrategy:
     def test_an_unknown_name_is_neither(self, solve: Solve) -> None:
         shown = solve("heft-10", "--start", "hefty")
         assert (shown.code, shown.out) == (2, "")
-        assert "hefty: no such file, and no strategy of this name; name a result" in shown.err
+        assert "hefty: neither a file nor a strategy; give a result" in shown.err
 
     @pytest.mark.parametrize(
         ("name", "pair"),
