@@ -175,7 +175,7 @@ def test_the_library_is_asked_where_the_run_proves_less() -> None:
 
 
 def test_a_solver_is_no_pair() -> None:
-    with pytest.raises(InputError, match="'cpsat' is no pair of strategies"):
+    with pytest.raises(InputError, match="'cpsat' is not a pair of strategies"):
         divide(shop(), ["cpsat"], budget=BUDGET)
 
 
@@ -233,9 +233,9 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ("-m cpsat", "method: 'cpsat' is no pair of strategies"),
+            ("-m cpsat", "method: 'cpsat' is not a pair of strategies"),
             ("-m nope", "method: no method 'nope'"),
-            ("--csv", "--axis: with --csv, --engine or --store"),
+            ("--csv", "--axis: used with --csv, --engine or --store"),
             ("-o table.csv", "table.csv: unknown suffix '.csv'; use .json"),
         ],
     )

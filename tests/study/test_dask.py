@@ -151,7 +151,7 @@ def test_a_run_that_kills_its_workers_costs_its_row_and_is_not_tried_for_ever(
         return comparison
 
     deadly, steady = swept().results
-    assert (deadly.makespan, deadly.reason) == (None, "failed: 3 workers died doing it")
+    assert (deadly.makespan, deadly.reason) == (None, "failed: 3 workers died while executing it")
     assert steady.makespan == 14
     begun = logged(plug_in)
     assert len(logged(plug_in, "deadly")) == 3
@@ -182,7 +182,7 @@ def test_a_worker_that_sends_no_result_costs_its_row(
         run = Run(instance, "heft", 0, BUDGET)
         ((_, result),) = choose(address(one), 1)([run], None)
     assert (result.makespan, result.refused) == (None, True)
-    assert result.reason.startswith("failed: a worker sent no result that holds")
+    assert result.reason.startswith("failed: a worker sent an invalid result")
 
 
 def test_a_sweep_that_is_killed_resumes_and_repeats_nothing(

@@ -211,7 +211,7 @@ def test_networks_have_the_costs_and_clusters_of_the_literature(network: str) ->
 
 
 def test_an_unknown_name_is_an_error() -> None:
-    with pytest.raises(InputError, match="no instance of the library 'heft-11'"):
+    with pytest.raises(InputError, match="neither a file nor a library instance: 'heft-11'"):
         library.load("heft-11")
 
 
@@ -314,7 +314,7 @@ def test_a_wrong_optimum_of_the_index_gives_way_to_a_better_schedule(
         (
             "certificates/heft-10/certificate.json",
             '{"instance_sha256": "00", "makespan": "73"}',
-            "its certificate is one of another instance",
+            "its certificate belongs to another instance",
         ),
     ],
 )
@@ -339,7 +339,7 @@ def test_an_invalid_schedule_of_the_library_is_named(copy: Callable[..., Path]) 
     document["schedule"]["start"] = dict.fromkeys(document["schedule"]["start"], "0")
     path.write_text(json.dumps(document), encoding="utf-8")
     found = library.evidence(instance)
-    assert "its best schedule does not hold: its schedule is not valid" in found.faults[0]
+    assert "its best schedule is refused: its schedule is not valid" in found.faults[0]
     assert found.best is None
 
 

@@ -112,7 +112,10 @@ def test_a_place_where_no_file_can_be_is_refused(tmp_path: Path, name: str) -> N
         ("json_set(document, '$.seconds', -1)", "seconds: no duration"),
         ("json_set(document, '$.method', 'cpop')", "method: 'cpop' in a row of 'heft'"),
         ("json_set(document, '$.seed', 7)", "seed: 7 in a row of 0"),
-        ("json_set(document, '$.instance_sha256', 'ab')", "instance_sha256: another instance's"),
+        (
+            "json_set(document, '$.instance_sha256', 'ab')",
+            "instance_sha256: belongs to another instance",
+        ),
     ],
 )
 def test_a_damaged_row_is_named(path: Path, document: str, problem: str) -> None:
