@@ -199,7 +199,7 @@ def test_an_earlier_certificate_is_replaced_and_nothing_else_is(tmp_path: Path) 
     other = tmp_path / "other"
     other.mkdir()
     (other / "precious").write_text("x")
-    with pytest.raises(InputError, match="no certificate"):
+    with pytest.raises(InputError, match="exists and is not a certificate"):
         certify(instance, schedule, other)
     with pytest.raises(InputError, match="does not exist"):
         certify(instance, schedule, tmp_path / "no" / "where")

@@ -747,7 +747,7 @@ BOMBS: dict[Callable[[Path], Path], str] = {
     a_long_name_for_every_transfer: "REJECTED: the schedule takes 0, not 1",
     sizes_of_one_hash: "ACCEPTED",
     allowed_devices_of_one_hash: "REJECTED: name of a device is no text",
-    starts_of_one_hash: "REJECTED: schedule: more memory than there is",
+    starts_of_one_hash: "REJECTED: schedule: a device exceeds its memory",
     lemmas_of_one_hash: "REJECTED: proof: number 2305843009213693951 is larger than",
     denominators_of_memory: "REJECTED: numbers have too many different denominators",
     denominators_of_sizes: "REJECTED: the schedule takes 5, not 1",
