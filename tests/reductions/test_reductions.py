@@ -160,7 +160,7 @@ def test_starts_between_slots_are_rounded_down(name: str) -> None:
         (SINGLE_EXECUTION_TIME, FORK, (0, 1, 2), "c is in slot 2 of 2"),
         (SINGLE_EXECUTION_TIME, Jobs(("a", "b"), (), 1, 2), (1, 1), "2 jobs in slot 1"),
         (PARTITION, Numbers((3, 1, 2)), frozenset({0, 1}), "the sides sum to 4 and 2"),
-        (PARTITION, Numbers((3, 3)), frozenset({7}), "a number that is not there"),
+        (PARTITION, Numbers((3, 3)), frozenset({7}), "a number that does not exist"),
         (THREE_PARTITION, Threes((9, 9, 9, 8, 9, 10)), ((0, 1, 3), (2, 4, 5)), "sum 26"),
         (THREE_PARTITION, Threes((9, 9, 9)), ((0, 1),), "not every number"),
         (BIN_PACKING, Items((5, 6), 10, 2), (0, 0), "bin 0 holds 11 of 10"),
@@ -188,7 +188,7 @@ def test_wrong_starts_of_a_shop_are_refused() -> None:
     assert "before 1/2" in JOB_SHOP.check(shop, ((Fraction(0), Fraction(0)), (half,)))
     assert "after 1" in JOB_SHOP.check(shop, ((Fraction(0), Fraction(1)), (half,)))
     assert "two operations on m" in JOB_SHOP.check(shop, ((Fraction(0), half), (Fraction(0),)))
-    assert "not one start" in JOB_SHOP.check(shop, ((Fraction(0),), (half,)))
+    assert "not exactly one start" in JOB_SHOP.check(shop, ((Fraction(0),), (half,)))
 
 
 def test_a_schedule_past_the_deadline_is_a_fault() -> None:
