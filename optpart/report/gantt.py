@@ -1,8 +1,8 @@
 """The picture of a schedule: a Gantt chart by device.
 
-A small schedule shows every vertex by name and every transfer as an arrow. A crowded one stays
-readable because it shows less: bars too narrow for text lose their labels, and instead of thousands
-of arrows two panels show how many devices work and how many transfers are in flight over time.
+A small schedule shows every vertex by name and every transfer as an arrow. A crowded one shows less
+and so remains readable: narrow bars have no labels, and instead of thousands of arrows, two panels
+show the numbers of busy devices and of transfers in flight over time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-# Savefig metadata without dates and versions: the same schedule gives the same bytes.
+# Metadata without dates and versions, so that the same schedule gives the same bytes.
 _METADATA: dict[str, dict[str, str | None]] = {
     "png": {"Software": "optpart"},
     "svg": {"Date": None, "Creator": "optpart"},
@@ -46,13 +46,13 @@ _METADATA: dict[str, dict[str, str | None]] = {
 _STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
-    "svg.fonttype": "none",  # text stays text: small, searchable, selectable
+    "svg.fonttype": "none",  # keep text as text: small, searchable, selectable
     "svg.hashsalt": "optpart",
     "text.parse_math": False,  # a "$" in a name is a dollar sign
 }
 
 _MOST_ARROWS = 100
-_MOST_SHAPES = 20_000  # above, an SVG embeds the bars as an image
+_MOST_SHAPES = 20_000  # with more, an SVG embeds the bars as an image
 _BINS = 600
 
 _WIDTH, _MARGIN, _RIGHT, _HEADER, _PANEL = 12.0, 0.2, 0.75, 0.95, 0.75  # inches
@@ -66,7 +66,7 @@ _BOUND, _ARROW = "#d55e00", "#3a3a3a"
 # of the bound.
 _QUALITATIVE = ("#56b4e9", "#e69f00", "#009e73", "#f0e442", "#0072b2", "#cc79a7")
 _OTHER = "#bdbdbd"
-# ColorBrewer's YlGnBu: ordered by lightness, so that depth reads without a look at the legend.
+# ColorBrewer's YlGnBu: ordered by lightness, so that depth is readable without the legend.
 _SEQUENTIAL = ("#c7e9b4", "#7fcdbb", "#41b6c4", "#1d91c0", "#225ea8", "#0c2c84")
 
 _PLAIN: dict[str, Any] = {  # legends without a frame
@@ -86,34 +86,32 @@ def draw(
     title: str = "",
     bound: Fraction | None = None,
 ) -> None:
-    """Write the Gantt chart of a schedule to ``path``, whole or not at all.
+    """Write the Gantt chart of a schedule to ``path``, completely or not at all.
 
     Parameters
     ----------
     path : str or Path
-        Its suffix, ``.png`` or ``.svg``, names the format.
+        The suffix, ``.png`` or ``.svg``, gives the format.
     title : str
-        The name of the instance if empty.
+        By default, the name of the instance.
     bound : Fraction, optional
-        A lower bound of the makespan, to be marked.
+        A lower bound of the makespan, marked in the chart.
 
     Raises
     ------
     InputError
-        If the suffix names no such format or the file cannot be written.
+        If the suffix is another one, or the file cannot be written.
 
     Notes
     -----
-    Up to 100 transfers are arrows, from the sender when the transfer starts to the receiver when it
-    ends; more are counted in a panel below the devices. Devices without vertices share one line.
-    Bars are coloured by scope where names have scopes (``gradients/rnn/MatMul``), else by depth in
-    the graph. The bytes depend on the arguments and the version of matplotlib alone.
+    Up to 100 transfers are arrows, from the sender at the start of the transfer to the receiver at
+    its end; larger numbers are plotted in a panel below the devices. Devices without vertices share
+    one line. Bars are coloured by scope if names have scopes (``gradients/rnn/MatMul``), else by
+    depth in the graph. The bytes depend only on the arguments and the version of matplotlib.
     """
     suffix = Path(path).suffix.lower()
     if suffix[1:] not in _METADATA:
-        raise InputError(
-            "", f"no picture format {suffix!r}", "name the file .png or .svg", str(path)
-        )
+        raise InputError("", f"no picture format {suffix!r}", "use .png or .svg", str(path))
     chart = _Chart(instance, schedule, title or instance.name, bound)
     write_bytes(path, _rendered(chart, suffix[1:]))
 
@@ -124,7 +122,7 @@ def _rendered(chart: _Chart, form: str) -> bytes:
     target = io.BytesIO()
     with mpl.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        mpl.rcdefaults()  # the settings of a user must not change the picture
+        mpl.rcdefaults()  # the user's settings must not change the picture
         mpl.rcParams.update(_STYLE)
         _figure(chart).savefig(target, format=form, dpi=_DPI, metadata=_METADATA[form])
     return target.getvalue()
@@ -134,7 +132,7 @@ def _rendered(chart: _Chart, form: str) -> bytes:
 
 
 class _Chart:
-    """A schedule in the numbers of its picture: rows, and times as doubles in one unit."""
+    """A schedule in the numbers of its chart: rows, and times as doubles in one unit."""
 
     def __init__(
         self, instance: Instance, schedule: Schedule, title: str, bound: Fraction | None
@@ -159,23 +157,23 @@ class _Chart:
         self.departure, self.arrival = self._times(moves.start), self._times(moves.end)
 
     def _times(self, times: RationalArray) -> Floats:
-        # Exactly scaled before they are rounded: a time may lie beyond the largest double.
+        # Scaled exactly before rounding, since a time may exceed the largest double.
         factor = Fraction(10) ** -self.exponent
         numerators = times.numerators.astype(object) * factor.numerator
         return RationalArray(numerators, times.denominator * factor.denominator).floats
 
     def at(self, time: Fraction) -> float:
-        """Return a time in the unit of the picture."""
+        """Return a time in the unit of the chart."""
         return float(time / Fraction(10) ** self.exponent)
 
     @cached_property
     def span(self) -> float:
-        """The last moment to be shown."""
+        """The last moment to show."""
         return max(self.at(self.makespan), self.at(self.bound or Fraction(0))) or 1.0
 
     @property
     def limit(self) -> float:
-        """Where the time axis ends; a small chart has room there for the name of a last tick."""
+        """The end of the time axis; a small chart has room there for the name of a last tick."""
         return self.span * (1.01 if self.crowded else 1.06)
 
     @property
@@ -185,19 +183,19 @@ class _Chart:
 
     @property
     def crowded(self) -> bool:
-        """Whether there are too many transfers to draw each."""
+        """Whether there are too many transfers to draw each of them."""
         return len(self.sender) > _MOST_ARROWS
 
     @cached_property
     def sends(self) -> Floats:
-        """How long each transfer occupies its sender, under ``sendrecv``."""
+        """The time for which each transfer occupies its sender, under ``sendrecv``."""
         if self.instance.model.communication != "sendrecv":
             return np.zeros(len(self.sender))
         times = [self.instance.send_duration(d) for d in range(self.instance.devices)]
         return self._times(RationalArray.from_fractions(times))[self.sender]
 
     def device_label(self, device: int) -> str:
-        """Return name, type and, where it counts, speed."""
+        """Return name, type and, if it matters, speed."""
         cluster = self.instance.cluster
         parts = [_short(cluster.names[device], 20)]
         kind = cluster.types[device]
@@ -209,7 +207,7 @@ class _Chart:
 
 
 def _exponent(longest: Fraction) -> int:
-    """Power of ten of the time axis: 0 for handy numbers, else a multiple of three."""
+    """Return the power of ten for the time axis: 0 for handy numbers, else a multiple of three."""
     if longest <= 0:
         return 0
     magnitude = math.log10(longest.numerator) - math.log10(longest.denominator)
@@ -217,7 +215,7 @@ def _exponent(longest: Fraction) -> int:
 
 
 def _number(value: Fraction) -> str:
-    """Write a number in few characters, exactly where that is possible."""
+    """Return a number in few characters, exactly if possible."""
     if value.denominator == 1 and value < 10**9:
         return str(value)
     ratio = Decimal(value.numerator) / Decimal(value.denominator)
@@ -229,7 +227,7 @@ def _number(value: Fraction) -> str:
 
 
 def _short(text: str, most: int) -> str:
-    """Return text that fits and that every format can hold."""
+    """Return text that is short enough, without characters that a format cannot hold."""
     shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: most + 1])
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
@@ -241,7 +239,7 @@ def _count(number: int, noun: str) -> str:
 
 @dataclass(frozen=True)
 class _Colouring:
-    """Colours with their meaning, and the one of each vertex."""
+    """Colours with their meanings, and the colour of each vertex."""
 
     labels: Sequence[str]
     colours: Sequence[str]
@@ -255,9 +253,9 @@ def _colouring(instance: Instance) -> _Colouring:
 
 
 def _by_scope(names: Sequence[str]) -> _Colouring:
-    """Colour by scope; one that holds most of the graph is split into its parts.
+    """Colour by scope; a scope that holds most of the graph is split into its parts.
 
-    Where there are more scopes than colours, ``Variable_1`` and ``Variable_2`` count as one.
+    If there are more scopes than colours, ``Variable_1`` and ``Variable_2`` count as one.
     """
     paths = [tuple(name.split("/")) for name in names]
     if len({path[0] for path in paths}) > len(_QUALITATIVE):
@@ -304,18 +302,18 @@ def _by_depth(instance: Instance) -> _Colouring:
 
 @dataclass(frozen=True)
 class _Page:
-    """Sizes of the parts of the picture, in inches, and what follows for fonts and bars.
+    """The sizes of the parts of the picture, in inches, and of fonts and bars.
 
     Attributes
     ----------
     left, chart, below : float
-        Width left of the time axis; heights of the rows and of all below them.
+        Width left of the time axis; heights of the rows and of everything below them.
     row : float
         Height of one row.
     step : int
-        Rows that a line of text takes: of rows that are thinner, only every n-th has its name.
+        Number of rows per line of text: if rows are thinner, only every n-th one has its name.
     bar : float
-        Height of a bar as a share of its row; arrows need room between the rows.
+        Height of a bar as a share of its row; arrows need room between rows.
     """
 
     left: float
@@ -360,11 +358,11 @@ class _Page:
         return self.plot * 72 / chart.limit
 
     def beyond(self, inches: float) -> float:
-        """Return the place, as a share of the time axis, so far right of its left end."""
+        """Return the position, as a share of the time axis, this far from its left end."""
         return inches / self.plot
 
     def box(self, bottom: float, height: float) -> tuple[float, float, float, float]:
-        """Return the place of an axes of full width whose bottom is that far up."""
+        """Return the box of axes of full width with this bottom and height."""
         return (
             self.left / _WIDTH,
             bottom / self.height,
@@ -374,12 +372,12 @@ class _Page:
 
 
 def _label_size(row: float) -> float:
-    """Font size of the names of devices in rows of that height."""
+    """Return the font size of device names in rows of this height."""
     return min(_NORMAL, max(5.5, 0.52 * row * 72))
 
 
 def _text_width(text: str, size: float) -> float:
-    """Width in points."""
+    """Return the width of a text in points."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
@@ -473,7 +471,7 @@ def _idle_label(chart: _Chart) -> str:
 
 
 def _listed(names: Sequence[str], size: float, room: float) -> str:
-    """List names as far as there is room."""
+    """Return as many names as there is room for."""
     text = ""
     for i, name in enumerate(names):
         longer = f"{text}, {_short(name, 20)}" if i else _short(name, 20)
@@ -518,12 +516,12 @@ def _key(label: str, **look: Any) -> Artist:
 
 
 def _draw_vertices(axes: Axes, chart: _Chart, page: _Page, colouring: _Colouring) -> list[Artist]:
-    """Draw bars, and ticks for vertices that take no time; return what the legend explains."""
+    """Draw bars, and ticks for vertices that take no time; return entries for the legend."""
     row = chart.row[chart.device]
     colour = np.array(colouring.colours)[colouring.of]
     bars = np.flatnonzero(~chart.instant)
     start, end = chart.start[bars], chart.end[bars]
-    # A white rim keeps neighbours apart, but would drown bars of a few pixels.
+    # A white rim separates neighbours, but would hide bars of a few pixels.
     wide = len(bars) > 0 and float(np.median(end - start)) * page.points(chart) > 6
     look = {"edgecolors": "white", "linewidths": 0.5} if wide else {"edgecolors": "face"}
     look = {"linewidths": 0.3, **look}
@@ -533,7 +531,7 @@ def _draw_vertices(axes: Axes, chart: _Chart, page: _Page, colouring: _Colouring
     ticks = np.flatnonzero(chart.instant)
     if not len(ticks):
         return []
-    # A diamond, the milestone of Gantt charts, takes more room than a crowd leaves.
+    # A diamond, the milestone of Gantt charts, takes too much room in a crowded chart.
     mark: dict[str, Any] = {"marker": "|", "color": _INK}
     if not chart.crowded:
         mark = {"marker": "d", "color": colour[ticks].tolist(), "edgecolors": _INK}
@@ -553,7 +551,7 @@ def _draw_vertices(axes: Axes, chart: _Chart, page: _Page, colouring: _Colouring
 
 
 def _label_vertices(axes: Axes, chart: _Chart, page: _Page, colouring: _Colouring) -> None:
-    """Write names into bars, or beside ticks, where there is room for them."""
+    """Write names into bars, or beside ticks, if there is room for them."""
     size = min(_SMALL, 0.8 * page.bar_points)
     if size < _SMALLEST:
         return
@@ -579,9 +577,9 @@ def _label_vertices(axes: Axes, chart: _Chart, page: _Page, colouring: _Colourin
 
 
 def _rooms(chart: _Chart, points: float) -> Iterable[tuple[int, float, float]]:
-    """Yield each vertex with the times between which its name may stand, the hopeless left out.
+    """Yield the vertices that have room for a name, and the interval of time for it.
 
-    That is inside a bar; of the gaps at the sides of a tick it is the wider one.
+    The name of a bar is inside it; that of a tick is in the wider gap beside it.
     """
     order = np.lexsort((chart.end, chart.start, chart.device))
     start, end, instant = chart.start[order], chart.end[order], chart.instant[order]
@@ -596,7 +594,7 @@ def _rooms(chart: _Chart, points: float) -> Iterable[tuple[int, float, float]]:
 
 
 def _fitting(name: str, room: float, size: float) -> str:
-    """Return the name or else its last part if it fits, else nothing."""
+    """Return the name if it fits, else its last part if that fits, else nothing."""
     for text in (name, name.rpartition("/")[2]):
         # Even the narrowest letters of the font take a quarter of its size.
         if len(text) * size / 4 < room:
@@ -634,7 +632,7 @@ def _draw_arrows(axes: Axes, chart: _Chart, page: _Page) -> list[Artist]:
     from matplotlib.patches import FancyArrowPatch
 
     senders, receivers = chart.row[chart.sender], chart.row[chart.receiver]
-    # From edge to edge of the bars, so that an arrow crosses no name of its own two rows.
+    # From edge to edge of the bars, so that an arrow crosses no name in its own two rows.
     side = np.sign(receivers - senders) * page.bar / 2
     tails = zip(chart.departure, senders + side, strict=True)
     heads = zip(chart.arrival, receivers - side, strict=True)
@@ -659,7 +657,7 @@ def _draw_arrows(axes: Axes, chart: _Chart, page: _Page) -> list[Artist]:
 
 
 def _draw_panels(figure: Figure, chart: _Chart, page: _Page) -> Axes:
-    """Draw, over time, busy devices and transfers in flight; return the lower panel."""
+    """Draw the numbers of busy devices and transfers over time; return the lower panel."""
     upper = figure.add_axes(page.box(page.below - _PANEL, _PANEL - 0.16))
     _draw_count(upper, chart, page, "busy\ndevices", chart.start, chart.end, "#0072b2")
     upper.tick_params(axis="x", labelbottom=False)
@@ -672,7 +670,7 @@ def _draw_panels(figure: Figure, chart: _Chart, page: _Page) -> Axes:
 def _draw_count(
     axes: Axes, chart: _Chart, page: _Page, label: str, start: Floats, end: Floats, colour: str
 ) -> None:
-    """Draw how many intervals are active over time."""
+    """Draw the number of active intervals over time."""
     _set_time_axis(axes, chart)
     edges, mean = _mean_active(start, end, chart.span)
     axes.stairs(mean, edges, fill=True, color=colour, gid="-".join(label.split()))
@@ -692,14 +690,14 @@ def _draw_count(
 
 
 def _mean_active(start: Floats, end: Floats, span: float) -> tuple[Floats, Floats]:
-    """Return the edges of equal time bins and how many intervals are active in each on average."""
+    """Return the edges of equal time bins, and the mean number of active intervals in each."""
     edges = np.linspace(0, span, _BINS + 1)
     elapsed = _time_since(start, edges) - _time_since(end, edges)
     return edges, np.maximum(np.diff(elapsed) * _BINS / span, 0)
 
 
 def _time_since(moments: Floats, at: Floats) -> Floats:
-    """Sum, over the moments before each time, of the time since then."""
+    """Return, for each time, the sum of the times since all earlier moments."""
     moments = np.sort(moments)
     before = np.searchsorted(moments, at)
     total = np.concatenate(([0.0], np.cumsum(moments)))
@@ -756,7 +754,7 @@ def _draw_header(figure: Figure, chart: _Chart, page: _Page, keys: list[Artist])
 
 
 def _legend_shape(colouring: _Colouring) -> tuple[int, int]:
-    """Columns and lines of the legend of colours."""
+    """Return the numbers of columns and lines of the colour legend."""
     labels = [_short(label, 40) for label in colouring.labels]
     widest = max((_text_width(label, _SMALL) for label in labels), default=0.0) + 40
     columns = max(1, min(len(labels), int((_WIDTH - 2 * _MARGIN) * 72 / widest)))
@@ -777,6 +775,6 @@ def _draw_colours(figure: Figure, page: _Page, colouring: _Colouring, columns: i
         labelspacing=0.35,
         **_PLAIN,
     )
-    # Set afterwards, for a legend leaves out what is called "_" and so on.
+    # Set afterwards, since a legend leaves out labels that begin with "_".
     for text, label in zip(legend.get_texts(), colouring.labels, strict=True):
         text.set_text(_short(label, 40))
