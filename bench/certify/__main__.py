@@ -1,4 +1,4 @@
-"""What certificates of optima cost: which tier proves them, how long, how large.
+"""The cost of certificates of optima: their tiers, times and sizes.
 
     python bench/certify --data ../shared [--only SET] [--every N] [-o bench/results/certify]
 
@@ -156,13 +156,13 @@ def _second(folder: Path) -> dict[str, float]:
 
 
 def parts(row: Row, workers: int) -> tuple[Values, Values]:
-    """Return the parameters of a row, and what came out."""
+    """Return the parameters and the result of a row."""
     values = asdict(row)
     return {"set": values.pop("set"), "case": values.pop("case"), "workers": workers}, values
 
 
 def needs(run: Values) -> Needs:
-    """Return what a row depends on besides its parameters."""
+    """Return the dependencies of a row besides its parameters."""
     here = "bench.certify.__main__"
     roots = (f"{here}:measured", f"{here}:{run['set']}")
     packages = ("numba", "numpy", "ortools", "python", "python-sat")
@@ -177,7 +177,7 @@ def again(run: Values, data: Path) -> Values:
 
 
 def differs(old: Values, new: Values) -> str:
-    """Return what is not equal of what does not hang on the schedule that was found."""
+    """Return the differences in what does not depend on the schedule found."""
     names = ("vertices", "devices", "makespan", "tier", "failed")
     return "; ".join(f"{n}: {old[n]}, now {new[n]}" for n in names if old[n] != new[n])
 

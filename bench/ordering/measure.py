@@ -1,4 +1,4 @@
-"""Everything that is measured, in a form that tables, figures and findings read."""
+"""All measurements, in a form for tables, figures and findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a published finding counts as found again: small pure functions of measured numbers."""
+"""The criteria by which published findings hold: small pure functions of measured numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SAME = 0.001
 
 
 class Verdict(StrEnum):
-    """Whether a finding was found again."""
+    """Whether a finding holds here."""
 
     HOLDS = "holds"
     PARTLY = "partly"
