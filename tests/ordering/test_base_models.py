@@ -1,4 +1,4 @@
-"""Base models against what is published of them."""
+"""Base models against published figures."""
 
 from __future__ import annotations
 
