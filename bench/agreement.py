@@ -61,10 +61,10 @@ BLOCK = 25
 #: Fewest and most vertices and devices; they take turns. The larger of two draws counts.
 SIZES = (((1, 4), (1, 3)), ((1, 5), (1, 3)), ((0, 4), (1, 4)), ((2, 4), (2, 3)), ((2, 6), (2, 3)))
 
-#: Of these goals, one in so many instances is bounded by what takes longer than a solve.
+#: Bounds that take longer than a solve run on one in this many instances.
 SLOW_BOUNDS = {"energy": 4, "destructive": 8}
 
-#: Solvers that take longer than all the rest: one in so many instances.
+#: The slowest solvers run on one in this many instances.
 SAMPLED = {"milp": 25, "milp-cbc": 25, **({"minizinc": 25} if which("minizinc") else {})}
 
 

@@ -385,7 +385,7 @@ class _Normal(ast.NodeTransformer):
         return node
 
     def _sorted(self, block: list[ast.stmt]) -> Iterator[ast.stmt]:
-        """Sort imports that follow one another: their order hangs on the names of modules."""
+        """Sort successive imports, since their order depends on the names of modules."""
         run: list[ast.stmt] = []
         for statement in block:
             if isinstance(statement, ast.Import | ast.ImportFrom):

@@ -246,7 +246,7 @@ COLUMNS = (
 
 GROUPS = ("classic", "random", "tensorflow", "thesis")
 
-#: Up to so many vertices CP-SAT proves what it finds; larger instances are searched.
+#: Largest number of vertices that CP-SAT solves; larger instances are searched.
 PROVABLE = 100
 
 #: What a small instance has, and takes, at most.

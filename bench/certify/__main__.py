@@ -2,13 +2,13 @@
 
     python bench/certify --data ../shared [--only SET] [--every N] [-o bench/results/certify]
 
-Every case is solved, certified and checked, and then refuted a second time by precedence. One row
-a case goes to ``cases.txt``, one a set to ``sets.txt``. Each case is kept in ``runs.jsonl``: a
-command that was stopped goes on where it was. ``--every N`` takes each N-th case of the sets that
-have more than fifty; the table says so.
+Every case is solved, certified and checked, and then refuted a second time by precedence.
+``cases.txt`` has one row per case, ``sets.txt`` one per set. Each case is kept in ``runs.jsonl``:
+a stopped command continues where it was. ``--every N`` takes every N-th case of the sets with more
+than fifty; the table says so.
 
 Times are wall-clock seconds: ``solve`` to find the schedule, ``refute`` to encode and to find the
-proof, ``trim`` to make it strict and short, ``check`` for the judge. Limits are 300 s for the
+proof, ``trim`` to make it strict and short, ``check`` for the checker. Limits are 300 s for the
 schedule and 60 s each for the proof and the second refutation.
 """
 

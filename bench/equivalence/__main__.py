@@ -35,7 +35,7 @@ from bench.equivalence.workspace import ROOT
 
 FOLDER = ROOT / "bench" / "results" / "equivalence"
 
-#: At most so many differences of a section are shown.
+#: Largest number of differences to show per section.
 SHOWN = 12
 
 

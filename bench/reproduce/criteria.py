@@ -77,7 +77,7 @@ def falling(values: Mapping[str, float]) -> list[str]:
 
 
 def overlap(names: Sequence[str], expected: Collection[str]) -> int:
-    """How many of the first names, as many as are expected, are expected."""
+    """Return how many of the first ``n`` names are among the ``n`` expected ones."""
     return len(set(names[: len(expected)]) & set(expected))
 
 

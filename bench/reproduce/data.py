@@ -30,7 +30,7 @@ class Pair(NamedTuple):
 
 
 class Data:
-    """Measurements of some cases, the first so many runs of each.
+    """Measurements of some cases: the first ``runs`` runs of each.
 
     Attributes
     ----------
