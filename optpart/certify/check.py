@@ -89,7 +89,7 @@ def number(value: object) -> Fraction:
         return Fraction(value)
     text = value.strip() if isinstance(value, str) else ""
     match = _NUMBER.fullmatch(text) if len(text) <= MAX_DIGITS else None
-    demand(match, f"{shown(value)} is no number")
+    demand(match, f"{shown(value)} is not a number")
     assert match is not None
     demand(abs(int(match[4] or 0)) <= MAX_EXPONENT, f"{shown(value)} has too large an exponent")
     try:
@@ -132,7 +132,7 @@ def length(amounts: Iterable[Fraction | None]) -> int:
 
 def integer(value: object, least: int, most: int, what: str) -> int:
     """Read a whole number between two bounds, both included."""
-    demand(type(value) is int, f"{what}: {shown(value)} is no whole number")
+    demand(type(value) is int, f"{what}: {shown(value)} is not a whole number")
     assert isinstance(value, int)
     demand(least <= value <= most, f"{what}: {shown(value)} is not in {least} … {most}")
     return value
@@ -140,7 +140,7 @@ def integer(value: object, least: int, most: int, what: str) -> int:
 
 def object_of(value: object, known: str, what: str) -> dict[str, Any]:
     """Return ``value`` if it is an object with no keys other than those in ``known``."""
-    demand(isinstance(value, dict), f"{what} is no object")
+    demand(isinstance(value, dict), f"{what} is not an object")
     assert isinstance(value, dict)
     for key in value:
         demand(key in known.split(), f"{what} has an unknown key {shown(key)}")
@@ -149,7 +149,7 @@ def object_of(value: object, known: str, what: str) -> dict[str, Any]:
 
 def list_of(value: object, what: str, size: int | None = None) -> list[Any]:
     """Return ``value`` if it is a list, with ``size`` entries if a size is given."""
-    demand(isinstance(value, list), f"{what} is no list")
+    demand(isinstance(value, list), f"{what} is not a list")
     assert isinstance(value, list)
     demand(size is None or len(value) == size, f"{what} has {len(value)} entries and not {size}")
     return value
@@ -157,7 +157,7 @@ def list_of(value: object, what: str, size: int | None = None) -> list[Any]:
 
 def text_of(value: object, what: str) -> str:
     """Return ``value`` if it is text."""
-    demand(isinstance(value, str), f"{what} is no text")
+    demand(isinstance(value, str), f"{what} is not text")
     assert isinstance(value, str)
     return value
 
@@ -166,7 +166,7 @@ def read_file(path: str, most: int) -> bytes:
     """Read a regular file of limited size."""
     name = os.path.basename(path)
     try:
-        demand(stat.S_ISREG(os.lstat(path).st_mode), f"{name} is no regular file")
+        demand(stat.S_ISREG(os.lstat(path).st_mode), f"{name} is not a regular file")
         with open(path, "rb") as stream:
             content = stream.read(most + 1)
     except OSError as error:
@@ -195,7 +195,7 @@ def read_json(content: bytes, name: str) -> Any:
     except RejectedError as error:
         raise RejectedError(f"{name}: {error}") from None
     except (ValueError, RecursionError) as error:
-        raise RejectedError(f"{name} is no JSON ({type(error).__name__})") from None
+        raise RejectedError(f"{name} is not JSON ({type(error).__name__})") from None
 
 
 # --- 2. The instance --------------------------------------------------------------------------
@@ -320,10 +320,10 @@ class Problem:
             ]
         # Only text: many whole numbers can share one hash, and lists take long to compare.
         kinds = [device.get("type") for device in devices]
-        demand(all(kind is None or type(kind) is str for kind in kinds), "a type is no text")
+        demand(all(kind is None or type(kind) is str for kind in kinds), "a type is not text")
         for v, vertex in enumerate(vertices):
             kind, names = vertex.get("device_type"), vertex.get("devices")
-            demand(kind is None or type(kind) is str, "a device type is no text")
+            demand(kind is None or type(kind) is str, "a device type is not text")
             allowed = set(self.devices)
             if names is not None:
                 allowed = {text_of(name, "name of a device") for name in list_of(names, "devices")}
@@ -513,7 +513,7 @@ def peak(intervals: Iterable[Interval]) -> Fraction:
 
 def object_of_vertices(problem: Problem, value: object, what: str) -> list[Any]:
     """Return the entries of an object with one entry per vertex, by vertex number."""
-    demand(isinstance(value, dict), f"schedule: {what} is no object")
+    demand(isinstance(value, dict), f"schedule: {what} is not an object")
     assert isinstance(value, dict)
     demand(value.keys() == problem.vertex.keys(), f"schedule: {what} does not name each vertex")
     return [value[name] for name in problem.vertices]
@@ -1404,7 +1404,7 @@ def demand_schedule(directory: str, problem: Problem, makespan: Fraction) -> Non
     """Reject unless the schedule in a directory is valid and has exactly this makespan."""
     content = read_file(os.path.join(directory, "schedule.json"), MAX_JSON)
     result = read_json(content, "schedule.json")
-    demand(isinstance(result, dict), "schedule is no object")
+    demand(isinstance(result, dict), "schedule is not an object")
     demand(result.get("format") == "optpart-result/1", "schedule: not optpart-result/1")
     reached = check_schedule(problem, result.get("schedule"))
     demand(reached == makespan, f"the schedule takes {shown(reached)}, not {shown(makespan)}")
@@ -1412,7 +1412,7 @@ def demand_schedule(directory: str, problem: Problem, makespan: Fraction) -> Non
 
 def refute_by_arithmetic(windows: Windows, tier: object, record: object) -> None:
     """Check by arithmetic that no schedule ends within the horizon of the grid."""
-    demand(isinstance(record, dict), "record is no object")
+    demand(isinstance(record, dict), "record is not an object")
     assert isinstance(record, dict)
     tiers: dict[object, Callable[[Windows, dict[str, Any]], None]] = {
         "path": refute_by_path,

@@ -162,7 +162,7 @@ def test_anything_but_a_regular_file_is_rejected(name: str, kind: str, attacked:
         path.symlink_to(attacked / "moved")
     else:
         os.mkfifo(path)
-    assert reason(attacked) == f"{name} is no regular file"
+    assert reason(attacked) == f"{name} is not a regular file"
 
 
 RANDOM_JSON = [
@@ -746,7 +746,7 @@ BOMBS: dict[Callable[[Path], Path], str] = {
     a_weight_far_above_its_limit: "REJECTED: proof.lrat.xz cannot be read",
     a_long_name_for_every_transfer: "REJECTED: the schedule takes 0, not 1",
     sizes_of_one_hash: "ACCEPTED",
-    allowed_devices_of_one_hash: "REJECTED: name of a device is no text",
+    allowed_devices_of_one_hash: "REJECTED: name of a device is not text",
     starts_of_one_hash: "REJECTED: schedule: a device exceeds its memory",
     lemmas_of_one_hash: "REJECTED: proof: number 2305843009213693951 is larger than",
     denominators_of_memory: "REJECTED: numbers have too many different denominators",

@@ -508,10 +508,10 @@ RECORDS: dict[str, dict[str, Any]] = {
     "not order/1": {"encoding": "order/2"},
     "too many loads": {"loads": [[0, 0, 0]] * 1001},
     "is not in": {"loads": [[9, 0, 0]]},
-    "no whole number": {"loads": [[0, "0", 0]]},
+    "not a whole number": {"loads": [[0, "0", 0]]},
     "entries": {"loads": [[0, 0]]},
     "not one multiplier": {"multipliers": [1] * 9},
-    "no number": {"memory_scale": None},
+    "not a number": {"memory_scale": None},
     "negative": {"memory_scale": -1},
 }
 

@@ -183,7 +183,7 @@ FAULTS: dict[str, dict[str, Any]] = {
     "has no output": {"vertices": [{"name": "a"}, {"name": "b"}], "edges": [["a", "b", 0]]},
     "names no output": {"edges": [["a", "a", True]]},
     "a speed is 0": {"devices": [{"name": "d", "speed": 0}]},
-    "no list": {"devices": "d"},
+    "not a list": {"devices": "d"},
     "entries": {"bandwidth": [[1, 2]]},
     "too many devices": {"devices": [{"name": str(d)} for d in range(501)]},
 }
