@@ -312,7 +312,7 @@ class TestForgedNames:
     def test_a_long_list_of_choices_keeps_its_remedy(self, run: Run) -> None:
         shown = run("solve", "heft-10", "-m", "magic")
         assert len(shown.err) <= 301
-        assert "no method 'magic'; choose of heft, " in shown.err
+        assert "no method 'magic'; choose one of heft, " in shown.err
         assert shown.err.endswith("(see 'optpart methods')\n")
 
     @pytest.mark.parametrize("suffix", ["png", "svg"])

@@ -321,7 +321,7 @@ def instance(
     """
     check_devices(devices)
     if model not in ("rnn", "nmt"):
-        raise InputError("model", f"no network {model!r}", "choose of rnn, nmt")
+        raise InputError("model", f"no network {model!r}", "choose one of rnn, nmt")
     graph = rnn(training=training) if model == "rnn" else nmt(training=training)
     match costs:
         case "size":
@@ -331,7 +331,7 @@ def instance(
         case "drawn":
             graph, speed, bandwidth = drawn(graph, draw.generator(seed)), 1, 1
         case _:
-            raise InputError("costs", f"no costs {costs!r}", "choose of size, unit, drawn")
+            raise InputError("costs", f"no costs {costs!r}", "choose one of size, unit, drawn")
     if cells:
         graph = colocate_cells(graph, CELL)
     marks = [

@@ -87,7 +87,7 @@ def small(
         raise InputError("ccr", f"{ccr} is out of range", "give a ratio from 1e-6 to 1e6")
     if memory not in get_args(Tightness):
         raise InputError(
-            "memory", f"unknown {memory!r}", f"choose of {', '.join(get_args(Tightness))}"
+            "memory", f"unknown {memory!r}", f"choose one of {', '.join(get_args(Tightness))}"
         )
     for_graph, for_cluster = draw.generator(seed).spawn(2)
     machines = _Machines.drawn(for_cluster, devices)

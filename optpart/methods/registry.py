@@ -358,7 +358,9 @@ def get(name: str) -> Method:
     plug_ins = [point.name for point in entry_points(group=GROUP)]
     known = ", ".join([*ORDERED, *(f"{p}+…" for p in PARTITIONERS), *SOLVERS, *_own, *plug_ins])
     known += f"; after the plus {', '.join(_EVERY_SCHEDULER)}"
-    raise InputError("method", f"no method {name!r}", f"choose of {known} (see 'optpart methods')")
+    raise InputError(
+        "method", f"no method {name!r}", f"choose one of {known} (see 'optpart methods')"
+    )
 
 
 def check(name: str) -> None:
@@ -475,7 +477,7 @@ def scheduler(name: str) -> Scheduler:
     """Return a scheduling strategy by name."""
     if name not in _EVERY_SCHEDULER:
         known = ", ".join(_EVERY_SCHEDULER)
-        raise InputError("method", f"no scheduler {name!r}", f"choose of {known}")
+        raise InputError("method", f"no scheduler {name!r}", f"choose one of {known}")
     found: Scheduler = _EVERY_SCHEDULER[name].load()
     return found
 

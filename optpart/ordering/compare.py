@@ -69,7 +69,7 @@ class Orders:
 def order(instance: Instance, name: str, seed: int = 0) -> Result:
     """Return the schedule of one of :data:`ORDERS` of an assigned graph."""
     if name not in ORDERS:
-        raise InputError("order", f"no order {name!r}", f"choose of {', '.join(ORDERS)}")
+        raise InputError("order", f"no order {name!r}", f"choose one of {', '.join(ORDERS)}")
     schedule = simulate(instance, Partition(assigned(instance)), ORDERS[name], seed)
     return conclude(instance, name, schedule, seed=seed)
 

@@ -96,14 +96,14 @@ def _step(entry: Any, place: str) -> Progress:
 
 def _status(value: Any) -> Status:
     if value not in list(Status):
-        raise InputError("status", f"unknown {value!r}", f"choose of {', '.join(Status)}")
+        raise InputError("status", f"unknown {value!r}", f"choose one of {', '.join(Status)}")
     return Status(value)
 
 
 def _objective(value: Any) -> Objective:
     if value not in get_args(Objective):
         raise InputError(
-            "objective", f"unknown {value!r}", f"choose of {', '.join(get_args(Objective))}"
+            "objective", f"unknown {value!r}", f"choose one of {', '.join(get_args(Objective))}"
         )
     return cast(Objective, value)
 

@@ -333,7 +333,7 @@ def test_generate_lstm_builds_an_unrolled_network(run: Run, tmp_path: Path) -> N
     assert read_instance(path).devices == 2
     wrong = run("generate", "lstm", "gru", "-o", path)
     assert (wrong.code, wrong.out) == (2, "")
-    assert "no network 'gru'; choose of rnn, nmt" in wrong.err
+    assert "no network 'gru'; choose one of rnn, nmt" in wrong.err
 
 
 def test_simulate_can_use_the_placement_of_a_result(run: Run, mine: Path, tmp_path: Path) -> None:
@@ -510,7 +510,7 @@ def test_a_truncated_graphdef_is_reported_in_one_line(run: Run, tmp_path: Path) 
     ("arguments", "problem"),
     [
         ("solve no-such-instance", "no-such-instance: no such file"),
-        ("solve heft-10 --method magic", "no method 'magic'; choose of heft"),
+        ("solve heft-10 --method magic", "no method 'magic'; choose one of heft"),
         ("solve laich-2.5 --method milp", "milp does not solve sendrecv"),
         ("gap heft-10 -o table.xml", "table.xml: unknown suffix '.xml'"),
         ("gap heft-10 --json --csv", "--json: used together with --csv"),

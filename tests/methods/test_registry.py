@@ -105,7 +105,7 @@ class TestRegistry:
             get("nonsense")
         for name in [*PARTITIONERS, *SCHEDULERS, *SOLVERS, "mine"]:
             assert name in caught.value.remedy
-        assert str(caught.value).startswith("method: no method 'nonsense'; choose of ")
+        assert str(caught.value).startswith("method: no method 'nonsense'; choose one of ")
 
     def test_an_unknown_name_lists_plug_ins_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.plug_in(monkeypatch)

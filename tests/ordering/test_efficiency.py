@@ -154,5 +154,5 @@ class TestComparison:
         assert found.best.efficiency[0] == pytest.approx(0.9949, abs=1e-4)
 
     def test_an_unknown_order_lists_all(self) -> None:
-        with pytest.raises(InputError, match="no order 'x'; choose of tao, tio"):
+        with pytest.raises(InputError, match="no order 'x'; choose one of tao, tio"):
             order(figure_2(), "x")

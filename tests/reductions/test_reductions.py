@@ -233,7 +233,7 @@ def test_a_method_that_proves_nothing_is_refused() -> None:
 
 
 def test_an_unknown_reduction_is_refused() -> None:
-    with pytest.raises(InputError, match="choose of scheduling, clique"):
+    with pytest.raises(InputError, match="choose one of scheduling, clique"):
         reduction("sorting")
 
 

@@ -145,7 +145,7 @@ def test_summary_counts_solved_means_and_proven_optima(
 
 
 def test_unknown_methods_are_refused_with_the_list_of_all() -> None:
-    with pytest.raises(InputError, match="choose of"):
+    with pytest.raises(InputError, match="choose one of"):
         registry.get("magic")
 
 

@@ -32,5 +32,5 @@ MODELS: Mapping[str, Callable[[], BaseModel]] = MappingProxyType(
 def base_model(name: str) -> BaseModel:
     """Return a base model by name; raise :class:`InputError` that lists all if there is none."""
     if name not in MODELS:
-        raise InputError("model", f"no model {name!r}", f"choose of {', '.join(MODELS)}")
+        raise InputError("model", f"no model {name!r}", f"choose one of {', '.join(MODELS)}")
     return MODELS[name]()
