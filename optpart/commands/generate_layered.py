@@ -27,7 +27,7 @@ def generate_layered(
     ] = 0.05,
     level_limit: Annotated[
         int | None,
-        typer.Option(help="Longest edge, in levels.", min=1, max=MOST_VERTICES),
+        typer.Option(help="Longest level-based edge, in levels.", min=1, max=MOST_VERTICES),
     ] = None,
     decay: Annotated[
         float | None,

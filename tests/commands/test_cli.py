@@ -311,7 +311,7 @@ def test_simulate_reports_infeasible_if_the_schedule_breaks_the_memory_model(
 def test_simulate_needs_a_pair(run: Run, mine: Path) -> None:
     shown = run("simulate", mine, "-m", "cpsat")
     assert (shown.code, shown.out) == (2, "")
-    assert "'cpsat' is no pair of strategies; give PARTITIONING+SCHEDULER" in shown.err
+    assert "'cpsat' is not a pair of strategies; give PARTITIONING+SCHEDULER" in shown.err
 
 
 def test_expert_rules_come_from_a_file_named_after_a_colon(run: Run, tmp_path: Path) -> None:
