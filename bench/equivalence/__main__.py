@@ -1,17 +1,17 @@
-"""Whether the package still behaves as it did when its behaviour was recorded.
+"""Check that the package still behaves as it did when its behaviour was recorded.
 
     python bench/equivalence record   # before a change of the layout
     python bench/equivalence compare  # after it; ends with 1 if anything differs
 
-What is recorded, one file of JSON lines for each section, is listed in ``sections.py``. All of it
-is asked of the command line and of what ``optpart`` exports; the few other names are in
-``names.py``, the only file to touch when modules move. ``--only SECTION`` (repeatable) runs a part.
+``sections.py`` lists what is recorded: one file of JSON lines per section. Everything goes through
+the command line or the names that ``optpart`` exports; the few other names are in ``names.py``, the
+only file to change when modules move. ``--only SECTION`` (repeatable) runs a part.
 
-A recording belongs to an environment: the same versions of Python, OR-Tools, NumPy and METIS. It
+A recording is valid for one environment: the same versions of Python, OR-Tools, NumPy and METIS. It
 holds exact values, hashes and masked documents, but no times and no versions. The files under
-``samples`` are written once and kept by later recordings: they are to be read by every version.
+``samples`` are written once and kept by later recordings: every version must be able to read them.
 
-Left out because it is not stable, or not behaviour:
+Not recorded, because not stable or not behaviour:
 
 - the lower bounds that a time limit cuts short: ``bounds`` has only instances on which all bounds
   end in a small part of their limit;
@@ -35,7 +35,7 @@ from bench.equivalence.workspace import ROOT
 
 FOLDER = ROOT / "bench" / "results" / "equivalence"
 
-#: At most so many differences of a section are shown.
+#: Largest number of differences to show per section.
 SHOWN = 12
 
 
@@ -65,7 +65,7 @@ def _differences(before: Records, after: Records) -> list[str]:
 
 
 def _change(before: object, after: object, place: str = "") -> str:
-    """Say where two documents differ first."""
+    """Describe the first difference between two documents."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted(before.keys() | after.keys()):
             if before.get(key) != after.get(key):

@@ -36,10 +36,10 @@ def bound(
     interrupted = False
     try:
         for each in each_bound(instance, time_limit, besides=SOLVER_BOUND):
-            found.append(each)  # noqa: PERF402  (an interruption keeps what is there)
+            found.append(each)  # noqa: PERF402  (an interrupted run reports these)
     except KeyboardInterrupt:
         interrupted = True
-        note("interrupted: what follows is what was proven so far")
+        note("interrupted: the bounds proven so far follow")
     best = largest(found) if found else None
     if json:
         rows = [

@@ -1,4 +1,4 @@
-"""What commands say of a result, and the exit code that it calls for."""
+"""The lines that commands print about a result, and its exit code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def leave(result: Result) -> NoReturn:
-    """End with the exit code that a result calls for."""
+    """Exit with the code of a result."""
     from optpart.solution.result import Status
 
     if result.status is Status.INFEASIBLE:
@@ -22,7 +22,7 @@ def leave(result: Result) -> NoReturn:
 
 
 def say_result(result: Result) -> None:
-    """Print in one line what a run found and proved."""
+    """Print one line: what a run found and proved."""
     from optpart.report.text import number, percent, seconds
     from optpart.solution.result import Status
 
@@ -50,7 +50,7 @@ def say_result(result: Result) -> None:
 
 
 def say_schedule(result: Result) -> None:
-    """Print what every device does, if that fits on a screen."""
+    """Print the schedule of every device, if that fits on a screen."""
     from optpart.report.text import number
 
     schedule, instance = result.schedule, result.instance

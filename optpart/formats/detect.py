@@ -144,7 +144,7 @@ def _format(path: str | Path, name: str | None) -> Format:
     if name is not None:
         if name not in FORMATS:
             known = ", ".join(FORMATS)
-            raise InputError("format", f"unknown {name!r}", f"choose of {known}", str(path))
+            raise InputError("format", f"unknown {name!r}", f"choose one of {known}", str(path))
         return FORMATS[name]
     suffix = Path(path).suffix.lower()
     by_suffix = {each: row for row in FORMATS.values() for each in row.suffixes}

@@ -94,7 +94,7 @@ def _choice(field: str, choices: Sequence[str], place: str) -> str:
     choice = field.strip()
     if choice not in choices:
         known = ", ".join(filter(None, choices))
-        raise InputError(place, f"unknown device type {choice!r}", f"choose of {known}")
+        raise InputError(place, f"unknown device type {choice!r}", f"choose one of {known}")
     return choice
 
 

@@ -1,4 +1,4 @@
-"""Methods from a file of the user's, registered as those of a package are."""
+"""Methods from a user's file, registered like those of a package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from optpart.methods import registry
 
 
 def load_plugin(path: str | Path) -> list[str]:
-    """Run a Python file, and return the names of the methods that it registers.
+    """Run a Python file and return the names of the methods that it registers.
 
     Raises
     ------
@@ -21,14 +21,14 @@ def load_plugin(path: str | Path) -> list[str]:
     before = registry.own()
     spec = spec_from_file_location(f"optpart_plugin_{Path(path).stem}", path)
     if spec is None or spec.loader is None:
-        raise InputError("", "no Python file", "give a file FILE.py", str(path))
+        raise InputError("", "not a Python file", "give a file FILE.py", str(path))
     try:
         spec.loader.exec_module(module_from_spec(spec))
     except FileNotFoundError as error:
         if error.filename != str(Path(path).absolute()) and Path(path).exists():
             raise _fault(path, error) from error
         raise InputError("", "no such file", "name a file that exists", str(path)) from None
-    except (Exception, SystemExit) as error:  # a file of the user's may raise anything
+    except (Exception, SystemExit) as error:  # a user's file may raise anything
         raise _fault(path, error) from error
     added = [name for name, method in registry.own().items() if before.get(name) is not method]
     if not added:
@@ -43,7 +43,7 @@ def load_plugin(path: str | Path) -> list[str]:
 
 
 def _fault(path: str | Path, error: BaseException) -> InputError:
-    """Say in which line of the file it went wrong."""
+    """Return the error of a file that could not be run, with the line where it failed."""
     whole = str(Path(path).absolute())
     lines = [step.lineno for step in extract_tb(error.__traceback__) if step.filename == whole]
     line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
@@ -51,6 +51,6 @@ def _fault(path: str | Path, error: BaseException) -> InputError:
     return InputError(
         f"line {line}" if line else "",
         f"cannot be loaded ({type(error).__name__}: {text})",
-        "mend the file",
+        "fix the file",
         str(path),
     )

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 class Strategy(NamedTuple):
-    """Where a strategy lives, imported when first used, and what it does in one line.
+    """The location of a strategy, which is imported on first use, and a one-line summary.
 
-    ``needs`` names an optional package, ``argument`` the parameter that takes what stands after a
-    colon in the name of a method. ``takes_goal`` says that it has a parameter ``goal``; ``scope``
-    is then where the function lives that raises an :class:`InputError` for an instance and a goal
-    that it cannot solve, empty if it solves all.
+    ``needs`` names an optional package, ``argument`` the parameter that receives the text after a
+    colon in the name of a method. ``takes_goal`` says that the function has a parameter ``goal``;
+    ``scope`` is then the location of a function that raises an :class:`InputError` for an instance
+    and a goal that the strategy cannot solve, empty if it can solve all.
     """
 
     path: str
@@ -45,11 +45,11 @@ class Strategy(NamedTuple):
 
     @property
     def available(self) -> bool:
-        """Whether the optional package that it needs is installed."""
+        """Return whether the optional package that it needs is installed."""
         return not self.needs or find_spec(self.needs) is not None
 
     def load(self) -> Callable[..., Any]:
-        """Return the function, its options bound."""
+        """Return the function with its options bound."""
         found = _load(self.path)
         return partial(found, **self.options) if self.options else found
 
@@ -65,7 +65,7 @@ class Strategy(NamedTuple):
 
 
 def _load(path: str) -> Callable[..., Any]:
-    """Return what stands in a module after the colon."""
+    """Return the object that a path ``module:name`` refers to."""
     module, _, attribute = path.partition(":")
     found: Callable[..., Any] = getattr(import_module(module), attribute)
     return found
@@ -75,11 +75,11 @@ _PAPER = MappingProxyType({"variant": "paper"})
 
 PARTITIONERS = {
     "hash": Strategy(
-        "optpart.strategies.partition.hashing:hashing", "units to devices in turn [L] §4.2"
+        "optpart.strategies.partition.hashing:hashing", "units to devices round-robin [L] §4.2"
     ),
     "hash-random": Strategy(
         "optpart.strategies.partition.random_hashing:random_hashing",
-        "at random by capacity [M] §3.1",
+        "at random, weighted by capacity [M] §3.1",
     ),
     "fastest": Strategy(
         "optpart.strategies.partition.fastest:fastest", "all on the fastest feasible device"
@@ -88,7 +88,8 @@ PARTITIONERS = {
         "optpart.strategies.partition.single_device:single_device", "everything on one device [B]"
     ),
     "batch-split": Strategy(
-        "optpart.strategies.partition.batch_split:batch_split", "ranges of equal rank [L] §4.4"
+        "optpart.strategies.partition.batch_split:batch_split",
+        "by rank, an equal share per device [L] §4.4",
     ),
     "batch-split-paper": Strategy(
         "optpart.strategies.partition.batch_split:batch_split",
@@ -97,36 +98,36 @@ PARTITIONERS = {
     ),
     "critical-path": Strategy(
         "optpart.strategies.partition.critical_path:critical_path",
-        "heaviest path on the fastest device, the rest by load [L] §4.6",
+        "critical path on the fastest device, the rest by load [L] §4.6",
     ),
     "critical-path-paper": Strategy(
         "optpart.strategies.partition.critical_path:critical_path",
-        "the same as in [M] §3.2.2",
+        "critical-path as in [M] §3.2.2",
         _PAPER,
     ),
     "iterated-critical-path": Strategy(
         "optpart.strategies.partition.iterated_critical_path:iterated_critical_path",
-        "path after path to the least loaded device [L] §4.5",
+        "each next critical path to the least loaded device [L] §4.5",
     ),
     "mite": Strategy(
         "optpart.strategies.partition.mite:mite",
         "memory, importance, traffic, execution time [L] §4.7",
     ),
     "mite-paper": Strategy(
-        "optpart.strategies.partition.mite:mite", "the same as in [M] §3.3.1", _PAPER
+        "optpart.strategies.partition.mite:mite", "mite as in [M] §3.3.1", _PAPER
     ),
     "dfs": Strategy(
         "optpart.strategies.partition.dfs:depth_first",
         "depth first, by traffic and execution time [L] §4.8",
     ),
     "dfs-paper": Strategy(
-        "optpart.strategies.partition.dfs:depth_first", "as in [M] §3.3.2", _PAPER
+        "optpart.strategies.partition.dfs:depth_first", "dfs as in [M] §3.3.2", _PAPER
     ),
     "heft": Strategy(
         "optpart.strategies.partition.heft:heft", "earliest finish time with insertion [L] §4.3"
     ),
     "cpop": Strategy(
-        "optpart.strategies.partition.cpop:cpop", "critical path on a processor (2002)"
+        "optpart.strategies.partition.cpop:cpop", "critical path on one processor (2002)"
     ),
     "peft": Strategy("optpart.strategies.partition.peft:peft", "optimistic cost table (2014)"),
     "etf": Strategy("optpart.strategies.partition.etf:etf", "earliest task first (1989)"),
@@ -135,18 +136,18 @@ PARTITIONERS = {
         "greedy earliest finish of the TensorFlow white paper [L] ch. 8",
     ),
     "up-rank": Strategy(
-        "optpart.strategies.partition.up_rank:up_rank", "by up-rank in turn [B] §4.1"
+        "optpart.strategies.partition.up_rank:up_rank", "by upward rank, devices in turn [B] §4.1"
     ),
     "task-parallel": Strategy(
         "optpart.strategies.partition.task_parallel:task_parallel",
-        "fringes onto all devices [B] §4.2",
+        "ready vertices spread over all devices [B] §4.2",
     ),
     "scoring": Strategy(
         "optpart.strategies.partition.scoring:scoring", "load against communication [B] §4.3"
     ),
     "scoring-tuned": Strategy(
         "optpart.strategies.partition.scoring_tuned:scoring_tuned",
-        "its weights searched for [B] §5.4",
+        "scoring with weights found by search [B] §5.4",
     ),
     "cluster-load": Strategy(
         "optpart.strategies.partition.cluster:cluster",
@@ -165,12 +166,12 @@ PARTITIONERS = {
     ),
     "expert": Strategy(
         "optpart.strategies.partition.expert:expert",
-        "one layer a device, by name; expert:FILE by the rules of a file [B]",
+        "one layer per device, by names; expert:FILE uses the rules in FILE [B]",
         argument="rules",
     ),
     "linear-greedy": Strategy(
         "optpart.strategies.partition.linear_greedy:linear_greedy",
-        "streaming: neighbours against load [B] §6.3.1",
+        "streaming: weighs neighbours against load [B] §6.3.1",
     ),
     "min-cut": Strategy(
         "optpart.strategies.partition.min_cut:min_cut",
@@ -180,21 +181,22 @@ PARTITIONERS = {
 }
 SCHEDULERS = {
     "fifo": Strategy(
-        "optpart.strategies.scheduling.fifo:fifo", "first executable, first run [L] §5.2"
+        "optpart.strategies.scheduling.fifo:fifo", "first executable, first served [L] §5.2"
     ),
     "pct": Strategy(
         "optpart.strategies.scheduling.pct:pct", "longest remaining path first [L] §5.3"
     ),
     "msr": Strategy(
-        "optpart.strategies.scheduling.msr:msr", "what enables most elsewhere first [L] §5.4"
+        "optpart.strategies.scheduling.msr:msr",
+        "maximal successor rank: what enables other devices first [L] §5.4",
     ),
     "as-placed": Strategy(
         "optpart.strategies.scheduling.as_placed:as_placed",
-        "in the order in which vertices were placed",
+        "the order in which vertices were placed",
     ),
 }
-#: Made for one model of communication or to compare with: as good a name after the plus, but not
-#: part of every table. ``heterog`` is ``pct`` under another name, see there.
+#: Made for one communication model, or for comparison: valid after the plus, but not part of every
+#: table. ``heterog`` is ``pct`` under another name; see its module.
 SPECIAL_SCHEDULERS = {
     "heterog": Strategy(
         "optpart.strategies.scheduling.heterog:heterog",
@@ -205,7 +207,7 @@ SPECIAL_SCHEDULERS = {
     ),
     "tao-printed": Strategy(
         "optpart.strategies.scheduling.tao:tao",
-        "the same with the comparator as printed [H] algorithm 2",
+        "tao with the comparator as printed [H] algorithm 2",
         MappingProxyType({"variant": "printed"}),
     ),
     "tio": Strategy(
@@ -216,11 +218,11 @@ SPECIAL_SCHEDULERS = {
     ),
     "as-received": Strategy(
         "optpart.strategies.scheduling.as_received:as_received",
-        "first come, first served, ties by number",
+        "first come, first served, ties by vertex number",
     ),
 }
 _EVERY_SCHEDULER = SCHEDULERS | SPECIAL_SCHEDULERS
-#: Strategies that also give an order, which their name alone stands for.
+#: Strategies that also give an order; their name alone means that order.
 ORDERED = ("heft", "cpop", "peft", "etf", "white-paper")
 CORE = ("hash", "fastest", "critical-path", "heft")
 CORE_ORDERED = ("heft",)
@@ -234,7 +236,7 @@ SOLVERS = {
     ),
     "hybrid": Strategy(
         "optpart.methods.search:hybrid",
-        "search, and large neighbourhoods repaired greedily and by CP-SAT; every model",
+        "search plus large neighbourhoods, repaired greedily and by CP-SAT; every model",
         takes_goal=True,
         scope="optpart.search.search:check_scope",
     ),
@@ -246,14 +248,14 @@ SOLVERS = {
     ),
     "milp-cbc": Strategy(
         "optpart.methods.milp:milp",
-        "the same by CBC",
+        "milp by CBC",
         MappingProxyType({"solver": "CBC"}),
         takes_goal=True,
         scope="optpart.exact.milp:check_scope",
     ),
     "minizinc": Strategy(
         "optpart.exact.minizinc:minizinc",
-        "the MiniZinc models with Gecode; needs the command minizinc; small, every model",
+        "the MiniZinc models with Gecode; small instances, every model; needs minizinc",
         takes_goal=True,
         scope="optpart.exact.minizinc:check_scope",
     ),
@@ -306,26 +308,26 @@ def own() -> dict[str, Method]:
 
 
 def forget(name: str) -> None:
-    """Take back what was registered under a name."""
+    """Remove the method registered under a name."""
     del _own[name]
 
 
 def heuristics() -> list[str]:
-    """Names of the heuristics that stand in every table and that solvers start from.
+    """Return the names of the heuristics that are in every table and that solvers start from.
 
-    Few and fast: what runs them all compiles in seconds on a fresh machine.
+    They are few and fast: all of them compile within seconds on a fresh machine.
     """
     return [*CORE_ORDERED, *(f"{p}+{s}" for p in CORE for s in ("fifo", "pct"))]
 
 
 def pairs() -> list[str]:
-    """Names of all pairs for every table, and of the strategies with an order of their own."""
+    """Return the names of all pairs, and of the strategies with an order of their own."""
     installed = [name for name, strategy in PARTITIONERS.items() if strategy.available]
     return [*ORDERED, *(f"{p}+{s}" for p in installed for s in SCHEDULERS)]
 
 
 def entries() -> list[Entry]:
-    """List everything that can stand after ``--method``."""
+    """List all names that ``--method`` accepts."""
     rows = [
         Entry(f"{name}+SCHEDULER", "partitioning", s.summary) for name, s in PARTITIONERS.items()
     ]
@@ -341,7 +343,7 @@ def entries() -> list[Entry]:
 
 
 def get(name: str) -> Method:
-    """Return the method of a name; an unknown one is an :class:`InputError` that lists all."""
+    """Return a method by name; raise an :class:`InputError` that lists all if there is none."""
     if name in _own:
         return _own[name][0]
     if name in SOLVERS:
@@ -356,13 +358,15 @@ def get(name: str) -> Method:
     plug_ins = [point.name for point in entry_points(group=GROUP)]
     known = ", ".join([*ORDERED, *(f"{p}+…" for p in PARTITIONERS), *SOLVERS, *_own, *plug_ins])
     known += f"; after the plus {', '.join(_EVERY_SCHEDULER)}"
-    raise InputError("method", f"no method {name!r}", f"choose of {known} (see 'optpart methods')")
+    raise InputError(
+        "method", f"no method {name!r}", f"choose one of {known} (see 'optpart methods')"
+    )
 
 
 def check(name: str) -> None:
     """Raise the :class:`InputError` of :func:`get` if nothing has that name.
 
-    A plug-in that exists and cannot be loaded passes: it fails when it is called for.
+    A plug-in that exists but cannot be loaded passes; it fails when it is used.
     """
     try:
         get(name)
@@ -373,9 +377,9 @@ def check(name: str) -> None:
 
 
 def takes_goal(name: str) -> bool:
-    """Whether a method has a parameter ``goal``; an unknown name is an :class:`InputError`.
+    """Return whether a method accepts a ``goal``; raise :class:`InputError` for an unknown name.
 
-    Methods of your own and of other packages declare it by having one.
+    Your own methods and those of other packages accept one if they have a parameter ``goal``.
     """
     if name in SOLVERS and name not in _own:
         return SOLVERS[name].takes_goal
@@ -384,19 +388,19 @@ def takes_goal(name: str) -> bool:
 
 
 def supports(name: str, instance: Instance, goal: Goal | None = None) -> str:
-    """Return why a method cannot pursue a goal on an instance; empty if nothing is in the way.
+    """Return why a method does not support a goal on an instance; empty if it does.
 
-    What shows only on the way, such as too large a model, a method still refuses.
+    Some limits, such as the size of a model, show only later; the method then refuses.
 
     Parameters
     ----------
     goal : Goal, optional
-        By default the least makespan, which every method is for.
+        By default the least makespan, which every method supports.
 
     Raises
     ------
     InputError
-        If nothing has that name, or the goal names what the instance does not have.
+        If nothing has that name, or the goal names something that the instance does not have.
     """
     goal = goal or Goal()
     goal.check(instance)
@@ -426,12 +430,12 @@ def supporting(instance: Instance, goal: Goal | None = None) -> list[str]:
 
 
 def warm_up(*, large: bool = False) -> None:
-    """Load or compile what the heuristics and bounds run on, so that their times are their own.
+    """Load and compile the code of heuristics and bounds, to keep that out of their times.
 
     Parameters
     ----------
     large : bool
-        Also what large instances are searched with.
+        Also the code of the search, which large instances use.
     """
     from optpart.bounds.best import all_bounds
     from optpart.problem.cluster import Cluster
@@ -451,7 +455,7 @@ def warm_up(*, large: bool = False) -> None:
 def split(name: str) -> tuple[str, str] | None:
     """Return the partitioning and the scheduling part of a pair; ``None`` for any other method.
 
-    The scheduling part is empty where the strategy's own order is meant.
+    The scheduling part is empty if the pair uses the strategy's own order.
     """
     partition, plus, scheduler = name.rpartition("+")
     if not plus:
@@ -463,24 +467,24 @@ def split(name: str) -> tuple[str, str] | None:
 
 
 def partitioner(name: str) -> Callable[..., Any]:
-    """Return the partitioning strategy of a name, with what stands after a colon there."""
+    """Return a partitioning strategy by name, with the argument after a colon bound."""
     strategy, colon, argument = name.partition(":")
     found = PARTITIONERS[strategy]
     return partial(found.load(), **{found.argument: argument}) if colon else found.load()
 
 
 def scheduler(name: str) -> Scheduler:
-    """Return the scheduling strategy of a name."""
+    """Return a scheduling strategy by name."""
     if name not in _EVERY_SCHEDULER:
         known = ", ".join(_EVERY_SCHEDULER)
-        raise InputError("method", f"no scheduler {name!r}", f"choose of {known}")
+        raise InputError("method", f"no scheduler {name!r}", f"choose one of {known}")
     found: Scheduler = _EVERY_SCHEDULER[name].load()
     return found
 
 
 @cache
 def _pair(name: str, partition: str, scheduler: str) -> Method:
-    """Make one method of a partitioning and a scheduling strategy."""
+    """Combine a partitioning and a scheduling strategy into a method."""
 
     def run(
         instance: Instance,

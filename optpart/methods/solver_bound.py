@@ -1,4 +1,4 @@
-"""The bound that CP-SAT proves on its way."""
+"""The lower bound that CP-SAT proves."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from optpart.solution.result import Budget, Status
 
 
 def solver_bound(instance: Instance, seconds: float, workers: int = 2) -> Fraction | None:
-    """Bound the makespan by what CP-SAT proves within a budget.
+    """Return the lower bound of the makespan that CP-SAT proves within a budget.
 
-    Under models that it does not solve it bounds the relaxation in which transfers never wait,
-    nothing is sent by a device, and memory that depends on time has no limit.
+    It bounds a relaxation: transfers never wait, sending takes no time of a device, and memory
+    that depends on time has no limit.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def solver_bound(instance: Instance, seconds: float, workers: int = 2) -> Fracti
     return result.lower_bound or Fraction(0)
 
 
-#: The bound as a row, for those that compute it with the others.
+#: The bound as a row for :func:`~optpart.bounds.best.each_bound`.
 SOLVER_BOUND = (
     Bound("cpsat", "anytime", lambda x, *, seconds, makespan: solver_bound(x, seconds)),
 )

@@ -46,7 +46,9 @@ class Model:
             value = getattr(self, key)
             if value not in get_args(kind):
                 raise InputError(
-                    f"model.{key}", f"unknown {value!r}", f"choose of {', '.join(get_args(kind))}"
+                    f"model.{key}",
+                    f"unknown {value!r}",
+                    f"choose one of {', '.join(get_args(kind))}",
                 )
         object.__setattr__(self, "send_ops", non_negative(self.send_ops, "model.send_ops"))
         if (

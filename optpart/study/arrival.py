@@ -1,4 +1,4 @@
-"""Results that come from elsewhere: rebuilt from their documents, and verified again."""
+"""Results from elsewhere, rebuilt from their documents and verified again."""
 
 from __future__ import annotations
 
@@ -17,24 +17,26 @@ from optpart.study.audit import audited
 
 Value = TypeVar("Value")
 
-#: No run takes longer, and every shorter time is a double.
+#: More seconds than any run takes; every smaller number fits a double.
 _LONGEST = 10**12
 
 
 def rebuild(document: Any, instance: Instance) -> Result:
     """Build the result that a document describes.
 
-    The schedule is verified, and everything else that the document says must agree with it. Proofs
-    are taken from the document: a bound is what its method vouches for.
+    The schedule is verified, and everything else in the document must agree with it. Bounds are
+    taken from the document: the method that made them vouches for them.
 
     Raises
     ------
     InputError
-        If it is not a result document, belongs to another instance, or contradicts itself.
+        If the document is not a result, belongs to another instance, or contradicts itself.
     """
     version(document, FORMAT)
     if document.get("instance_sha256") != instance.sha256:
-        raise InputError("instance_sha256", "another instance's", "give a result of this instance")
+        raise InputError(
+            "instance_sha256", "belongs to another instance", "give a result of this instance"
+        )
     reason = _field(document, "reason", str, "")
     schedule = document.get("schedule")
     claimed = Result(
@@ -94,14 +96,14 @@ def _step(entry: Any, place: str) -> Progress:
 
 def _status(value: Any) -> Status:
     if value not in list(Status):
-        raise InputError("status", f"unknown {value!r}", f"choose of {', '.join(Status)}")
+        raise InputError("status", f"unknown {value!r}", f"choose one of {', '.join(Status)}")
     return Status(value)
 
 
 def _objective(value: Any) -> Objective:
     if value not in get_args(Objective):
         raise InputError(
-            "objective", f"unknown {value!r}", f"choose of {', '.join(get_args(Objective))}"
+            "objective", f"unknown {value!r}", f"choose one of {', '.join(get_args(Objective))}"
         )
     return cast(Objective, value)
 

@@ -1,4 +1,4 @@
-"""Audit of claims: nothing counts that contradicts the verifier or a verified schedule."""
+"""Audit of claims: what contradicts the verifier or a verified schedule does not count."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim that is not used because it does not hold.
+    """A claim that is not used because it is false.
 
     Attributes
     ----------
     instance : str
         Name of the instance that the claim is about.
     source : str
-        Who made the claim: a method, with its seed if there are several, ``library``, or a row of
-        a store.
+        The source of the claim: a method, with its seed if there are several, ``library``, or a
+        row of a store.
     problem : str
-        The fault of the source, or the contradiction.
+        The error of the source, or the contradiction.
     """
 
     instance: str
@@ -49,7 +49,7 @@ class Finding:
 
 
 def one_line(text: str) -> str:
-    """Return a text from elsewhere on one line, cut where it is too long to read."""
+    """Return a foreign text on one line, shortened if it is too long to read."""
     return shorten(text, _LONGEST, placeholder=" …")
 
 
@@ -62,9 +62,9 @@ def described(error: BaseException) -> str:
 
 
 def audited(claimed: object, instance: Instance, method: str, seed: int) -> Result:
-    """Return the part of a method's result that holds.
+    """Return the part of a method's result that is true.
 
-    The schedule is verified. A valid one counts even if other claims fail. Bounds and statuses
+    The schedule is verified. A valid one counts even if other claims are false. Bounds and statuses
     count only if the whole claim agrees with the schedule.
 
     Parameters
@@ -75,7 +75,7 @@ def audited(claimed: object, instance: Instance, method: str, seed: int) -> Resu
     Returns
     -------
     Result
-        Under the given method and seed; ``refused``, with the reason, if the claim does not hold.
+        Under the given method and seed; ``refused``, with the reason, if a claim is false.
     """
     try:
         read = _read(claimed, instance)
@@ -93,7 +93,7 @@ def audited(claimed: object, instance: Instance, method: str, seed: int) -> Resu
         )
     except InputError as error:
         return refusal(instance, method, seed, f"{error.place}: {error.problem}".lstrip(": "))
-    except Exception as error:  # an object of somebody else's may do anything when it is read
+    except Exception as error:  # reading a foreign object may raise anything
         return refusal(instance, method, seed, f"its result cannot be read ({described(error)})")
     known = replace(known, versions=read.versions)
     full = replace(known, lower_bound=read.lower_bound, traffic_bound=read.traffic_bound)
@@ -106,7 +106,7 @@ def audited(claimed: object, instance: Instance, method: str, seed: int) -> Resu
 
 
 def refusal(instance: Instance, method: str, seed: int, why: str, seconds: float = 0.0) -> Result:
-    """Return the result of a method of which nothing can be used."""
+    """Return the result of a method whose output cannot be used at all."""
     empty = conclude(instance, method, None, reason=one_line(why), seconds=seconds, seed=seed)
     return replace(empty, refused=True)
 
@@ -114,14 +114,14 @@ def refusal(instance: Instance, method: str, seed: int, why: str, seconds: float
 def contradicted(result: Result, least: Fraction, by: str) -> str:
     """Return how a verified schedule contradicts a result's claims; empty if it does not.
 
-    The schedule must keep what was given when the result was made.
+    The schedule must respect whatever was given for the result.
 
     Parameters
     ----------
     least : Fraction
         Makespan of the schedule.
     by : str
-        Who found it.
+        The method that found it.
     """
     if result.status is Status.INFEASIBLE:
         return contradiction("INFEASIBLE", least, by)
@@ -133,18 +133,18 @@ def contradicted(result: Result, least: Fraction, by: str) -> str:
 
 
 def contradiction(claim: str, least: Fraction, by: str) -> str:
-    """Say that a verified schedule contradicts a claim."""
+    """Return the message that a verified schedule contradicts a claim."""
     return f"{claim} contradicts a verified schedule of {least} by {by}"
 
 
 def denied(result: Result, why: str) -> Result:
-    """Return a result without its claims; its schedule, which is verified, stays."""
+    """Return a result without its claims; it keeps its schedule, which is verified."""
     bare = replace(result, lower_bound=None, traffic_bound=None, reason=why, refused=True)
     return replace(bare, status=Status.UNKNOWN if bare.schedule is None else status_of(bare))
 
 
 def findings(instance: Instance, results: Iterable[Result]) -> list[Finding]:
-    """List the refused results, with their seeds where a method has several."""
+    """List the refused results, with their seeds if a method has several."""
     results = list(results)
     return [
         Finding(instance.name, _source(result, results), result.reason)
@@ -186,7 +186,7 @@ def _denial(claimed: Result, known: Result) -> str:
 
 
 def _read(claimed: object, instance: Instance) -> Result:
-    """Return a claim with every field of the type that it should have."""
+    """Return a claim with every field checked for its type."""
     if not isinstance(claimed, Result):
         raise InputError("", f"returned {type(claimed).__name__!r}, not a Result", _REMEDY)
     if claimed.instance is not instance and claimed.instance.sha256 != instance.sha256:
@@ -236,7 +236,7 @@ def _of(place: str, value: object, kind: type[Value]) -> Value:
 
 
 def _exact(place: str, value: object) -> Fraction | None:
-    """Return an exact number; a float is none, and neither is text."""
+    """Return an exact number; reject floats and text."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, np.integer, Fraction)):

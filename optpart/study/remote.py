@@ -1,4 +1,4 @@
-"""A run on another machine: text comes in, text goes out."""
+"""A run on another machine: text in, text out."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from optpart.version import __version__
 
 
 def execute_text(instance: str, method: str, seed: int, budget: Budget, version: str) -> str:
-    """Do a run on an instance in native JSON, and return its result document.
+    """Execute a run on an instance in native JSON, and return its result document.
 
     Raises
     ------
     InputError
-        If this machine has another version of optpart, or not the method.
+        If this machine has another version of optpart, or lacks the method.
     """
     if version != __version__:
         raise InputError("", f"a worker has optpart {__version__}", f"install {version} there")
@@ -34,13 +34,13 @@ def execute_text(instance: str, method: str, seed: int, budget: Budget, version:
 
 
 def dask_setup(_worker: object) -> None:
-    """Leave Ctrl-C to the sweep, where a terminal sends it to workers of the same machine too."""
+    """Leave Ctrl-C to the sweep: a terminal also sends it to workers on the same machine."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @cache
 def _warm_up() -> None:
-    """Keep the time to load or compile out of the first run of a process."""
+    """Keep the time to load and compile out of the first run of a process."""
     registry.warm_up()
 
 

@@ -20,7 +20,7 @@ from optpart.version import __version__
 
 
 class Key(NamedTuple):
-    """The identity of a run: runs with equal keys would repeat one another.
+    """The identity of a run: a run with an equal key would be a repetition.
 
     Input that a method reads besides the instance, such as the rules in ``expert:FILE``, is
     identified by its name only; ``deterministic`` is 0 if the budget has no such limit.
@@ -37,7 +37,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One run of a sweep, not done yet."""
+    """One run of a sweep, not yet executed."""
 
     instance: Instance
     method: str
@@ -62,14 +62,14 @@ Watch = Callable[[Run, Progress | None], None]
 
 
 def execute(run: Run, watch: Watch | None = None) -> Result:
-    """Do a run; a method that fails, or claims what does not hold, costs its own result only.
+    """Execute a run; a method that fails, or makes a false claim, loses its own result only.
 
-    What it prints goes to standard error, so that it cannot end up in a table.
+    The output of the method goes to standard error, so that it cannot end up in a table.
 
     Parameters
     ----------
     watch : callable, optional
-        Told that the run begins and, by methods that report it, its progress.
+        Called when the run begins and, if the method reports it, with its progress.
     """
     if watch is not None:
         watch(run, None)
@@ -83,7 +83,7 @@ def execute(run: Run, watch: Watch | None = None) -> Result:
                 watch=None if watch is None else lambda step: watch(run, step),
             )
         seconds = time.perf_counter() - begin
-        # A method of the user's own may forget to say what it was called and given.
+        # A user's method may leave out its name and seed.
         result = audited(claimed, run.instance, run.method, run.seed)
         if result.refused:
             return replace(result, seconds=seconds)
@@ -98,21 +98,21 @@ def execute(run: Run, watch: Watch | None = None) -> Result:
         reason = f"failed: {described(error)}"
     except MemoryError:
         return failed(run, "out of memory", time.perf_counter() - begin)
-    except BaseException as error:  # a method of the user's own may raise anything
+    except BaseException as error:  # a user's method may raise anything
         return failed(run, described(error), time.perf_counter() - begin)
     return without_schedule(run, reason, time.perf_counter() - begin)
 
 
 def failed(run: Run, what: str, seconds: float = 0.0) -> Result:
-    """Return the result of a run that a fault of its method, or of its machine, has ended."""
+    """Return the result of a run that failed because of its method or its machine."""
     return refusal(run.instance, run.method, run.seed, f"failed: {what}", seconds)
 
 
 def without_schedule(run: Run, reason: str, seconds: float = 0.0) -> Result:
-    """Return the result of a run that came to nothing."""
+    """Return the result of a run that found nothing."""
     return conclude(run.instance, run.method, None, reason=reason, seconds=seconds, seed=run.seed)
 
 
 def interrupted(result: Result) -> bool:
-    """Whether a run was cut short by the user, so that its result is not what it would find."""
+    """Return whether the user cut a run short, so that its result is not final."""
     return result.reason.startswith("interrupted")

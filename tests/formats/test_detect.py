@@ -115,7 +115,7 @@ class TestAFormatAddedToTheTable:
             read_instance(write(tmp_path / "a.txt", JOB_SHOP + "# tiny"))
 
     def test_messages_name_it(self, tmp_path):
-        with pytest.raises(InputError, match=r"choose of native, .*tiny"):
+        with pytest.raises(InputError, match=r"choose one of native, .*tiny"):
             read_instance(tmp_path / "a.txt", "magic")
         with pytest.raises(InputError, match=r"give \.json, .*\.tiny, \.txt, or say"):
             read_instance(tmp_path / "a.xyz")
@@ -168,7 +168,7 @@ def test_devices_are_for_files_without_any(tmp_path):
 
 
 def test_an_unknown_format_is_refused(tmp_path):
-    with pytest.raises(InputError, match="format: unknown 'magic'; choose of native, gxl"):
+    with pytest.raises(InputError, match="format: unknown 'magic'; choose one of native, gxl"):
         read_instance(tmp_path / "a.txt", "magic")
 
 

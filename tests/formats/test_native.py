@@ -367,13 +367,13 @@ BAD: list[tuple[dict[str, Any], str]] = [
     (model(speed=1), "model: unknown key 'speed'; known keys are channels, communication, memory,"),
     (
         model(communication="teleport"),
-        "model.communication: unknown 'teleport'; choose of delay, sendrecv, link, port",
+        "model.communication: unknown 'teleport'; choose one of delay, sendrecv, link, port",
     ),
     (
         model(memory=["none"]),
-        "model.memory: unknown ['none']; choose of none, estimate, edges, refcount",
+        "model.memory: unknown ['none']; choose one of none, estimate, edges, refcount",
     ),
-    (model(release={}), "model.release: unknown {}; choose of end, start"),
+    (model(release={}), "model.release: unknown {}; choose one of end, start"),
     (model(send_ops=-1), "model.send_ops: -1 is negative; give a number ≥ 0"),
     (model(send_ops=None), f"model.send_ops: None {NUMBER}"),
     (model(channels=0), "model.channels: 0; give a whole number ≥ 1"),

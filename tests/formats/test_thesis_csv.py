@@ -115,7 +115,7 @@ def test_the_tables_of_the_documentation_are_valid(tmp_path):
         ("20.5", "-1", "graph", "line 3, ops: -1 is negative"),
         ("1/3,4", "1/3,", "graph", "line 4, memory: '' is not a number"),
         ("50,CPU", "big,CPU", "graph", "line 2, size: 'big' is not a number"),
-        ("CPU", "cpu", "graph", "line 2, device: unknown device type 'cpu'; choose of CPU"),
+        ("CPU", "cpu", "graph", "line 2, device: unknown device type 'cpu'; choose one of CPU"),
         ("1,,20", "0,,20", "graph", "line 3, id: '0'"),
         ("1,,20", ",,20", "graph", "line 3, id: ''"),
         ("1,,20", "1;1,,20", "graph", "line 3, id: '1;1'"),

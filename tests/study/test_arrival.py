@@ -1,4 +1,4 @@
-"""Results that come from elsewhere, rebuilt and verified again."""
+"""Results from elsewhere, rebuilt and verified again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def document(by: str = "heft", /, **changes: Any) -> Any:
 
 
 @pytest.mark.parametrize("method", ["heft", "hash+pct", "cpsat", "enumerate"])
-def test_the_document_of_what_was_rebuilt_is_the_same(method: str) -> None:
+def test_a_rebuilt_result_has_the_same_document(method: str) -> None:
     given = document(method)
     again = result_format.dumps(rebuild(given, INSTANCE))
     assert parse_json(again) == given
@@ -90,14 +90,14 @@ def test_a_run_that_was_refused_stays_refused_and_claims_nothing() -> None:
         ({"schedule": []}, "schedule"),
     ],
 )
-def test_a_fault_is_named_with_its_place(changes: dict[str, Any], place: str) -> None:
+def test_an_error_names_its_place(changes: dict[str, Any], place: str) -> None:
     with pytest.raises(InputError) as fault:
         rebuild(document(**changes), INSTANCE)
     assert fault.value.place == place
 
 
 @given(st.data())
-def test_no_document_ends_in_anything_but_a_result_or_one_line(data: st.DataObject) -> None:
+def test_every_document_gives_a_result_or_a_one_line_error(data: st.DataObject) -> None:
     scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just("1e999")
     value = data.draw(scalars | st.lists(scalars, max_size=3) | st.dictionaries(st.text(), scalars))
     told = document()

@@ -77,7 +77,7 @@ def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def logged(plug_in: Path, method: str = "") -> list[tuple[int, int]]:
-    """Return seed and process of each run that was begun, of one method or of all."""
+    """Return seed and process of each run that was started, of one method or of all."""
     lines = [line.split() for line in (plug_in / "log").read_text().split("\n")[:-1]]
     return [(int(seed), int(pid)) for seed, pid, name in lines if name.startswith(method)]
 
@@ -104,7 +104,7 @@ def address(cluster: Any) -> str:
 
 @pytest.fixture
 def killer(plug_in: Path) -> Iterator[list[int]]:
-    """Kill the process that first begins seed 2, then let seed 2 end wherever it is done again."""
+    """Kill the process that first starts seed 2, then let seed 2 finish wherever it is repeated."""
     killed: list[int] = []
 
     def kill() -> None:
@@ -123,7 +123,7 @@ def killer(plug_in: Path) -> Iterator[list[int]]:
     thread.join()
 
 
-def test_a_sweep_outlives_a_worker_that_is_killed(
+def test_a_sweep_survives_a_killed_worker(
     cluster: Cluster, plug_in: Path, killer: list[int], instance: Instance
 ) -> None:
     with cluster(n_workers=2) as two:
@@ -140,7 +140,7 @@ def test_a_sweep_outlives_a_worker_that_is_killed(
     assert comparison.reference.kind == "optimum"
 
 
-def test_a_run_that_kills_its_workers_costs_its_row_and_is_not_tried_for_ever(
+def test_a_run_that_kills_its_workers_fails_after_a_few_attempts(
     cluster: Cluster, plug_in: Path, instance: Instance, tmp_path: Path
 ) -> None:
     def swept() -> Comparison:
@@ -151,7 +151,7 @@ def test_a_run_that_kills_its_workers_costs_its_row_and_is_not_tried_for_ever(
         return comparison
 
     deadly, steady = swept().results
-    assert (deadly.makespan, deadly.reason) == (None, "failed: 3 workers died doing it")
+    assert (deadly.makespan, deadly.reason) == (None, "failed: 3 workers died while executing it")
     assert steady.makespan == 14
     begun = logged(plug_in)
     assert len(logged(plug_in, "deadly")) == 3
@@ -159,7 +159,7 @@ def test_a_run_that_kills_its_workers_costs_its_row_and_is_not_tried_for_ever(
     assert logged(plug_in) == begun
 
 
-def test_a_run_that_is_blamed_for_the_deaths_of_another_gets_a_trial_of_its_own(
+def test_a_run_blamed_for_the_deaths_of_another_is_retried_alone(
     monkeypatch: pytest.MonkeyPatch, cluster: Cluster, instance: Instance
 ) -> None:
     given_up = iter([5, 0])  # how many workers died before Dask gave up: first, then alone
@@ -174,7 +174,7 @@ def test_a_run_that_is_blamed_for_the_deaths_of_another_gets_a_trial_of_its_own(
 
 
 @pytest.mark.parametrize("sent", ["{", "{}", "null"])
-def test_a_worker_that_sends_no_result_costs_its_row(
+def test_an_invalid_result_of_a_worker_fails_its_run_only(
     monkeypatch: pytest.MonkeyPatch, cluster: Cluster, instance: Instance, sent: str
 ) -> None:
     monkeypatch.setattr(DaskEngine, "_document", lambda *_: sent)
@@ -182,10 +182,10 @@ def test_a_worker_that_sends_no_result_costs_its_row(
         run = Run(instance, "heft", 0, BUDGET)
         ((_, result),) = choose(address(one), 1)([run], None)
     assert (result.makespan, result.refused) == (None, True)
-    assert result.reason.startswith("failed: a worker sent no result that holds")
+    assert result.reason.startswith("failed: a worker sent an invalid result")
 
 
-def test_a_sweep_that_is_killed_resumes_and_repeats_nothing(
+def test_a_killed_sweep_resumes_and_repeats_nothing(
     cluster: Cluster, plug_in: Path, tmp_path: Path
 ) -> None:
     arguments = ["gap", "laich-2.5", "-m", "steady", "--seeds", "8", "--workers", "1"]
@@ -205,7 +205,7 @@ def test_a_sweep_that_is_killed_resumes_and_repeats_nothing(
 
 
 def kept(folder: Path) -> list[int]:
-    """Return the seeds of the method "steady" that the store of a sweep has."""
+    """Return the seeds of the method "steady" in the store of a sweep."""
     with suppress(sqlite3.OperationalError), closing(sqlite3.connect(folder / "runs.db")) as rows:
         return [seed for (seed,) in rows.execute("SELECT seed FROM run WHERE method = 'steady'")]
     return []
@@ -219,7 +219,7 @@ def refused(engine: str, instance: Instance, method: str = "heft") -> str:
 
 
 class TestOneLine:
-    """Faults that are the user's to mend."""
+    """Errors that the user can fix."""
 
     @pytest.fixture(autouse=True)
     def impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,7 +237,7 @@ class TestOneLine:
         )
 
     @pytest.mark.parametrize("place", ["127.0.0.1:1", "127.0.0.1", "no port", "[::1", "a:b:c"])
-    def test_where_no_scheduler_is(self, cluster: Cluster, instance: Instance, place: str) -> None:
+    def test_without_a_scheduler(self, cluster: Cluster, instance: Instance, place: str) -> None:
         message = refused(f"dask://{place}", instance)
         assert f"no Dask scheduler answers at {place}" in message
 
@@ -246,7 +246,7 @@ class TestOneLine:
             message = refused(address(none), instance)
         assert "has no workers; start some with 'dask worker" in message
 
-    def test_workers_that_do_several_runs_in_one_process(
+    def test_workers_with_several_runs_per_process(
         self, cluster: Cluster, instance: Instance
     ) -> None:
         with cluster(n_workers=1, threads_per_worker=2, processes=False, protocol="tcp") as one:
@@ -258,7 +258,7 @@ class TestOneLine:
     ) -> None:
         with cluster(n_workers=1, processes=False, protocol="tcp") as one:
             message = refused(address(one), instance, "unknown")
-            assert "no method 'unknown'; choose of" in message
+            assert "no method 'unknown'; choose one of" in message
             monkeypatch.setattr(dask, "__version__", "9.9")
             message = refused(address(one), instance)
         assert "; install 9.9 there" in message

@@ -73,7 +73,7 @@ def cluster(
     fastest.
     """
     if version not in ("load", "comm", "cap"):
-        raise InputError("version", f"unknown {version!r}", "choose of load, comm, cap")
+        raise InputError("version", f"unknown {version!r}", "choose one of load, comm, cap")
     if tries < 1:
         raise InputError("tries", f"{tries} is too few", "give a whole number ≥ 1")
     graph = unit_graph(instance)

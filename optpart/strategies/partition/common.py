@@ -22,7 +22,7 @@ NOWHERE: Any = np.int64(-1)
 def is_paper(variant: Variant) -> bool:
     """Whether [M] defines the strategy, not [L]; anything else is an :class:`InputError`."""
     if variant not in ("thesis", "paper"):
-        raise InputError("variant", f"unknown {variant!r}", "choose of thesis, paper")
+        raise InputError("variant", f"unknown {variant!r}", "choose one of thesis, paper")
     return variant == "paper"
 
 

@@ -47,7 +47,7 @@ def linear_greedy(
         weight = np.ones(instance.vertices)
         share = np.full(instance.devices, 1 / instance.devices)
     else:
-        raise InputError("capacity", f"unknown {capacity!r}", "choose of speed, equal")
+        raise InputError("capacity", f"unknown {capacity!r}", "choose one of speed, equal")
     state = nothing_placed(arrays(instance))
     return partition_of(instance, stream(instance, by_first_vertex(instance), weight, share, state))
 

@@ -36,7 +36,7 @@ def single_device(
     elif device in index:
         candidates = [index[device]]
     else:
-        raise InputError("device", f"no device {device!r}", f"choose of {', '.join(index)}")
+        raise InputError("device", f"no device {device!r}", f"choose one of {', '.join(index)}")
     graph, units = unit_graph(instance), by_first_vertex(instance)
     nothing_else = np.zeros(len(units), dtype=np.int64)
 
