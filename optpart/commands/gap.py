@@ -111,11 +111,11 @@ def gap(
     chosen = files or library.small()
     spread = choose(engine, workers)
     instances = [open_instance(file) for file in chosen]
-    number = {instance: i for i, instance in enumerate(instances, 1)}
+    number = {id(instance): i for i, instance in enumerate(instances, 1)}
     line = ProgressLine()
 
     def watch(run: Run, step: Progress | None) -> None:
-        where = f"[{number[run.instance]}/{len(instances)}] {run.instance.name}"
+        where = f"[{number[id(run.instance)]}/{len(instances)}] {run.instance.name}"
         line(f"{where}  {run.method}", step)
 
     comparisons: list[Comparison] = []

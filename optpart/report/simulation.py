@@ -45,6 +45,9 @@ class Simulated:
     schedule: Schedule | None = None
     choices: NDArray[np.int32] | None = None
 
+    def __repr__(self) -> str:
+        return f"<Simulated {self.result!r}>"
+
 
 def run(
     instance: Instance, method: str, placement: NDArray[np.int32] | None, seeds: Iterable[int]

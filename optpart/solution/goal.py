@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Literal
 
 from optpart.errors import InputError
+from optpart.escaping import brief
 from optpart.problem.instance import Instance
 from optpart.solution.metrics import traffic
 from optpart.solution.schedule import Schedule
@@ -42,6 +43,9 @@ class Goal:
     order: tuple[tuple[Task, Task], ...] = ()
     makespan: Fraction | None = None
     traffic: Fraction | None = None
+
+    def __repr__(self) -> str:
+        return f"<Goal: {self.objective}{f', given {brief(self.given, 80)}' if self.given else ''}>"
 
     @property
     def decides(self) -> bool:

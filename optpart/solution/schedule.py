@@ -37,6 +37,9 @@ class Transfers:
     def __len__(self) -> int:
         return len(self.tensor)
 
+    def __repr__(self) -> str:
+        return f"<Transfers: {len(self):,}>"
+
     @classmethod
     def of(cls, rows: Iterable[tuple[int, int, Fraction, Fraction]]) -> Transfers:
         """Build from ``(tensor, target, start, end)``."""
@@ -65,6 +68,13 @@ class Schedule:
     start: RationalArray
     transfers: Transfers
 
+    def __repr__(self) -> str:
+        used = len(np.unique(self.placement))
+        return (
+            f"<Schedule of {len(self.placement):,} vertices on {used:,} devices, "
+            f"{len(self.transfers):,} transfers>"
+        )
+
     def end(self, instance: Instance, vertex: int) -> Fraction:
         """Exact end of a vertex."""
         return self.start[vertex] + instance.duration(vertex, int(self.placement[vertex]))
@@ -72,6 +82,26 @@ class Schedule:
     def makespan(self, instance: Instance) -> Fraction:
         """Latest end; 0 for an empty graph."""
         return max((self.end(instance, v) for v in range(instance.vertices)), default=Fraction(0))
+
+    def named_placement(self, instance: Instance) -> dict[str, str]:
+        """Return the device of each vertex, by name."""
+        devices = instance.cluster.names
+        where = zip(instance.graph.names, self.placement.tolist(), strict=True)
+        return {name: devices[d] for name, d in where}
+
+    def named_order(self, instance: Instance) -> dict[str, list[str]]:
+        """Return the vertices of each device in order of start, by name.
+
+        Of vertices that start together, those without length come first, and of these the
+        topologically first.
+        """
+        rank = {v: i for i, v in enumerate(instance.graph.topological_order.tolist())}
+        ends = [self.end(instance, v) for v in range(instance.vertices)]
+        starts = self.start.fractions()
+        order: dict[str, list[str]] = {name: [] for name in instance.cluster.names}
+        for v in sorted(range(instance.vertices), key=lambda v: (starts[v], ends[v], rank[v])):
+            order[instance.cluster.names[self.placement[v]]].append(instance.graph.names[v])
+        return order
 
     @cached_property
     def sequence(self) -> list[int]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import InputError, OptpartError
+from optpart.escaping import brief
 from optpart.methods import registry
 from optpart.methods.cpsat import cpsat
 from optpart.problem.instance import Instance
@@ -69,6 +70,10 @@ class Split:
     pair: Result
     ordered: Result | None
     free: Result
+
+    def __repr__(self) -> str:
+        name = brief(self.pair.instance.name)
+        return f"<Split of {brief(self.pair.method)} on {name}>"
 
     @property
     def best_order(self) -> Bracket | None:
@@ -133,6 +138,9 @@ class Division:
     free: Result
     splits: tuple[Split, ...]
     findings: tuple[Finding, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Division on {brief(self.instance.name)}: {len(self.splits)} splits>"
 
 
 def divide(

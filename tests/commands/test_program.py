@@ -52,6 +52,12 @@ def test_version(run: Run) -> None:
     assert (shown.code, shown.out) == (0, f"optpart {__version__}\n")
 
 
+def test_the_package_runs_as_the_program() -> None:
+    command = [sys.executable, "-m", "optpart", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("optpart ")
+
+
 def test_shells_complete_the_names_of_commands() -> None:
     asked = {
         "_OPTPART_COMPLETE": "complete_bash",
