@@ -49,6 +49,7 @@ MOVED = {
     "rational": "problem.rational",
     "result": "solution.result",
     "schedule": "solution.schedule",
+    "solution.audit": "study.audit",
     "search.anneal": "search.annealer",
     "search.change": "search.incremental",
     "search.draw": "kernels.rng",

@@ -141,24 +141,49 @@ class TestAMethodOfYourOwn:
 
     def test_that_returns_something_else_is_an_input_error(self) -> None:
         op.register("silent")(lambda instance, **_: None)  # type: ignore[arg-type, return-value]
-        with pytest.raises(op.InputError, match="silent: returns no Result"):
+        with pytest.raises(op.InputError, match="silent: returned 'NoneType', not a Result"):
             op.solve("heft-10", "silent")
 
-    def test_a_false_makespan_is_computed_again(self) -> None:
+    def test_a_false_makespan_is_an_input_error(self) -> None:
         @op.register("boaster")
         def boaster(instance: op.Instance, **_: object) -> op.Result:
             true = op.solve(instance, "heft")
             return replace(true, makespan=Fraction(73), status=op.Status.OPTIMAL)
 
-        result = op.solve("heft-10", "boaster")
-        assert (result.makespan, result.status) == (80, op.Status.FEASIBLE)
+        with pytest.raises(op.InputError, match="makespan 73 is not that of its schedule"):
+            op.solve("heft-10", "boaster")
+
+    @pytest.mark.parametrize("bound", [float("nan"), 73.0, "73", "many"])
+    def test_a_bound_that_is_no_exact_number_is_an_input_error(self, bound: object) -> None:
+        @op.register("vague")
+        def vague(instance: op.Instance, **_: object) -> op.Result:
+            return replace(op.solve(instance, "heft"), lower_bound=bound)  # type: ignore[arg-type]
+
+        with pytest.raises(op.InputError, match=r"vague: lower_bound: .* is no exact number"):
+            op.solve("heft-10", "vague")
+
+    def test_a_schedule_that_breaks_the_goal_is_an_input_error(self) -> None:
+        @op.register("deaf")
+        def deaf(instance: op.Instance, *, goal: object = None, **_: object) -> op.Result:
+            return op.solve(instance, "heft")
+
+        with pytest.raises(op.InputError, match=r"deaf: .*does not keep what is given"):
+            op.solve("heft-10", "deaf", within=79)
+
+    def test_an_optimum_of_another_objective_is_an_input_error(self) -> None:
+        @op.register("other")
+        def other(instance: op.Instance, *, goal: object = None, **_: object) -> op.Result:
+            return op.solve(instance, "cpsat", seconds=20)
+
+        with pytest.raises(op.InputError, match="other: OPTIMAL without a bound"):
+            op.solve("heft-10", "other", objective="traffic")
 
     def test_a_bound_above_its_own_schedule_is_an_input_error(self) -> None:
         @op.register("above")
         def above(instance: op.Instance, **_: object) -> op.Result:
             return replace(op.solve(instance, "heft"), lower_bound=Fraction(81))
 
-        with pytest.raises(op.InputError, match="claims the lower bound 81"):
+        with pytest.raises(op.InputError, match="bound 81 contradicts its own schedule of 80"):
             op.solve("heft-10", "above")
 
 

@@ -14,8 +14,8 @@ from optpart.limits import MOST_RUNS, MOST_SECONDS, check_seed
 from optpart.terminal import ReaderGoneError, complain, note, put
 
 if TYPE_CHECKING:
+    from optpart.solution.audit import Finding
     from optpart.solution.result import Budget
-    from optpart.study.audit import Finding
     from optpart.study.gap import Comparison
 
 
@@ -172,8 +172,8 @@ def gap(
 
 def _say_findings(findings: list[Finding], *, whole_library: bool) -> None:
     """Name what does not hold and was not used, and end with exit code 1 if there is any."""
+    from optpart.solution.audit import one_line
     from optpart.study import library
-    from optpart.study.audit import one_line
 
     lines = [str(finding) for finding in findings]
     if whole_library:

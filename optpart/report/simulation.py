@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.errors import InputError
+from optpart.errors import ArgumentError
 from optpart.escaping import visible
 from optpart.formats import result as result_format
 from optpart.methods import registry
@@ -61,8 +61,8 @@ def run(
     parts = registry.split(method)
     if parts is None:
         registry.get(method)
-        raise InputError(
-            "--method", f"{method!r} is no pair of strategies", "give PARTITIONING+SCHEDULER"
+        raise ArgumentError(
+            "method", f"{method!r} is no pair of strategies", "give PARTITIONING+SCHEDULER"
         )
     return [_placed(instance, method, *parts, seed) for seed in seeds]
 

@@ -15,12 +15,7 @@ from optpart.escaping import brief
 from optpart.methods import registry
 from optpart.methods.cpsat import cpsat
 from optpart.problem.instance import Instance
-from optpart.solution.goal import Goal
-from optpart.solution.result import Budget, Progress, Result, Status, status_of, with_bound
-from optpart.solution.schedule import Schedule
-from optpart.strategies.base import NoPlacementError
-from optpart.study import library
-from optpart.study.audit import (
+from optpart.solution.audit import (
     Finding,
     audited,
     contradicted,
@@ -30,6 +25,11 @@ from optpart.study.audit import (
     findings,
     refusal,
 )
+from optpart.solution.goal import Goal
+from optpart.solution.result import Budget, Progress, Result, Status, status_of, with_bound
+from optpart.solution.schedule import Schedule
+from optpart.strategies.base import NoPlacementError
+from optpart.study import library
 
 #: Called with the name of the current solve and, from the solver, its progress.
 Watch = Callable[[str, Progress | None], None]

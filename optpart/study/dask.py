@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
-from optpart.errors import InputError
+from optpart.errors import ArgumentError, InputError
 from optpart.formats import native
 from optpart.formats.json import parse_json
 from optpart.problem.instance import Instance
@@ -61,8 +61,8 @@ class DaskEngine:
         try:
             self._dask: Any = import_module("distributed")
         except ImportError:
-            raise InputError(
-                "--engine", "needs the package distributed", "install optpart[dask]"
+            raise ArgumentError(
+                "engine", "needs the package distributed", "install optpart[dask]"
             ) from None
 
     def __call__(self, runs: Sequence[Run], watch: Watch | None) -> Iterator[tuple[Run, Result]]:
@@ -108,8 +108,8 @@ class DaskEngine:
                 _knock(self._address)
             client = stack.enter_context(self._dask.Client(place, timeout=_PATIENCE))
         except (OSError, ValueError) as error:
-            raise InputError(
-                "--engine",
+            raise ArgumentError(
+                "engine",
                 f"no Dask scheduler answers at {self._address} ({error})",
                 "give the HOST:PORT that 'dask scheduler' prints",
             ) from None
@@ -121,14 +121,14 @@ class DaskEngine:
         try:
             client.wait_for_workers(1, timeout=_PATIENCE)
         except TimeoutError:
-            raise InputError(
-                "--engine",
+            raise ArgumentError(
+                "engine",
                 f"the scheduler at {self._address} has no workers",
                 f"start some with 'dask worker {self._address} --nthreads 1'",
             ) from None
         if max(client.nthreads().values(), default=1) > 1:
-            raise InputError(
-                "--engine",
+            raise ArgumentError(
+                "engine",
                 f"workers at {self._address} do several runs in one process, which would slow "
                 "each other",
                 f"start them with 'dask worker {self._address} --nthreads 1 --nworkers N'",
@@ -176,8 +176,8 @@ class DaskEngine:
         except InputError:
             raise
         except Exception as error:  # of Dask's own, or whatever a worker lacks
-            raise InputError(
-                "--engine",
+            raise ArgumentError(
+                "engine",
                 f"the cluster failed ({type(error).__name__}: {error})",
                 f"see that its scheduler runs and its workers have optpart {__version__}",
             ) from None

@@ -13,9 +13,9 @@ from optpart.limits import check_seed
 from optpart.methods import registry
 from optpart.problem import feasibility
 from optpart.problem.instance import Instance
+from optpart.solution.audit import Finding, contradicted, contradiction, denied, findings
 from optpart.solution.result import Budget, Progress, Result, Status
 from optpart.study import library
-from optpart.study.audit import Finding, contradicted, contradiction, denied, findings
 from optpart.study.engine import Engine, local
 from optpart.study.run import Run, Watch, interrupted
 from optpart.study.store import RowError, Store
@@ -222,7 +222,8 @@ class Summary:
 
 def default_methods() -> list[str]:
     """All heuristics, what was registered, and the exact method that makes the reference."""
-    return [*registry.heuristics(), *registry.own(), EXACT]
+    heuristics = [*registry.heuristics(), *registry.own_heuristics()]
+    return [*heuristics, *registry.own(), EXACT]
 
 
 def chosen_methods(names: Sequence[str]) -> list[str]:
