@@ -86,7 +86,8 @@ class ArgumentError(InputError):
         def text(said: str) -> str:
             return _PARAMETER.sub(lambda match: option(match[1]), said)
 
-        return InputError(option(self.place), text(self.problem), text(self.remedy), self.file)
+        place = option(self.place) if self.place else ""
+        return InputError(place, text(self.problem), text(self.remedy), self.file)
 
 
 class PluginError(InputError):

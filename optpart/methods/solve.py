@@ -24,6 +24,7 @@ from optpart.search.checkpoint import StateFile
 from optpart.search.layout import read_start
 from optpart.solution.audit import audited, described
 from optpart.solution.goal import Goal, Objective
+from optpart.solution.names import NamedOrder, NamedPlacement
 from optpart.solution.result import (
     Budget,
     Method,
@@ -116,6 +117,12 @@ class Question:
         goal = self.goal or Goal()
         return pareto(self.instance, self.budget, seed=self.seed, goal=goal, watch=watch)
 
+    def check_audit(self) -> None:
+        """Raise :class:`InputError` if the method cannot solve without pruning."""
+        if not registry.takes(self.method, "without"):
+            able = registry.listed(registry.taking("without"))
+            raise ArgumentError("audit", "not for this method", f"use {able}")
+
     def audit(self, result: Result) -> Result:
         """Solve again without pruning, for methods that have a parameter ``without``.
 
@@ -126,9 +133,7 @@ class Question:
         ContradictionError
             If the two results exclude each other.
         """
-        if not registry.takes(self.method, "without"):
-            able = registry.listed(registry.taking("without"))
-            raise ArgumentError("audit", "not for this method", f"use {able}")
+        self.check_audit()
         run: Any = self.run
         other: Result = partial(run, without=ALL)(self.instance, budget=self.budget, seed=self.seed)
         compare(result, other)
@@ -144,6 +149,8 @@ def ask(
     traffic_limit: str | int | Fraction | None = None,
     fix: Fix | None = None,
     start: Start | None = None,
+    placement: NamedPlacement | None = None,
+    order: NamedOrder | None = None,
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
     seconds: float = 60.0,
@@ -164,6 +171,9 @@ def ask(
         )
     if fix is not None and fix not in get_args(Fix):
         raise ArgumentError("fix", f"cannot keep {fix!r}", f"use {', '.join(get_args(Fix))}")
+    if fix is not None and (placement is not None or order is not None):
+        name = "order" if placement is None else "placement"
+        raise ArgumentError(name, "given together with `fix`", "leave one of them out")
     given = first = None
     if start is not None:
         repairs = registry.repairs(method)
@@ -171,7 +181,7 @@ def ask(
         if not repairs:
             first = _valid(start, instance, given, needed=fix != "placement")
     forced = fix is not None and given is None
-    goal = Goal()
+    goal = Goal.of(instance, placement=placement, order=order)
     if fix is not None:
         goal = _only(instance, fix) if given is None else given_by(instance, given, fix)
     goal = replace(

@@ -102,8 +102,8 @@ def order_pairs(instance: Instance, order: NamedOrder) -> tuple[tuple[int, int],
     return tuple(pairs)
 
 
-def whole_order(instance: Instance, order: NamedOrder) -> list[int]:
-    """Return one order of all vertices that keeps an order by name and every edge.
+def whole_order(instance: Instance, order: Mapping[str, Sequence[str]]) -> list[int]:
+    """Return one order of all vertices that keeps the order of each device and every edge.
 
     Raises
     ------
@@ -111,8 +111,6 @@ def whole_order(instance: Instance, order: NamedOrder) -> list[int]:
         As :func:`lists_of`, or if the order contradicts the edges.
     """
     lists = lists_of(instance, order)
-    if not isinstance(order, Mapping):
-        return lists[0]
     graph = instance.graph
     before: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(range(instance.vertices), ()))
     for u, v in zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from optpart.errors import InputError
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
+from optpart.solution.names import NamedPlacement, placement_of, vertex, whole_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,18 +122,18 @@ def crossings(instance: Instance, placement: NDArray[np.int32]) -> list[tuple[in
 
 def retime(
     instance: Instance,
-    placement: NDArray[np.int32] | Sequence[int],
-    order: Sequence[int | tuple[int, int]],
+    placement: NDArray[np.int32] | Sequence[int] | NamedPlacement,
+    order: Sequence[int | str | tuple[int, int]] | Mapping[str, Sequence[str]],
 ) -> Schedule:
     """Give every vertex its earliest exact start for a placement and an order.
 
     Parameters
     ----------
-    placement : array of int, length n
-    order : sequence of int or (int, int)
-        All vertices, as numbers, and any transfers, as pairs (tensor, destination device), read
-        per device and per link. A transfer that is not named queues as soon as its tensor is made.
-        Under ``delay`` nothing queues and transfers need not be named.
+    placement : array of int, length n, or mapping from names of vertices to names of devices
+    order : sequence of int, str or (int, int), or mapping from names of devices to such names
+        All vertices, as numbers or names, and any transfers, as pairs (tensor, destination device),
+        read per device and per link. A transfer that is not named queues as soon as its tensor is
+        made. Under ``delay`` nothing queues and transfers need not be named.
 
     Returns
     -------
@@ -145,14 +146,20 @@ def retime(
     Raises
     ------
     InputError
-        If the order is not complete or contradicts the edges, or something must cross where no
-        link is.
+        If the order is not complete or contradicts the edges, something must cross where no link
+        is, or there is no vertex or device of a name.
 
     Notes
     -----
     All times are whole multiples of one unit, so the work is done in Python integers of any size.
     """
-    return _Retiming(instance, np.asarray(placement, dtype=np.int32)).run(order)
+    if isinstance(placement, Mapping):
+        placement = placement_of(instance, placement)
+    if isinstance(order, Mapping):
+        numbers: list[int | tuple[int, int]] = [*whole_order(instance, order)]
+    else:
+        numbers = [vertex(instance, v, "order") if isinstance(v, str) else v for v in order]
+    return _Retiming(instance, np.asarray(placement, dtype=np.int32)).run(numbers)
 
 
 class _Retiming:

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from optpart.errors import ArgumentError, InputError
 from optpart.formats import native
 from optpart.formats.json import parse_json
+from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.result import Result
 from optpart.study import remote
@@ -199,8 +200,25 @@ def _submit(client: Any, run: Run) -> Any:
             run.seed,
             run.budget,
             __version__,
+            _packed(),
             pure=False,
         )
+
+
+def _packed() -> bytes:
+    """Return what was registered here, for workers that have not run the code that does it."""
+    rows = registry.registered()
+    if not rows:
+        return b""
+    try:
+        packed: bytes = import_module("cloudpickle").dumps(rows)
+    except Exception as error:  # objects of somebody else's may refuse in any way
+        raise ArgumentError(
+            "engine",
+            f"what is registered cannot be sent to workers ({type(error).__name__}: {error})",
+            "register functions that can be pickled, or use local",
+        ) from None
+    return packed
 
 
 def _arrived(run: Run, document: str) -> Result:
