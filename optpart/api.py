@@ -133,7 +133,8 @@ def solve(
     placement : mapping from names of vertices to names of devices, optional
         Where these vertices must run; the others are free.
     order : sequence of names of vertices, or a mapping from names of devices to such, optional
-        Of two in one list that share a device, the earlier must run first.
+        Of two in one list that share a device, the earlier must run first. Under a device only
+        vertices stand that ``placement`` puts there.
     checkpoint : path, optional
         Where the methods ``search`` and ``hybrid`` keep their state.
     resume : bool

@@ -12,8 +12,8 @@ from optpart.problem.cluster import Cluster, Device
 
 
 def drawn_cluster(
-    seed: Seed,
-    devices: int,
+    seed: Seed = 0,
+    devices: int = 10,
     *,
     cpu: float = 0.6,
     speed: Range = (10, 100),

@@ -31,7 +31,7 @@ class _Step(NamedTuple):
     long: int | None
 
 
-def heterog_worst(devices: int, length: int = 1000, *, loops: bool = False) -> Instance:
+def heterog_worst(devices: int = 3, length: int = 1000, *, loops: bool = False) -> Instance:
     """Return an instance whose order by rank takes about R times as long as the best order.
 
     A walk visits every device and every link. At each step a short task opens the next step; at

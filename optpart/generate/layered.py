@@ -28,11 +28,15 @@ _LARGEST_GROUP = 100
 _MOST_POOLS = 10**9
 
 
+#: Of an edge between vertices of two levels.
+EDGE_PROBABILITY = 0.05
+
+
 def layered(
-    seed: Seed,
+    seed: Seed = 0,
     *,
-    levels: int,
-    width: Range,
+    levels: int = 20,
+    width: Range = (5, 15),
     vertices: int | None = None,
     edge_probability: float | None = None,
     level_edges: int | None = None,
@@ -58,10 +62,11 @@ def layered(
         drawn in this order, so that a later parameter does not change what comes before it.
     levels, width, vertices
         See :func:`level_starts`.
-    edge_probability : float
-        Probability that a pair of vertices of different levels is linked; or else
-    level_edges : int
-        The exact number of level-based edges, all admissible pairs being equally likely.
+    edge_probability : float, optional
+        Probability that a pair of vertices of different levels is linked; :data:`EDGE_PROBABILITY`
+        unless there is
+    level_edges : int, optional
+        the exact number of level-based edges, all admissible pairs being equally likely.
     level_limit : int, optional
         Greatest level distance of a level-based edge.
     decay : float or function, optional
@@ -233,9 +238,8 @@ def _edges(
                 "level_edges", "given with a probability or a decay", "give one or the other"
             )
         source, target = _exact_edges(rng, _Pairs.within(first, 1, farthest), level_edges)
-    elif edge_probability is None:
-        raise InputError("edge_probability", "missing", "give it or the number of level_edges")
     else:
+        edge_probability = EDGE_PROBABILITY if edge_probability is None else edge_probability
         draw.probability(edge_probability, "edge_probability")
         source, target = _probable_edges(rng, first, farthest, edge_probability, decay)
     every = _Pairs.within(first, 1, levels - 1)

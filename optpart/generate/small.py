@@ -37,14 +37,14 @@ _CAPACITY = {"loose": 200, "tight": 110}
 
 
 def small(
-    vertices: int,
-    devices: int,
+    vertices: int = 20,
+    devices: int = 3,
     *,
-    seed: int,
-    ccr: float,
-    types: bool,
-    groups: bool,
-    memory: Tightness,
+    seed: int = 0,
+    ccr: float = 1.0,
+    types: bool = False,
+    groups: bool = False,
+    memory: Tightness = "none",
 ) -> Instance:
     """Draw a small instance whose every run time and delay is a whole number.
 

@@ -64,7 +64,8 @@ class Goal:
         placement : mapping from names of vertices to names of devices, optional
             Of all vertices or of some.
         order : sequence of names of vertices, or a mapping from devices to such, optional
-            Of two in one list that share a device, the earlier runs first.
+            Of two in one list that share a device, the earlier runs first. Under a device only
+            vertices stand that the placement puts there.
         makespan, traffic : number, optional
             Upper limits.
 
@@ -73,10 +74,11 @@ class Goal:
         InputError
             If there is no vertex or device of a name, or a limit is no number.
         """
+        where = part_placement(instance, placement or {})
         return cls(
             objective,
-            part_placement(instance, placement or {}),
-            order_pairs(instance, order or ()),
+            where,
+            order_pairs(instance, order or (), where),
             None if makespan is None else rational(makespan, "makespan"),
             None if traffic is None else rational(traffic, "traffic"),
         )

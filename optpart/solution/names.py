@@ -73,36 +73,49 @@ def placement_of(instance: Instance, placement: NamedPlacement) -> NDArray[np.in
     return np.array([found[v] for v in range(instance.vertices)], dtype=np.int32)
 
 
-def lists_of(instance: Instance, order: NamedOrder) -> list[list[int]]:
+def lists_of(
+    instance: Instance, order: NamedOrder, placement: Mapping[int, int]
+) -> list[list[int]]:
     """Return the numbers of an order by name, one list for each list of names.
 
     Raises
     ------
     InputError
-        If there is no vertex or device of one of the names, or a vertex is named twice.
+        If there is no vertex or device of one of the names, a vertex is named twice, or it stands
+        under another device than that of the placement.
     """
-    if isinstance(order, Mapping):
-        for name in order:
-            device(instance, name, "order")
-    lists: Iterable[Sequence[str]] = order.values() if isinstance(order, Mapping) else [order]
-    found = [[vertex(instance, name, "order") for name in names] for names in lists]
+    lists: Iterable[tuple[str, Sequence[str]]] = (
+        order.items() if isinstance(order, Mapping) else [("", order)]
+    )
+    found = []
     seen: set[int] = set()
-    for v in (v for numbers in found for v in numbers):
-        if v in seen:
-            raise InputError(
-                "order", f"names {instance.graph.names[v]!r} twice", "name every vertex once"
-            )
-        seen.add(v)
+    for name, names in lists:
+        where = device(instance, name, "order") if isinstance(order, Mapping) else None
+        found.append([vertex(instance, v, "order") for v in names])
+        for v, shown in zip(found[-1], names, strict=True):
+            if v in seen:
+                raise InputError("order", f"names {shown!r} twice", "name every vertex once")
+            if where is not None and placement.get(v) != where:
+                raise InputError(
+                    "order",
+                    f"has {shown!r} on {name}, where the placement does not put it",
+                    "give the order of this placement",
+                )
+            seen.add(v)
     return found
 
 
-def order_pairs(instance: Instance, order: NamedOrder) -> tuple[tuple[int, int], ...]:
+def order_pairs(
+    instance: Instance, order: NamedOrder, placement: Mapping[int, int]
+) -> tuple[tuple[int, int], ...]:
     """Return the pairs of vertices of which the first runs before the second where both meet."""
-    pairs = (pair for numbers in lists_of(instance, order) for pair in combinations(numbers, 2))
-    return tuple(pairs)
+    lists = lists_of(instance, order, placement)
+    return tuple(pair for numbers in lists for pair in combinations(numbers, 2))
 
 
-def whole_order(instance: Instance, order: Mapping[str, Sequence[str]]) -> list[int]:
+def whole_order(
+    instance: Instance, order: Mapping[str, Sequence[str]], placement: Sequence[int]
+) -> list[int]:
     """Return one order of all vertices that keeps the order of each device and every edge.
 
     Raises
@@ -110,7 +123,7 @@ def whole_order(instance: Instance, order: Mapping[str, Sequence[str]]) -> list[
     InputError
         As :func:`lists_of`, or if the order contradicts the edges.
     """
-    lists = lists_of(instance, order)
+    lists = lists_of(instance, order, dict(enumerate(placement)))
     graph = instance.graph
     before: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(range(instance.vertices), ()))
     for u, v in zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True):

@@ -155,11 +155,12 @@ def retime(
     """
     if isinstance(placement, Mapping):
         placement = placement_of(instance, placement)
+    where = np.asarray(placement, dtype=np.int32)
     if isinstance(order, Mapping):
-        numbers: list[int | tuple[int, int]] = [*whole_order(instance, order)]
+        numbers: list[int | tuple[int, int]] = [*whole_order(instance, order, where.tolist())]
     else:
         numbers = [vertex(instance, v, "order") if isinstance(v, str) else v for v in order]
-    return _Retiming(instance, np.asarray(placement, dtype=np.int32)).run(numbers)
+    return _Retiming(instance, where).run(numbers)
 
 
 class _Retiming:
