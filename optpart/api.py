@@ -305,6 +305,7 @@ def simulate(
         schedule = start if isinstance(start, Schedule) else start.schedule
         if schedule is None:
             raise ArgumentError("start", "a result without a schedule", "give one that has one")
+        schedule.check_fits(instance)
         where = schedule.placement
     done = run(instance, method, where, [seed])[0]
     return replace(done, result=bounded(done.result))
@@ -366,11 +367,16 @@ def sweep(
     watch : callable, optional
         Told of the run at work, or just done, and of its progress where that is known.
 
-    Yields
-    ------
-    Comparison
+    Returns
+    -------
+    iterator of Comparison
         In the order of the instances, each as soon as it is complete. Each of its results has a
         lower bound where anything is proven: that of its method, or of the reference.
+
+    Raises
+    ------
+    InputError
+        If something handed over is wrong, before any run.
     """
     from contextlib import nullcontext
 
@@ -385,17 +391,21 @@ def sweep(
     names = chosen_methods([methods] if isinstance(methods, str) else list(methods))
     budget, spread = Budget(seconds, workers), choose(engine, workers)
     chosen = [_instance(instance) for instance in instances]
-    with nullcontext() if store is None else Store(Path(store)) as kept:
-        for comparison in swept(
-            chosen,
-            names,
-            budget=budget,
-            seeds=range(seed, seed + seeds),
-            engine=spread,
-            store=kept,
-            watch=watch,
-        ):
-            yield _bounded_rows(comparison)
+
+    def compared() -> Iterator[Comparison]:
+        with nullcontext() if store is None else Store(Path(store)) as kept:
+            for comparison in swept(
+                chosen,
+                names,
+                budget=budget,
+                seeds=range(seed, seed + seeds),
+                engine=spread,
+                store=kept,
+                watch=watch,
+            ):
+                yield _bounded_rows(comparison)
+
+    return compared()  # what is asked for is checked now, not when the first row is fetched
 
 
 def _bounded_rows(comparison: Comparison) -> Comparison:

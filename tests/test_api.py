@@ -12,6 +12,7 @@ from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from commandline import Run
@@ -234,6 +235,17 @@ def test_simulate_takes_the_placement_of_a_schedule() -> None:
     assert done.schedule.placement.tolist() == start.placement.tolist()
 
 
+@pytest.mark.parametrize("ask", [op.solve, op.simulate])
+@pytest.mark.parametrize("method", ["hash+pct", "search"])
+def test_a_start_of_another_instance_is_an_input_error(ask: Any, method: str) -> None:
+    start = op.solve("heft-10", "heft")
+    if ask is op.simulate and method == "search":
+        method = "pct"
+    for given in (start, start.schedule):
+        with pytest.raises(op.InputError, match="schedule: not one of 9 vertices on 4 devices"):
+            ask(SMALL, method, start=given)
+
+
 def test_compare_and_sweep_measure_methods() -> None:
     one = op.compare(SMALL, ["heft"])
     (same,) = op.sweep([op.load(SMALL)], ["heft"], seeds=1)
@@ -421,7 +433,7 @@ class TestNoOptionIsNamedInPython:
 
     def test_an_engine(self) -> None:
         with pytest.raises(op.InputError, match=r"^engine: no engine 'spark'"):
-            next(op.sweep([SMALL], ["heft"], engine="spark"))
+            op.sweep([SMALL], ["heft"], engine="spark")
 
 
 class TestRefusalsNameWhoCan:

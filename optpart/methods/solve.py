@@ -224,12 +224,13 @@ def bounded(result: Result) -> Result:
 
 def _schedule(start: Start, instance: Instance, seed: int, *, repair: bool) -> Schedule:
     """Return what to start from, unverified; searches also take results of other instances."""
-    if isinstance(start, Schedule):
-        return start
     if isinstance(start, Result):
         if start.schedule is None:
-            raise InputError("start", "a result without a schedule", "give one that has one")
-        return start.schedule
+            raise ArgumentError("start", "a result without a schedule", "give one that has one")
+        start = start.schedule
+    if isinstance(start, Schedule):
+        start.check_fits(instance)
+        return start
     if repair and Path(start).exists():
         return read_start(start, instance)
     return started(str(start), instance, seed)

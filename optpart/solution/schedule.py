@@ -84,6 +84,18 @@ class Schedule:
         """Latest end; 0 for an empty graph."""
         return max((self.end(instance, v) for v in range(instance.vertices)), default=Fraction(0))
 
+    def check_fits(self, instance: Instance) -> None:
+        """Raise :class:`InputError` if it has other vertices or devices than an instance."""
+        n, k = instance.vertices, instance.devices
+        where = self.placement
+        inside = not len(where) or bool(where.min() >= 0 and where.max() < k)
+        if len(where) != n or len(self.start) != n or not inside:
+            raise InputError(
+                "schedule",
+                f"not one of {n} vertices on {k} devices",
+                "give a schedule of this instance",
+            )
+
     def named_placement(self, instance: Instance) -> dict[str, str]:
         """Return the device of each vertex, by name."""
         devices = instance.cluster.names
