@@ -324,13 +324,15 @@ def compare(
 
     See :func:`sweep`; ``watch`` is told the name of the method at work and its progress.
     """
+    from optpart.solution.result import Budget
+    from optpart.study.gap import chosen_methods
+    from optpart.study.gap import compare as compared
 
-    def told(run: Run, step: Progress | None) -> None:
-        if watch is not None:
-            watch(run.method, step)
-
-    found = sweep([instance], methods, seconds=seconds, workers=workers, seed=seed, watch=told)
-    return next(found)
+    names = chosen_methods([methods] if isinstance(methods, str) else list(methods))
+    found = compared(
+        _instance(instance), names, budget=Budget(seconds, workers), seed=seed, watch=watch
+    )
+    return _bounded_rows(found)
 
 
 def sweep(
