@@ -50,6 +50,7 @@ MOVED = {
     "result": "solution.result",
     "schedule": "solution.schedule",
     "scratch": "children.scratch",
+    "solution.audit": "study.audit",
     "search.anneal": "search.annealer",
     "search.change": "search.incremental",
     "search.draw": "kernels.rng",

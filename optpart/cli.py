@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from optpart.commands.options import option_of
 from optpart.commands.registry import COMMANDS, GROUPS, command, group
-from optpart.errors import OptpartError
+from optpart.errors import ArgumentError, OptpartError
 from optpart.terminal import OutputError, ReaderGoneError, abandon, complain, prepare, say
 from optpart.version import __version__
 
@@ -86,7 +87,7 @@ def _code_of(step: Callable[[], object]) -> str | int | None:
     except OptpartError as error:
         if isinstance(error, OutputError):
             abandon()
-        complain(error)
+        complain(error.spelled(option_of) if isinstance(error, ArgumentError) else error)
         return 2
     except (KeyboardInterrupt, typer.Abort):
         complain("interrupted")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 from optpart.escaping import fitted, visible
 
 #: Characters of an error's line, with room for ``optpart: `` before it.
 _MOST = 290
+
+_PARAMETER = re.compile(r"`([a-z_]+)`")
 
 
 class OptpartError(Exception):
@@ -66,6 +71,27 @@ class FaultsOf:
     ) -> None:
         if isinstance(error, InputError):
             raise error.within(self.file) from None
+
+
+class ArgumentError(InputError):
+    """An argument of a function is wrong; ``place`` is the name of the parameter.
+
+    Problem and remedy name other parameters in backquotes, so that the command line can name its
+    options instead.
+    """
+
+    def spelled(self, option: Callable[[str], str]) -> InputError:
+        """Return the same error with an option in place of each parameter."""
+
+        def text(said: str) -> str:
+            return _PARAMETER.sub(lambda match: option(match[1]), said)
+
+        place = option(self.place) if self.place else ""
+        return InputError(place, text(self.problem), text(self.remedy), self.file)
+
+
+class PluginError(InputError):
+    """Something that a user registered fails, or returns what it must not."""
 
 
 class UnsupportedError(InputError):

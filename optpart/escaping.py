@@ -36,6 +36,11 @@ def shortened(text: str, most: int) -> str:
     return f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
 
 
+def brief(text: str, most: int = 40) -> str:
+    """Return text for a ``repr``: visible, on one line, and short."""
+    return shortened(visible(text), most)
+
+
 def fitted(parts: list[str], room: int) -> list[str]:
     """Shorten the longest parts, all to the same length, until together they fit."""
     most = room

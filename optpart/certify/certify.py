@@ -81,6 +81,9 @@ class Refutation:
     steps: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"<Refutation by {self.tier}: {self.clauses:,} clauses, {self.steps:,} lemmas>"
+
 
 def check_supported(instance: Instance) -> None:
     """Raise :class:`UnsupportedError` if certificates do not cover the instance's model."""

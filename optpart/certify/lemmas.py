@@ -26,7 +26,7 @@ from optpart.certify.precedence import (
 )
 from optpart.certify.sat import refute
 from optpart.certify.trim import Proof, trim
-from optpart.errors import InputError, UnsupportedError
+from optpart.errors import ArgumentError, InputError
 from optpart.files import write_bytes
 
 #: Multipliers of the devices are rounded to multiples of ``1 / _PARTS``.
@@ -241,8 +241,8 @@ def add_second(directory: str | Path, seconds: float) -> Second | None:
     try:
         second = prove(problem, Fraction(claim), seconds)
     except RejectedError as error:
-        raise UnsupportedError(
-            "--second", f"not covered ({error})", "certify without --second", str(place)
+        raise ArgumentError(
+            "second", f"not covered ({error})", "certify without it", str(place)
         ) from None
     if isinstance(second, Shorter):
         raise InputError("makespan", f"{claim} is not optimal", "certify it again", str(place))

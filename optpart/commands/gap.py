@@ -14,8 +14,8 @@ from optpart.limits import MOST_RUNS, MOST_SECONDS, check_seed
 from optpart.terminal import ReaderGoneError, complain, note, put
 
 if TYPE_CHECKING:
+    from optpart.solution.audit import Finding
     from optpart.solution.result import Budget
-    from optpart.study.audit import Finding
     from optpart.study.gap import Comparison
 
 
@@ -115,11 +115,11 @@ def gap(
     chosen = files or library.small()
     spread = choose(engine, workers)
     instances = [open_instance(file) for file in chosen]
-    number = {instance: i for i, instance in enumerate(instances, 1)}
+    number = {id(instance): i for i, instance in enumerate(instances, 1)}
     line = ProgressLine()
 
     def watch(run: Run, step: Progress | None) -> None:
-        where = f"[{number[run.instance]}/{len(instances)}] {run.instance.name}"
+        where = f"[{number[id(run.instance)]}/{len(instances)}] {run.instance.name}"
         line(f"{where}  {run.method}", step)
 
     comparisons: list[Comparison] = []
@@ -176,8 +176,8 @@ def gap(
 
 def _say_findings(findings: list[Finding], *, whole_library: bool) -> None:
     """List the wrong rows that were left out, and exit with code 1 if there are any."""
+    from optpart.solution.audit import one_line
     from optpart.study import library
-    from optpart.study.audit import one_line
 
     lines = [str(finding) for finding in findings]
     if whole_library:

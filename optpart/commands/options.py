@@ -20,6 +20,15 @@ Workers = Annotated[int, typer.Option(help="Threads of the solver.", min=1, max=
 Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0, max=LARGEST_SEED)]
 
 
+#: Parameters of functions whose options have other names.
+_OPTIONS = {"seconds": "--time-limit", "directory": "--output"}
+
+
+def option_of(parameter: str) -> str:
+    """Return the option that sets a parameter of the function behind a command."""
+    return _OPTIONS.get(parameter, f"--{parameter.replace('_', '-')}")
+
+
 def _tried(path: Path | None) -> Path | None:
     if path is not None:
         check_target(path)

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from typer.core import TyperGroup
+
 #: The module and function of each command.
 COMMANDS = {
     "certify": "certify:certify",

@@ -101,7 +101,7 @@ def solve(
     from optpart.files import written_first
     from optpart.formats import result as result_format
     from optpart.methods import registry
-    from optpart.methods.solve import AUDITED, ask
+    from optpart.methods.solve import ask
     from optpart.report.progress import ProgressLine
 
     if pareto and (method != "cpsat" or output is not None):
@@ -128,10 +128,9 @@ def solve(
     )
     if question.forced:
         note(f"{instance.name}: no vertex has a choice of device")
-    if audit and (pareto or method not in AUDITED):
-        raise InputError(
-            "--audit", "not for this method, or --pareto", f"use {' or '.join(AUDITED)}"
-        )
+    if audit and (pareto or not registry.takes(method, "without")):
+        able = registry.listed(registry.taking("without"))
+        raise InputError("--audit", "not for this method, or --pareto", f"use {able}")
     announce_compilation()
     question.warm_up()
     if pareto:

@@ -59,7 +59,7 @@ class Sizes:
         total += graph.tensor_size.sum(graph.edge_tensor) / unit
         if total >= LARGEST:
             raise UnsupportedError(
-                "vertices", "sizes and memory are too fine for MiniZinc", "round them or use cpsat"
+                "vertices", "sizes and memory are too fine for MiniZinc", "round them"
             )
         # Capacities need not be whole: whole amounts fit exactly if they fit into the floor.
         floors = [-1 if limit is None or not counts else limit // unit for limit in limits]
@@ -98,9 +98,7 @@ def horizon(instance: Instance, grid: Grid) -> int:
     times = np.minimum(consumers, instance.devices - 1)
     ticks = int(grid.duration.max(axis=1, initial=0).sum()) + int((crossing * times).sum())
     if not grid.exact or ticks >= LARGEST:
-        raise UnsupportedError(
-            "vertices", "times are too fine for MiniZinc", "round them or use cpsat"
-        )
+        raise UnsupportedError("vertices", "times are too fine for MiniZinc", "round them")
     return ticks
 
 

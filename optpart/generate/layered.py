@@ -31,11 +31,15 @@ _LARGEST_GROUP = 100
 _MOST_POOLS = 10**9
 
 
+#: Default probability of an edge between two vertices of different levels.
+EDGE_PROBABILITY = 0.05
+
+
 def layered(
-    seed: Seed,
+    seed: Seed = 0,
     *,
-    levels: int,
-    width: Range,
+    levels: int = 20,
+    width: Range = (5, 15),
     vertices: int | None = None,
     edge_probability: float | None = None,
     level_edges: int | None = None,
@@ -61,10 +65,10 @@ def layered(
         drawn in this order, so the parameters of one do not change the earlier ones.
     levels, width, vertices
         See :func:`level_starts`.
-    edge_probability : float
-        Probability of an edge between two vertices of different levels; either this or
-        ``level_edges`` is required.
-    level_edges : int
+    edge_probability : float, optional
+        Probability of an edge between two vertices of different levels. Without it and without
+        ``level_edges``, it is :data:`EDGE_PROBABILITY`.
+    level_edges : int, optional
         Exact number of level-based edges; all admissible pairs are equally likely.
     level_limit : int, optional
         Greatest level distance of a level-based edge.
@@ -139,7 +143,7 @@ def instance(
     max_width: Annotated[int, Option(1, MOST_VERTICES, "Most vertices a level.")] = 15,
     edge_probability: Annotated[
         float, Option(0, 1, "Of an edge between vertices of two levels.")
-    ] = 0.05,
+    ] = EDGE_PROBABILITY,
     level_limit: Annotated[
         int | None, Option(1, MOST_VERTICES, "No edge over more levels than this.")
     ] = None,
@@ -286,9 +290,8 @@ def _edges(
                 "level_edges", "given with a probability or a decay", "give one or the other"
             )
         source, target = _exact_edges(rng, _Pairs.within(first, 1, farthest), level_edges)
-    elif edge_probability is None:
-        raise InputError("edge_probability", "missing", "give it or the number of level_edges")
     else:
+        edge_probability = EDGE_PROBABILITY if edge_probability is None else edge_probability
         draw.probability(edge_probability, "edge_probability")
         source, target = _probable_edges(rng, first, farthest, edge_probability, decay)
     every = _Pairs.within(first, 1, levels - 1)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, cast
-from weakref import WeakKeyDictionary
+from weakref import finalize
 
 import numba
 import numpy as np
@@ -100,14 +100,17 @@ class Arrays(NamedTuple):
     may_block: bool  # whether something cannot cross somewhere
 
 
-_cache: WeakKeyDictionary[Instance, Arrays] = WeakKeyDictionary()
+#: By identity: to compare an instance with an equal one takes longer than to find its arrays.
+_cache: dict[int, Arrays] = {}
 
 
 def arrays(instance: Instance) -> Arrays:
     """Return the arrays of an instance, made once."""
-    if instance not in _cache:
-        _cache[instance] = _build(instance)
-    return _cache[instance]
+    key = id(instance)
+    if key not in _cache:
+        _cache[key] = _build(instance)
+        finalize(instance, _cache.pop, key, None)
+    return _cache[key]
 
 
 def _floats(values: RationalArray, factor: Fraction = Fraction(1)) -> NDArray[np.float64]:

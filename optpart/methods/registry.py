@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
@@ -11,12 +11,13 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from inspect import signature
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
-from optpart.errors import InputError
+from optpart.errors import ArgumentError, InputError, PluginError
 from optpart.limits import check_seed
+from optpart.methods.own import checked_partitioner, checked_scheduler
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Method, Result, Watch, conclude
@@ -30,9 +31,11 @@ class Strategy(NamedTuple):
     """The location of a strategy, which is imported on first use, and a one-line summary.
 
     ``needs`` names an optional package, ``argument`` the parameter that receives the text after a
-    colon in the name of a method. ``takes_goal`` says that the function has a parameter ``goal``;
-    ``scope`` is then the location of a function that raises an :class:`InputError` for an instance
-    and a goal that the strategy cannot solve, empty if it can solve all.
+    colon in the name of a method. ``takes`` names its parameters beyond those of every method:
+    ``goal``, ``without`` for rules to leave out, ``checkpoint`` for a file of its state. ``scope``
+    is the location of a function that raises an :class:`InputError` for an instance and a goal that
+    the strategy cannot solve, empty if it can solve all. ``repairs`` says that it can repair a
+    start that is not valid.
     """
 
     path: str
@@ -40,8 +43,9 @@ class Strategy(NamedTuple):
     options: Mapping[str, object] = MappingProxyType({})
     needs: str = ""
     argument: str = ""
-    takes_goal: bool = False
+    takes: tuple[str, ...] = ()
     scope: str = ""
+    repairs: bool = False
 
     @property
     def available(self) -> bool:
@@ -53,15 +57,31 @@ class Strategy(NamedTuple):
         found = _load(self.path)
         return partial(found, **self.options) if self.options else found
 
-    def fault(self, instance: Instance, goal: Goal) -> str:
-        """Return why it cannot solve an instance for a goal; empty if it can."""
+    def fault(self, instance: Instance, goal: Goal) -> InputError | None:
+        """Return why it cannot solve an instance for a goal; ``None`` if it can."""
         if not self.scope:
-            return ""
+            return None
         try:
             _load(self.scope)(instance, goal)
         except InputError as error:
-            return error.problem
-        return ""
+            return error
+        return None
+
+
+@dataclass(frozen=True)
+class Own:
+    """A strategy that a user has registered, or that another package offers."""
+
+    name: str
+    summary: str
+    find: Callable[[], Callable[..., Any]]
+    checked: Callable[[str, Callable[..., Any]], Callable[..., Any]]
+    available: bool = True
+    argument: str = ""
+
+    def load(self) -> Callable[..., Any]:
+        """Return the function; what it returns is checked, and a failure is a PluginError."""
+        return self.checked(self.name, self.find())
 
 
 def _load(path: str) -> Callable[..., Any]:
@@ -227,50 +247,66 @@ ORDERED = ("heft", "cpop", "peft", "etf", "white-paper")
 CORE = ("hash", "fastest", "critical-path", "heft")
 CORE_ORDERED = ("heft",)
 SOLVERS = {
-    "cpsat": Strategy("optpart.methods.cpsat:cpsat", "CP-SAT, proves optimality", takes_goal=True),
+    "cpsat": Strategy(
+        "optpart.methods.cpsat:cpsat",
+        "CP-SAT, proves optimality",
+        takes=("goal", "without"),
+    ),
     "search": Strategy(
         "optpart.methods.search:search",
         "annealing of placement and order from the best heuristics; every model",
-        takes_goal=True,
+        takes=("goal", "checkpoint"),
         scope="optpart.search.search:check_scope",
+        repairs=True,
     ),
     "hybrid": Strategy(
         "optpart.methods.search:hybrid",
         "search plus large neighbourhoods, repaired greedily and by CP-SAT; every model",
-        takes_goal=True,
+        takes=("goal", "checkpoint"),
         scope="optpart.search.search:check_scope",
+        repairs=True,
     ),
     "milp": Strategy(
         "optpart.methods.milp:milp",
         "mixed-integer program by HiGHS; delay, memory none or estimate",
-        takes_goal=True,
+        takes=("goal", "without"),
         scope="optpart.exact.milp:check_scope",
     ),
     "milp-cbc": Strategy(
         "optpart.methods.milp:milp",
         "milp by CBC",
         MappingProxyType({"solver": "CBC"}),
-        takes_goal=True,
+        takes=("goal", "without"),
         scope="optpart.exact.milp:check_scope",
     ),
     "minizinc": Strategy(
         "optpart.exact.minizinc:minizinc",
         "the MiniZinc models with Gecode; small instances, every model; needs minizinc",
-        takes_goal=True,
+        takes=("goal",),
         scope="optpart.exact.minizinc:check_scope",
     ),
     "enumerate": Strategy(
         "optpart.exact.enumeration:enumerate_all",
         "branch and bound without a solver; up to 12 vertices, every model",
-        takes_goal=True,
+        takes=("goal",),
         scope="optpart.exact.enumeration:check_scope",
     ),
 }
 
-#: Entry-point group through which other packages add methods.
+#: Entry-point groups through which other packages add methods and strategies.
 GROUP = "optpart.methods"
+PARTITIONERS_GROUP = "optpart.partitioners"
+SCHEDULERS_GROUP = "optpart.schedulers"
+
+#: What can be registered.
+Kind = Literal["method", "partitioner", "scheduler"]
 
 _own: dict[str, tuple[Method, str]] = {}
+_own_partitioners: dict[str, tuple[Callable[..., Any], str]] = {}
+_own_schedulers: dict[str, tuple[Callable[..., Any], str]] = {}
+
+#: A function that a user registers.
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -282,8 +318,31 @@ class Entry:
     summary: str
 
 
-def register(name: str, summary: str = "") -> Callable[[Method], Method]:
-    """Add a method of your own under a name.
+def register(
+    name: str, summary: str = "", *, kind: Kind = "method"
+) -> Callable[[Function], Function]:
+    """Add a method, a partitioning strategy or a scheduling strategy of your own under a name.
+
+    Parameters
+    ----------
+    name : str
+        Registering the same function again, as a notebook does, replaces it.
+    summary : str
+        For the list of methods; by default the first line of the docstring.
+    kind : {"method", "partitioner", "scheduler"}
+        ``method``: called as ``f(instance, budget=, seed=, start=, watch=)``, returns a
+        :class:`~optpart.solution.result.Result`. ``partitioner``: called as ``f(instance, rng)``,
+        returns a :class:`~optpart.strategies.base.Partition`, a device number for each vertex, or
+        a mapping from names of vertices to names of devices. ``scheduler``: called as
+        ``f(tasks, partition, rng)``, returns a
+        :class:`~optpart.strategies.simulator.Priority`, or a number for each task: a device runs
+        the executable task of largest number. Strategies join every pair, as ``NAME+pct`` and
+        ``hash+NAME``.
+
+    Raises
+    ------
+    InputError
+        If something else has that name.
 
     Examples
     --------
@@ -293,13 +352,56 @@ def register(name: str, summary: str = "") -> Callable[[Method], Method]:
     ...         instance, [0] * instance.vertices, instance.graph.topological_order.tolist()
     ...     )
     ...     return conclude(instance, "all-on-first", schedule, seed=seed)
-    """
 
-    def add(method: Method) -> Method:
-        _own[name] = method, summary or (method.__doc__ or "").partition("\n")[0]
-        return method
+    >>> @register("first", kind="partitioner")
+    ... def first(instance, rng):
+    ...     return [0] * instance.vertices
+    """
+    if kind not in get_args(Kind):
+        raise ArgumentError("kind", f"no kind {kind!r}", f"use {', '.join(get_args(Kind))}")
+
+    def add(function: Function) -> Function:
+        text = summary or (function.__doc__ or "").partition("\n")[0]
+        _check_name(name, kind, function)
+        rows = _registered()[kind]
+        rows[name] = function, text
+        for method in _own:
+            if split(method) is not None:
+                del rows[name]
+                raise InputError(
+                    name, f"would make {method!r} two methods", "register it under another name"
+                )
+        return function
 
     return add
+
+
+def _registered() -> dict[Kind, dict[str, tuple[Callable[..., Any], str]]]:
+    return {"method": _own, "partitioner": _own_partitioners, "scheduler": _own_schedulers}
+
+
+def _check_name(name: str, kind: Kind, function: Callable[..., Any]) -> None:
+    """Refuse a name that something else has, or that could not be asked for."""
+    known = _registered()[kind].get(name)
+    if known is not None:
+        if _written_in(known[0]) != _written_in(function):
+            raise InputError(
+                name, f"already the name of a registered {kind}", "register it under another"
+            )
+        return
+    other = "register it under another"
+    if kind == "method":
+        if name in SOLVERS or split(name) is not None:
+            raise InputError(name, "the name of a built-in method", other)
+        return
+    if not name or set(name) & set("+:"):
+        raise InputError(name, "no name of a strategy", "leave out the plus and the colon")
+    if name in (PARTITIONERS if kind == "partitioner" else _EVERY_SCHEDULER):
+        raise InputError(name, f"the name of a built-in {kind}", other)
+
+
+def _written_in(function: Callable[..., Any]) -> tuple[object, object]:
+    return getattr(function, "__module__", None), getattr(function, "__qualname__", function)
 
 
 def own() -> dict[str, Method]:
@@ -307,9 +409,50 @@ def own() -> dict[str, Method]:
     return {name: method for name, (method, _) in _own.items()}
 
 
-def forget(name: str) -> None:
-    """Remove the method registered under a name."""
-    del _own[name]
+def registered() -> list[tuple[Kind, str, Callable[..., Any], str]]:
+    """Return the kind, name, function and summary of everything that was registered."""
+    return [
+        (kind, name, function, summary)
+        for kind, rows in _registered().items()
+        for name, (function, summary) in rows.items()
+    ]
+
+
+def forget(name: str, kind: Kind = "method") -> None:
+    """Remove what was registered under a name."""
+    del _registered()[kind][name]
+
+
+def _own_row(kind: Kind, name: str) -> Own | None:
+    """Return the strategy of this name that was registered or comes from another package."""
+    checked = checked_partitioner if kind == "partitioner" else checked_scheduler
+    found = _registered()[kind].get(name)
+    if found is not None:
+        return Own(name, found[1], lambda: found[0], checked)
+    for point in entry_points(group=_group(kind)):
+        if point.name == name:
+            return Own(name, point.value, point.load, checked)
+    return None
+
+
+def _group(kind: Kind) -> str:
+    return PARTITIONERS_GROUP if kind == "partitioner" else SCHEDULERS_GROUP
+
+
+def _added(kind: Kind) -> list[str]:
+    """Name the strategies that are not built in."""
+    built_in = PARTITIONERS if kind == "partitioner" else _EVERY_SCHEDULER
+    plugged = [point.name for point in entry_points(group=_group(kind))]
+    names = dict.fromkeys([*_registered()[kind], *plugged])
+    return [name for name in names if name not in built_in]
+
+
+def _every_partitioner() -> list[str]:
+    return [*PARTITIONERS, *_added("partitioner")]
+
+
+def _every_scheduler() -> list[str]:
+    return [*_EVERY_SCHEDULER, *_added("scheduler")]
 
 
 def heuristics() -> list[str]:
@@ -320,10 +463,29 @@ def heuristics() -> list[str]:
     return [*CORE_ORDERED, *(f"{p}+{s}" for p in CORE for s in ("fifo", "pct"))]
 
 
+def own_heuristics() -> list[str]:
+    """Names of the pairs with registered strategies that stand in every table."""
+    return [
+        *(f"{p}+{s}" for p in _own_partitioners for s in ("fifo", "pct", *_own_schedulers)),
+        *(f"{p}+{s}" for p in CORE for s in _own_schedulers),
+    ]
+
+
+def built_in_pairs() -> list[str]:
+    """Names of the pairs of built-in strategies, and of those with an order of their own."""
+    installed = [name for name, strategy in PARTITIONERS.items() if strategy.available]
+    return [*ORDERED, *(f"{p}+{s}" for p in installed for s in SCHEDULERS)]
+
+
 def pairs() -> list[str]:
     """Return the names of all pairs, and of the strategies with an order of their own."""
     installed = [name for name, strategy in PARTITIONERS.items() if strategy.available]
-    return [*ORDERED, *(f"{p}+{s}" for p in installed for s in SCHEDULERS)]
+    partitioners, schedulers = _added("partitioner"), _added("scheduler")
+    return [
+        *built_in_pairs(),
+        *(f"{p}+{s}" for p in installed for s in schedulers),
+        *(f"{p}+{s}" for p in partitioners for s in (*SCHEDULERS, *schedulers)),
+    ]
 
 
 def entries() -> list[Entry]:
@@ -337,8 +499,18 @@ def entries() -> list[Entry]:
     ]
     rows += [Entry(name, "heuristic", "with the order that it finds itself") for name in ORDERED]
     rows += [Entry(name, "solver", s.summary) for name, s in SOLVERS.items()]
+    rows += [Entry(f"{p}+SCHEDULER", "own", text) for p, (_, text) in _own_partitioners.items()]
+    rows += [Entry(f"PARTITIONING+{s}", "own", text) for s, (_, text) in _own_schedulers.items()]
     rows += [Entry(name, "own", text) for name, (_, text) in _own.items()]
-    rows += [Entry(point.name, "plug-in", point.value) for point in entry_points(group=GROUP)]
+    for group, shown in (
+        (PARTITIONERS_GROUP, "{}+SCHEDULER"),
+        (SCHEDULERS_GROUP, "PARTITIONING+{}"),
+        (GROUP, "{}"),
+    ):
+        rows += [
+            Entry(shown.format(point.name), "plug-in", point.value)
+            for point in entry_points(group=group)
+        ]
     return rows
 
 
@@ -356,8 +528,9 @@ def get(name: str) -> Method:
             loaded: Method = point.load()
             return loaded
     plug_ins = [point.name for point in entry_points(group=GROUP)]
-    known = ", ".join([*ORDERED, *(f"{p}+…" for p in PARTITIONERS), *SOLVERS, *_own, *plug_ins])
-    known += f"; after the plus {', '.join(_EVERY_SCHEDULER)}"
+    partitioners = (f"{p}+…" for p in _every_partitioner())
+    known = ", ".join([*ORDERED, *partitioners, *SOLVERS, *_own, *plug_ins])
+    known += f"; after the plus {', '.join(_every_scheduler())}"
     raise InputError(
         "method", f"no method {name!r}", f"choose one of {known} (see 'optpart methods')"
     )
@@ -376,15 +549,40 @@ def check(name: str) -> None:
         pass
 
 
-def takes_goal(name: str) -> bool:
-    """Return whether a method accepts a ``goal``; raise :class:`InputError` for an unknown name.
+def takes(name: str, parameter: str) -> bool:
+    """Return whether a method has a parameter; raise :class:`InputError` for an unknown name.
 
     Your own methods and those of other packages accept one if they have a parameter ``goal``.
     """
     if name in SOLVERS and name not in _own:
-        return SOLVERS[name].takes_goal
+        return parameter in SOLVERS[name].takes
     method = get(name)
-    return split(name) is None and "goal" in signature(method).parameters
+    return split(name) is None and parameter in signature(method).parameters
+
+
+def takes_goal(name: str) -> bool:
+    """Whether a method pursues goals; see :func:`takes`."""
+    return takes(name, "goal")
+
+
+def taking(parameter: str) -> list[str]:
+    """Name the solvers and registered methods that have a parameter."""
+    return [name for name in (*SOLVERS, *_own) if takes(name, parameter)]
+
+
+def repairs(name: str) -> bool:
+    """Whether a method mends a start that is not valid."""
+    return name in SOLVERS and name not in _own and SOLVERS[name].repairs
+
+
+def is_own(name: str) -> bool:
+    """Whether a method is not built in, or has a part that is not: it may claim anything."""
+    parts = split(name)
+    if parts is None:
+        return name in _own or name not in SOLVERS
+    return parts[0].partition(":")[0] not in PARTITIONERS or (
+        parts[1] != "" and parts[1] not in _EVERY_SCHEDULER
+    )
 
 
 def supports(name: str, instance: Instance, goal: Goal | None = None) -> str:
@@ -402,14 +600,18 @@ def supports(name: str, instance: Instance, goal: Goal | None = None) -> str:
     InputError
         If nothing has that name, or the goal names something that the instance does not have.
     """
-    goal = goal or Goal()
+    fault = _fault(name, instance, goal or Goal())
+    return "" if fault is None else fault.problem
+
+
+def _fault(name: str, instance: Instance, goal: Goal) -> InputError | None:
     goal.check(instance)
     if goal != Goal() and not takes_goal(name):
-        return "takes no goal but a least makespan"
+        return ArgumentError("method", "takes no goal but a least makespan", "")
     if name in SOLVERS and name not in _own:
         return SOLVERS[name].fault(instance, goal)
     check(name)
-    return ""
+    return None
 
 
 def supporting(instance: Instance, goal: Goal | None = None) -> list[str]:
@@ -417,9 +619,13 @@ def supporting(instance: Instance, goal: Goal | None = None) -> list[str]:
 
     A plug-in that cannot be loaded is left out.
     """
-    found = []
     plug_ins = [point.name for point in entry_points(group=GROUP)]
-    for name in dict.fromkeys([*SOLVERS, *_own, *pairs(), *plug_ins]):
+    return _able(dict.fromkeys([*SOLVERS, *_own, *pairs(), *plug_ins]), instance, goal)
+
+
+def _able(names: Iterable[str], instance: Instance, goal: Goal | None) -> list[str]:
+    found = []
+    for name in names:
         try:
             get(name)
         except (Exception, SystemExit):  # loading a plug-in may raise anything
@@ -427,6 +633,32 @@ def supporting(instance: Instance, goal: Goal | None = None) -> list[str]:
         if not supports(name, instance, goal):
             found.append(name)
     return found
+
+
+def require(name: str, instance: Instance, goal: Goal | None = None) -> None:
+    """Refuse a method that cannot pursue a goal on an instance.
+
+    Raises
+    ------
+    InputError
+        That says why, and names the solvers and the methods of your own that can.
+    """
+    fault = _fault(name, instance, goal or Goal())
+    if fault is None:
+        return
+    plug_ins = [point.name for point in entry_points(group=GROUP)]
+    able = listed(_able(dict.fromkeys([*SOLVERS, *_own, *plug_ins]), instance, goal))
+    if isinstance(fault, ArgumentError):
+        remedy = f"use {able}" if able else "no other can"
+        raise ArgumentError(fault.place, f"{name} {fault.problem}", remedy)
+    remedy = f"{fault.remedy}, or use {able}" if able else fault.remedy
+    raise type(fault)(fault.place, fault.problem, remedy)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as words: ``a, b or c``."""
+    *most, last = names or [""]
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def warm_up(*, large: bool = False) -> None:
@@ -460,25 +692,36 @@ def split(name: str) -> tuple[str, str] | None:
     partition, plus, scheduler = name.rpartition("+")
     if not plus:
         return (name, "") if name in ORDERED else None
-    strategy = PARTITIONERS.get(partition.partition(":")[0])
-    if strategy is None or (":" in partition and not strategy.argument):
+    first, colon, _ = partition.partition(":")
+    strategy = PARTITIONERS.get(first) or _own_row("partitioner", first)
+    if strategy is None or (colon and not strategy.argument):
         return None
-    return (partition, scheduler) if scheduler in _EVERY_SCHEDULER else None
+    known = scheduler in _EVERY_SCHEDULER or _own_row("scheduler", scheduler) is not None
+    return (partition, scheduler) if known else None
 
 
 def partitioner(name: str) -> Callable[..., Any]:
     """Return a partitioning strategy by name, with the argument after a colon bound."""
     strategy, colon, argument = name.partition(":")
-    found = PARTITIONERS[strategy]
+    found = PARTITIONERS.get(strategy) or _own_row("partitioner", strategy)
+    if found is None:
+        raise InputError(
+            "method", f"no partitioner {name!r}", f"choose one of {', '.join(_every_partitioner())}"
+        )
     return partial(found.load(), **{found.argument: argument}) if colon else found.load()
 
 
 def scheduler(name: str) -> Scheduler:
     """Return a scheduling strategy by name."""
-    if name not in _EVERY_SCHEDULER:
-        known = ", ".join(_EVERY_SCHEDULER)
+    return _scheduler_of(name)
+
+
+def _scheduler_of(name: str) -> Scheduler:
+    row = _EVERY_SCHEDULER.get(name) or _own_row("scheduler", name)
+    if row is None:
+        known = ", ".join(_every_scheduler())
         raise InputError("method", f"no scheduler {name!r}", f"choose one of {known}")
-    found: Scheduler = _EVERY_SCHEDULER[name].load()
+    found: Scheduler = row.load()
     return found
 
 
@@ -504,11 +747,17 @@ def _pair(name: str, partition: str, scheduler: str) -> Method:
         try:
             found = partitioner(partition)(instance, np.random.default_rng(seed))
             if scheduler:
-                schedule = simulate(instance, found, _EVERY_SCHEDULER[scheduler].load(), seed)
+                schedule = simulate(instance, found, _scheduler_of(scheduler), seed)
             else:
                 schedule = retime(instance, found.placement, found.order)
         except NoPlacementError as error:
             reason = str(error)
+        except PluginError:
+            raise
+        except InputError as error:  # nothing built in places what cannot be run
+            if not is_own(name):
+                raise
+            reason = f"its placement has no schedule: {error.problem}"
         seconds = time.perf_counter() - begin
         return conclude(instance, name, schedule, reason=reason, seconds=seconds, seed=seed)
 

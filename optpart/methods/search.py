@@ -102,7 +102,7 @@ def heuristic_starts(
     """Yield the schedule of each heuristic, starting with the fast ones of every table."""
     names = registry.heuristics()
     if instance.vertices <= _ALL_PAIRS and not fast_only:
-        installed = registry.pairs()
+        installed = registry.built_in_pairs()
         names += [name for name in (*_STARTS, *installed) if name in installed]
     for name in dict.fromkeys(names):
         yield registry.get(name)(instance, seed=seed).schedule

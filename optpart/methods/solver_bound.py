@@ -11,7 +11,9 @@ from optpart.problem.model import Model
 from optpart.solution.result import Budget, Status
 
 
-def solver_bound(instance: Instance, seconds: float, workers: int = 2) -> Fraction | None:
+def solver_bound(
+    instance: Instance, seconds: float, workers: int = 2, seed: int = 0
+) -> Fraction | None:
     """Return the lower bound of the makespan that CP-SAT proves within a budget.
 
     It bounds a relaxation: transfers never wait, sending takes no time of a device, and memory
@@ -26,13 +28,18 @@ def solver_bound(instance: Instance, seconds: float, workers: int = 2) -> Fracti
 
     static = instance.model.memory == "estimate"
     relaxed = replace(instance, model=Model(memory="estimate" if static else "none"))
-    result = cpsat(relaxed, budget=Budget(seconds, workers))
+    result = cpsat(relaxed, budget=Budget(seconds, workers), seed=seed)
     if result.status is Status.INFEASIBLE:
         return None
     return result.lower_bound or Fraction(0)
 
 
-#: The bound as a row for :func:`~optpart.bounds.best.each_bound`.
-SOLVER_BOUND = (
-    Bound("cpsat", "anytime", lambda x, *, seconds, makespan: solver_bound(x, seconds)),
-)
+def solver_row(workers: int = 2, seed: int = 0) -> tuple[Bound]:
+    """Return the bound as a row for :func:`~optpart.bounds.best.each_bound`."""
+
+    def compute(
+        instance: Instance, /, *, seconds: float, makespan: Fraction | None
+    ) -> Fraction | None:
+        return solver_bound(instance, seconds, workers, seed)
+
+    return (Bound("cpsat", "anytime", compute),)

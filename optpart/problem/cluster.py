@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import InputError
+from optpart.escaping import brief
 from optpart.problem.rational import Number, RationalArray, non_negative, rational, shown
 
 #: What a matrix may be given as: one value for all pairs, or k rows of k entries.
@@ -57,6 +58,23 @@ class Cluster:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Cluster):
+            return NotImplemented
+        return (
+            (self.names, self.types, self.memory) == (other.names, other.types, other.memory)
+            and bool(np.array_equal(self.infinite, other.infinite))
+            and (self.speed, self.bandwidth, self.latency)
+            == (other.speed, other.bandwidth, other.latency)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.names)
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(sorted({kind for kind in self.types if kind is not None}))
+        return f"<Cluster of {len(self):,} devices{brief(f' ({kinds})') if kinds else ''}>"
 
     @cached_property
     def index(self) -> dict[str, int]:

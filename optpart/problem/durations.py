@@ -26,6 +26,21 @@ class Durations:
     times: RationalArray
     possible: NDArray[np.bool_]
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Durations):
+            return NotImplemented
+        # Times where a vertex cannot run mean nothing.
+        return bool(np.array_equal(self.possible, other.possible)) and (
+            self.times.take(self.possible) == other.times.take(other.possible)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.possible.shape)
+
+    def __repr__(self) -> str:
+        n, k = self.possible.shape
+        return f"<Durations of {n:,} vertices on {k:,} devices>"
+
     @classmethod
     def of(cls, rows: Sequence[Sequence[Number | None]], n: int, k: int) -> Durations:
         """Read ``n`` rows of ``k`` times; ``None`` means that the vertex cannot run there."""

@@ -80,18 +80,49 @@ class Graph:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "topological_order", self._sorted())
-        for array in (
+        for array in (*self._arrays(), self.topological_order):
+            array.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Graph):
+            return NotImplemented
+        mine, its = self._parts(), other._parts()
+        arrays = zip(self._arrays(), other._arrays(), strict=True)
+        return mine == its and all(np.array_equal(one, two) for one, two in arrays)
+
+    def __hash__(self) -> int:
+        return hash((len(self), self.tensors, len(self.edge_source)))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Graph of {len(self):,} vertices, {len(self.edge_source):,} edges, "
+            f"{self.tensors:,} tensors>"
+        )
+
+    def _parts(self) -> tuple[object, ...]:
+        return (
+            self.names,
+            self.device_types,
+            self.allowed_devices,
+            self.colocation,
+            self.separation,
+            self.tensor_delay,
+            self.ops,
+            self.memory,
+            self.tensor_size,
+        )
+
+    def _arrays(self) -> tuple[NDArray[np.int32], ...]:
+        return (
             self.tensor_vertex,
             self.tensor_output,
             self.edge_source,
             self.edge_target,
             self.edge_tensor,
-            self.topological_order,
-        ):
-            array.setflags(write=False)
-
-    def __len__(self) -> int:
-        return len(self.names)
+        )
 
     @property
     def tensors(self) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import InputError
+from optpart.escaping import brief
 from optpart.problem.cluster import Cluster
 from optpart.problem.document import document
 from optpart.problem.durations import Durations
@@ -77,6 +78,30 @@ class Instance:
                     + (f" ({_listed(alone)} has none at all)" if alone else ""),
                     "loosen a device_type or devices entry, or split the group",
                 )
+
+    # --- equality and text -----------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same, names and sources included."""
+        if self is other:
+            return True
+        if not isinstance(other, Instance):
+            return NotImplemented
+        return (
+            (self.name, self.source, self.model) == (other.name, other.source, other.model)
+            and self.graph == other.graph
+            and self.cluster == other.cluster
+            and self.durations == other.durations
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.vertices, self.devices, len(self.graph.edge_source)))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Instance {brief(self.name)}: {self.vertices:,} vertices, {self.devices:,} devices, "
+            f"{self.model.communication}, memory {self.model.memory}>"
+        )
 
     # --- sizes -----------------------------------------------------------------------------
 

@@ -179,6 +179,22 @@ class RationalArray:
     def __len__(self) -> int:
         return len(self.numerators)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RationalArray):
+            return NotImplemented
+        if self.numerators.shape != other.numerators.shape:
+            return False
+        if self.denominator == other.denominator:
+            return bool(np.array_equal(self.numerators, other.numerators))
+        return self.fractions() == other.fractions()
+
+    def __hash__(self) -> int:
+        return hash(self.numerators.shape)
+
+    def __repr__(self) -> str:
+        shape = " × ".join(f"{size:,}" for size in self.numerators.shape)
+        return f"<RationalArray of {shape}>"
+
     def __getitem__(self, index: int | tuple[int, ...]) -> Fraction:
         return Fraction(int(self.numerators[index]), self.denominator)
 

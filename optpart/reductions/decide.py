@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from optpart.errors import InputError
 from optpart.methods import registry
 from optpart.problem.document import number
 from optpart.reductions.base import Question, Reduction, Solution, Source
@@ -84,11 +83,8 @@ def decide(
         If the method does not decide questions.
     """
     run: Callable[..., Result] = registry.get(method)
-    if not registry.takes_goal(method):
-        raise InputError(
-            "--method", f"{method} proves nothing", "use cpsat, milp, minizinc or enumerate"
-        )
     question = reduction.to_tf(source)
+    registry.require(method, question.instance, question.goal)
     result = run(question.instance, budget=budget or Budget(), seed=seed, goal=question.goal)
     if result.schedule is not None and not fault(question, result.schedule):
         return Answer(

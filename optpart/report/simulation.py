@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.errors import InputError
+from optpart.errors import ArgumentError
 from optpart.escaping import visible
 from optpart.formats import result as result_format
 from optpart.methods import registry
@@ -45,6 +45,9 @@ class Simulated:
     schedule: Schedule | None = None
     choices: NDArray[np.int32] | None = None
 
+    def __repr__(self) -> str:
+        return f"<Simulated {self.result!r}>"
+
 
 def run(
     instance: Instance, method: str, placement: NDArray[np.int32] | None, seeds: Iterable[int]
@@ -58,8 +61,8 @@ def run(
     parts = registry.split(method)
     if parts is None:
         registry.get(method)
-        raise InputError(
-            "--method", f"{method!r} is not a pair of strategies", "give PARTITIONING+SCHEDULER"
+        raise ArgumentError(
+            "method", f"{method!r} is not a pair of strategies", "give PARTITIONING+SCHEDULER"
         )
     return [_placed(instance, method, *parts, seed) for seed in seeds]
 

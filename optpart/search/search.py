@@ -89,9 +89,7 @@ def check_scope(instance: Instance, goal: Goal) -> None:
     """Raise an :class:`UnsupportedError` if more than an objective and a placement is given."""
     goal.check(instance)
     if goal.order or goal.makespan is not None or goal.traffic is not None:
-        raise UnsupportedError(
-            "goal", "an order or a limit is given", "give a placement only, or use method cpsat"
-        )
+        raise UnsupportedError("goal", "an order or a limit is given", "give a placement only")
 
 
 def run_search(

@@ -8,8 +8,11 @@ from fractions import Fraction
 from typing import Literal
 
 from optpart.errors import InputError
+from optpart.escaping import brief
 from optpart.problem.instance import Instance
+from optpart.problem.rational import Number, rational
 from optpart.solution.metrics import traffic
+from optpart.solution.names import NamedOrder, NamedPlacement, order_pairs, part_placement
 from optpart.solution.schedule import Schedule
 
 Objective = Literal["makespan", "traffic", "lexicographic"]
@@ -42,6 +45,46 @@ class Goal:
     order: tuple[tuple[Task, Task], ...] = ()
     makespan: Fraction | None = None
     traffic: Fraction | None = None
+
+    @classmethod
+    def of(
+        cls,
+        instance: Instance,
+        *,
+        objective: Objective = "makespan",
+        placement: NamedPlacement | None = None,
+        order: NamedOrder | None = None,
+        makespan: Number | None = None,
+        traffic: Number | None = None,
+    ) -> Goal:
+        """Build a goal from names.
+
+        Parameters
+        ----------
+        placement : mapping from names of vertices to names of devices, optional
+            Of all vertices or of some.
+        order : sequence of names of vertices, or a mapping from devices to such, optional
+            Of two in one list that share a device, the earlier runs first. Under a device only
+            vertices stand that the placement puts there.
+        makespan, traffic : number, optional
+            Upper limits.
+
+        Raises
+        ------
+        InputError
+            If there is no vertex or device of a name, or a limit is no number.
+        """
+        where = part_placement(instance, placement or {})
+        return cls(
+            objective,
+            where,
+            order_pairs(instance, order or (), where),
+            None if makespan is None else rational(makespan, "makespan"),
+            None if traffic is None else rational(traffic, "traffic"),
+        )
+
+    def __repr__(self) -> str:
+        return f"<Goal: {self.objective}{f', given {brief(self.given, 80)}' if self.given else ''}>"
 
     @property
     def decides(self) -> bool:

@@ -11,6 +11,7 @@ from functools import cache
 from importlib import metadata
 from typing import Protocol
 
+from optpart.escaping import brief
 from optpart.limits import check_seconds, check_workers
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal, Objective
@@ -127,6 +128,25 @@ class Result:
     given: str = ""
     refused: bool = False
 
+    def __repr__(self) -> str:
+        made = "" if self.makespan is None else f", makespan {_brief(self.makespan)}"
+        bound = "" if self.lower_bound is None else f", lower bound {_brief(self.lower_bound)}"
+        return f"<Result {brief(self.method, 20)} on {brief(self.instance.name, 30)}: " + (
+            f"{self.status}{made}{bound}>"
+        )
+
+    @property
+    def placement(self) -> dict[str, str] | None:
+        """The device of each vertex, by name; ``None`` without a schedule."""
+        if self.schedule is None:
+            return None
+        return self.schedule.named_placement(self.instance)
+
+    @property
+    def order(self) -> dict[str, list[str]] | None:
+        """The vertices of each device in order of start, by name; ``None`` without a schedule."""
+        return None if self.schedule is None else self.schedule.named_order(self.instance)
+
     @property
     def gap(self) -> float | None:
         """``(value − bound) / value`` of the objective; 0.0 if and only if they are equal.
@@ -173,6 +193,11 @@ class Method(Protocol):
     ) -> Result:
         """Solve ``instance`` within ``budget``."""
         ...
+
+
+def _brief(value: Fraction) -> str:
+    exact = str(value)
+    return exact if len(exact) <= 12 else f"{float(value):.6g}"
 
 
 def conclude(

@@ -11,9 +11,9 @@ from optpart.formats.json import sequence, version
 from optpart.formats.result import FORMAT, schedule_from_dict
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
+from optpart.solution.audit import audited
 from optpart.solution.goal import Objective
 from optpart.solution.result import Progress, Result, Status
-from optpart.study.audit import audited
 
 Value = TypeVar("Value")
 

@@ -11,15 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import InputError, OptpartError
+from optpart.escaping import brief
 from optpart.methods import registry
 from optpart.methods.cpsat import cpsat
 from optpart.problem.instance import Instance
-from optpart.solution.goal import Goal
-from optpart.solution.result import Budget, Progress, Result, Status, status_of, with_bound
-from optpart.solution.schedule import Schedule
-from optpart.strategies.base import NoPlacementError
-from optpart.study import library
-from optpart.study.audit import (
+from optpart.solution.audit import (
     Finding,
     audited,
     contradicted,
@@ -29,6 +25,11 @@ from optpart.study.audit import (
     findings,
     refusal,
 )
+from optpart.solution.goal import Goal
+from optpart.solution.result import Budget, Progress, Result, Status, status_of, with_bound
+from optpart.solution.schedule import Schedule
+from optpart.strategies.base import NoPlacementError
+from optpart.study import library
 
 #: Called with the name of the current solve and, from the solver, its progress.
 Watch = Callable[[str, Progress | None], None]
@@ -69,6 +70,10 @@ class Split:
     pair: Result
     ordered: Result | None
     free: Result
+
+    def __repr__(self) -> str:
+        name = brief(self.pair.instance.name)
+        return f"<Split of {brief(self.pair.method)} on {name}>"
 
     @property
     def best_order(self) -> Bracket | None:
@@ -133,6 +138,9 @@ class Division:
     free: Result
     splits: tuple[Split, ...]
     findings: tuple[Finding, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Division on {brief(self.instance.name)}: {len(self.splits)} splits>"
 
 
 def divide(

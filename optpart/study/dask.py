@@ -15,9 +15,10 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
-from optpart.errors import InputError
+from optpart.errors import ArgumentError, InputError
 from optpart.formats import native
 from optpart.formats.json import parse_json
+from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.result import Result
 from optpart.study import remote
@@ -60,8 +61,8 @@ class DaskEngine:
         try:
             self._dask: Any = import_module("distributed")
         except ImportError:
-            raise InputError(
-                "--engine", "needs the package distributed", "install optpart[dask]"
+            raise ArgumentError(
+                "engine", "needs the package distributed", "install optpart[dask]"
             ) from None
 
     def __call__(self, runs: Sequence[Run], watch: Watch | None) -> Iterator[tuple[Run, Result]]:
@@ -107,8 +108,8 @@ class DaskEngine:
                 _knock(self._address)
             client = stack.enter_context(self._dask.Client(place, timeout=_PATIENCE))
         except (OSError, ValueError) as error:
-            raise InputError(
-                "--engine",
+            raise ArgumentError(
+                "engine",
                 f"no Dask scheduler answers at {self._address} ({error})",
                 "give the HOST:PORT that 'dask scheduler' prints",
             ) from None
@@ -120,14 +121,14 @@ class DaskEngine:
         try:
             client.wait_for_workers(1, timeout=_PATIENCE)
         except TimeoutError:
-            raise InputError(
-                "--engine",
+            raise ArgumentError(
+                "engine",
                 f"the scheduler at {self._address} has no workers",
                 f"start some with 'dask worker {self._address} --nthreads 1'",
             ) from None
         if max(client.nthreads().values(), default=1) > 1:
-            raise InputError(
-                "--engine",
+            raise ArgumentError(
+                "engine",
                 f"workers at {self._address} execute several runs per process, which would slow "
                 "each other",
                 f"start them with 'dask worker {self._address} --nthreads 1 --nworkers N'",
@@ -175,8 +176,8 @@ class DaskEngine:
         except InputError:
             raise
         except Exception as error:  # an error of Dask, or of a worker that lacks something
-            raise InputError(
-                "--engine",
+            raise ArgumentError(
+                "engine",
                 f"the cluster failed ({type(error).__name__}: {error})",
                 f"check that its scheduler runs and that its workers have optpart {__version__}",
             ) from None
@@ -198,8 +199,25 @@ def _submit(client: Any, run: Run) -> Any:
             run.seed,
             run.budget,
             __version__,
+            _packed(),
             pure=False,
         )
+
+
+def _packed() -> bytes:
+    """Return what was registered here, for workers that have not run the code that does it."""
+    rows = registry.registered()
+    if not rows:
+        return b""
+    try:
+        packed: bytes = import_module("cloudpickle").dumps(rows)
+    except Exception as error:  # objects of somebody else's may refuse in any way
+        raise ArgumentError(
+            "engine",
+            f"what is registered cannot be sent to workers ({type(error).__name__}: {error})",
+            "register functions that can be pickled, or use local",
+        ) from None
+    return packed
 
 
 def _arrived(run: Run, document: str) -> Result:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from optpart.errors import InputError
+from optpart.errors import ArgumentError
 from optpart.solution.result import Result
 from optpart.study.run import Run, Watch, execute, interrupted
 
@@ -44,8 +44,8 @@ def choose(name: str, workers: int) -> Engine:
         return local
     scheme, _, address = name.partition("://")
     if scheme != _DASK or (name != _DASK and not address):
-        raise InputError(
-            "--engine", f"no engine {name!r}", "use local, dask or dask://HOST:PORT of a scheduler"
+        raise ArgumentError(
+            "engine", f"no engine {name!r}", "use local, dask or dask://HOST:PORT of a scheduler"
         )
     from optpart.study.dask import DaskEngine
 

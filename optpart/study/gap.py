@@ -8,13 +8,14 @@ from fractions import Fraction
 from statistics import stdev
 
 from optpart.bounds.best import best_bound
+from optpart.escaping import brief
 from optpart.limits import check_seed
 from optpart.methods import registry
 from optpart.problem import feasibility
 from optpart.problem.instance import Instance
+from optpart.solution.audit import Finding, contradicted, contradiction, denied, findings
 from optpart.solution.result import Budget, Progress, Result, Status
 from optpart.study import library
-from optpart.study.audit import Finding, contradicted, contradiction, denied, findings
 from optpart.study.engine import Engine, local
 from optpart.study.run import Run, Watch, interrupted
 from optpart.study.store import RowError, Store
@@ -55,6 +56,9 @@ class Reference:
     note: str = ""
     certified: bool = False
 
+    def __repr__(self) -> str:
+        return f"<Reference: {self.kind}, from {brief(self.makespan_by)}, {brief(self.bound_by)}>"
+
     @property
     def kind(self) -> str:
         """``optimum`` if the makespan is proven optimal, else ``best known``."""
@@ -85,6 +89,10 @@ class Comparison:
     interrupted: bool = False
     findings: tuple[Finding, ...] = ()
 
+    def __repr__(self) -> str:
+        name = brief(self.instance.name)
+        return f"<Comparison on {name}: {len(self.results)} results, {self.reference.kind}>"
+
     def over_reference(self, result: Result) -> float | None:
         """``makespan / reference − 1``."""
         return excess(result.makespan, self.reference.makespan)
@@ -112,6 +120,10 @@ class Spread:
     comparison: Comparison
     method: str
     results: tuple[Result, ...]
+
+    def __repr__(self) -> str:
+        name = brief(self.comparison.instance.name)
+        return f"<Spread of {brief(self.method)} on {name}: {len(self.results)} results>"
 
     @property
     def found(self) -> list[Result]:
@@ -209,8 +221,9 @@ class Summary:
 
 
 def default_methods() -> list[str]:
-    """Return all heuristics, the registered methods, and the exact method for the reference."""
-    return [*registry.heuristics(), *registry.own(), EXACT]
+    """Return all heuristics, registered methods, and the exact method for the reference."""
+    heuristics = [*registry.heuristics(), *registry.own_heuristics()]
+    return [*heuristics, *registry.own(), EXACT]
 
 
 def chosen_methods(names: Sequence[str]) -> list[str]:

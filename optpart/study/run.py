@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from optpart.errors import ContradictionError, OptpartError, UnsupportedError
+from optpart.errors import ContradictionError, OptpartError, PluginError, UnsupportedError
 from optpart.exact.second_opinion import confirmed
 from optpart.methods import registry
 from optpart.problem.instance import Instance
+from optpart.solution.audit import audited, described, one_line, refusal
 from optpart.solution.result import Budget, Progress, Result, conclude
-from optpart.study.audit import audited, described, refusal
 from optpart.version import __version__
 
 
@@ -94,6 +94,8 @@ def execute(run: Run, watch: Watch | None = None) -> Result:
         reason = f"not supported: {error.problem}"
     except ContradictionError as error:
         return failed(run, str(error), time.perf_counter() - begin)
+    except PluginError as error:
+        return failed(run, one_line(f"{error.place}: {error.problem}"), time.perf_counter() - begin)
     except OptpartError as error:
         reason = f"failed: {described(error)}"
     except MemoryError:

@@ -26,8 +26,9 @@ def all_on_first(instance, *, budget=None, seed=0, start=None, watch=None):
 
 def test_every_module_of_a_command_is_in_the_table() -> None:
     folder = Path(commands.__file__).parent
-    shared = {"__init__", "generated", "instances", "options", "registry", "results"}
-    listed = {path.partition(":")[0] for path in commands.COMMANDS.values()}
+    shared = {"__init__", "instances", "options", "registry", "results"}
+    rows = [*commands.COMMANDS.values(), *commands.GROUPS.values()]
+    listed = {row.partition(":")[0] for row in rows}
     assert listed == {path.stem for path in folder.glob("*.py")} - shared
 
 
@@ -50,6 +51,12 @@ def test_version(run: Run) -> None:
 
     shown = run("--version")
     assert (shown.code, shown.out) == (0, f"optpart {__version__}\n")
+
+
+def test_the_package_runs_as_the_program() -> None:
+    command = [sys.executable, "-m", "optpart", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("optpart ")
 
 
 def test_shells_complete_the_names_of_commands() -> None:

@@ -247,7 +247,6 @@ def test_a_group_agrees_on_its_device_type() -> None:
         ({"vertices": 361}, "vertices"),
         ({"edge_probability": 1.5}, "edge_probability"),
         ({"edge_probability": float("nan")}, "edge_probability"),
-        ({"edge_probability": None}, "edge_probability"),
         ({"level_edges": 5}, "level_edges"),
         ({"edge_probability": None, "level_edges": 10**6}, "level_edges"),
         ({"edge_probability": None, "level_edges": 5, "decay": 0.5}, "level_edges"),

@@ -19,7 +19,8 @@ import pytest
 
 from optpart import Budget, InputError, Instance
 from optpart.cli import main
-from optpart.study import dask, library
+from optpart.methods import registry
+from optpart.study import dask, library, remote
 from optpart.study.dask import DaskEngine
 from optpart.study.engine import choose
 from optpart.study.gap import Comparison, sweep
@@ -262,3 +263,70 @@ class TestOneLine:
             monkeypatch.setattr(dask, "__version__", "9.9")
             message = refused(address(one), instance)
         assert "; install 9.9 there" in message
+
+
+OWN = """
+from optpart import conclude, register, retime
+
+BASE = 0
+
+@register("mine", kind="partitioner")
+def mine(instance, rng):
+    return [BASE] * instance.vertices
+
+@register("all-on-first")
+def all_on_first(instance, *, budget=None, seed=0, start=None, watch=None):
+    order = instance.graph.topological_order.tolist()
+    return conclude(instance, "all-on-first", retime(instance, mine(instance, None), order))
+"""
+
+
+def test_workers_know_what_a_file_has_registered(
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    for table in ("_own", "_own_partitioners", "_own_schedulers"):
+        monkeypatch.setattr(registry, table, {})
+    (tmp_path / "mine.py").write_text(OWN)
+    found = []
+    for engine in ("local", "dask"):
+        for table in (registry._own, registry._own_partitioners):
+            table.clear()
+        argv = f"optpart --plugin {tmp_path}/mine.py gap heft-10 -m mine+pct -m all-on-first --csv"
+        monkeypatch.setattr(sys, "argv", [*argv.split(), "--engine", engine, "--time-limit", "5"])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert not end.value.code
+        rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
+        found.append([(row[10], row[11], row[12]) for row in rows])
+    assert found[0] == found[1]
+    assert [makespan for _, _, makespan in found[1]] == ["127", "127"]
+
+
+def test_a_worker_takes_over_what_the_latest_sweep_has_registered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cloudpickle = pytest.importorskip("cloudpickle", reason="needs optpart[dask]")
+    for table in ("_own", "_own_partitioners", "_own_schedulers"):
+        monkeypatch.setattr(registry, table, {})
+    monkeypatch.setattr(remote, "_taken", {})
+    placed = []
+    for device in (0, 1):
+        rows = [("partitioner", "mine", lambda i, rng, d=device: [d] * i.vertices, "")]
+        remote._take_over(cloudpickle.dumps(rows))
+        remote._take_over(cloudpickle.dumps(rows))
+        instance = library.load("laich-2.5")
+        placed.append(registry.partitioner("mine")(instance, None).placement.tolist()[0])
+    assert placed == [0, 1]
+    remote._take_over(b"")
+    assert registry.registered() == []
+
+
+def test_what_cannot_be_sent_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, instance: Instance
+) -> None:
+    pytest.importorskip("cloudpickle", reason="needs optpart[dask]")
+    lock = threading.Lock()
+    monkeypatch.setattr(registry, "_own", {"locked": (lambda *_, **__: lock, "")})
+    with pytest.raises(InputError, match="cannot be sent to workers"):
+        dask._packed()

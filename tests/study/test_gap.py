@@ -24,7 +24,6 @@ from optpart import (
     Model,
     Schedule,
     Status,
-    compare,
     conclude,
     register,
     retime,
@@ -35,7 +34,7 @@ from optpart.methods import registry
 from optpart.report.gap_table import print_comparison
 from optpart.solution.result import Result
 from optpart.study import library
-from optpart.study.gap import Comparison, excess, summarise, sweep
+from optpart.study.gap import Comparison, compare, excess, summarise, sweep
 
 BUDGET = Budget(seconds=10, workers=1)
 

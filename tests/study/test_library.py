@@ -276,7 +276,7 @@ def test_a_wrong_row_is_named_and_not_used(
 ) -> None:
     instance = load("heft-10")
     copy(**changes)
-    comparison = compare(instance, ["heft"], budget=Budget(seconds=5, workers=1))
+    comparison = compare(instance, ["heft"], seconds=5, workers=1)
     assert (comparison.reference.makespan, comparison.reference.bound) == (73, 73)
     assert not comparison.reference.certified
     assert problem in str(comparison.findings[0])
@@ -292,7 +292,7 @@ def test_a_wrong_optimum_of_the_index_gives_way_to_a_better_schedule(
     folder = copy(makespan=str(wrong.makespan), bound=str(wrong.makespan))
     shutil.rmtree(folder / "certificates")
     result_format.write(wrong, folder / "best" / "heft-10.json")
-    comparison = compare(instance, ["heft"], budget=Budget(seconds=5, workers=1))
+    comparison = compare(instance, ["heft"], seconds=5, workers=1)
     assert comparison.reference.makespan == comparison.reference.bound == 73
     assert [str(finding) for finding in comparison.findings] == [
         f"heft-10: library: bound {wrong.makespan} contradicts a verified schedule of 73 by cpsat"

@@ -76,7 +76,7 @@ def check_scope(instance: Instance, goal: Goal) -> None:
         raise UnsupportedError(
             "vertices",
             f"enumerate does not solve {instance.vertices} vertices",
-            f"give at most {MAX_VERTICES}, or use another exact method",
+            f"give at most {MAX_VERTICES}",
         )
     goal.check(instance)
 

@@ -15,7 +15,7 @@ import numpy as np
 from optpart.errors import InputError
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
-from optpart.solution.goal import Objective
+from optpart.solution.goal import Goal, Objective
 from optpart.solution.result import Progress, Result, Status, conclude, status_of
 from optpart.solution.schedule import Schedule
 
@@ -61,7 +61,9 @@ def described(error: BaseException) -> str:
         return type(error).__name__
 
 
-def audited(claimed: object, instance: Instance, method: str, seed: int) -> Result:
+def audited(
+    claimed: object, instance: Instance, method: str, seed: int, goal: Goal | None = None
+) -> Result:
     """Return the part of a method's result that is true.
 
     The schedule is verified. A valid one counts even if other claims are false. Bounds and statuses
@@ -71,6 +73,8 @@ def audited(claimed: object, instance: Instance, method: str, seed: int) -> Resu
     ----------
     claimed : object
         The return value of a method; it may be anything.
+    goal : Goal, optional
+        What the method was asked for, which the schedule must keep.
 
     Returns
     -------
@@ -90,6 +94,7 @@ def audited(claimed: object, instance: Instance, method: str, seed: int) -> Resu
             trace=read.trace,
             objective=read.objective,
             given=read.given,
+            goal=goal,
         )
     except InputError as error:
         return refusal(instance, method, seed, f"{error.place}: {error.problem}".lstrip(": "))
