@@ -1,8 +1,8 @@
-"""A temporary folder that does not outlive its user, and neither does a command run on it.
+"""A temporary folder, and a command that works in it, neither of which outlives its owner.
 
-A process that is killed cleans nothing up. So a second one, the keeper, waits until its standard
-input ends, which it does whenever and however the user ends; then it kills the command and removes
-the folder. This file is also the program of the keeper, and needs nothing but the standard library.
+A killed process cannot clean up. Therefore a second process, the keeper, waits for the end of its
+standard input, which comes however the owner ends; then it kills the command and removes the
+folder. This file is also the keeper's program, so it imports nothing but the standard library.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-#: What the keeper notes in the folder: the command's standard error and its exit code.
+#: Files that the keeper writes in the folder: the command's standard error and exit code.
 _ERRORS = "keeper-stderr"
 _CODE = "keeper-exit-code"
 
 
 class Scratch:
-    """A temporary folder, as a context, with at most one command.
+    """Context manager of a temporary folder in which at most one command runs.
 
     Parameters
     ----------
     parent : Path, optional
-        Where to make it; where temporary files go by default.
+        Where to create the folder; by default, where temporary files go.
     prefix : str
-        How its name begins.
+        Beginning of its name.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Scratch:
     Raises
     ------
     OSError
-        On entering, if the folder cannot be made.
+        On entering, if the folder cannot be created.
     """
 
     def __init__(self, parent: Path | None = None, prefix: str = "optpart-") -> None:
@@ -52,13 +52,13 @@ class Scratch:
         self.folder = (place / f"{prefix}{secrets.token_hex(8)}").absolute()
 
     def __enter__(self) -> Scratch:
-        # The keeper comes first: there is no moment in which nobody would remove the folder.
+        # The keeper starts first, so that the folder never exists without one to remove it.
         self._keeper = subprocess.Popen(
             [sys.executable, "-I", "-S", __file__, str(self.folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is the caller's to handle
+            start_new_session=True,  # the caller handles Ctrl-C
         )
         try:
             self.folder.mkdir(mode=0o700)
@@ -74,7 +74,7 @@ class Scratch:
         trace: TracebackType | None,
     ) -> None:
         self._dismiss()
-        # Were the keeper killed, the folder would still be here.
+        # If the keeper was killed, the folder is still here.
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _dismiss(self) -> None:
@@ -91,7 +91,7 @@ class Scratch:
         Parameters
         ----------
         seconds : float
-            After so long the command is killed, and with it what it has started.
+            Time limit, after which the command and everything it started are killed.
         """
         assert self._keeper.stdin is not None
         assert self._keeper.stdout is not None
@@ -101,9 +101,9 @@ class Scratch:
         return self._keeper.stdout
 
     def wait(self) -> int | None:
-        """Wait for the end of the command and return its exit code, or ``None`` if it was late.
+        """Wait for the command and return its exit code, or ``None`` if it ran out of time.
 
-        As in :mod:`subprocess`, a negative code is that of a signal.
+        As in :mod:`subprocess`, a negative code stands for a signal.
         """
         assert self._keeper.stdout is not None
         while self._keeper.stdout.read(2**16):
@@ -115,15 +115,15 @@ class Scratch:
         return code
 
     def complaints(self) -> str:
-        """Return what the command has written to standard error."""
+        """Return what the command wrote to standard error."""
         return (self.folder / _ERRORS).read_text(encoding="utf-8", errors="replace")
 
 
 def main() -> None:
-    """Keep the folder that the first argument names, until standard input ends."""
+    """Keep the folder named by the first argument until standard input ends."""
     folder = Path(sys.argv[1])
-    # Signals to all processes of a job reach the keeper, too; it ends after its user, not before.
-    # Handlers and not SIG_IGN, which the command would inherit.
+    # Signals to a whole job reach the keeper, too, but it must not end before its owner.
+    # Handlers rather than SIG_IGN, which the command would inherit.
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), lambda *_: None)
@@ -140,7 +140,7 @@ def main() -> None:
         if process is not None:
             _kill(process)
             process.wait()
-        # What the command had started may need a moment to die.
+        # Processes that the command started may need a moment to die.
         for _ in range(100):
             shutil.rmtree(folder, ignore_errors=True)
             if not folder.exists():
@@ -150,7 +150,7 @@ def main() -> None:
 
 
 def _watch(process: subprocess.Popen[bytes], seconds: float, folder: Path) -> None:
-    """Wait for a command or end it, note its exit code, and let its output end."""
+    """Wait for a command, kill it if it is late, write its exit code and close its output."""
     code: int | None = None
     with suppress(subprocess.TimeoutExpired):
         code = process.wait(timeout=seconds)
@@ -162,7 +162,7 @@ def _watch(process: subprocess.Popen[bytes], seconds: float, folder: Path) -> No
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and what it has started."""
+    """Kill a process and everything it has started."""
     if hasattr(os, "killpg"):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
