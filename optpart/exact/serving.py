@@ -1,4 +1,4 @@
-"""The solver's end of its process: jobs come in on standard input, messages go out."""
+"""The solver's side of its process: jobs come from standard input, messages go out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from optpart.exact.messages import receive
 
 
 def serve(solve: Callable[[Any, Any, IO[bytes]], None]) -> None:
-    """Solve jobs one after the other; end at once when standard input does: the caller is gone."""
+    """Solve jobs in turn; exit at once when standard input ends, since the caller is gone."""
     # The solver may print; messages get a descriptor of their own.
     channel = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

@@ -33,7 +33,7 @@ class Known:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """All that the model is built from; whole numbers in ticks.
+    """Everything that the model is built from; times are integers, in ticks.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Task:
     lower, upper : int
         Proven bound, and the makespan that must not be exceeded.
     need, capacity : ndarray of int64
-        Static memory per unit and device; −1 is no limit.
+        Static memory per unit and device; −1 means no limit.
     size : ndarray of int64, length t
         Memory of each tensor in units of ``need``, where memory changes with time.
     known : Known, optional
@@ -50,19 +50,19 @@ class Task:
     alike : list of list of int
         Classes of interchangeable devices.
     turn : ndarray of int64
-        All units; of interchangeable devices, earlier ones use the earlier.
+        All units; earlier ones use earlier interchangeable devices.
     identical : bool
-        Whether devices differ in nothing and nothing takes time to cross.
+        Whether devices are identical and crossing takes no time.
     asked : {"makespan", "traffic", "decision"}
     timed : bool
-        Whether times matter; if not only the placement is asked for.
+        Whether times matter; otherwise, only the placement does.
     order : tuple of pairs of tasks
     weight : ndarray of int64, length t
         Size of each tensor as it counts in the traffic.
     most_traffic : int
-        −1 is no limit.
+        −1 means no limit.
     load_cuts : bool
-        Whether to add what is implied by tasks taking turns on devices, links and ports.
+        Whether to add constraints implied by tasks taking turns on devices, links and ports.
     """
 
     instance: Instance
@@ -88,12 +88,12 @@ class Task:
 
     @property
     def sequences_only(self) -> bool:
-        """Whether nothing is left to place: only the order on devices and links is asked for."""
+        """Whether nothing is left to place, so that only orders on devices and links are free."""
         return not self.identical and bool((self.possible.sum(axis=1) == 1).all())
 
     @property
     def counts_traffic(self) -> bool:
-        """Whether crossings count beyond the time that they take."""
+        """Whether traffic matters, so that crossings count beyond the time they take."""
         return self.asked == "traffic" or self.most_traffic >= 0
 
 
