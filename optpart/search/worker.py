@@ -20,8 +20,8 @@ _COUNT = 1.0
 
 
 def main() -> None:
-    """Serve the one job that standard input brings."""
-    # What is printed must not get between the messages.
+    """Serve the one job that comes from standard input."""
+    # Printed output must not mix with the messages.
     channel = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     warm_up("search")
