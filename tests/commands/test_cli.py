@@ -111,9 +111,9 @@ def test_verify_refuses_a_claim_that_the_schedule_does_not_bear_out(
         ({"gap": "wide"}, "gap: not a number"),
         ({"lower_bound": -1}, "lower_bound: -1 is negative"),
         ({"seconds": -1}, "seconds: -1 is negative"),
-        ({"trace": [[0, 1]]}, "trace[0]: is not a triple"),
+        ({"trace": [[0, 1]]}, "trace[0]: not a triple"),
         ({"trace": [[-1, None, None]]}, "trace[0]: -1 is negative"),
-        ({"trace": "long"}, "trace: a string"),
+        ({"trace": "long"}, "trace: is a string"),
         (
             {"status": "INFEASIBLE", "schedule": None, "makespan": None, "traffic": None},
             "schedule: missing",

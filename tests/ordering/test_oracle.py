@@ -69,7 +69,7 @@ class TestMeasured:
                 '[{"ph": "X", "dur": 1, "name": "a", "dur": 2}]',
                 "line 1, column 37: duplicate key 'dur'",
             ),
-            ("[" * 100_000, "nested too deeply"),
+            ("[" * 100_000, "is nested too deeply"),
             ("[", "line 1, column 2: is not JSON"),
         ],
     )
