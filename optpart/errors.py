@@ -7,18 +7,18 @@ from collections.abc import Callable
 
 from optpart.escaping import fitted, visible
 
-#: Characters of an error's line, with room for ``optpart: `` before it.
+#: Maximal length of an error message, leaving room for ``optpart: `` before it.
 _MOST = 290
 
 _PARAMETER = re.compile(r"`([a-z_]+)`")
 
 
 class OptpartError(Exception):
-    """Base of every error that a user can cause or should hear of."""
+    """Base class of every error that a user can cause or should know about."""
 
 
 class InputError(OptpartError):
-    """Something handed to optpart is wrong.
+    """The input is wrong.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class InputError(OptpartError):
     remedy : str
         What would be right.
     file : str, optional
-        The file; readers add it with :meth:`within` once they know it.
+        The file; readers add it with :meth:`within`.
     """
 
     def __init__(self, place: str, problem: str, remedy: str, file: str | None = None) -> None:
@@ -40,7 +40,7 @@ class InputError(OptpartError):
         super().__init__(str(self))
 
     def within(self, file: str) -> InputError:
-        """Return the same error, naming the file it was found in."""
+        """Return the same error with the file it was found in."""
         return type(self)(self.place, self.problem, self.remedy, self.file or file)
 
     def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str, str | None]]:
@@ -55,9 +55,9 @@ class InputError(OptpartError):
 
 
 class FaultsOf:
-    """Names a file in every :class:`InputError` that its block raises.
+    """Context manager that adds a file to every :class:`InputError` raised in its block.
 
-    A class and not a generator: type checkers then know that nothing is swallowed.
+    A class rather than a generator, so that type checkers know it swallows nothing.
     """
 
     def __init__(self, file: object) -> None:

@@ -135,7 +135,9 @@ class TestTargets:
         assert "cannot be written (No space left on device); name a writable place" in shown.err
 
     def test_a_device_is_never_replaced_by_a_file(self) -> None:
-        with pytest.raises(InputError, match=r"/dev/null: cannot be written \(is no file\)"):
+        with pytest.raises(
+            InputError, match=r"/dev/null: cannot be written \(is not a regular file\)"
+        ):
             files.check_target("/dev/null")
 
     def test_trying_leaves_what_is_there(self, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Search for the least length that a refutation leaves standing."""
+"""Search for the least length that is not refuted."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ def least_not_refuted(
     makespan: Fraction | None = None,
     part: int = 2**14,
 ) -> int | None:
-    """Raise a lower bound as far as a refutation goes.
+    """Raise a lower bound to the least length that is not refuted.
 
     Parameters
     ----------
     refuted : function of a length in ticks
-        ``True`` proves that no schedule is of at most that length. Nothing else is asked of it:
-        the bound is one more than the greatest length refuted, and if a longer one can be refuted
-        while a shorter is not the search only stops early.
+        ``True`` proves that no schedule has at most that length. Nothing else is required: the
+        bound is one more than the greatest length refuted. If longer lengths can be refuted while a
+        shorter one is not, the search merely stops early.
     least : int
         A lower bound to start from.
     makespan : Fraction, optional
-        Of a schedule; nothing from there on is tried.
+        Makespan of a schedule; the search goes no higher.
     part : int
-        On a rounded grid the search ends when it knows the answer to this part.
+        On a rounded grid, the search ends at a precision of ``least / part``.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def least_not_refuted(
     lower, upper = least, top
     step = max(1, least // 256)
     while upper - lower > fine and time.perf_counter() < deadline:
-        # Doubled until one stands, halved from there.
+        # The step doubles until a length is not refuted; from there on, the interval is halved.
         step = 2 * step if upper == top else max(1, (upper - lower) // 2)
         trial = min(lower + step, upper) - 1
         if refuted(trial):

@@ -1,21 +1,21 @@
-"""Heads and tails sharpened by what must share a device and take turns there.
+"""Heads and tails sharpened by vertices that must run on the same device, one at a time.
 
-To decide whether ``v`` may start on ``d`` at a time ``t``, ask of every ancestor ``w`` when ``v``
-could start if ``w`` were *remote*, on any device but ``d``. If that is after ``t``, then ``w`` must
-run on ``d``; and all that must run on ``d`` before ``v`` takes turns there. Jackson's preemptive
-schedule of those (heads, run times, and least times from their ends to the start of ``v``) bounds
-the start of ``v`` from below. The least ``t`` that passes is a valid head (design §7; Papadimitriou
-& Yannakakis 1990; Jung, Kirousis & Spirakis 1993, who ask it of graphs with one delay and as many
-equal processors as one wants). Tails are the same backwards.
+To decide whether ``v`` may start on ``d`` at a time ``t``, determine for every ancestor ``w`` when
+``v`` could start if ``w`` were *remote*, on any device but ``d``. If that is after ``t``, then
+``w`` must run on ``d``; and all vertices that must run on ``d`` before ``v`` run one at a time.
+Jackson's preemptive schedule of these (heads, run times, and least times from their ends to the
+start of ``v``) bounds the start of ``v`` from below. The least ``t`` that passes is a valid head
+(design §7; Papadimitriou & Yannakakis 1990; Jung, Kirousis & Spirakis 1993, for graphs with a
+single delay and arbitrarily many identical processors). Tails are computed likewise, backwards.
 
 Proof. Let ``v`` start on ``d`` at ``s`` in a schedule, and let ``R_1 ≥ R_2 ≥ …`` be valid lower
 bounds of its start for the case that ancestor ``w_i`` is remote. With ``i`` the number of bounds
 above ``s``, ``w_1 … w_i`` are on ``d``, so ``s`` is at least their one-machine bound ``J_i``, and
 at least ``R_{i+1}`` by the choice of ``i``. So ``s ≥ min_i max(J_i, R_{i+1})``, where ``J_i`` grows
-and ``R_{i+1}`` falls with ``i``. This holds whatever queues besides: all models of communication
-keep ``start(v) ≥ end(u) + send + δ``, and all keep one vertex at a time.
+and ``R_{i+1}`` falls with ``i``. This holds whatever else queues: all communication models satisfy
+``start(v) ≥ end(u) + send + δ``, and all run one vertex at a time per device.
 
-How ``R`` is found: for each ``(v, d)`` one pass over the ancestors, backwards, with two states per
+``R`` is computed for each ``(v, d)`` in one pass over the ancestors, backwards, with two states per
 ancestor, *on d* and *remote*. The least time from the end of ``w`` to the start of ``v`` is, in
 either state, the largest over the edges ``w → x`` of the lesser of the two states of ``x``; and if
 ``w`` is remote, ``v`` starts no earlier than the lesser of (a) ``x`` on ``d``, no earlier than its
@@ -41,13 +41,13 @@ from optpart.kernels.ticks import Grid
 from optpart.problem.graph import grouped
 from optpart.problem.instance import Instance
 
-#: Passes forwards and backwards; more move heads by ever fewer ticks.
+#: Passes forwards and backwards; further ones would hardly change anything.
 _ROUNDS = 10
 
-#: Vertices between two looks at the clock.
+#: Vertices between two checks of the time.
 _CHUNK = 64
 
-#: Edges times devices; beyond, the tables of delays take too much memory, and windows stay.
+#: Edges times devices; beyond, tables of delays take too much memory, and nothing is sharpened.
 _MAX_CELLS = 20_000_000
 
 
@@ -72,16 +72,16 @@ def sharpened(
     *,
     seconds: float = np.inf,
 ) -> Windows:
-    """Sharpen heads and tails, and drop the devices that these rule out.
+    """Sharpen heads and tails, and drop the devices that they rule out.
 
     Parameters
     ----------
     window : Windows
         As :func:`~optpart.bounds.windows.windows` computes it for the same limit.
     limit : int, optional
-        Only schedules of at most so many ticks count.
+        Only schedules of at most this many ticks count.
     seconds : float
-        Time after which what is sharp already is returned; it is valid at every moment.
+        Time limit; what has been sharpened by then is returned, as it is valid at any moment.
     """
     work = Sharpening(instance, grid, window, limit)
     work.run(time.perf_counter() + seconds)
@@ -89,7 +89,7 @@ def sharpened(
 
 
 class Sharpening:
-    """Heads, tails and devices of vertices while they are sharpened.
+    """The state of sharpening: heads, tails and devices of vertices.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class Sharpening:
         return bool(self.possible.any(axis=1).all())
 
     def only(self, unit: int, device: int) -> Sharpening:
-        """Return a copy in which a unit is on a device."""
+        """Return a copy in which a unit is on a given device."""
         copy = object.__new__(Sharpening)
         copy.__dict__.update(self.__dict__)
         copy.head, copy.tail = self.head.copy(), self.tail.copy()
@@ -157,25 +157,25 @@ class Sharpening:
         return self.feasible
 
     def windows(self) -> Windows:
-        """Return the result per unit of the instance."""
+        """Return the result for the units of the instance."""
         label = self._label()
         through = self._through()
         return Windows(self.head, self.tail, through[label], self.possible[label])
 
     def settle(self) -> None:
-        """Let heads and tails say where a vertex can be no longer."""
+        """Set heads and tails to ``NEVER`` on devices that are no longer possible."""
         gone = ~self.possible[self.unit]
         self.head[gone] = NEVER
         self.tail[gone] = NEVER
 
     def _label(self) -> NDArray[np.int32]:
-        """What each unit of the instance is called in ``unit``."""
+        """Return the number in ``unit`` of each unit of the instance."""
         label = np.arange(len(self.possible), dtype=np.int32)
         label[self.instance.unit_of] = self.unit
         return label
 
     def _sweep(self, side: _Side, deadline: float) -> int:
-        """Raise the heads, or backwards the tails, of all vertices; count what changed."""
+        """Raise the heads or, backwards, the tails of all vertices; count the changes."""
         head, tail = (self.tail, self.head) if side.backwards else (self.head, self.tail)
         n = len(head)
         before = int(self.possible.sum())
@@ -200,7 +200,7 @@ class Sharpening:
         return changed + before - int(self.possible.sum())
 
     def _merge(self, pairs: NDArray[np.int32]) -> int:
-        """Make one unit of units that must share a device; return how many units vanish."""
+        """Merge units that must share a device; return by how many units there are fewer."""
         if not len(pairs):
             return 0
         units = len(self.possible)
@@ -229,7 +229,7 @@ class Sharpening:
 
 
 def must_run_on(work: Sharpening) -> NDArray[np.int64]:
-    """Return, per device, the one-machine bound of what has no other device left."""
+    """Return, per device, the one-machine bound of the units that have no other device left."""
     k = work.possible.shape[1]
     alone = (work.possible.sum(axis=1) == 1)[work.unit]
     device = np.where(alone, work.possible[work.unit].argmax(axis=1), k).astype(np.int32)
@@ -239,7 +239,7 @@ def must_run_on(work: Sharpening) -> NDArray[np.int64]:
 
 
 class _Side(NamedTuple):
-    """The edges as one direction of time sees them; for tails everything is mirrored."""
+    """The edges seen in one direction of time; for tails everything is mirrored."""
 
     backwards: bool
     order: NDArray[np.int32]  # earlier vertices first
@@ -255,9 +255,9 @@ def _reach(
     backwards: bool, start: Any, before: Any, tensor: Any, size_class: Any, link_class: Any,
     delays: Any, measured: Any, sending: Any, unit: Any, duration: Any, possible: Any,
 ) -> Any:  # fmt: skip
-    """Per edge and device, the least crossing from elsewhere and to elsewhere; the least run time.
+    """Return, per edge and device, the least crossing time from and to any other device.
 
-    The last is per vertex and device, and elsewhere as well.
+    Also return, per vertex and device, the least run time on any other device.
     """
     n, k = duration.shape
     near = np.full((before.shape[0], k), NEVER, np.int64)
@@ -307,7 +307,7 @@ def _look_back(
     far: Any, fastest: Any, remote: Any, away: Any, ancestor: Any, size: int, d: int,
     if_here: Any, if_away: Any, bound: Any,
 ) -> None:  # fmt: skip
-    """Bound the start of ``ancestor[0]`` on ``d`` for the case that another is remote.
+    """Bound the start of ``ancestor[0]`` on ``d`` for each case that another is remote.
 
     ``if_here[w]`` and ``if_away[w]`` become the least time from the end of ``w``, on ``d`` or
     remote, to that start.
@@ -341,7 +341,7 @@ def _look_back(
 
 @inner
 def _of_units(unit: Any, ancestor: Any, size: int, bound: Any, of_unit: Any) -> None:
-    """Colocated ancestors are remote together: each has the largest bound of its unit."""
+    """Give each ancestor the largest bound of its unit: colocated ones are remote together."""
     for a in range(1, size):
         of_unit[unit[ancestor[a]]] = 0
     for a in range(1, size):
@@ -356,7 +356,7 @@ def _arrivals(
     start: Any, before: Any, unit: Any, duration: Any, possible: Any, head: Any, remote: Any,
     v: int, d: int,
 ) -> Any:  # fmt: skip
-    """Earliest start of ``v`` on ``d`` by its direct predecessors alone."""
+    """Return the earliest start of ``v`` on ``d`` by its direct predecessors alone."""
     least = head[v, d]
     for j in range(start[v], start[v + 1]):
         w = before[j]
@@ -372,7 +372,7 @@ def _least_start(
     job: Any, jobs: int, bound: Any, head: Any, duration: Any, d: int, tail: Any, key: Any,
     place: Any, chosen: Any, left: Any, heap: Any,
 ) -> Any:  # fmt: skip
-    """Return the least time that passes: max of the schedule of the first jobs and the next bound.
+    """Return the least time that passes: the minimum over ``i`` of ``max(J_i, R_{i+1})``.
 
     Jobs are taken in the order of falling bounds.
     """
@@ -417,7 +417,7 @@ def _raise_heads(
     ``remote[j,d]`` is the earliest arrival over an edge from elsewhere and ``away[w,d]`` the
     earliest end of a vertex elsewhere; both are known once the vertex has its heads.
 
-    Returns how many rose, and how many pairs of units that must share a device ``together`` holds.
+    Return how many rose, and the number of pairs in ``together``: units that must share a device.
     """
     n, k = duration.shape
     ancestor, job = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -456,7 +456,7 @@ def _raise_heads(
                     job, jobs, bound, head, duration, d, if_here, key, place, chosen, left, heap
                 )
                 least = max(least, passing)
-            # What the limit leaves for the start.
+            # The latest start that the limit permits.
             room = limit - duration[v, d] - tail[v, d]
             if least > room:
                 least = NEVER

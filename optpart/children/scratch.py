@@ -1,4 +1,4 @@
-"""A temporary folder that does not outlive its user, and neither does a command run on it.
+"""A temporary folder, and a command that works in it, neither of which outlives its owner.
 
 A process that is killed cleans nothing up. So a second one, the keeper, waits until its standard
 input ends, which it does whenever and however the user ends; then it kills the command and removes
@@ -23,14 +23,14 @@ from optpart.children.spawn import spawn
 
 
 class Scratch:
-    """A temporary folder, as a context, with at most one command.
+    """Context manager of a temporary folder in which at most one command runs.
 
     Parameters
     ----------
     parent : Path, optional
-        Where to make it; where temporary files go by default.
+        Where to create the folder; by default, where temporary files go.
     prefix : str
-        How its name begins.
+        Beginning of its name.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Scratch:
     Raises
     ------
     OSError
-        On entering, if the folder cannot be made.
+        On entering, if the folder cannot be created.
     """
 
     def __init__(self, parent: Path | None = None, prefix: str = "optpart-") -> None:
@@ -63,7 +63,7 @@ class Scratch:
         trace: TracebackType | None,
     ) -> None:
         self._dismiss()
-        # Were the keeper killed, the folder would still be here.
+        # If the keeper was killed, the folder is still here.
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _dismiss(self) -> None:
@@ -80,7 +80,7 @@ class Scratch:
         Parameters
         ----------
         seconds : float
-            After so long the command is killed, and with it what it has started.
+            Time limit, after which the command and everything it started are killed.
         """
         assert self._keeper.stdin is not None
         assert self._keeper.stdout is not None
@@ -90,9 +90,9 @@ class Scratch:
         return self._keeper.stdout
 
     def wait(self) -> int | None:
-        """Wait for the end of the command and return its exit code, or ``None`` if it was late.
+        """Wait for the command and return its exit code, or ``None`` if it ran out of time.
 
-        As in :mod:`subprocess`, a negative code is that of a signal.
+        As in :mod:`subprocess`, a negative code stands for a signal.
         """
         assert self._keeper.stdout is not None
         while self._keeper.stdout.read(2**16):

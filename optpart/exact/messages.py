@@ -22,8 +22,8 @@ class Limits:
 class Incumbent:
     """A solution: seconds since the job was read, placement and starts in ticks.
 
-    There are no starts where only the placement was asked for; ``begin`` has those of transfers,
-    by (tensor, destination), where they queue.
+    There are no starts if only a placement was requested; ``begin`` has those of transfers,
+    by (tensor, destination), if they queue.
     """
 
     seconds: float
@@ -42,7 +42,7 @@ class LowerBound:
 
 @dataclass(frozen=True)
 class Done:
-    """The end of a job: the solver's status, and its last bound."""
+    """The end of a job: the solver's status and its last bound."""
 
     seconds: float
     status: str

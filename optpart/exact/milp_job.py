@@ -1,4 +1,4 @@
-"""The job that the MILP method sends to its worker process, and what the answer proves.
+"""The job that the MILP method sends to its worker process, and what its answer proves.
 
 Nothing here imports a solver: PuLP loads HiGHS, and HiGHS and OR-Tools cannot share a process.
 """
@@ -19,10 +19,10 @@ from optpart.problem.instance import Instance
 
 Solver = Literal["HiGHS", "CBC"]
 
-#: Feasibility, integrality and dual tolerance that the solvers are asked for.
+#: Feasibility, integrality and dual tolerance set for the solvers.
 EPSILON = 1e-9
 
-#: The solvers may discard what is less than this better, in ticks.
+#: The solvers may discard solutions that are better by less than this, in ticks.
 MARGIN = 0.25
 
 
@@ -55,18 +55,18 @@ def proven_ticks(bound: float, starts: int, rows: int, horizon: int) -> int | No
 
     The least makespan on a grid is a whole number. The result is ``⌈B − ¼ − τ⌉``:
 
-    - ``¼`` is the margin :data:`MARGIN`. The solver may discard what is less than that better than
-      its incumbent, and it may state its incumbent as the bound all the same; so the margin is
-      taken off.
-    - ``τ = ε·H·(starts + 3·rows)``, what the tolerance ``ε`` of dual solutions can add to the
-      bound of one linear program: a reduced cost of the wrong sign by at most ``ε`` counts at most
-      ``ε`` times the range of its column or row; the range of a start is at most the horizon
+    - ``¼`` is the margin :data:`MARGIN`. The solver may discard solutions that beat its incumbent
+      by less than that and nevertheless report its incumbent as the bound; so the margin is
+      subtracted.
+    - ``τ = ε·H·(starts + 3·rows)`` is the most that the tolerance ``ε`` of dual solutions can add
+      to the bound of one linear program: a reduced cost of the wrong sign by at most ``ε`` adds at
+      most ``ε`` times the range of its column or row; the range of a start is at most the horizon
       ``H``, that of a row at most about ``3H``.
 
     Primal tolerances, of feasibility and integrality, only admit more solutions, so they lower the
-    bound and need no room. A search that has ended states at least its incumbent less the margin,
-    so with ``τ < ½`` the result is the incumbent; every decision to discard then was made with
-    more than ``τ`` in hand.
+    bound and need no allowance. A completed search reports at least its incumbent less the margin,
+    so with ``τ < ½`` the result is the incumbent; every decision to discard was then made with a
+    margin of more than ``τ``.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def proven_ticks(bound: float, starts: int, rows: int, horizon: int) -> int | No
     Returns
     -------
     int or None
-        ``None`` where the bound is not finite.
+        ``None`` if the bound is not finite.
     """
     if not math.isfinite(bound):
         return None
@@ -88,7 +88,7 @@ def proven_ticks(bound: float, starts: int, rows: int, horizon: int) -> int | No
 
 
 def passed_tensors(instance: Instance) -> Mapping[tuple[int, int], list[int]]:
-    """The tensors that pass between two vertices, per pair."""
+    """Return, per pair of vertices, the tensors that pass between them."""
     graph = instance.graph
     passed: dict[tuple[int, int], list[int]] = {}
     for u, v, tensor in zip(

@@ -1,6 +1,6 @@
-"""The process in which the MILP solvers run; :mod:`optpart.exact.worker` is that of CP-SAT.
+"""The worker process of the MILP solvers; that of CP-SAT is :mod:`optpart.exact.worker`.
 
-PuLP and with it HiGHS are imported here only: they cannot share a process with OR-Tools.
+PuLP, and with it HiGHS, is imported only here: they cannot share a process with OR-Tools.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from optpart.exact.milp_job import EPSILON, MARGIN, Job, proven_ticks
 from optpart.exact.milp_model import MilpModel
 from optpart.exact.serving import Send, serve
 
-#: How long past its limit CBC may take to write its answer.
+#: Seconds that CBC may take past its limit to write its answer.
 _GRACE = 5.0
 
 _CBC_BOUND = re.compile(r"^Lower bound:\s+(\S+)", re.MULTILINE)
@@ -155,10 +155,10 @@ def _cbc(problem: pulp.LpProblem, seconds: float, seed: int, found: Found, bound
         ended, values, *_, status = solver.readsol_MPS(solved, problem, variables, names, rows)
     if status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
         found(values)
-    # Where the search has ended, CBC does not always say its bound besides.
+    # If the search is complete, CBC does not always print its bound separately.
     if stated := _CBC_BOUND.search(log):
         bounded(float(stated[1]))
     elif status == pulp.LpSolutionOptimal:
         bounded(sum(c * values[x.name] for x, c in problem.objective.items()))
-    # Of an infeasible program PuLP knows two wordings, one of them in the first status only.
+    # PuLP reports infeasibility in two ways, one of them only in the first status.
     return "INFEASIBLE" if ended == pulp.LpStatusInfeasible else _CBC.get(status, "no answer")

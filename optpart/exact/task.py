@@ -41,12 +41,12 @@ class Task(ModelData):
     known : Known, optional
         A schedule within ``upper`` to start from.
     turn : ndarray of int64
-        All units; of interchangeable devices, earlier ones use the earlier.
+        All units; earlier ones use earlier interchangeable devices.
     identical : bool
-        Whether devices differ in nothing and nothing takes time to cross.
+        Whether devices are identical and crossing takes no time.
     asked : {"makespan", "traffic", "decision"}
     timed : bool
-        Whether times matter; if not only the placement is asked for.
+        Whether times matter; otherwise, only the placement does.
     order : tuple of pairs of tasks
     weight : ndarray of int64, length t
         Size of each tensor as it counts in the traffic.
@@ -66,12 +66,12 @@ class Task(ModelData):
 
     @property
     def sequences_only(self) -> bool:
-        """Whether nothing is left to place: only the order on devices and links is asked for."""
+        """Whether nothing is left to place, so that only orders on devices and links are free."""
         return not self.identical and bool((self.possible.sum(axis=1) == 1).all())
 
     @property
     def counts_traffic(self) -> bool:
-        """Whether crossings count beyond the time that they take."""
+        """Whether traffic matters, so that crossings count beyond the time they take."""
         return self.asked == "traffic" or self.most_traffic >= 0
 
 

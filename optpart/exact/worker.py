@@ -1,4 +1,4 @@
-"""The worker process of the solver: the caller survives if it crashes.
+"""The worker process of the solver, whose crash the caller survives.
 
 Reads jobs from standard input and writes messages (:mod:`optpart.exact.messages`).
 """
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def _strategies(task: Task) -> tuple[str, ...]:
-    """Return what the workers search with; empty for the solver's own choice."""
+    """Return the strategies of the workers; empty for the solver's own choice."""
     if task.sequences_only:
         return _SEQUENCING
     if task.identical or task.instance.vertices > _PROVABLE:
@@ -59,7 +59,7 @@ def _solve(task: Task, limits: Limits, send: Send) -> None:
             send(Incumbent(time.perf_counter() - begin, found.placement, found.start, found.begin))
 
     def bound(value: float) -> None:
-        # The solver passes whole bounds as doubles; they are exact below 2^53.
+        # The solver passes integer bounds as doubles, which are exact below 2^53.
         send(LowerBound(time.perf_counter() - begin, round(value)))
 
     solver.best_bound_callback = bound

@@ -24,7 +24,7 @@
     latency = "1/3"
     both = true                  # in both directions (default)
 
-Rows of a matrix are senders, columns receivers; its diagonal does not count; bandwidth 0 is no
+Rows of a matrix are senders, columns receivers; its diagonal is ignored; bandwidth 0 means no
 link. Numbers are exact: an integer, a decimal, or a string such as ``"1/3"``. Where links overlap,
 the last one counts.
 """
@@ -64,7 +64,7 @@ def read(path: str | Path) -> Cluster:
 
 
 def write(cluster: Cluster, path: str | Path) -> None:
-    """Write a cluster file, whole or not at all."""
+    """Write a cluster file, completely or not at all."""
     write_text(path, dumps(cluster))
 
 
@@ -84,11 +84,11 @@ def _parse(text: str) -> Any:
     try:
         return tomllib.loads(text, parse_float=decimal)
     except tomllib.TOMLDecodeError as error:
-        raise InputError("", f"not TOML ({error})", "give a TOML document") from None
+        raise InputError("", f"is not TOML ({error})", "give a TOML document") from None
     except RecursionError:
-        raise InputError("", "nested too deeply", "give a TOML document") from None
-    except ValueError as error:  # a number of too many digits
-        raise InputError("", f"not readable ({error})", "give shorter numbers") from None
+        raise InputError("", "is nested too deeply", "give a TOML document") from None
+    except ValueError as error:  # a number with too many digits
+        raise InputError("", f"cannot be read ({error})", "give shorter numbers") from None
 
 
 def _devices(entries: list[Any]) -> list[Device]:
@@ -100,7 +100,9 @@ def _devices(entries: list[Any]) -> list[Device]:
         if not isinstance(name, str) or not name:
             raise InputError(f"{place}.name", "missing name", "give every device a unique name")
         if kind is not None and not isinstance(kind, str):
-            raise InputError(f"{place}.type", f"{kind!r} is no type", 'give a string such as "GPU"')
+            raise InputError(
+                f"{place}.type", f"must be a string, not {kind!r}", 'give one such as "GPU"'
+            )
         speed = rational(table.get("speed", 1), f"{place}.speed")
         if speed <= 0:
             raise InputError(f"{place}.speed", f"{speed} is not positive", "give a speed > 0")
@@ -118,7 +120,9 @@ def _names(name: str, count: Any, place: str) -> list[str]:
     if count is None:
         return [name]
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_DEVICES:
-        raise InputError(place, f"{count!r}", f"give a whole number of 1 to {MOST_DEVICES}")
+        raise InputError(
+            place, f"cannot be {count!r}", f"give a whole number from 1 to {MOST_DEVICES}"
+        )
     return [f"{name}{i}" for i in range(count)]
 
 
@@ -132,7 +136,9 @@ def _rows(value: Any, k: int, place: str, read_entry: _ReadEntry) -> _Rows:
         return [[read_entry(value, place)] * k for _ in range(k)]
     rows = [sequence(row, f"{place}[{i}]") for i, row in enumerate(value)]
     if len(rows) != k or any(len(row) != k for row in rows):
-        raise InputError(place, "wrong size", f"give {k} rows of {k} entries, one a device")
+        raise InputError(
+            place, "has the wrong size", f"give {k} rows of {k} entries, one per device"
+        )
     return [
         [read_entry(entry, f"{place}[{i}][{j}]") for j, entry in enumerate(row)]
         for i, row in enumerate(rows)
@@ -147,14 +153,14 @@ def _override(
     for key in ("from", "to"):
         name = link.get(key)
         if not isinstance(name, str) or name not in index:
-            raise InputError(f"{place}.{key}", f"no device {name!r}", "name a device of the file")
+            raise InputError(f"{place}.{key}", f"no device {name!r}", "name a device from the file")
         ends.append(index[name])
     d, e = ends
     if d == e:
         raise InputError(place, "links a device to itself", "name two devices")
     both = link.get("both", True)
     if not isinstance(both, bool):
-        raise InputError(f"{place}.both", f"{both!r}", "give true or false")
+        raise InputError(f"{place}.both", f"cannot be {both!r}", "give true or false")
     for sender, receiver in [(d, e), (e, d)] if both else [(d, e)]:
         if "bandwidth" in link:
             bandwidth[sender][receiver] = _bandwidth(link["bandwidth"], f"{place}.bandwidth")
@@ -163,7 +169,7 @@ def _override(
 
 
 def dumps(cluster: Cluster) -> str:
-    """Return the text of a cluster file: what :func:`loads` reads."""
+    """Return the text of a cluster file, as :func:`loads` reads it."""
     k = len(cluster)
     rates = [
         [
@@ -173,7 +179,7 @@ def dumps(cluster: Cluster) -> str:
         for d in range(k)
     ]
     delays = [[_number(cluster.latency[d, e]) for e in range(k)] for d in range(k)]
-    # The diagonal does not count, but a bandwidth keeps it: what is read must be what was written.
+    # The diagonal is ignored, but kept, so that reading returns what was written.
     distinct_rates = {rate for row in rates for rate in row}
     distinct_delays = {delays[d][e] for d in range(k) for e in range(k) if d != e}
     lines = [
@@ -192,7 +198,7 @@ def dumps(cluster: Cluster) -> str:
 
 
 def _matrix(rows: list[list[str]], distinct: set[str]) -> str:
-    """Write one value if all entries that count are equal, else the rows."""
+    """Write one value if all entries off the diagonal are equal, else the rows."""
     if len(distinct) <= 1:
         return distinct.pop() if distinct else "0"
     return "[\n" + "".join(f"  [{', '.join(row)}],\n" for row in rows) + "]"
@@ -203,5 +209,5 @@ def _number(value: Fraction) -> str:
 
 
 def _quoted(text: str) -> str:
-    # JSON strings are TOML strings, but for one character that only TOML escapes.
+    # JSON strings are TOML strings, except for one character that only TOML escapes.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

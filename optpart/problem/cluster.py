@@ -15,13 +15,13 @@ from optpart.errors import InputError
 from optpart.escaping import brief
 from optpart.problem.rational import Number, RationalArray, non_negative, rational, shown
 
-#: What a matrix may be given as: one value for all pairs, or k rows of k entries.
+#: Accepted forms of a matrix: one value for all pairs, or k rows of k entries.
 Matrix = Number | None | Sequence[Sequence[Number | None]]
 
 
 @dataclass(frozen=True)
 class Device:
-    """One device: its name, speed (operations per time unit), type and memory (``None`` = all)."""
+    """One device: name, speed (operations per time unit), type, memory (``None`` = unlimited)."""
 
     name: str
     speed: Number = 1
@@ -44,7 +44,7 @@ class Cluster:
     bandwidth : RationalArray, k × k
         Size per time unit from sender (row) to receiver (column); 0 means no link.
     infinite : ndarray of bool, k × k
-        Where bandwidth has no limit; ``bandwidth`` is 0 there.
+        Whether bandwidth is unlimited; where it is, ``bandwidth`` is 0.
     latency : RationalArray, k × k
     """
 
@@ -83,7 +83,7 @@ class Cluster:
 
     @cached_property
     def linked(self) -> NDArray[np.bool_]:
-        """Where something can cross, k × k; a device is always linked to itself."""
+        """Whether tensors can cross, k × k; a device is always linked to itself."""
         with_bandwidth = np.asarray(self.bandwidth.numerators != 0, dtype=np.bool_)
         return with_bandwidth | self.infinite | np.eye(len(self), dtype=np.bool_)
 
@@ -132,9 +132,7 @@ class Cluster:
         for i in range(k):
             for j in range(k):
                 if delays[i][j] is None and i != j:
-                    raise InputError(
-                        f"latency[{i}][{j}]", "null is no latency", "give a number ≥ 0"
-                    )
+                    raise InputError(f"latency[{i}][{j}]", "must not be null", "give a number ≥ 0")
         return cls(
             names=tuple(seen),
             types=tuple(device.type for device in devices),
@@ -182,7 +180,9 @@ def _matrix(value: Any, k: int, place: str) -> list[list[Fraction | None]]:
     for i, row in enumerate(value):
         if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != k:
             size = len(row) if isinstance(row, Sequence) else "no"
-            raise InputError(f"{place}[{i}]", f"{size} entries", f"give {k} entries, one a device")
+            raise InputError(
+                f"{place}[{i}]", f"{size} entries", f"give {k} entries, one per device"
+            )
     cache: dict[object, Fraction] = {}
 
     def read(entry: object, i: int, j: int) -> Fraction | None:

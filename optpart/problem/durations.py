@@ -1,4 +1,4 @@
-"""Run times that are given per vertex and device."""
+"""Run times given per vertex and device."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Durations:
     def of(cls, rows: Sequence[Sequence[Number | None]], n: int, k: int) -> Durations:
         """Read ``n`` rows of ``k`` times; ``None`` means that the vertex cannot run there."""
         if len(rows) != n:
-            raise InputError("durations", f"{len(rows)} rows", f"give {n} rows, one a vertex")
+            raise InputError("durations", f"{len(rows)} rows", f"give {n} rows, one per vertex")
         for v, row in enumerate(rows):
             if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != k:
                 size = len(row) if isinstance(row, Sequence) else "no"
                 raise InputError(
-                    f"durations[{v}]", f"{size} entries", f"give {k} entries, one a device"
+                    f"durations[{v}]", f"{size} entries", f"give {k} entries, one per device"
                 )
         times = RationalArray.of(
             [0 if entry is None else entry for row in rows for entry in row],

@@ -8,7 +8,7 @@ from fractions import Fraction
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
 
-#: Limit on the units that a reason names; if there are more, it gives their number.
+#: Maximal number of units that a reason names; of further ones it gives only the number.
 _SHOWN = 12
 
 
@@ -60,7 +60,7 @@ def _memory(instance: Instance) -> str:
 
 
 def _fewest(units: list[int], need: RationalArray, room: Fraction) -> list[int]:
-    """Return a minimal set of units that exceeds the capacity; empty if all units fit."""
+    """Return a smallest set of units that exceeds the capacity; empty if all units fit."""
     largest_first = sorted(units, key=lambda unit: (-need[unit], unit))
     total = Fraction(0)
     for number, unit in enumerate(largest_first, 1):
@@ -71,7 +71,7 @@ def _fewest(units: list[int], need: RationalArray, room: Fraction) -> list[int]:
 
 
 def devices_named(instance: Instance, devices: Sequence[int]) -> str:
-    """Return the type of devices if they are all of that type, else their names."""
+    """Return a type if these are exactly the devices of that type, else their names."""
     names, types = instance.cluster.names, instance.cluster.types
     kind = types[devices[0]]
     if kind is not None and [d for d, t in enumerate(types) if t == kind] == list(devices):
@@ -80,7 +80,7 @@ def devices_named(instance: Instance, devices: Sequence[int]) -> str:
 
 
 def units_named(instance: Instance, units: Sequence[int]) -> str:
-    """Return the names of units, a dozen at most."""
+    """Return the names of units, at most a dozen."""
     shown = ", ".join(instance.unit_name(unit) for unit in units[:_SHOWN])
     return shown if len(units) <= _SHOWN else f"{shown} and {len(units) - _SHOWN} more"
 

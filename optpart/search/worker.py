@@ -16,7 +16,7 @@ _COUNT = 1.0
 
 
 def main() -> None:
-    """Do the one job that the caller sends; after it come layouts of other searchers."""
+    """Serve the one job of the caller; layouts of other searchers follow it."""
     caller = Caller()
     warm_up("search")
     job: Job = caller.receive()

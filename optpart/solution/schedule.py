@@ -24,7 +24,7 @@ class Transfers:
     Attributes
     ----------
     tensor, target : ndarray of int32, length c
-        Which tensor goes to which device.
+        Tensor and destination device.
     start, end : RationalArray, length c
         A transfer starts when its sender begins to send (under ``sendrecv``: with the send
         vertex) and ends when the tensor has arrived.
@@ -77,11 +77,11 @@ class Schedule:
         )
 
     def end(self, instance: Instance, vertex: int) -> Fraction:
-        """Exact end of a vertex."""
+        """Return the exact end of a vertex."""
         return self.start[vertex] + instance.duration(vertex, int(self.placement[vertex]))
 
     def makespan(self, instance: Instance) -> Fraction:
-        """Latest end; 0 for an empty graph."""
+        """Return the latest end of a vertex; 0 for an empty graph."""
         return max((self.end(instance, v) for v in range(instance.vertices)), default=Fraction(0))
 
     def check_fits(self, instance: Instance) -> None:
@@ -118,7 +118,7 @@ class Schedule:
 
     @cached_property
     def sequence(self) -> list[int]:
-        """Vertices by start; of those that start together the lower number first."""
+        """Vertices sorted by start, and those that start together by number."""
         order: list[int] = np.argsort(self.start.numerators, kind="stable").tolist()
         return order
 
@@ -137,15 +137,15 @@ def retime(
     placement: NDArray[np.int32] | Sequence[int] | NamedPlacement,
     order: Sequence[int | str | tuple[int, int]] | Mapping[str, Sequence[str]],
 ) -> Schedule:
-    """Give every vertex its earliest exact start for a placement and an order.
+    """Return the schedule of earliest exact starts for a placement and an order.
 
     Parameters
     ----------
     placement : array of int, length n, or mapping from names of vertices to names of devices
     order : sequence of int, str or (int, int), or mapping from names of devices to such names
         All vertices, as numbers or names, and any transfers, as pairs (tensor, destination device),
-        read per device and per link. A transfer that is not named queues as soon as its tensor is
-        made. Under ``delay`` nothing queues and transfers need not be named.
+        read per device and per link. A transfer that is not named queues when its tensor is
+        produced. Under ``delay`` nothing queues and transfers need not be named.
 
     Returns
     -------
@@ -153,17 +153,17 @@ def retime(
         Start times are the earliest of all schedules that keep the order on every device and, for
         queueing transfers, on the sender (``sendrecv``), link or ports; with several channels a
         transfer starts as soon as those before it in the order leave a channel. Memory limits,
-        allowed devices and colocation are the verifier's part.
+        allowed devices and colocation are left to the verifier.
 
     Raises
     ------
     InputError
-        If the order is not complete or contradicts the edges, something must cross where no link
-        is, or there is no vertex or device of a name.
+        If the order is incomplete or contradicts the edges, a tensor must cross between devices
+        that are not linked, or a name is unknown.
 
     Notes
     -----
-    All times are whole multiples of one unit, so the work is done in Python integers of any size.
+    All times are whole multiples of one unit, so the computation uses Python integers of any size.
     """
     if isinstance(placement, Mapping):
         placement = placement_of(instance, placement)
@@ -176,7 +176,7 @@ def retime(
 
 
 class _Retiming:
-    """The times of one placement as integers, and the state while an order is carried out."""
+    """The times of one placement as integers, and the state while an order is executed."""
 
     def __init__(self, instance: Instance, placement: NDArray[np.int32]) -> None:
         self.instance = instance
@@ -195,7 +195,7 @@ class _Retiming:
         self.start, self.end = [-1] * len(durations), [-1] * len(durations)
         self.begin, self.arrival = [-1] * len(delays), [-1] * len(delays)
         k = instance.devices
-        # More channels than transfers carry no more than one each.
+        # More channels than transfers would make no difference.
         channels = min(instance.model.channels, max(1, len(delays)))
         self.device_free = [0] * k
         self.link_free: dict[tuple[int, int], int] = {}
@@ -212,7 +212,7 @@ class _Retiming:
         delays: list[Fraction] = []
         for tensor, target in self.crossings:
             sender = self.device[self.producer[tensor]]
-            # Tensors of one size share their delays, unless theirs were measured.
+            # Tensors of the same size share their delays, unless these were measured.
             own = tensor if tensor in graph.tensor_delay else -1
             key = (own, sizes[tensor], sender, target)
             if key not in cache:
@@ -301,7 +301,7 @@ class _Retiming:
                 begin = max(made, min(outgoing), min(incoming))
                 arrival = begin + delay
                 for port in (outgoing, incoming):
-                    # Best fit: the channels that have been free longer stay so for what is earlier.
+                    # Best fit: channels that have been free longer are kept for earlier transfers.
                     last = max(free for free in port if free <= begin)
                     port[port.index(last)] = arrival
         self.begin[c], self.arrival[c] = begin, arrival
@@ -309,6 +309,6 @@ class _Retiming:
     def _contradiction(self, what: str, tensor: int) -> InputError:
         return InputError(
             "order",
-            f"{what} comes before {self.instance.graph.tensor_name(tensor)} is there",
+            f"{what} comes before {self.instance.graph.tensor_name(tensor)} is available",
             "order every vertex after the vertices that it depends on",
         )

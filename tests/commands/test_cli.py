@@ -113,7 +113,7 @@ def test_verify_rejects_a_claim_that_contradicts_the_schedule(
         ({"seconds": -1}, "seconds: -1 is negative"),
         ({"trace": [[0, 1]]}, "trace[0]: not a triple"),
         ({"trace": [[-1, None, None]]}, "trace[0]: -1 is negative"),
-        ({"trace": "long"}, "trace: a string"),
+        ({"trace": "long"}, "trace: is a string"),
         (
             {"status": "INFEASIBLE", "schedule": None, "makespan": None, "traffic": None},
             "schedule: missing",

@@ -192,9 +192,9 @@ NUMBER = 'is not a number; give an integer, a decimal or a string such as "1/3"'
 #: What is wrong with the ``schedule`` object, and the beginning of the line that says so.
 BAD: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (put("speed", 1), "schedule: unknown key 'speed'; known keys are placement, start, transfers"),
-    (drop("placement"), "schedule.placement: a null; give an object"),
-    (drop("start"), "schedule.start: a null; give an object"),
-    (put("placement", ["d0"]), "schedule.placement: a list; give an object"),
+    (drop("placement"), "schedule.placement: is null; give an object"),
+    (drop("start"), "schedule.start: is null; give an object"),
+    (put("placement", ["d0"]), "schedule.placement: is a list; give an object"),
     (drop("placement", "b"), "schedule.placement: no entry for 'b'; give one entry per vertex"),
     (put("placement", "x", "d0"), "schedule.placement: unknown key 'x'; known keys are a, b, c"),
     (put("placement", "b", "d9"), "schedule.placement.b: no device 'd9';"),
@@ -207,12 +207,12 @@ BAD: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (put("start", "c", None), f"schedule.start.c: None {NUMBER}"),
     (put("start", "c", True), f"schedule.start.c: True {NUMBER}"),
     (put("start", "c", "inf"), "schedule.start.c: 'inf' is not a number;"),
-    (put("transfers", None), "schedule.transfers: a null; give a list"),
-    (put("transfers", {}), "schedule.transfers: a object; give a list"),
-    (put("transfers", 0, "a"), "schedule.transfers[0]: a string; give an object"),
+    (put("transfers", None), "schedule.transfers: is null; give a list"),
+    (put("transfers", {}), "schedule.transfers: is an object; give a list"),
+    (put("transfers", 0, "a"), "schedule.transfers[0]: is a string; give an object"),
     (put("transfers", 1, "size", 5), "schedule.transfers[1]: unknown key 'size';"),
-    (drop("transfers", 0, "tensor"), "schedule.transfers[0].tensor: a null; give a list"),
-    (put("transfers", 0, "tensor", "a0"), "schedule.transfers[0].tensor: a string; give a list"),
+    (drop("transfers", 0, "tensor"), "schedule.transfers[0].tensor: is null; give a list"),
+    (put("transfers", 0, "tensor", "a0"), "schedule.transfers[0].tensor: is a string; give a list"),
     (put("transfers", 0, "tensor", ["a"]), "schedule.transfers[0].tensor: no pair; give [vertex,"),
     (put("transfers", 0, "tensor", ["x", 0]), "schedule.transfers[0].tensor: no vertex 'x';"),
     (put("transfers", 0, "tensor", [{}, 0]), "schedule.transfers[0].tensor: no vertex {};"),
@@ -246,15 +246,18 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("content", "problem"),
         [
-            ("", "line 1, column 1: not JSON"),
-            ("[]", 'a list; give an object with "format": "optpart-result/1"'),
-            ("{}", 'format: missing; this version reads "optpart-result/1"'),
+            ("", "line 1, column 1: is not JSON"),
+            ("[]", 'is a list; give an object with "format": "optpart-result/1"'),
+            ("{}", 'format: is missing; this version reads "optpart-result/1"'),
             (
                 '{"format": "optpart-instance/1"}',
-                "format: 'optpart-instance/1'; this version reads",
+                "format: is 'optpart-instance/1'; this version reads",
             ),
             ('{"format": "optpart-result/1"}', "schedule: missing; give a result that holds"),
-            ('{"format": "optpart-result/1", "schedule": []}', "schedule: a list; give an object"),
+            (
+                '{"format": "optpart-result/1", "schedule": []}',
+                "schedule: is a list; give an object",
+            ),
         ],
     )
     def test_a_file_that_is_no_result(self, content: str, problem: str, tmp_path: Path) -> None:

@@ -65,9 +65,12 @@ class TestMeasured:
             ('[{"ph": "X", "name": "a", "dur": 1e99999999999999999999}]', ".*too many digits"),
             ('[{"ph": "X", "name": "a", "dur": 1e99999}]', ".*too many digits"),
             ('[{"ph": "X", "name": "a", "dur": NaN}]', "NaN is not a finite number"),
-            ('[{"ph": "X", "dur": 1, "name": "a", "dur": 2}]', "line 1, column 37: the key 'dur'"),
-            ("[" * 100_000, "nested too deeply"),
-            ("[", "line 1, column 2: not JSON"),
+            (
+                '[{"ph": "X", "dur": 1, "name": "a", "dur": 2}]',
+                "line 1, column 37: duplicate key 'dur'",
+            ),
+            ("[" * 100_000, "is nested too deeply"),
+            ("[", "line 1, column 2: is not JSON"),
         ],
     )
     def test_a_trace_is_read_as_every_json(

@@ -180,49 +180,49 @@ class TestErrors:
             (
                 lambda b: b.vertex("f", devices=["d0", "d7"]),
                 {},
-                "vertices[4].devices[1]: no device 'd7'; name a device of the list of devices",
+                "vertices[4].devices[1]: no device 'd7'; name a device from the list of devices",
             ),
             (
                 lambda b: b.vertex("f", devices=[["d0"]]),
                 {},
-                "vertices[4].devices[0]: no device ['d0']; name a device of the list of devices",
+                "vertices[4].devices[0]: no device ['d0']; name a device from the list of devices",
             ),
             (
                 lambda b: b.output("a", 1, [[0, 1], [1, 0]]),
                 {},
-                "vertices[0].outputs[2].delay: wrong size; give 3 rows of 3",
+                "vertices[0].outputs[2].delay: has the wrong size; give 3 rows of 3",
             ),
             (
                 lambda b: b.output("a", 1, [[0, 1, 1], [1, 0, 1], [1, 0]]),
                 {},
-                "vertices[0].outputs[2].delay: wrong size; give 3 rows of 3",
+                "vertices[0].outputs[2].delay: has the wrong size; give 3 rows of 3",
             ),
             (
                 lambda b: b.vertex("f", devices=["d0"]).colocate("b", "f"),
                 {},
-                "colocation: group b, f has no device that all may use; "
-                "loosen a device_type or devices entry, or split the group",
+                "colocation: group b, f has no device that all its members may use; "
+                "relax a device_type or devices entry, or split the group",
             ),
             (
                 lambda b: b.vertex("f", devices=[]).colocate("b", "f"),
                 {},
-                "colocation: group b, f has no device that all may use (f has none at all); "
-                "loosen a device_type or devices entry, or split the group",
+                "colocation: group b, f has no device that all its members may use (f has none "
+                "at all); relax a device_type or devices entry, or split the group",
             ),
             (
                 lambda b: None,
                 {"durations": [[1, 1, 1]] * 3},
-                "durations: 3 rows; give 4 rows, one a vertex",
+                "durations: 3 rows; give 4 rows, one per vertex",
             ),
             (
                 lambda b: None,
                 {"durations": [[1, 1, 1]] * 3 + [[1, 1]]},
-                "durations[3]: 2 entries; give 3 entries, one a device",
+                "durations[3]: 2 entries; give 3 entries, one per device",
             ),
             (
                 lambda b: None,
                 {"durations": [[1, 1, 1]] * 3 + [7]},
-                "durations[3]: no entries; give 3 entries, one a device",
+                "durations[3]: no entries; give 3 entries, one per device",
             ),
             (
                 lambda b: None,

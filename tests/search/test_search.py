@@ -262,7 +262,7 @@ def test_a_checkpoint_of_another_instance_is_refused(tmp_path: Path) -> None:
     heft = registry.get("heft")(instance).schedule
     assert heft is not None
     checkpoint.write(file, instance, checkpoint.Checkpoint(layout_of(instance, heft), 1.0, 10))
-    with pytest.raises(InputError, match="of another instance"):
+    with pytest.raises(InputError, match="belongs to another instance"):
         checkpoint.read(file, medium(14))
 
 

@@ -303,7 +303,7 @@ def test_a_wrong_optimum_of_the_index_gives_way_to_a_better_schedule(
     ("file", "content", "problem"),
     [
         ("best/heft-10.json", "{", "its best schedule cannot be read"),
-        ("best/heft-10.json", "{}", "its best schedule cannot be read (format: missing"),
+        ("best/heft-10.json", "{}", "its best schedule cannot be read (format: is missing"),
         ("certificates/heft-10/certificate.json", "{", "its certificate cannot be read"),
         ("certificates/heft-10/certificate.json", "[]", "its certificate cannot be read"),
         (

@@ -102,7 +102,7 @@ def test_a_path_that_cannot_be_a_file_is_refused(tmp_path: Path, name: str) -> N
 @pytest.mark.parametrize(
     ("document", "problem"),
     [
-        ("'{}'", "heft, seed 0: format: missing"),
+        ("'{}'", "heft, seed 0: format: is missing"),
         ("'{'", "not JSON"),
         ("x'00ff'", "not text"),
         ("CAST(x'22ff22' AS TEXT)", "not text"),
