@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from optpart.solution.schedule import Schedule as Schedule
     from optpart.solution.schedule import Transfers as Transfers
     from optpart.solution.schedule import retime as retime
+    from optpart.solution.termination import Termination as Termination
     from optpart.solution.verifier import Violation as Violation
     from optpart.study.gap import compare as compare
     from optpart.study.gap import sweep as sweep
@@ -60,6 +61,7 @@ _HOME = {
     "Result": "solution.result",
     "Schedule": "solution.schedule",
     "Status": "solution.result",
+    "Termination": "solution.termination",
     "Transfers": "solution.schedule",
     "UnsupportedError": "errors",
     "Violation": "solution.verifier",

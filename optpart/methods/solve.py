@@ -16,7 +16,7 @@ from optpart.exact.second_opinion import compare, confirmed
 from optpart.methods import registry
 from optpart.methods.pareto import pareto
 from optpart.methods.starts import only_placement, started
-from optpart.problem.feasibility import contradiction
+from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
 from optpart.search.checkpoint import StateFile
@@ -29,8 +29,9 @@ from optpart.solution.result import (
     Status,
     Watch,
     conclude,
-    status_of,
+    proven_infeasible,
     with_bound,
+    with_status,
 )
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import verify
@@ -128,7 +129,7 @@ class Question:
         if again.schedule is None:
             return again
         true = replace(claimed, makespan=again.makespan, traffic=again.traffic)
-        return replace(true, status=status_of(true))
+        return with_status(true)
 
     def front(self, watch: Watch | None = None) -> list[Result]:
         """Return the Pareto front of makespan and traffic; see :func:`pareto`."""
@@ -218,11 +219,10 @@ def bounded(result: Result) -> Result:
         return result
     reason = contradiction(result.instance)
     if reason:
-        return replace(result, status=Status.INFEASIBLE, reason=reason)
+        return proven_infeasible(result, reason)
     bound = best_bound(result.instance, makespan=result.makespan)
     if bound.value is None:
-        reason = "missing links leave some unit no device"
-        return replace(result, status=Status.INFEASIBLE, reason=reason)
+        return proven_infeasible(result, excluded(result.instance, "bounds"))
     return with_bound(result, bound.value)
 
 

@@ -68,6 +68,7 @@ class TestWriting:
             "seconds": 0.5,
             "seed": 7,
             "workers": 2,
+            "termination": "completed",
             "reason": "",
             "schedule": {
                 "placement": {"a": "d0", "b": "d1", "c": "d1"},
