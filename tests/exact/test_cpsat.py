@@ -463,6 +463,7 @@ class TestLimits:
         assert first.schedule is not None
         assert second.schedule is not None
         assert first.status is Status.FEASIBLE
+        assert first.termination is Termination.TIME_LIMIT
         assert first.makespan == second.makespan
         assert first.lower_bound == second.lower_bound
         assert first.schedule.placement.tolist() == second.schedule.placement.tolist()
