@@ -86,10 +86,11 @@ def check_document(instance: Instance, document: Any) -> Check:
         for key, read in _NUMBERS.items()
     }
     trace = _trace(document.get("trace", []))
-    wrong = _status(document, claims) + _termination(document)
+    wrong = _status(document, claims)
+    unproven = _termination(document)
     if document.get("schedule") is None:
-        if wrong:
-            return Check(tuple(wrong), None, "")
+        if wrong or unproven:
+            return Check((*wrong, *unproven), None, "")
         raise InputError("schedule", "missing", "give a result that holds a schedule")
     schedule = schedule_from_dict(document["schedule"], instance)
     violations = verify_schedule(instance, schedule) + wrong
@@ -98,7 +99,7 @@ def check_document(instance: Instance, document: Any) -> Check:
     makespan = schedule.makespan(instance)
     found = {"makespan": makespan, "traffic": traffic(instance, schedule.placement)}
     violations += _claims(document, instance, claims, found)
-    violations += _steps(trace, document, claims, found)
+    violations += [*_steps(trace, document, claims, found), *unproven]
     bound = claims["lower_bound"]
     summary = f"valid: makespan {number(makespan, up=True)}"
     if bound is not None:
