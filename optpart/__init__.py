@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from optpart.solution.schedule import Schedule as Schedule
     from optpart.solution.schedule import Transfers as Transfers
     from optpart.solution.schedule import retime as retime
+    from optpart.solution.termination import Termination as Termination
     from optpart.solution.verifier import Violation as Violation
 
 
@@ -65,6 +66,7 @@ _HOME = {
     "Result": "solution.result",
     "Schedule": "solution.schedule",
     "Status": "solution.result",
+    "Termination": "solution.termination",
     "Transfers": "solution.schedule",
     "UnsupportedError": "errors",
     "Violation": "solution.verifier",

@@ -23,13 +23,13 @@ def bound(
     from optpart.bounds.best import each_bound, largest
     from optpart.formats.json import pretty
     from optpart.methods.solver_bound import solver_row
-    from optpart.problem.feasibility import contradiction
-    from optpart.report.text import number, seconds
+    from optpart.problem.feasibility import contradiction, excluded
+    from optpart.report.text import infeasible, number, seconds
 
     instance = open_instance(file)
     reason = contradiction(instance)
     if reason:
-        (note if json else say)(f"{instance.name}: INFEASIBLE: {reason}")
+        (note if json else say)(f"{instance.name}: {infeasible(reason)}")
         raise typer.Exit(3)
     announce_compilation()
     found = []
@@ -66,4 +66,6 @@ def bound(
     if best is None:
         raise typer.Exit(4)
     if best.value is None:
+        why = infeasible(excluded(instance, "bounds"))
+        (note if json else say)(f"{instance.name}: {why}")
         raise typer.Exit(3)

@@ -57,6 +57,7 @@ def certify(
     from optpart.formats.result import read_document, read_schedule
     from optpart.kernels.compiled import announce_compilation
     from optpart.methods.cpsat import cpsat
+    from optpart.report.text import infeasible
     from optpart.solution.result import Budget, Status
     from optpart.terminal import note, put, say
 
@@ -71,7 +72,7 @@ def certify(
         announce_compilation()
         solved = cpsat(instance, budget=Budget(time_limit, workers), seed=seed)
         if solved.status is Status.INFEASIBLE:
-            note(f"{instance.name}: INFEASIBLE: {solved.reason}")
+            note(f"{instance.name}: {infeasible(solved.reason)}")
             raise typer.Exit(3)
         if solved.schedule is None:
             note(f"{instance.name}: no schedule found: {solved.reason}")

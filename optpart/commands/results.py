@@ -23,11 +23,11 @@ def leave(result: Result) -> NoReturn:
 
 def say_result(result: Result) -> None:
     """Print one line: what a run found and proved."""
-    from optpart.report.text import number, percent, seconds
+    from optpart.report.text import infeasible, number, percent, seconds
     from optpart.solution.result import Status
 
     if result.status is Status.INFEASIBLE:
-        say(f"{result.instance.name}: INFEASIBLE: {result.reason}")
+        say(f"{result.instance.name}: {infeasible(result.reason)}")
         return
     given = f" given {result.given}" if result.given else ""
     bound = number(result.lower_bound, up=False)

@@ -11,6 +11,7 @@ from optpart.methods.cpsat import cpsat
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Result, Status, Watch
+from optpart.solution.termination import Termination
 
 _ALL = Goal()
 
@@ -60,6 +61,8 @@ def pareto(
             return front
         front.append(result)
         if result.status is not Status.OPTIMAL or not result.traffic:
+            return front
+        if result.termination is Termination.INTERRUPTED:
             return front
         goal = replace(goal, traffic=result.traffic - _least_difference(instance))
 

@@ -17,7 +17,7 @@ from optpart.exact.second_opinion import compare, confirmed
 from optpart.methods import registry
 from optpart.methods.pareto import pareto
 from optpart.methods.starts import only_placement, started
-from optpart.problem.feasibility import contradiction
+from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
 from optpart.search.checkpoint import StateFile
@@ -31,6 +31,7 @@ from optpart.solution.result import (
     Result,
     Status,
     Watch,
+    proven_infeasible,
     with_bound,
 )
 from optpart.solution.schedule import Schedule
@@ -105,11 +106,11 @@ class Question:
             raise
         except Exception as error:
             raise PluginError(
-                self.method, f"failed ({described(error)})", "mend the method"
+                self.method, f"failed ({described(error)})", "fix the method"
             ) from error
         result = audited(claimed, self.instance, self.method, self.seed, self.goal)
         if result.refused:
-            raise PluginError(self.method, result.reason, "mend the method")
+            raise PluginError(self.method, result.reason, "fix the method")
         return result if result.seconds else replace(result, seconds=time.perf_counter() - begin)
 
     def front(self, watch: Watch | None = None) -> list[Result]:
@@ -214,11 +215,10 @@ def bounded(result: Result) -> Result:
         return result
     reason = contradiction(result.instance)
     if reason:
-        return replace(result, status=Status.INFEASIBLE, reason=reason)
+        return proven_infeasible(result, reason)
     bound = best_bound(result.instance, makespan=result.makespan)
     if bound.value is None:
-        reason = "missing links leave some unit no device"
-        return replace(result, status=Status.INFEASIBLE, reason=reason)
+        return proven_infeasible(result, excluded(result.instance, "bounds"))
     return with_bound(result, bound.value)
 
 

@@ -28,6 +28,41 @@ def contradiction(instance: Instance) -> str:
     return _memory(instance)
 
 
+def excluded(instance: Instance, by: str, given: str = "") -> str:
+    """Say that no schedule exists, where no smaller conflict is known.
+
+    Parameters
+    ----------
+    by : str
+        Who has proven it.
+    given : str
+        What must be kept besides the constraints of the instance.
+
+    Returns
+    -------
+    str
+        Names every kind of constraint that can rule a schedule out.
+    """
+    kinds = {
+        "allowed devices": not instance.allowed.all(),
+        "colocation": len(instance.units) < instance.vertices,
+        "separation": bool(instance.graph.separation),
+        "missing links": _may_block(instance),
+        "memory": instance.model.memory != "none",
+        given: bool(given),
+    }
+    *most, last = [kind for kind, there in kinds.items() if there] or ["the rules of the model"]
+    kept = f"{', '.join(most)} and {last}" if most else last
+    return f"no schedule keeps {kept} (proven by {by})"
+
+
+def _may_block(instance: Instance) -> bool:
+    """Whether something cannot cross somewhere."""
+    matrices = instance.graph.tensor_delay.values()
+    barred = any(delay is None for matrix in matrices for row in matrix for delay in row)
+    return barred or not instance.cluster.linked.all()
+
+
 def _memory(instance: Instance) -> str:
     capacity = instance.cluster.memory
     need = instance.static_memory

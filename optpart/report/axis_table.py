@@ -11,7 +11,7 @@ from rich.text import Text
 
 from optpart.escaping import visible
 from optpart.report.console import PlainConsole
-from optpart.report.text import number, remark
+from optpart.report.text import infeasible, number, remark
 from optpart.solution.result import Result, Status
 from optpart.study.attribution import Bracket, Division, Split
 
@@ -35,7 +35,7 @@ def print_division(console: PlainConsole, division: Division) -> None:
 def _said(free: Result) -> str:
     """Describe the best of all placements and orders."""
     if free.status is Status.INFEASIBLE:
-        return f"infeasible: {free.reason}"
+        return infeasible(free.reason)
     note = f" ({free.reason})" if free.reason else ""
     if free.status is Status.OPTIMAL:
         return f"optimum {number(free.makespan, up=True)}{note}; losses are shares of it"

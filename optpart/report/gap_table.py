@@ -11,7 +11,7 @@ from rich.text import Text
 
 from optpart.escaping import visible
 from optpart.report.console import PlainConsole
-from optpart.report.text import number, percent, remark, seconds
+from optpart.report.text import infeasible, number, percent, remark, seconds
 from optpart.solution.result import Result
 from optpart.study.gap import EXACT, Comparison, Reference, Spread, Summary, excess, summarise
 
@@ -156,7 +156,7 @@ def _said(comparison: Comparison) -> str:
 
 def _infeasible(reference: Reference) -> str:
     by = f" ({reference.bound_by})" if reference.bound_by else ""
-    return f"infeasible: {reference.infeasible}{by}"
+    return f"{infeasible(reference.infeasible)}{by}"
 
 
 def comparison_gap(comparison: Comparison) -> float | None:

@@ -146,7 +146,7 @@ def print_runs(runs: list[Simulated]) -> None:
         return
     makespan = number(first.schedule.makespan(instance), up=True)
     if result.schedule is None:
-        say(f"{instance.name}: {result.method}, INFEASIBLE schedule of makespan {makespan}:")
+        say(f"{instance.name}: {result.method}, makespan {makespan}, but not a valid schedule:")
         say(f"  {result.reason}")
     else:
         traffic = number(result.traffic, up=True)
@@ -172,7 +172,7 @@ def _spread(runs: list[Simulated]) -> str:
     refused = len(runs) - len(values)
     return (
         f" (mean of {len(values)} runs {statistics.fmean(values):.6g}, "
-        f"standard deviation {deviation:.3g}{f', {refused} infeasible' if refused else ''})"
+        f"standard deviation {deviation:.3g}{f', {refused} not valid' if refused else ''})"
     )
 
 

@@ -34,6 +34,11 @@ def remark(text: str) -> Text:
     return Text(visible(text), no_wrap=True, overflow="ellipsis")
 
 
+def infeasible(why: str) -> str:
+    """Say that an instance is proven to have no schedule."""
+    return f"INFEASIBLE: {why}"
+
+
 def percent(value: float | None) -> str:
     """Return a share in percent; ``0`` only for an exact 0."""
     if value is None:

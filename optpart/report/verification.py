@@ -11,13 +11,14 @@ from typing import Any, get_args
 from optpart.errors import FaultsOf, InputError
 from optpart.escaping import shortened
 from optpart.formats.json import sequence
-from optpart.formats.result import read_document, schedule_from_dict
+from optpart.formats.result import read_document, schedule_from_dict, termination
 from optpart.problem.instance import Instance
 from optpart.problem.rational import non_negative, rational
 from optpart.report.text import number
 from optpart.solution.goal import Objective
 from optpart.solution.metrics import traffic
 from optpart.solution.result import Status, objective_gap
+from optpart.solution.termination import Termination
 from optpart.solution.verifier import Violation
 from optpart.solution.verifier import verify as verify_schedule
 
@@ -85,9 +86,10 @@ def check_document(instance: Instance, document: Any) -> Check:
     }
     trace = _trace(document.get("trace", []))
     wrong = _status(document, claims)
+    unproven = _termination(document)
     if document.get("schedule") is None:
-        if wrong:
-            return Check(tuple(wrong), None, "")
+        if wrong or unproven:
+            return Check((*wrong, *unproven), None, "")
         raise InputError("schedule", "missing", "give a result that holds a schedule")
     schedule = schedule_from_dict(document["schedule"], instance)
     violations = verify_schedule(instance, schedule) + wrong
@@ -96,7 +98,7 @@ def check_document(instance: Instance, document: Any) -> Check:
     makespan = schedule.makespan(instance)
     found = {"makespan": makespan, "traffic": traffic(instance, schedule.placement)}
     violations += _claims(document, instance, claims, found)
-    violations += _steps(trace, document, claims, found)
+    violations += [*_steps(trace, document, claims, found), *unproven]
     bound = claims["lower_bound"]
     summary = f"valid: makespan {number(makespan, up=True)}"
     if bound is not None:
@@ -134,6 +136,14 @@ def _status(document: Any, claims: dict[str, Fraction | None]) -> list[Violation
         for key in ("makespan", "traffic")
         if not there and claims[key] is not None
     ]
+
+
+def _termination(document: Any) -> list[Violation]:
+    """Return whether a proof is said to have ended the method and the status claims none."""
+    status, why = document.get("status"), termination(document)
+    if why is not Termination.PROVEN or status in (Status.OPTIMAL, Status.INFEASIBLE):
+        return []
+    return [Violation("termination", f"{why}, but the status is {_short(status)}")]
 
 
 def _claims(

@@ -13,11 +13,21 @@ from typing import TypeVar, get_args
 import numpy as np
 
 from optpart.errors import InputError
+from optpart.problem.feasibility import excluded
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
 from optpart.solution.goal import Goal, Objective
-from optpart.solution.result import Progress, Result, Status, conclude, status_of
+from optpart.solution.result import (
+    Progress,
+    Result,
+    Status,
+    conclude,
+    proven_infeasible,
+    refused,
+    with_status,
+)
 from optpart.solution.schedule import Schedule
+from optpart.solution.termination import Termination
 
 _REMEDY = "return what optpart.conclude returns"
 _LONGEST = 300
@@ -87,6 +97,7 @@ def audited(
             instance,
             method,
             read.schedule,
+            termination=read.termination,
             reason=read.reason,
             seconds=read.seconds,
             seed=seed,
@@ -103,17 +114,16 @@ def audited(
     known = replace(known, versions=read.versions)
     full = replace(known, lower_bound=read.lower_bound, traffic_bound=read.traffic_bound)
     if known.schedule is not None:
-        full = replace(full, status=status_of(full))
+        full = with_status(full)
     elif read.status is Status.INFEASIBLE:
-        full = replace(full, status=read.status, reason=read.reason or "proven infeasible")
+        full = proven_infeasible(full, read.reason or excluded(instance, method, read.given))
     problem = _denial(read, full) or (read.refused and (read.reason or "refused"))
-    return replace(known, reason=problem, refused=True) if problem else full
+    return refused(known, problem) if problem else full
 
 
 def refusal(instance: Instance, method: str, seed: int, why: str, seconds: float = 0.0) -> Result:
     """Return the result of a method whose output cannot be used at all."""
-    empty = conclude(instance, method, None, reason=one_line(why), seconds=seconds, seed=seed)
-    return replace(empty, refused=True)
+    return refused(conclude(instance, method, None, seconds=seconds, seed=seed), one_line(why))
 
 
 def contradicted(result: Result, least: Fraction, by: str) -> str:
@@ -144,8 +154,8 @@ def contradiction(claim: str, least: Fraction, by: str) -> str:
 
 def denied(result: Result, why: str) -> Result:
     """Return a result without its claims; it keeps its schedule, which is verified."""
-    bare = replace(result, lower_bound=None, traffic_bound=None, reason=why, refused=True)
-    return replace(bare, status=Status.UNKNOWN if bare.schedule is None else status_of(bare))
+    bare = refused(replace(result, lower_bound=None, traffic_bound=None), why)
+    return replace(bare, status=Status.UNKNOWN) if bare.schedule is None else with_status(bare)
 
 
 def findings(instance: Instance, results: Iterable[Result]) -> list[Finding]:
@@ -202,6 +212,8 @@ def _read(claimed: object, instance: Instance) -> Result:
         raise _wrong("objective", claimed.objective)
     if claimed.status not in list(Status):
         raise _wrong("status", claimed.status)
+    if claimed.termination not in (None, *Termination):
+        raise _wrong("termination", claimed.termination)
     versions = _of("versions", claimed.versions, dict)
     for package, version in versions.items():
         _of("versions", package, str)
@@ -223,6 +235,7 @@ def _read(claimed: object, instance: Instance) -> Result:
         traffic_bound=_exact("traffic_bound", claimed.traffic_bound),
         given=_of("given", claimed.given, str),
         refused=_of("refused", claimed.refused, bool),
+        termination=claimed.termination and Termination(claimed.termination),
     )
 
 

@@ -8,12 +8,13 @@ from typing import Any, TypeVar, cast, get_args
 
 from optpart.errors import InputError
 from optpart.formats.json import sequence, version
-from optpart.formats.result import FORMAT, schedule_from_dict
+from optpart.formats.result import FORMAT, schedule_from_dict, termination
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
 from optpart.solution.audit import audited
 from optpart.solution.goal import Objective
 from optpart.solution.result import Progress, Result, Status
+from optpart.solution.termination import Termination
 
 Value = TypeVar("Value")
 
@@ -60,7 +61,11 @@ def rebuild(document: Any, instance: Instance) -> Result:
         traffic_bound=_number(document.get("traffic_bound"), "traffic_bound"),
         given=_field(document, "given", str, ""),
         refused=_field(document, "refused", bool, False),
+        termination=termination(document),
     )
+    if claimed.termination is Termination.PROVEN and not claimed.status.proven:
+        problem = f"{claimed.termination}, but the status is {claimed.status}"
+        raise InputError("termination", problem, "give a result as optpart writes it")
     result = audited(claimed, instance, claimed.method, claimed.seed)
     if result.refused and not claimed.refused:
         raise InputError("", result.reason, "give a result as optpart writes it")

@@ -26,8 +26,9 @@ from optpart.solution.audit import (
     refusal,
 )
 from optpart.solution.goal import Goal
-from optpart.solution.result import Budget, Progress, Result, Status, status_of, with_bound
+from optpart.solution.result import Budget, Progress, Result, Status, with_bound, with_status
 from optpart.solution.schedule import Schedule
+from optpart.solution.termination import Termination
 from optpart.strategies.base import NoPlacementError
 from optpart.study import library
 
@@ -225,7 +226,7 @@ def _held(found: Result, others: Iterable[Result]) -> Result:
     if best is found:
         return held
     better = replace(held, makespan=best.makespan, schedule=best.schedule, traffic=best.traffic)
-    return replace(better, status=status_of(better))
+    return with_status(better)
 
 
 def _with_library(free: Result, known: library.Evidence) -> tuple[Result, tuple[str, ...]]:
@@ -296,6 +297,6 @@ class _Solve:
             )
 
         found = _tried(self.instance, "cpsat", self.seed, solve)
-        if found.reason.startswith("interrupted"):
+        if found.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
         return found

@@ -432,7 +432,7 @@ def _reference(
         combinatorial = best_bound(instance, makespan=makespan)
         if holds(combinatorial.name, combinatorial.value):
             if combinatorial.value is None:
-                return Reference(None, None, infeasible="some unit has no device left")
+                return Reference(None, None, infeasible=feasibility.excluded(instance, "bounds"))
             bounds.append((combinatorial.value, combinatorial.name))
     vouched = known.bound is not None and holds(LIBRARY, known.bound)
     if known.bound is not None and vouched:

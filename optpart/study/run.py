@@ -16,6 +16,7 @@ from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.audit import audited, described, one_line, refusal
 from optpart.solution.result import Budget, Progress, Result, conclude
+from optpart.solution.termination import Termination
 from optpart.version import __version__
 
 
@@ -89,20 +90,20 @@ def execute(run: Run, watch: Watch | None = None) -> Result:
             return replace(result, seconds=seconds)
         return confirmed(result) if run.method in registry.SOLVERS else result
     except KeyboardInterrupt:
-        reason = "interrupted"
+        ended, reason = Termination.INTERRUPTED, "interrupted"
     except UnsupportedError as error:
-        reason = f"not supported: {error.problem}"
+        ended, reason = Termination.UNSUPPORTED, f"not supported: {error.problem}"
     except ContradictionError as error:
         return failed(run, str(error), time.perf_counter() - begin)
     except PluginError as error:
         return failed(run, one_line(f"{error.place}: {error.problem}"), time.perf_counter() - begin)
     except OptpartError as error:
-        reason = f"failed: {described(error)}"
+        ended, reason = Termination.FAILED, f"failed: {described(error)}"
     except MemoryError:
         return failed(run, "out of memory", time.perf_counter() - begin)
     except BaseException as error:  # a user's method may raise anything
         return failed(run, described(error), time.perf_counter() - begin)
-    return without_schedule(run, reason, time.perf_counter() - begin)
+    return without_schedule(run, ended, reason, time.perf_counter() - begin)
 
 
 def failed(run: Run, what: str, seconds: float = 0.0) -> Result:
@@ -110,11 +111,21 @@ def failed(run: Run, what: str, seconds: float = 0.0) -> Result:
     return refusal(run.instance, run.method, run.seed, f"failed: {what}", seconds)
 
 
-def without_schedule(run: Run, reason: str, seconds: float = 0.0) -> Result:
+def without_schedule(
+    run: Run, termination: Termination, reason: str, seconds: float = 0.0
+) -> Result:
     """Return the result of a run that found nothing."""
-    return conclude(run.instance, run.method, None, reason=reason, seconds=seconds, seed=run.seed)
+    return conclude(
+        run.instance,
+        run.method,
+        None,
+        termination=termination,
+        reason=reason,
+        seconds=seconds,
+        seed=run.seed,
+    )
 
 
 def interrupted(result: Result) -> bool:
     """Return whether the user cut a run short, so that its result is not final."""
-    return result.reason.startswith("interrupted")
+    return result.termination is Termination.INTERRUPTED

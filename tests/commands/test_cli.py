@@ -59,7 +59,8 @@ def test_solve_proves_and_writes_a_result_that_verify_accepts(
     assert content["makespan"] == content["lower_bound"] == "9/2"
     assert set(content) >= {
         "format", "instance", "instance_sha256", "method", "status", "makespan", "lower_bound",
-        "gap", "traffic", "seconds", "seed", "workers", "versions", "schedule", "trace",
+        "gap", "traffic", "seconds", "seed", "workers", "termination", "versions", "schedule",
+        "trace",
     }  # fmt: skip
     checked = run("verify", mine, result)
     assert checked.code == 0
@@ -82,6 +83,7 @@ def test_solve_proves_and_writes_a_result_that_verify_accepts(
         ({"objective": "fame"}, "objective"),
         ({"gap": 0.5}, "gap"),
         ({"gap": 1e-9}, "gap"),
+        ({"status": "FEASIBLE"}, "termination"),
         ({"status": "FEASIBLE", "lower_bound": None}, "gap"),
         ({"status": "FEASIBLE", "lower_bound": "4", "gap": 0.0}, "gap"),
         ({"trace": [[2, None, None], [1, None, None]]}, "trace[1]"),
@@ -294,9 +296,7 @@ def test_simulate_reports_the_activity_of_every_device(run: Run, tmp_path: Path)
     }  # fmt: skip
 
 
-def test_simulate_reports_infeasible_if_the_schedule_breaks_the_memory_model(
-    run: Run, tmp_path: Path
-) -> None:
+def test_simulate_says_where_the_schedule_breaks_the_memory_model(run: Run, tmp_path: Path) -> None:
     builder = GraphBuilder().vertex("a", 1, outputs=[9]).vertex("b", 1).vertex("c", 1)
     graph = builder.edge("a", "b", None).edge("b", "c", None).edge("a", "c").build()
     path = tmp_path / "full.json"
@@ -304,7 +304,7 @@ def test_simulate_reports_infeasible_if_the_schedule_breaks_the_memory_model(
     native.write(Instance(graph, Cluster.uniform(1, memory=8), model, name="full"), path)
     shown = run("simulate", path, "-m", "hash+pct")
     assert shown.code == 4
-    assert "full: hash+pct, INFEASIBLE schedule of makespan 3" in shown.out
+    assert "full: hash+pct, makespan 3, but not a valid schedule:" in shown.out
     assert "memory" in shown.out
     assert " 9 " in shown.out
 
@@ -428,6 +428,34 @@ def test_a_link_of_bandwidth_0_forbids_the_crossing(run: Run, tmp_path: Path) ->
     shown = run("solve", path)
     assert shown.code == 3
     assert "INFEASIBLE" in shown.out
+
+
+def test_every_command_says_the_same_of_an_instance_without_a_schedule(
+    run: Run, tmp_path: Path
+) -> None:
+    """a and b cannot run where they must, since nothing crosses from x to y."""
+    path = tmp_path / "apart.json"
+    vertices = [{"name": "a", "ops": 1, "outputs": [1], "devices": ["x"]},
+                {"name": "b", "ops": 1, "devices": ["y"]}]  # fmt: skip
+    path.write_text(
+        json.dumps(
+            document(vertices=vertices, edges=[["a", "b", 0]], bandwidth=[[None, 0], [3, None]])
+        )
+    )
+    said = "INFEASIBLE: no schedule keeps allowed devices and missing links (proven by bounds)"
+    commands = [
+        ("solve", path),
+        ("solve", path, "-m", "milp"),
+        ("solve", path, "-m", "search"),
+        ("solve", path, "-m", "heft"),
+        ("gap", path, "-m", "heft"),
+        ("bound", path),
+        ("certify", path, "-o", tmp_path / "proof"),
+    ]
+    for command in commands:
+        shown = run(*command)
+        assert shown.code == 3
+        assert said in shown.out + shown.err, command
 
 
 def test_nothing_found_exits_4(run: Run, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from optpart.methods.cpsat import cpsat
 from optpart.problem.model import Memory
 from optpart.problem.rational import Number
 from optpart.solution.result import Budget, Progress, Result, Status
+from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import random_instance
@@ -321,7 +322,7 @@ class TestRounding:
                 rounded += 1
                 assert result.status is Status.FEASIBLE
                 assert result.gap > 0
-                assert result.reason == "closed but for rounding"
+                assert result.termination is Termination.ROUNDING
         assert rounded >= 15
 
     def instance(self, rng: np.random.Generator) -> Instance:
@@ -390,7 +391,7 @@ class TestRounding:
             assert result.lower_bound <= best.makespan <= result.makespan
             if result.status is not Status.OPTIMAL:
                 rounded += 1
-                assert result.reason == "closed but for rounding"
+                assert result.termination is Termination.ROUNDING
         assert rounded > 15
 
     def test_infeasible_is_infeasible_on_any_grid(self) -> None:
@@ -444,7 +445,7 @@ class TestStart:
     def test_without_time_the_best_heuristic_counts(self) -> None:
         result = cpsat(HARD, budget=Budget(0, 1))
         assert result.status is Status.FEASIBLE
-        assert result.reason == "time limit"
+        assert result.termination is Termination.TIME_LIMIT
         assert result.lower_bound is not None
         bound = load_bound(HARD)
         assert bound is not None
@@ -455,8 +456,8 @@ class TestLimits:
     def test_time(self) -> None:
         result = cpsat(HARD, budget=Budget(1.5, 1))
         assert result.status is Status.FEASIBLE
-        # One that goes on past its limit is ended from outside, and the reason is another.
-        assert result.reason == "time limit"
+        # One that goes on past its limit is ended from outside, which counts as a failure.
+        assert result.termination is Termination.TIME_LIMIT
 
     def test_deterministic_time_gives_the_same_result(self) -> None:
         budget = Budget(seconds=60, workers=1, deterministic=0.02)
@@ -464,6 +465,7 @@ class TestLimits:
         assert first.schedule is not None
         assert second.schedule is not None
         assert first.status is Status.FEASIBLE
+        assert first.termination is Termination.TIME_LIMIT
         assert first.makespan == second.makespan
         assert first.lower_bound == second.lower_bound
         assert first.schedule.placement.tolist() == second.schedule.placement.tolist()
@@ -510,6 +512,7 @@ class TestSolverProcess:
         assert result.status is Status.FEASIBLE
         assert result.schedule is not None
         assert result.reason == "the solver died (signal 9)"
+        assert result.termination is Termination.FAILED
         self.still_works()
 
     def test_a_death_keeps_what_the_solver_had_found(self) -> None:
@@ -526,6 +529,7 @@ class TestSolverProcess:
         result = cpsat(HARD, budget=NEVER_REACHED, watch=kill)
         assert result.status is Status.FEASIBLE
         assert result.reason == "the solver died (signal 9)"
+        assert result.termination is Termination.FAILED
         assert result.makespan == min(step.objective for step in seen if step.objective)
         assert result.lower_bound == max(step.bound for step in seen if step.bound)
         self.still_works()
@@ -544,6 +548,7 @@ class TestSolverProcess:
         result = cpsat(HARD, budget=Budget(2, 1))
         assert result.status is Status.FEASIBLE
         assert result.reason == "the solver did not stop at its limit"
+        assert result.termination is Termination.FAILED
         self.still_works()
 
     def test_an_interrupt_returns_the_best_so_far(self) -> None:
@@ -553,7 +558,7 @@ class TestSolverProcess:
 
         result = cpsat(HARD, budget=ONE, watch=interrupt)
         assert result.status is Status.FEASIBLE
-        assert result.reason == "interrupted"
+        assert result.termination is Termination.INTERRUPTED
         self.still_works()
 
     def test_an_error_of_the_watch_is_the_callers_and_leaves_nothing_behind(self) -> None:

@@ -26,6 +26,7 @@ from optpart.problem.model import Communication, Memory
 from optpart.solution.goal import Goal, Objective
 from optpart.solution.metrics import traffic
 from optpart.solution.result import Budget, Progress, Result, Status
+from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import random_instance
@@ -348,8 +349,8 @@ class TestRuns:
             require_cbc()
         result = milp(HARD, budget=Budget(1, 1), solver=solver)
         assert result.status is Status.FEASIBLE
-        # One that goes on past its limit is ended from outside, and the reason is another.
-        assert result.reason == "time limit"
+        # One that goes on past its limit is ended from outside, which counts as a failure.
+        assert result.termination is Termination.TIME_LIMIT
 
     def test_steps_improve(self) -> None:
         seen: list[Progress] = []
@@ -367,7 +368,7 @@ class TestRuns:
 
         result = milp(HARD, budget=BUDGET, watch=interrupt)
         assert result.status is Status.FEASIBLE
-        assert result.reason == "interrupted"
+        assert result.termination is Termination.INTERRUPTED
         assert check(independent(5, 2))
 
     def test_a_death_of_the_solver_costs_that_solve(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -375,6 +376,7 @@ class TestRuns:
         result = milp(HARD, budget=Budget(600, 1))
         assert result.status is Status.FEASIBLE
         assert result.reason == "the solver died (signal 9)"
+        assert result.termination is Termination.FAILED
         assert check(independent(5, 2))
 
     def test_the_callers_process_stays_free_of_its_solvers(self) -> None:

@@ -18,6 +18,7 @@ from optpart import Cluster, GraphBuilder, InputError, Instance, Model, Schedule
 from optpart.formats import result as results
 from optpart.formats.json import parse_json
 from optpart.solution.result import Progress, Result, Status, conclude
+from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
 from optpart.testing.solutions import Step
 from optpart.testing.strategies import solutions
@@ -68,6 +69,7 @@ class TestWriting:
             "seconds": 0.5,
             "seed": 7,
             "workers": 2,
+            "termination": "completed",
             "reason": "",
             "schedule": {
                 "placement": {"a": "d0", "b": "d1", "c": "d1"},
@@ -227,6 +229,29 @@ BAD: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (drop("transfers", 0, "start"), f"schedule.transfers[0].start: None {NUMBER}"),
     (put("transfers", 0, "end", "1/0"), "schedule.transfers[0].end: '1/0' is not a number;"),
 ]
+
+
+class TestTermination:
+    def read(self, path: Path, **changes: object) -> Termination | None:
+        document = {**results.to_dict(solved()), **changes}
+        path.write_text(json.dumps({k: v for k, v in document.items() if v is not ...}))
+        return results.termination(results.read_document(path))
+
+    def test_is_read_as_it_was_written(self, tmp_path: Path) -> None:
+        for ended in Termination:
+            assert self.read(tmp_path / "result.json", termination=str(ended)) is ended
+
+    def test_files_of_before_do_not_have_it(self, tmp_path: Path) -> None:
+        path = tmp_path / "result.json"
+        assert self.read(path, termination=...) is None
+        for status in ("OPTIMAL", "INFEASIBLE"):
+            assert self.read(path, termination=..., status=status) is Termination.PROVEN
+
+    def test_an_unknown_one_is_told_of_in_one_line(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError) as caught:
+            self.read(tmp_path / "result.json", termination="bored")
+        assert ": termination: unknown 'bored'; use proven, completed" in str(caught.value)
+        assert "\n" not in str(caught.value)
 
 
 class TestBadInput:

@@ -23,6 +23,7 @@ from optpart.search.layout import layout_of, read_start
 from optpart.search.portfolio import Helper
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Progress, Result, Status
+from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
 from optpart.testing.draw import draw_instance, random_instance
 
@@ -142,7 +143,7 @@ def test_an_interrupt_returns_the_verified_best() -> None:
     steps: list[Progress] = []
     instance = medium(49)
     found = search(instance, budget=COUNTED, watch=stop)
-    assert found.reason == "interrupted"
+    assert found.termination is Termination.INTERRUPTED
     assert found.schedule is not None
     assert verify(instance, found.schedule) == []
 

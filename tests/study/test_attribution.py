@@ -26,6 +26,7 @@ from optpart.methods.cpsat import cpsat
 from optpart.report.axis_table import share
 from optpart.solution.result import Result
 from optpart.solution.schedule import retime
+from optpart.solution.termination import Termination
 from optpart.study import library
 from optpart.study.attribution import Bracket, Division, Split, divide
 
@@ -212,7 +213,7 @@ class TestCommand:
         native.write(instance, path)
         outcome = run("gap", "--axis", path, "-m", "heft")
         assert outcome.code == 3
-        assert "infeasible: a needs memory 9" in outcome.out
+        assert "INFEASIBLE: a needs memory 9" in outcome.out
 
     def test_an_interruption_keeps_finished_results(
         self, run: Run, monkeypatch: pytest.MonkeyPatch
@@ -220,7 +221,7 @@ class TestCommand:
         def interrupted(instance: Instance, **options: object) -> Result:
             if instance.name == "heft-10":
                 return cpsat(instance, **options)  # type: ignore[arg-type]
-            return conclude(instance, "cpsat", None, reason="interrupted")
+            return conclude(instance, "cpsat", None, termination=Termination.INTERRUPTED)
 
         monkeypatch.setattr("optpart.study.attribution.cpsat", interrupted)
         files = ("heft-10", "kwok-ahmad-9-2")

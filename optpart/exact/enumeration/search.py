@@ -15,12 +15,13 @@ from optpart.exact.enumeration.network import Network
 from optpart.exact.enumeration.numbers import Numbers
 from optpart.exact.enumeration.resource import Arc, Event, earliest
 from optpart.limits import check_seed
-from optpart.problem.feasibility import contradiction
+from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Progress, Result, Watch, conclude
 from optpart.solution.schedule import Schedule, Transfers
+from optpart.solution.termination import Termination
 
 #: Larger graphs take impractically long.
 MAX_VERTICES = 12
@@ -124,19 +125,19 @@ class _Search:
         self.trace: list[Progress] = []
 
     def run(self, seed: int) -> Result:
-        reason = ""
+        ended, reason = Termination.COMPLETED, ""
         try:
             root = self._node(self.device)
             if root is not None:
                 self.root = root.value
                 self._place(0, root)
         except KeyboardInterrupt:
-            reason = "interrupted"
+            ended, reason = Termination.INTERRUPTED, "interrupted"
             self.open.append(self._key(self.root))
         if self.best is not None:  # later than some of what was left open
             self.open = [value for value in self.open if value < self._key(self.best)]
-        if self.open:
-            reason = reason or "time limit"
+        if self.open and ended is not Termination.INTERRUPTED:
+            ended, reason = Termination.TIME_LIMIT, "time limit"
         bound, traffic_bound = self._bounds()
         return conclude(
             self.instance,
@@ -144,6 +145,7 @@ class _Search:
             self.schedule,
             bound=bound,
             infeasible="" if self.best or self.open else self._why_infeasible(),
+            termination=ended,
             reason=reason,
             seconds=time.perf_counter() - self.begin,
             seed=seed,
@@ -154,8 +156,7 @@ class _Search:
 
     def _why_infeasible(self) -> str:
         found = contradiction(self.instance) or self.goal.contradiction(self.instance)
-        kept = f" with {self.goal.given}" if self.goal.given else ""
-        return found or f"no placement and order keep every rule{kept} (all were tried)"
+        return found or excluded(self.instance, "enumeration", self.goal.given)
 
     def _bounds(self) -> tuple[Fraction, Fraction | None]:
         """Proven bounds of makespan and traffic."""
