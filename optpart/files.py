@@ -60,7 +60,8 @@ def write_bytes(path: str | Path, content: bytes) -> None:
             os.chmod(temporary, 0o666 & ~mask)
             os.replace(temporary, target)
         except BaseException:
-            os.unlink(temporary)
+            # It may just have been renamed; an error here would hide the interruption.
+            Path(temporary).unlink(missing_ok=True)
             raise
 
 

@@ -106,6 +106,22 @@ class TestWriting:
         assert read_text(path) == "old"
         assert list(tmp_path.iterdir()) == [path]
 
+    def test_an_interruption_just_after_the_renaming_is_not_lost(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path, replace = tmp_path / "file", os.replace
+
+        def interrupted(*names: Any) -> None:
+            replace(*names)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(os, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            write_text(path, "new")
+        monkeypatch.undo()
+        assert read_text(path) == "new"
+        assert list(tmp_path.iterdir()) == [path]
+
     def test_a_full_disk_leaves_the_old_file(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
