@@ -13,18 +13,17 @@ from optpart.problem.instance import Instance
 def horizon(instance: Instance, grid: Grid) -> int:
     """Return ticks within which some schedule of least makespan ends, if there is a schedule.
 
-    It is the length of the serial schedule with the slowest times, under every model.
-    Where something is running at every moment up to the makespan that is plain. A time at which
-    nothing runs and nothing crosses can be cut out of any schedule: what ran one after the other
-    still does, and what was held in memory at one time was so before, so memory of every model
-    holds. Under ``delay`` all transfers of a tensor run together. On a rounded grid each time is
-    less than a tick above its whole number.
+    It is the length of the serial schedule with the slowest times, under every model. If something
+    runs at every moment up to the makespan, the claim is evident. An interval in which nothing runs
+    and nothing crosses can be cut out of any schedule: the order stays the same, and so does what
+    is in memory at the same time, under every model of memory. Under ``delay``, all transfers of a
+    tensor run together. On a rounded grid, each time exceeds its whole number by less than a tick.
     """
     return sum(_longest(instance, grid))
 
 
 def _longest(instance: Instance, grid: Grid) -> Iterator[int]:
-    """The longest time that each vertex and each transfer can run, in ticks rounded up."""
+    """Yield the longest time of each vertex and each transfer, in ticks rounded up."""
     up = 0 if grid.exact else 1
     yield from (int(p) + up for p in grid.duration.max(axis=1, initial=0))
     delays = grid.delays.max(axis=1, initial=0).tolist()
@@ -38,10 +37,10 @@ def _longest(instance: Instance, grid: Grid) -> Iterator[int]:
 
 
 def horizon_without_queues(grid: Grid) -> int:
-    """Return ticks that no earliest-start schedule exceeds where no transfer waits for another.
+    """Return ticks that no earliest-start schedule exceeds if no transfer waits for another.
 
-    That holds on the grid itself, whose times may be rounded down: enough for relaxations that
-    ignore queues, and for the model ``delay``. It is everything one after the other.
+    It is the length of the serial schedule on the grid itself, whose times may be rounded down:
+    enough for relaxations that ignore queues, and for the model ``delay``.
     """
     run = np.maximum(grid.duration.max(axis=1, initial=0), 0).sum()
     table = grid.delays.max(axis=1, initial=0)
