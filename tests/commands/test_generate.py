@@ -59,7 +59,7 @@ def test_all_that_is_not_an_argument_has_the_same_default_in_python(
 def test_a_wrong_word_is_refused_with_those_that_are_right(run: Run, tmp_path: Path) -> None:
     shown = run("generate", "small", "--memory", "much", "-o", tmp_path / "x.json")
     assert shown.code == 2
-    assert "memory: unknown 'much'; choose of none, loose, tight" in shown.err
+    assert "memory: unknown 'much'; choose one of none, loose, tight" in shown.err
     assert not [*tmp_path.iterdir()]
 
 

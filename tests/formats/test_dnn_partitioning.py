@@ -113,20 +113,20 @@ def test_memory_drives_a_node_to_a_cpu(tmp_path):
 @pytest.mark.parametrize(
     ("change", "part"),
     [
-        ({"maxFPGAs": -1}, "maxFPGAs: the number is -1; give a whole number of 0 to 1000"),
+        ({"maxFPGAs": -1}, "maxFPGAs: the number is -1; give a whole number from 0 to 1000"),
         ({"maxFPGAs": True}, "maxFPGAs: True; give a whole number"),
         ({"maxFPGAs": 600, "maxCPUs": 600}, "maxCPUs: the number is 600"),
         ({"maxFPGAs": 0, "maxCPUs": 0}, "devices: no devices"),
         ({"maxSizePerFPGA": "big"}, "maxSizePerFPGA: 'big' is not a number"),
-        ({"nodes": {}}, "nodes: a object; give a list"),
-        ({"nodes": [None]}, "nodes[0]: not an object"),
+        ({"nodes": {}}, "nodes: is an object; give a list"),
+        ({"nodes": [None]}, "nodes[0]: is not an object"),
         ({"nodes": [*NODES, NODES[0]]}, "nodes[4].id: a second node '1'"),
         ({"nodes": [NODES[0] | {"size": -1}]}, "nodes[0].size: -1 is negative"),
-        ({"nodes": [node(1, 1, 1, colorClass=[1])], "edges": []}, "colorClass: [1] names nothing"),
+        ({"nodes": [node(1, 1, 1, colorClass=[1])], "edges": []}, "colorClass: cannot be [1]"),
         ({"edges": [edge(1, 4, 0)]}, "edges[0].destId: no node '4'"),
         ({"edges": [edge(1, 3, 0), edge(3, 1, 0)]}, "cycle"),
         ({"edges": [edge(1, 3, -2)]}, "edges[0].cost: -2 is negative"),
-        ({"edges": ["1"]}, "edges[0]: not an object"),
+        ({"edges": ["1"]}, "edges[0]: is not an object"),
     ],
 )
 def test_a_fault_is_one_line_that_names_file_and_place(tmp_path, change, part):
@@ -143,7 +143,7 @@ def test_a_fault_is_one_line_that_names_file_and_place(tmp_path, change, part):
     ("change", "part"),
     [
         ({"cpuLatency": -1}, "nodes[3].cpuLatency: -1 is negative"),
-        ({"supportedOnFpga": 2}, "nodes[3].supportedOnFpga: 2; give true or false"),
+        ({"supportedOnFpga": 2}, "nodes[3].supportedOnFpga: cannot be 2; give true or false"),
         ({"supportedOnFpga": True, "fpgaLatency": "x"}, "nodes[3].fpgaLatency: 'x'"),
     ],
 )
