@@ -53,8 +53,9 @@ def _root(text: str) -> ElementTree.Element:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
         line, column = error.position
+        reason = error.msg.partition(":")[0]
         raise InputError(
-            f"line {line}, column {column}", f"not XML ({error.msg})", "give a GraphML file"
+            f"line {line}, column {column}", f"not XML ({reason})", "give a GraphML file"
         ) from None
     if _tag(root) != "graphml":
         raise InputError("", f"begins with <{_tag(root)}>", "give a GraphML file")
@@ -134,7 +135,7 @@ class _Reader:
             key = child.get("key", "")
             name, meant = self._names.get(key, ("", ""))
             if meant not in (kind, "all"):
-                raise InputError(place, f"no key {shown(key)} of a {kind}", "declare the key")
+                raise InputError(place, f"no key {shown(key)} for {kind}s", "declare the key")
             if name in found:
                 raise InputError(place, f"{name} for the second time", "give it once")
             found[name] = _content(child, place)

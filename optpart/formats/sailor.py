@@ -212,7 +212,7 @@ def _profiles(folder: Path, gpus: Sequence[str] | None) -> dict[str, Path]:
 def _chosen(document: Any, key: str, what: str, place: str) -> Any:
     choices = _object(document, place)
     if key not in choices:
-        raise InputError(place, f"no {what} {key!r}", f"choose of {', '.join(choices)}")
+        raise InputError(place, f"no {what} {key!r}", f"choose of {', '.join(sorted(choices))}")
     return choices[key]
 
 
