@@ -680,8 +680,10 @@ def dumps(workflow: Workflow) -> str:
         graph.edge_tensor.tolist(),
         strict=True,
     )
+    joined: set[tuple[int, int]] = set()
     for u, v, t in edges:
-        if graph.names[u] not in tasks[v]["parents"]:
+        if (u, v) not in joined:
+            joined.add((u, v))
             tasks[v]["parents"].append(graph.names[u])
             tasks[u]["children"].append(graph.names[v])
         if t in files:
