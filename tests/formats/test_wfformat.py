@@ -396,7 +396,12 @@ def test_damaged_files_are_read_or_refused_on_one_line(
 def test_published_workflows_are_read() -> None:
     read = {path.stem: wfformat.read_workflow(path) for path in sorted(DATA.glob("*.json"))}
     assert len(read) == 14
-    for workflow in read.values():
+    for name, workflow in read.items():
+        listed = json.loads((DATA / f"{name}.json").read_text())["workflow"]["specification"]
+        graph = workflow.workload.graph
+        assert {pair[:2] for pair in edges(graph)} == {
+            (parent, task["id"]) for task in listed["tasks"] for parent in task["parents"]
+        }
         assert all(any(column) for column in workflow.workload.measured.values())
         again = wfformat.from_dict(json.loads(wfformat.dumps(workflow)), "x")
         assert again.workload.measured == workflow.workload.measured
