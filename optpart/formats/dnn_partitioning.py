@@ -22,8 +22,23 @@ As a TF instance, with times in milliseconds and sizes in bytes as in the publis
   edge is debugging information there and not read.
 
 A vertex takes the ``name`` of its node if all nodes have distinct ones, otherwise its
-``id``. Other keys are not read. The source minimises another latency: its accelerators run one
-contiguous piece of the graph each, and its CPUs any number of nodes at a time.
+``id``. Other keys are not read.
+
+The source has two objectives, and neither is the makespan of an instance:
+
+- of ``latency`` files it minimises another latency: accelerators run one contiguous piece of the
+  graph each, and CPUs any number of nodes at a time;
+- of ``throughput`` files, which describe pipelines of inference or training, it minimises the
+  largest load of a device, the time per item in steady state. The load of a CPU is the sum of its
+  run times. The load of an accelerator adds to that sum the ``cost`` of every node whose output
+  enters it or leaves it, once for each direction, since it does not compute meanwhile. A transfer
+  between two accelerators thus loads both. Forward nodes may have to be contiguous on each device;
+  in a variant, the largest forward load and the largest backward load (``isBackwardNode``) are
+  minimised in sum. Colour classes and memory are as above.
+
+In the published throughput files of layer graphs (``layer-…``), an edge's size divided by its
+``cost`` is a thousand times what it is in all other files, about 2 TB/s, as if ``cost`` were in
+seconds there. The numbers are read as they stand.
 """
 
 from __future__ import annotations

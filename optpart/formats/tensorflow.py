@@ -1,9 +1,10 @@
 """TensorFlow graphs: a ``GraphDef``, binary (``.pb``) or text (``.pbtxt``).
 
 TensorFlow itself is not needed: the few fields that matter here are declared below, and all others
-are skipped. A ``GraphDef`` gives the dependencies, the operations that share a device
-(``loc:@NAME``) and the required devices of some of them; it has no costs ([L] §6.2), so all costs
-of the graph are zero until :mod:`optpart.costs` assigns some.
+are skipped. A ``GraphDef`` says what depends on what, which operations share a device
+(``loc:@NAME``) and where some of them must run; it holds no run times ([L] §6.2), so all costs of
+the graph are zero until :mod:`optpart.costs` gives it some. :func:`read_workload` reads those
+tensor sizes and weights, in bytes, that :mod:`~optpart.formats.tensorflow_shapes` finds.
 """
 
 from __future__ import annotations
@@ -22,10 +23,16 @@ from google.protobuf.message import DecodeError
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_bytes, read_text
 from optpart.formats.graph_edits import NamedEdge, break_cycles
-from optpart.problem.graph import Graph, GraphBuilder
+from optpart.formats.tensorflow_shapes import ENUM, Known, known_sizes
+from optpart.problem.graph import CONTROL, Graph, GraphBuilder
+from optpart.problem.workload import Workload
 
-_SCHEMA = """
+_SCHEMA = (
+    """
 name: "graphdef.proto" package: "tensorflow" syntax: "proto3"
+enum_type { name: "DataType" """
+    + ENUM
+    + """ }
 message_type {
   name: "GraphDef"
   field { name: "node" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE
@@ -53,9 +60,33 @@ message_type {
   nested_type {
     name: "ListValue"
     field { name: "s" number: 2 label: LABEL_REPEATED type: TYPE_BYTES }
+    field { name: "shape" number: 7 label: LABEL_REPEATED type: TYPE_MESSAGE
+            type_name: ".tensorflow.TensorShapeProto" }
+  }
+  field { name: "type" number: 6 label: LABEL_OPTIONAL type: TYPE_ENUM
+          type_name: ".tensorflow.DataType" }
+  field { name: "shape" number: 7 label: LABEL_OPTIONAL type: TYPE_MESSAGE
+          type_name: ".tensorflow.TensorShapeProto" }
+  field { name: "tensor" number: 8 label: LABEL_OPTIONAL type: TYPE_MESSAGE
+          type_name: ".tensorflow.TensorProto" }
+}
+message_type {
+  name: "TensorProto"
+  field { name: "tensor_shape" number: 2 label: LABEL_OPTIONAL type: TYPE_MESSAGE
+          type_name: ".tensorflow.TensorShapeProto" }
+}
+message_type {
+  name: "TensorShapeProto"
+  field { name: "dim" number: 2 label: LABEL_REPEATED type: TYPE_MESSAGE
+          type_name: ".tensorflow.TensorShapeProto.Dim" }
+  field { name: "unknown_rank" number: 3 label: LABEL_OPTIONAL type: TYPE_BOOL }
+  nested_type {
+    name: "Dim"
+    field { name: "size" number: 1 label: LABEL_OPTIONAL type: TYPE_INT64 }
   }
 }
 """
+)
 
 # An output index takes a few bytes in a file, but means that many tensors in memory.
 _MOST_OUTPUTS = 10_000_000
@@ -129,6 +160,37 @@ def read_graph(
         return _graph(_nodes(path), devices, break_cycles)
 
 
+def read_workload(
+    path: str | Path, devices: Sequence[str] = (), *, break_cycles: bool = False
+) -> Workload:
+    """Read a graph with the tensor sizes and weights that the file tells, in bytes.
+
+    Parameters and errors are those of :func:`read_graph`, and a tensor of more than 2^62 bytes is
+    refused.
+
+    Returns
+    -------
+    Workload
+        Without work. Sizes that are not known are 0, and ``assumed`` says of how many outputs.
+    """
+    with FaultsOf(path):
+        nodes = _nodes(path)
+        known = known_sizes(nodes)
+        graph, counts = _graph(nodes, devices, break_cycles, known)
+    outputs = [
+        (graph.names[v], k)
+        for v, k in zip(graph.tensor_vertex.tolist(), graph.tensor_output.tolist(), strict=True)
+        if k != CONTROL
+    ]
+    told = sum(k < len(known[v].outputs) and known[v].outputs[k] is not None for v, k in outputs)
+    remarks = [
+        f"The sizes of {told} of {len(outputs)} consumed outputs are known; the others count as 0."
+    ]
+    if counts.removed:
+        remarks.append(f"{len(counts.removed)} edges were removed to break cycles.")
+    return Workload(graph, name=Path(path).stem, source="GraphDef", assumed=tuple(remarks))
+
+
 @functools.cache
 def _message_class() -> Any:
     pool = descriptor_pool.DescriptorPool()
@@ -157,7 +219,12 @@ def _nodes(path: str | Path) -> list[Any]:
     return list(graph.node)
 
 
-def _graph(nodes: list[Any], devices: Sequence[str], may_break: bool) -> tuple[Graph, Counts]:
+def _graph(
+    nodes: list[Any],
+    devices: Sequence[str],
+    may_break: bool,
+    known: Mapping[str, Known] | None = None,
+) -> tuple[Graph, Counts]:
     _check_nodes(nodes, may_break)
     inputs = kept = [_input(node, text) for node in nodes for text in node.input]
     removed: list[NamedEdge] = []
@@ -175,9 +242,13 @@ def _graph(nodes: list[Any], devices: Sequence[str], may_break: bool) -> tuple[G
     builder = GraphBuilder()
     for node in nodes:
         device_type, allowed = constraints[node.device]
+        found = Known() if known is None else known[node.name]
+        count = outputs[node.name]
+        sizes = [size or 0 for size in found.outputs[:count]]
         builder.vertex(
             node.name,
-            outputs=[0] * outputs[node.name],
+            memory=found.memory,
+            outputs=sizes + [0] * (count - len(sizes)),
             device_type=device_type,
             devices=allowed,
         )

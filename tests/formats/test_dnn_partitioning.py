@@ -4,9 +4,10 @@ from pathlib import Path
 import pytest
 
 from optpart.errors import InputError
-from optpart.formats import dnn_partitioning
+from optpart.formats import dnn_partitioning, native
 from optpart.methods import registry
 from optpart.solution.result import Budget
+from optpart.testing.mutate import refusals
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data/dnn-partitioning"
 
@@ -162,8 +163,11 @@ def test_matrices_that_outgrow_the_file_are_refused(tmp_path):
 
 
 @pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not here")
-def test_published_models_are_read():
-    for path in sorted(DATA.glob("latency/*/*.json")):
+@pytest.mark.parametrize("folder", ["latency/*", "throughput"])
+def test_published_models_are_read(folder):
+    paths = sorted(DATA.glob(f"{folder}/*.json"))
+    assert len(paths) in (4, 8)
+    for path in paths:
         instance = dnn_partitioning.read(path)
         document = json.loads(path.read_text())
         assert instance.vertices == len(document["nodes"])
@@ -172,3 +176,25 @@ def test_published_models_are_read():
         classes = [n["colorClass"] for n in document["nodes"] if n.get("colorClass") is not None]
         alone = len(document["nodes"]) - len(classes)
         assert len(instance.units) == alone + len(set(classes))
+        assert native.from_dict(json.loads(native.dumps(instance))).sha256 == instance.sha256
+
+
+@pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not here")
+def test_a_published_training_pipeline_keeps_both_passes_of_a_layer_together():
+    instance = dnn_partitioning.read(DATA / "throughput" / "layer-bert24_training.json")
+    assert (instance.vertices, instance.devices, len(instance.units)) == (64, 7, 32)
+    assert instance.cluster.memory == (17185374208,) * 6 + (None,)
+    names = [[instance.graph.names[v] for v in unit] for unit in instance.units]
+    assert all(backward == f"{forward}grad" for forward, backward in names)
+
+
+def test_damaged_files_are_read_or_refused_on_one_line(tmp_path):
+    path = tmp_path / "model.json"
+
+    def damaged(content, _):
+        path.write_bytes(content)
+        dnn_partitioning.read(path)
+
+    faults = refusals(json.dumps(DOCUMENT, indent=1).encode(), range(300), damaged)
+    assert len(faults) > 100
+    assert not any("\n" in fault for fault in faults)
