@@ -321,10 +321,10 @@ def damaged(content, draw):
     """Change some bytes, leave some out, or put numbers in their place."""
     content = bytearray(content)
     for _ in range(draw.randint(1, 4)):
-        at = draw.randrange(len(content))
+        at = draw.randrange(max(1, len(content)))
         match draw.randrange(4):
             case 0:
-                content[at] ^= 1 << draw.randrange(8)
+                content[at : at + 1] = bytes([draw.randrange(256)])
             case 1:
                 del content[at : at + draw.randint(1, 40)]
             case 2:
