@@ -291,7 +291,7 @@ def test_a_tensor_that_its_file_lacks_is_named(tmp_path):
     index = tmp_path / "model.safetensors.index.json"
     weight_map = dict.fromkeys([*llama(), "more"], path.name)
     index.write_text(json.dumps({"weight_map": weight_map}))
-    with pytest.raises(InputError, match="weight_map: .more. is not in"):
+    with pytest.raises(InputError, match=r"weight_map: .more. is not in"):
         safetensors.read(index)
 
 
