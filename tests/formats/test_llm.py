@@ -274,6 +274,17 @@ def test_decoding_is_about_two_operations_per_active_parameter(name):
     assert int(workload.work.flops.sum()) == pytest.approx(2 * used, rel=0.01)
 
 
+@pytest.mark.parametrize("name", llm_names.names())
+def test_decoding_is_bound_by_bytes_and_prefilling_by_operations(name):
+    # Accelerators compute 100 to 300 operations in the time of reading a byte.
+    def intensity(step):
+        work = llm_names.read(name, step).work
+        return work.flops.sum() / (work.read.sum() + work.written.sum())
+
+    assert intensity(Step(context=1024)) < 3
+    assert intensity(Step(mode="prefill", context=1024, granularity="attention+mlp")) > 150
+
+
 def test_one_can_choose_the_type_of_a_named_model():
     workload = llm_names.read("llama-2-7b", Step(context=1), weights="Q4_0")
     assert set(workload.work.precisions) == {"q4_0", "float16"}
