@@ -353,6 +353,9 @@ def _transformer(header: _Header, path: Path) -> Transformer:
     if "attention.kv_lora_rank" in entries:
         problem = "has attention with latent keys, whose cache is different"
         raise InputError("", problem, "give a model with keys and values per head")
+    if header.entries.get(f"{entries.architecture}.attention.causal") is False:
+        problem = "is an encoder, whose tokens attend to later ones"
+        raise InputError("", problem, "give a decoder")
     hidden = entries.whole("embedding_length")
     heads = entries.per_block("attention.head_count", blocks)
     kv_heads = entries.per_block("attention.head_count_kv", blocks, default=heads)

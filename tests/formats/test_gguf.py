@@ -60,7 +60,9 @@ def write(path, tensors=None, settings=(), words=0, architecture="llama", split=
     out = writer.GGUFWriter(None, architecture)
     out.add_name("Tiny")
     for key, value in {**SETTINGS, **dict(settings)}.items():
-        if value is not None:
+        if isinstance(value, bool):
+            out.add_bool(f"{architecture}.{key}", value)
+        elif value is not None:
             out.add_uint32(f"{architecture}.{key}", value)
     for key, values in arrays.items():
         out.add_array(f"{architecture}.attention.{key}", values)
@@ -230,6 +232,7 @@ def changed(tensors, name, entry):
         (llama(3), {}, "Tiny: has weights of block 2, but 2 blocks; correct the number of blocks"),
         (None, {"attention.head_count": None}, "entry 'llama.attention.head_count': missing; "),
         (None, {"block_count": 10**6}, "entry 'block_count': 1000000; give at most 10000"),
+        (None, {"attention.causal": False}, "is an encoder, whose tokens attend to later ones; "),
         (None, {"attention.kv_lora_rank": 4}, "has attention with latent keys, whose cache is"),
     ],
 )
