@@ -89,6 +89,13 @@ def solve(
             "milp. Takes up to --time-limit more.",
         ),
     ] = False,
+    sensitivity: Annotated[
+        str | None,
+        typer.Option(
+            help="Also show how far from optimal the schedule can be if every time is off by up to "
+            "this share, such as 20%."
+        ),
+    ] = None,
     output: Output = None,
     json: Json = False,
 ) -> None:
@@ -100,7 +107,16 @@ def solve(
     from optpart.methods import registry
     from optpart.methods.solve import AUDITED, ask
     from optpart.report.progress import ProgressLine
+    from optpart.report.sensitivity import dumps_with, say_sensitivity
+    from optpart.study.sensitivity import sensitivity as study
+    from optpart.study.sensitivity import share
 
+    if sensitivity is not None:
+        share(sensitivity)
+        if pareto or objective != "makespan" or fix or within or traffic_limit:
+            raise InputError(
+                "--sensitivity", "only for a least makespan", "leave out what else is asked for"
+            )
     if pareto and (method != "cpsat" or output is not None):
         raise InputError("--pareto", "with another method, or --output", "leave those out")
     if pareto and start is not None and fix is None:
@@ -144,11 +160,16 @@ def solve(
         if output is None
         else written_first(lambda: result_format.write(result, output))
     ):
+        studied = None
+        if sensitivity is not None and result.schedule is not None:
+            studied = study(result, sensitivity, seed=seed)
         if json:
-            put(result_format.dumps(result))
+            put(result_format.dumps(result) if studied is None else dumps_with(result, studied))
         else:
             say_result(result)
             say_schedule(result)
+            if studied is not None:
+                say_sensitivity(studied)
     if state is not None and state.fault is not None:
         raise state.fault
     leave(result)

@@ -111,6 +111,8 @@ def _read(database: sqlite3.Connection, names: set[str]) -> Profile:
         ):
             if end < start:
                 raise InputError(table, f"ends at {end}, before {start}", "export it again")
+            if not (process is None or isinstance(process, int)):
+                raise InputError(table, f"globalPid is {shown(process)}", "export it again")
             devices.add(device)
             launches = [
                 call

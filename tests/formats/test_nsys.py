@@ -95,6 +95,10 @@ def test_the_file_is_not_changed(tmp_path: Path) -> None:
             "ALTER TABLE NVTX_EVENTS DROP COLUMN globalTid",
             "NVTX_EVENTS: no column globalTid; export it with a recent nsys",
         ),
+        (
+            "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = 'x'",
+            "CUPTI_ACTIVITY_KIND_KERNEL: globalPid is 'x'; export it again",
+        ),
         ("UPDATE NVTX_EVENTS SET start = 'x'", "NVTX_EVENTS: start is 'x'; export it again"),
         (
             "UPDATE NVTX_EVENTS SET end = start - 1 WHERE text = 'conv1' AND start = 100",
