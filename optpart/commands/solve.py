@@ -160,16 +160,16 @@ def solve(
         if output is None
         else written_first(lambda: result_format.write(result, output))
     ):
-        studied = None
-        if sensitivity is not None and result.schedule is not None:
-            studied = study(result, sensitivity, seed=seed)
-        if json:
-            put(result_format.dumps(result) if studied is None else dumps_with(result, studied))
+        asked = None if result.schedule is None else sensitivity
+        if json and asked is not None:
+            put(dumps_with(result, study(result, asked, seed=seed)))
+        elif json:
+            put(result_format.dumps(result))
         else:
             say_result(result)
             say_schedule(result)
-            if studied is not None:
-                say_sensitivity(studied)
+            if asked is not None:
+                say_sensitivity(study(result, asked, seed=seed))
     if state is not None and state.fault is not None:
         raise state.fault
     leave(result)

@@ -41,6 +41,7 @@ from optpart.formats import nsys, ort_memory, ort_profile, times_csv, torch_prof
 from optpart.formats.json import parse_json
 from optpart.formats.profile import Profile, read_trace
 from optpart.problem.graph import Graph
+from optpart.problem.instance import Instance
 from optpart.problem.model import Memory
 from optpart.problem.rational import RationalArray
 from optpart.problem.workload import Work, Workload
@@ -173,8 +174,10 @@ def read(workload: Workload, path: str | Path, device: str) -> Matched:
 def _profile(workload: Workload, path: str | Path, device: str) -> Profile:
     with FaultsOf(path):
         try:
+            if Path(path).exists() and not Path(path).is_file():  # a pipe would block
+                raise InputError("", "is no file", "name a readable file")
             with Path(path).open("rb") as stream:
-                head = stream.read(16) if Path(path).is_file() else b""
+                head = stream.read(16)
         except OSError as error:
             raise InputError(
                 "", f"cannot be read ({error.strerror})", "name a readable file"
@@ -226,10 +229,8 @@ def _remarks(
     several = f"{runs[0]} to {runs[-1]}" if len(runs) > 1 else str(runs[0] if runs else 0)
     remarks = [
         *profile.remarks,
-        f"{counted(len(name_of), 'vertex')} of {len(graph)} measured; "
-        f"the median of {several} measurements counts."
-        if runs != [1]
-        else f"{counted(len(name_of), 'vertex')} of {len(graph)} measured, once each.",
+        f"{len(name_of):,} of {counted(len(graph), 'operation')} measured"
+        + (f"; the median of {several} measurements counts." if runs != [1] else ", once each."),
     ]
     if by_order:
         remarks.append(
@@ -240,7 +241,7 @@ def _remarks(
         remarks.append(
             f"{counted(len(unmatched), 'name')} of no vertex, not counted: {named(unmatched)}."
         )
-    return tuple(remark.replace("vertexs", "vertices") for remark in remarks)
+    return tuple(remarks)
 
 
 def _bindings(named_cluster: NamedCluster, files: Mapping[str, str | Path]) -> list[str | None]:
@@ -278,16 +279,20 @@ def _columns(
     matched: Mapping[str, Matched],
     fill: Fill | None,
     efficiencies: Efficiencies | None,
-) -> tuple[list[list[Fraction]], tuple[str, ...]]:
-    """Return the times of each device, and what was assumed for those that were not measured."""
+) -> tuple[list[list[Fraction | None]], tuple[str, ...]]:
+    """Return the times of each device, and what was assumed for those that were not measured.
+
+    ``None`` stands where a vertex must not run and was not measured.
+    """
     names = named_cluster.cluster.names
     n = len(workload.graph)
     columns: list[list[Fraction | None]] = [
         list(matched[key].times) if key is not None else [None] * n for key in keys
     ]
+    allowed = Instance(workload.graph, named_cluster.cluster).vertex_allowed
     groups: dict[tuple[int, ...], list[int]] = {}
     for d, column in enumerate(columns):
-        missing = tuple(v for v, time in enumerate(column) if time is None)
+        missing = tuple(v for v, time in enumerate(column) if time is None and allowed[v, d])
         if missing:
             groups.setdefault(missing, []).append(d)
     remarks: list[str] = []
@@ -314,8 +319,7 @@ def _columns(
             f"{listed}."
         )
         remarks += assumed
-    complete = [[time for time in column if time is not None] for column in columns]
-    return complete, tuple(dict.fromkeys(remarks))
+    return columns, tuple(dict.fromkeys(remarks))
 
 
 def _unmeasured(
@@ -356,8 +360,12 @@ def _part(work: Work, vertices: Sequence[int]) -> Work:
     )
 
 
-def _rounded(columns: list[list[Fraction]]) -> tuple[list[list[Fraction]], list[str]]:
-    whole = [[Fraction(round(time)) for time in column] for column in columns]
+def _rounded(
+    columns: list[list[Fraction | None]],
+) -> tuple[list[list[Fraction | None]], list[str]]:
+    whole = [
+        [None if time is None else Fraction(round(time)) for time in column] for column in columns
+    ]
     if whole == columns:
         return columns, []
     return whole, ["Run times were rounded to the nearest nanosecond."]

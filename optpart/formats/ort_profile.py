@@ -60,11 +60,12 @@ def from_document(document: Any) -> Profile:
         time = non_negative(member(event, "dur", place), f"{place}, dur")
         arguments = member(event, "args", place)
         kind = _text(arguments, "op_name", place)
-        index = _index(arguments, place)
-        indices.setdefault(name, set()).add(index)
+        index = _index(arguments, place) if "node_index" in arguments else None  # of old releases
+        if index is not None:
+            indices.setdefault(name, set()).add(index)
         if name not in times:
             providers[_text(arguments, "provider", place)] += 1
-            if name == f"{kind}_{index}":
+            if index is not None and name == f"{kind}_{index}":
                 made_up.setdefault(kind, {})[index] = name
         times.setdefault(name, []).append(time * _MICROSECOND)
     if not times:

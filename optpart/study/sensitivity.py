@@ -40,7 +40,7 @@ from fractions import Fraction
 import numpy as np
 
 from optpart.bounds.best import BOUNDS, best_bound
-from optpart.errors import InputError
+from optpart.errors import ContradictionError, InputError
 from optpart.limits import MOST_RUNS, check_seconds, check_seed
 from optpart.problem.graph import DelayMatrix
 from optpart.problem.instance import Instance
@@ -54,7 +54,7 @@ from optpart.solution.verifier import verify
 _STEPS = 100
 
 #: Times that one draw may have.
-_MOST_TIMES = 5_000_000
+_MOST_TIMES = 1_000_000
 
 _DYNAMIC = ("edges", "refcount")
 
@@ -164,6 +164,8 @@ def sensitivity(
     InputError
         If there is no schedule, another objective, something was given, or a number is out of
         range.
+    ContradictionError
+        If a bound exceeds a valid plan, which is a defect.
     """
     p = share(error)
     check_seed(seed)
@@ -184,14 +186,14 @@ def sensitivity(
     order = _order(instance, schedule)
     bound = result.lower_bound or Fraction(0)
     nominal = Draw(retime(instance, schedule.placement, order).makespan(instance), bound)
-    rng = random.Random(seed)
+    rng, errors = random.Random(seed), Errors(instance, p)
     found, overfull = [], 0
     for _ in range(draws):
-        other, least = redrawn(instance, p, rng)
+        other, least = errors.drawn(rng)
         plan = retime(other, schedule.placement, order)
         if verify(other, plan, most=1):
             if instance.model.memory not in _DYNAMIC:
-                raise AssertionError("a plan in its order is not valid; please report this")
+                raise ContradictionError("a plan timed again in its order is not valid")
             overfull += 1
             continue
         makespan = plan.makespan(other)
@@ -199,7 +201,7 @@ def sensitivity(
         if proven < makespan:
             bounded = best_bound(other, seconds / draws, makespan, among=_DETERMINISTIC).value
             if bounded is None or max(bounded, proven) > makespan:
-                raise AssertionError("a bound above a valid plan; please report this")
+                raise ContradictionError("a lower bound exceeds a valid plan")
             proven = max(bounded, proven)
         found.append(Draw(makespan, proven))
     guarantee, unproven = _guarantee(instance, nominal, p)
@@ -256,41 +258,59 @@ def _order(instance: Instance, schedule: Schedule) -> list[int | tuple[int, int]
     return [task for *_, task in keyed]
 
 
-def redrawn(instance: Instance, p: Fraction, rng: random.Random) -> tuple[Instance, Fraction]:
-    """Return the instance at drawn times, and the least factor of any time, at most 1."""
-    least = Fraction(1)
+class Errors:
+    """The times of an instance, to be drawn again and again.
 
-    def drawn(time: Fraction) -> Fraction:
-        nonlocal least
-        factor = 1 + p * Fraction(rng.randint(-_STEPS, _STEPS), _STEPS)
-        if time:
-            least = min(least, factor)
-        return time * factor
+    Parameters
+    ----------
+    p : Fraction
+        The share that every time may be off by.
+    """
 
-    graph, cluster, k = instance.graph, instance.cluster, instance.devices
-    allowed = instance.vertex_allowed
-    durations = [
-        [drawn(instance.duration(v, d)) if allowed[v, d] else None for d in range(k)]
-        for v in range(instance.vertices)
-    ]
-    delays: dict[int, DelayMatrix] = {}
-    for tensor in np.unique(graph.edge_tensor).tolist():
-        if not graph.tensor_size[tensor] and tensor not in graph.tensor_delay:
-            continue  # it takes the latency
-        rows = []
-        for d in range(k):
-            times = [instance.delay(tensor, d, e) for e in range(k)]
-            rows.append(tuple(None if time is None else drawn(time) for time in times))
-        delays[tensor] = tuple(rows)
-    latency = RationalArray.from_fractions(
-        drawn(time) for time in cluster.latency.fractions()
-    ).reshape(k, k)
-    return (
-        replace(
-            instance,
-            graph=replace(graph, tensor_delay={**graph.tensor_delay, **delays}),
-            cluster=replace(cluster, latency=latency),
-            durations=durations,
-        ),
-        least,
-    )
+    def __init__(self, instance: Instance, p: Fraction) -> None:
+        graph, cluster, k = instance.graph, instance.cluster, instance.devices
+        self.instance = instance
+        self._factors = [1 + p * Fraction(j, _STEPS) for j in range(-_STEPS, _STEPS + 1)]
+        allowed = instance.vertex_allowed
+        self._durations = [
+            [instance.duration(v, d) if allowed[v, d] else None for d in range(k)]
+            for v in range(instance.vertices)
+        ]
+        # A tensor without a size takes the latency.
+        self._delays = {
+            tensor: [[instance.delay(tensor, d, e) for e in range(k)] for d in range(k)]
+            for tensor in np.unique(graph.edge_tensor).tolist()
+            if graph.tensor_size[tensor] or tensor in graph.tensor_delay
+        }
+        self._latency = cluster.latency.fractions()
+
+    def drawn(self, rng: random.Random) -> tuple[Instance, Fraction]:
+        """Return the instance at drawn times, and the least factor of any time, at most 1."""
+        least = _STEPS
+
+        def drawn(time: Fraction | None) -> Fraction | None:
+            nonlocal least
+            if not time:
+                return time  # nothing to be wrong about, or impossible
+            j = rng.randint(0, 2 * _STEPS)
+            least = min(least, j)
+            return time * self._factors[j]
+
+        graph, cluster, k = self.instance.graph, self.instance.cluster, self.instance.devices
+        durations = [[drawn(time) for time in row] for row in self._durations]
+        delays: dict[int, DelayMatrix] = {
+            tensor: tuple(tuple(drawn(time) for time in row) for row in rows)
+            for tensor, rows in self._delays.items()
+        }
+        latency = RationalArray.from_fractions(
+            drawn(time) or Fraction(0) for time in self._latency
+        ).reshape(k, k)
+        return (
+            replace(
+                self.instance,
+                graph=replace(graph, tensor_delay={**graph.tensor_delay, **delays}),
+                cluster=replace(cluster, latency=latency),
+                durations=durations,
+            ),
+            self._factors[least],
+        )

@@ -53,8 +53,8 @@ def test_a_table_gives_the_median_in_whole_nanoseconds(tmp_path: Path) -> None:
     ]
     assert instance.source == "net.onnx, costs: measured, in nanoseconds, gpu gpu.csv, cpu cpu.csv"
     assert made.remarks[:3] == (
-        "gpu: 2 vertices of 2 measured; the median of 1 to 3 measurements counts.",
-        "cpu: 2 vertices of 2 measured, once each.",
+        "gpu: 2 of 2 operations measured; the median of 1 to 3 measurements counts.",
+        "cpu: 2 of 2 operations measured, once each.",
         "Run times were rounded to the nearest nanosecond.",
     )
 
@@ -99,6 +99,14 @@ def test_what_was_not_measured_is_refused_or_estimated(tmp_path: Path) -> None:
     assert any(remark.startswith("Run times are estimates") for remark in made.remarks)
 
 
+def test_what_must_not_run_on_a_device_need_not_be_measured_there(tmp_path: Path) -> None:
+    graph = GraphBuilder().vertex("a").vertex("b", device_type="CPU").build()
+    work = Workload(graph, name="net")
+    files = times(tmp_path, gpu="name,gpu (us)\na,4\n", cpu=CPU)
+    instance = apply("measured", work, NAMED, Options(measured=files)).instance
+    assert instance.vertex_allowed.tolist() == [[True, True, True], [False, False, True]]
+
+
 def test_a_device_without_a_file_is_refused_or_estimated(tmp_path: Path) -> None:
     files = times(tmp_path, gpu=GPU)
     with pytest.raises(InputError, match="device 'cpu': has no file of times; measure them, or"):
@@ -115,7 +123,7 @@ def test_nothing_that_was_given_is_ignored(tmp_path: Path) -> None:
         (Options(measured=files, efficiencies="x"), "efficiencies: nothing is estimated; give"),
         (Options(measured=files, seed=3), "seed: means nothing to the costs 'measured'"),
         (Options(measured=files | {"gpu": tmp_path / "no"}), "no: cannot be read (No such file"),
-        (Options(measured=files | {"gpu": tmp_path}), "cannot be read (Is a directory)"),
+        (Options(measured=files | {"gpu": tmp_path}), ": is no file; name a readable file"),
     ):
         with pytest.raises(InputError) as fault:
             apply("measured", workload(), NAMED, options)
@@ -258,7 +266,7 @@ class TestRealProfile:
         assert durations.times.numerators.min() >= 0
         assert durations.times.denominator == 1
         assert made.remarks[:2] == (
-            "cpu: 4 vertices of 4 measured; the median of 3 measurements counts.",
+            "cpu: 4 of 4 operations measured; the median of 3 measurements counts.",
             "cpu: 2 operations without a name matched by kind and order: s, y.",
         )
 

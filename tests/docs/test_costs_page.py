@@ -61,7 +61,7 @@ def test_the_measured_times_are_read(
     Path("devices.toml").write_text(CLUSTER)
     names: dict[str, Any] = {}
     exec(MEASURED, names)
-    assert "gpu: 2 vertices of 2 measured; the median of" in capsys.readouterr().out
+    assert "gpu: 2 of 2 operations measured; the median of" in capsys.readouterr().out
     instance = names["made"].instance
     assert [[instance.duration(v, d) for d in range(3)] for v in range(2)] == [
         [11875, 11875, 390_000],

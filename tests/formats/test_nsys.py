@@ -10,6 +10,7 @@ import pytest
 from mutations import read_mutated
 
 from optpart.errors import InputError
+from optpart.formats import nsys
 from optpart.formats.nsys import read, sniff
 
 NAMES = ["conv1", "relu1", "view1"]
@@ -120,6 +121,28 @@ def test_the_file_is_not_changed(tmp_path: Path) -> None:
 )
 def test_a_faulty_report_is_one_line(tmp_path: Path, script: str, message: str) -> None:
     path = report(tmp_path, SCHEMA, CONTENT, script)
+    with pytest.raises(InputError) as fault:
+        read(path, NAMES)
+    assert str(fault.value).startswith(f"{path}: {message}")
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        ("_MOST_ROWS", "StringIds: too long (2 rows); profile fewer runs"),
+        ("_MOST_TEXTS", "StringIds: too long (1 rows); profile fewer runs"),
+        ("_MOST_TEXT", "not readable (string or blob too big); export it with nsys again"),
+        ("_CALLS", "not readable (interrupted); export it with nsys again"),
+        ("_MOST_BYTES", "is longer than 16 GiB; profile fewer runs"),
+    ],
+)
+def test_everything_has_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, message: str
+) -> None:
+    path = report(tmp_path, SCHEMA, CONTENT, f"UPDATE StringIds SET value = '{'x' * 500}'")
+    monkeypatch.setattr(nsys, "_INSTRUCTIONS", 1)
+    monkeypatch.setattr(nsys, "_CALLS", 10**9)
+    monkeypatch.setattr(nsys, limit, 400 if limit == "_MOST_TEXT" else 1)
     with pytest.raises(InputError) as fault:
         read(path, NAMES)
     assert str(fault.value).startswith(f"{path}: {message}")

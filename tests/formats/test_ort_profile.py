@@ -10,6 +10,7 @@ import pytest
 from mutations import read_mutated
 
 from optpart.errors import InputError
+from optpart.formats import profile
 from optpart.formats.ort_profile import from_document, read, sniff
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
@@ -88,6 +89,24 @@ def test_a_faulty_profile_is_one_line(tmp_path: Path, document: Any, message: st
         read(path)
     assert message in str(fault.value)
     assert str(fault.value).startswith(f"{path}: ")
+
+
+def test_old_releases_tell_no_index(tmp_path: Path) -> None:
+    event = node("Add_2", "Add", 2, 7)
+    del event["args"]["node_index"]
+    found = from_document([event])
+    assert found.times == {"Add_2": (7000,)}
+    assert found.unnamed == {}
+
+
+def test_a_file_too_long_to_be_parsed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profile, "MOST_BYTES", 2**20)
+    path = tmp_path / "profile.json"
+    path.write_bytes(b" " * (2**20 + 1))
+    with pytest.raises(InputError, match=r"profile.json: is longer than 1 MiB; profile fewer runs"):
+        read(path)
 
 
 def test_it_is_told_from_other_json() -> None:
