@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from optpart.api import load as load
     from optpart.api import pareto as pareto
     from optpart.api import save as save
+    from optpart.api import sensitivity as sensitivity
     from optpart.api import simulate as simulate
     from optpart.api import solve as solve
     from optpart.api import sweep as sweep
@@ -84,6 +85,7 @@ _HOME = {
     "register": "methods.registry",
     "retime": "solution.schedule",
     "save": "api",
+    "sensitivity": "api",
     "simulate": "api",
     "solve": "api",
     "supporting": "methods.registry",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from optpart.study.attribution import Division
     from optpart.study.gap import Comparison
     from optpart.study.run import Run
+    from optpart.study.sensitivity import Sensitivity
 
 
 def load(name: str | Path) -> Instance:
@@ -187,6 +188,40 @@ def solve(
     if audit:
         question.audit(result)
     return result
+
+
+def sensitivity(
+    result: Result,
+    error: str | float | Fraction,
+    *,
+    draws: int = 100,
+    seed: int = 0,
+    seconds: float = 30.0,
+) -> Sensitivity:
+    """Tell how far from optimal a schedule can be if its costs are off.
+
+    See :mod:`optpart.study.sensitivity` for what is drawn, what is proven, and what is assumed.
+
+    Parameters
+    ----------
+    result : Result
+        With a schedule, as :func:`solve` returns it for a least makespan.
+    error : str or number
+        The share that every run time and transfer time may be off by: ``"20%"`` or ``0.2``.
+    draws : int
+        Number of draws.
+    seconds : float
+        For the bounds of all draws together.
+
+    Raises
+    ------
+    InputError
+        If there is no schedule, another objective, something was given, or a number is out of
+        range.
+    """
+    from optpart.study.sensitivity import sensitivity as study
+
+    return study(result, error, draws=draws, seed=seed, seconds=seconds)
 
 
 def pareto(

@@ -92,6 +92,13 @@ def solve(
             "milp. Takes up to --time-limit more.",
         ),
     ] = False,
+    sensitivity: Annotated[
+        str | None,
+        typer.Option(
+            help="Also show how far from optimal the schedule can be if every time is off by up to "
+            "this share, such as 20%."
+        ),
+    ] = None,
     output: Output = None,
     json: Json = False,
 ) -> None:
@@ -103,7 +110,16 @@ def solve(
     from optpart.methods import registry
     from optpart.methods.solve import ask
     from optpart.report.progress import ProgressLine
+    from optpart.report.sensitivity import dumps_with, say_sensitivity
+    from optpart.study.sensitivity import sensitivity as study
+    from optpart.study.sensitivity import share
 
+    if sensitivity is not None:
+        share(sensitivity)
+        if pareto or objective != "makespan" or fix or within or traffic_limit:
+            raise InputError(
+                "--sensitivity", "only for a least makespan", "leave out what else is asked for"
+            )
     if pareto and (method != "cpsat" or output is not None):
         raise InputError("--pareto", "used with another method or --output", "leave those out")
     if pareto and start is not None and fix is None:
@@ -146,11 +162,16 @@ def solve(
         if output is None
         else written_first(lambda: result_format.write(result, output))
     ):
-        if json:
+        asked = None if result.schedule is None else sensitivity
+        if json and asked is not None:
+            put(dumps_with(result, study(result, asked, seed=seed)))
+        elif json:
             put(result_format.dumps(result))
         else:
             say_result(result)
             say_schedule(result)
+            if asked is not None:
+                say_sensitivity(study(result, asked, seed=seed))
     if state is not None and state.fault is not None:
         raise state.fault
     leave(result)

@@ -5,16 +5,17 @@ A new source is a module of its own in this folder and a row here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from optpart.costs import efficiency
 from optpart.costs.costed import Costed, costed
 from optpart.costs.drawn import drawn
 from optpart.costs.from_csv import from_csv
 from optpart.costs.from_file import from_file
+from optpart.costs.measured import measured
 from optpart.costs.roofline import roofline
 from optpart.costs.unit import unit
 from optpart.devices.named import NamedCluster
@@ -37,12 +38,25 @@ class Options:
         A file of efficiencies by class (:mod:`optpart.costs.efficiency`).
     memory : {"none", "estimate", "edges", "refcount"}, optional
         How memory counts.
+    measured : mapping from str to (str or Path), optional
+        Files of measured times (:mod:`optpart.costs.measured`) by device, name of the library or
+        type.
+    fill : {"roofline"}, optional
+        Where times come from that were not measured.
+    exact : bool, optional
+        Keep fractions of nanoseconds of measured times.
+    node_memory : str or Path, optional
+        Memory statistics of ONNX Runtime (:mod:`optpart.formats.ort_memory`).
     """
 
     file: str | Path | None = None
     seed: int | None = None
     efficiencies: str | Path | None = None
     memory: Memory | None = None
+    measured: Mapping[str, str | Path] | None = None
+    fill: Literal["roofline"] | None = None
+    exact: bool | None = None
+    node_memory: str | Path | None = None
 
 
 Apply: TypeAlias = Callable[[Workload, NamedCluster, Options], Costed]
@@ -95,6 +109,24 @@ def _roofline(workload: Workload, cluster: NamedCluster, options: Options) -> Co
 
 def _file(workload: Workload, cluster: NamedCluster, options: Options) -> Costed:
     return from_file(workload, cluster, memory=options.memory)
+
+
+def _measured(workload: Workload, cluster: NamedCluster, options: Options) -> Costed:
+    if not options.measured:
+        raise InputError("measured", "missing", "name a file of times for a device or type")
+    if options.efficiencies is not None and options.fill is None:
+        raise InputError("efficiencies", "nothing is estimated", 'give fill="roofline" as well')
+    table = None if options.efficiencies is None else efficiency.read(options.efficiencies)
+    return measured(
+        workload,
+        cluster,
+        options.measured,
+        fill=options.fill,
+        exact=bool(options.exact),
+        efficiencies=table,
+        node_memory=options.node_memory,
+        memory=options.memory,
+    )
 
 
 def _table(workload: Workload, cluster: NamedCluster, options: Options) -> Costed:
@@ -150,6 +182,13 @@ SOURCES: dict[str, Source] = {
             "a file with measurements; devices of the names or types that were measured",
             frozenset({"memory"}),
             _file,
+        ),
+        Source(
+            "measured",
+            "times measured on the devices, from tables or profiles, in whole nanoseconds",
+            "a file of times for each device or type; its names are those of the vertices",
+            frozenset({"measured", "fill", "exact", "efficiencies", "node_memory", "memory"}),
+            _measured,
         ),
         Source(
             "table",

@@ -83,8 +83,7 @@ def roofline(
             "use other costs, or a file that has shapes",
         )
     specs = _known(named_cluster)
-    estimate = _Estimate(workload.work, efficiencies or defaults())
-    exact = estimate.columns(named_cluster.cluster.names, specs)
+    exact, assumed = estimates(workload.work, named_cluster.cluster.names, specs, efficiencies)
     durations = [[math.ceil(column[v]) for column in exact] for v in range(len(workload.graph))]
     cluster, of_latencies = whole_latencies(named_cluster.cluster)
     graph, of_delays = whole_delays(workload.graph, cluster)
@@ -94,7 +93,7 @@ def roofline(
         cluster,
         f"roofline, in nanoseconds, on {', '.join(dict.fromkeys(spec.name for spec in specs))}",
         (
-            *estimate.remarks(),
+            *assumed,
             *_rounding(exact),
             *of_latencies,
             *of_delays,
@@ -103,6 +102,20 @@ def roofline(
         durations=durations,
         memory=memory,
     )
+
+
+def estimates(
+    work: Work, names: Sequence[str], specs: Sequence[Spec], efficiencies: Efficiencies | None
+) -> tuple[list[list[Fraction]], tuple[str, ...]]:
+    """Return exact run times on some devices, a column of nanoseconds each, and what was assumed.
+
+    Parameters
+    ----------
+    names, specs
+        Of the devices.
+    """
+    estimate = _Estimate(work, efficiencies or defaults())
+    return estimate.columns(names, specs), estimate.remarks()
 
 
 def _known(named_cluster: NamedCluster) -> list[Spec]:

@@ -30,24 +30,53 @@ def read_rows(path: str | Path, columns: Sequence[str]) -> list[tuple[str, dict[
         If the file is not CSV or has another header, or a row has too few or too many fields. The
         caller adds the file.
     """
+    _, rows = read_table(path, columns)
+    return [(place, dict(zip(columns, row, strict=True))) for place, row in rows]
+
+
+def read_table(
+    path: str | Path, columns: Sequence[str] | None = None
+) -> tuple[list[str], list[tuple[str, list[str]]]]:
+    """Read a table.
+
+    Parameters
+    ----------
+    columns : sequence of str, optional
+        The header that the file must have; any, if not given.
+
+    Returns
+    -------
+    header : list of str
+        Without blanks around the names; empty for an empty file.
+    rows : list of (str, list of str)
+        Place and fields, as many as the header has; blank lines are left out.
+
+    Raises
+    ------
+    InputError
+        As :func:`read_rows` does.
+    """
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     rows = []
-    header = ",".join(columns)
     try:
-        found = ",".join(name.strip() for name in next(reader, []))
-        if found != header:
-            raise InputError("line 1", f"the header is {found!r}", f"write {header}")
+        header = [name.strip() for name in next(reader, [])]
+        if columns is not None and header != list(columns):
+            raise InputError(
+                "line 1", f"the header is {','.join(header)!r}", f"write {','.join(columns)}"
+            )
         for row in reader:
             place = f"line {reader.line_num}"
-            if row and len(row) != len(columns):
-                raise InputError(place, f"{len(row)} fields", f"give {len(columns)}: {header}")
+            if row and len(row) != len(header):
+                raise InputError(
+                    place, f"{len(row)} fields", f"give {len(header)}: {','.join(header)}"
+                )
             if row:
-                rows.append((place, dict(zip(columns, row, strict=True))))
+                rows.append((place, row))
     except csv.Error as error:
         raise InputError(
             f"line {reader.line_num}", f"is not CSV ({error})", "give comma-separated values"
         ) from None
-    return rows
+    return header, rows
 
 
 def dumps(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

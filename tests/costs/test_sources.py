@@ -37,7 +37,12 @@ def costs(graph: Graph) -> tuple[list[Fraction], list[Fraction], list[Fraction]]
 def test_every_source_makes_an_instance_that_says_how(tmp_path: Path, name: str) -> None:
     path = tmp_path / "costs.csv"
     path.write_text(TABLE)
-    options = Options(file=path if name == "table" else None)
+    times = tmp_path / "times.csv"
+    times.write_text("name,gpu (us)\na,3\nb,4\n")
+    options = Options(
+        file=path if name == "table" else None,
+        measured={"gpu": times} if name == "measured" else None,
+    )
     made = apply(
         name, workload(gpu=(Fraction(3), Fraction(4)), t4=(Fraction(3),) * 2), NAMED, options
     )

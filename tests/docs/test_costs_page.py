@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,9 @@ from optpart.costs.registry import SOURCES
 from optpart.formats import calibration_toml, cluster_toml
 
 PAGE = (Path(__file__).parents[2] / "docs" / "costs.md").read_text(encoding="utf-8")
-CLUSTER, TABLE, CODE = re.findall(r"^```\w+\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+CLUSTER, TABLE, CODE, TIMES, MEASURED, SENSITIVITY = re.findall(
+    r"^```\w+\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL
+)
 
 
 def rows(heading: str) -> list[list[str]]:
@@ -48,3 +51,26 @@ def test_the_calibration_runs(
     exec(CODE, {})
     assert capsys.readouterr().out.startswith("median error ")
     assert set(calibration_toml.read("my-gpu.toml").classes) == {"contraction", "elementwise"}
+
+
+def test_the_measured_times_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("times.csv").write_text(TIMES)
+    Path("devices.toml").write_text(CLUSTER)
+    names: dict[str, Any] = {}
+    exec(MEASURED, names)
+    assert "gpu: 2 of 2 operations measured; the median of" in capsys.readouterr().out
+    instance = names["made"].instance
+    assert [[instance.duration(v, d) for d in range(3)] for v in range(2)] == [
+        [11875, 11875, 390_000],
+        [230_000, 230_000, 9_100_000],
+    ]
+
+
+def test_the_sensitivity_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(SENSITIVITY, {})
+    out = capsys.readouterr().out
+    assert out.startswith("median ")
+    assert out.endswith("never more than 50% above the optimum\n")

@@ -7,7 +7,15 @@ import re
 from pathlib import Path
 
 from optpart.costs.from_csv import from_csv
-from optpart.formats import attributes, calibration_toml, cluster_toml, dot, native, result
+from optpart.formats import (
+    attributes,
+    calibration_toml,
+    cluster_toml,
+    dot,
+    native,
+    result,
+    times_csv,
+)
 from optpart.formats.json import parse_json
 from optpart.ordering import oracle
 from optpart.report.verification import check_result
@@ -15,11 +23,11 @@ from optpart.search import checkpoint
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-INSTANCE, RESULT, CLUSTER, COSTS, TIMES = (text for _, text in BLOCKS)
+INSTANCE, RESULT, CLUSTER, COSTS, TIMES, BY_DEVICE = (text for _, text in BLOCKS)
 
 
 def test_the_page_shows_one_example_of_each_format() -> None:
-    assert [kind for kind, _ in BLOCKS] == ["json", "json", "toml", "csv", "csv"]
+    assert [kind for kind, _ in BLOCKS] == ["json", "json", "toml", "csv", "csv", "csv"]
 
 
 def test_the_instance_is_read() -> None:
@@ -91,3 +99,10 @@ def test_every_key_is_described() -> None:
     assert listed("Graphs") == {*attributes._NODE, *attributes._EDGE, *attributes._GRAPH}
     section = PAGE.partition("## Checkpoint")[2]
     assert all(f"`{key}`" in section for key in checkpoint._KEYS - {"format"})
+
+
+def test_the_times_by_device_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "times.csv"
+    path.write_text(BY_DEVICE)
+    assert times_csv.read(path, "gpu").times == {"load": (12500, 11250), "right": (230000,)}
+    assert times_csv.read(path, "cpu").times == {"load": (400000, 380000)}
