@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from optpart.api import check as check
     from optpart.api import compare as compare
     from optpart.api import compare_orders as compare_orders
+    from optpart.api import costed as costed
     from optpart.api import divide as divide
     from optpart.api import draw as draw
     from optpart.api import load as load
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from optpart.api import solve as solve
     from optpart.api import sweep as sweep
     from optpart.api import verify as verify
+    from optpart.api import workload as workload
     from optpart.errors import InputError as InputError
     from optpart.errors import OptpartError as OptpartError
     from optpart.errors import UnsupportedError as UnsupportedError
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from optpart.problem.instance import Instance as Instance
     from optpart.problem.model import Model as Model
     from optpart.problem.rational import RationalArray as RationalArray
+    from optpart.problem.workload import Work as Work
+    from optpart.problem.workload import Workload as Workload
     from optpart.solution.goal import Goal as Goal
     from optpart.solution.result import Budget as Budget
     from optpart.solution.result import Result as Result
@@ -71,11 +75,14 @@ _HOME = {
     "Transfers": "solution.schedule",
     "UnsupportedError": "errors",
     "Violation": "solution.verifier",
+    "Work": "problem.workload",
+    "Workload": "problem.workload",
     "attainable": "ordering.efficiency",
     "check": "api",
     "compare": "api",
     "compare_orders": "api",
     "conclude": "solution.result",
+    "costed": "api",
     "divide": "api",
     "draw": "api",
     "load": "api",
@@ -91,6 +98,7 @@ _HOME = {
     "supporting": "methods.registry",
     "sweep": "api",
     "verify": "api",
+    "workload": "api",
 }
 
 # Packages that can be called; see there.

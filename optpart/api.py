@@ -13,16 +13,21 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from optpart.errors import ArgumentError, InputError
 
 if TYPE_CHECKING:
     from optpart.bounds.best import LowerBound
     from optpart.certify.certify import Refutation
+    from optpart.costs.costed import Costed
+    from optpart.devices.named import NamedCluster
     from optpart.methods.solve import Fix, Start
     from optpart.ordering.compare import Orders
+    from optpart.problem.cluster import Cluster
     from optpart.problem.instance import Instance
+    from optpart.problem.model import Communication, Memory
+    from optpart.problem.workload import Workload
     from optpart.report.simulation import Simulated
     from optpart.search.checkpoint import StateFile
     from optpart.solution.goal import Objective
@@ -75,6 +80,89 @@ def load_with_source(name: str) -> tuple[Instance, bytes | None]:
     content = read_bytes(path)
     native = path.suffix == ".json" and f'"{FORMAT}"'.encode() in content
     return instance, content if native else None
+
+
+def workload(path: str | Path, *, format: str | None = None, **options: Any) -> Workload:
+    """Read a model file, or name a language model: what is computed, but not how long it takes.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file in a format that gives a workload (:data:`optpart.formats.detect.FORMATS`) or, where
+        there is no such file, the name of a language model, such as ``"llama-3-8b"``.
+    format : str, optional
+        The name of a format; by default, suffix or content decide.
+    **options
+        What the reader of the format takes: ``shapes`` of ONNX and PyTorch, ``model`` of PyTorch
+        and Sailor, those of a :class:`~optpart.formats.llm.Step` (``mode``, ``tokens``,
+        ``context``, ``batch``, …) of language models, and so on.
+
+    Returns
+    -------
+    Workload
+        Its ``assumed`` says what the reader had to assume.
+
+    Raises
+    ------
+    InputError
+        If the file is faulty, of no known format or an instance, or an option means nothing to it.
+    """
+    from optpart.formats.detect import read_workload
+
+    return read_workload(path, format, **options)
+
+
+def costed(
+    workload: Workload,
+    cluster: Cluster | NamedCluster | str | Path,
+    costs: str,
+    *,
+    memory: Memory | None = None,
+    communication: Communication | None = None,
+    **options: Any,
+) -> Costed:
+    """Make an instance of a workload and a cluster.
+
+    Parameters
+    ----------
+    cluster : Cluster, NamedCluster or path
+        The devices. A path is that of a cluster file, which can name devices of the library.
+    costs : str
+        Where run times come from: ``roofline``, ``file``, ``measured``, ``table``, ``drawn`` or
+        ``unit``; see the page on costs.
+    memory : {"none", "estimate", "edges", "refcount"}, optional
+        How memory counts; without it, limits of the devices count if there are any.
+    communication : {"delay", "sendrecv", "link", "port"}, optional
+        How transfers count; ``delay`` if not given.
+    **options
+        What the source of costs takes: the other fields of
+        :class:`optpart.costs.registry.Options`, such as ``measured``, ``fill``, ``file``, ``seed``.
+
+    Returns
+    -------
+    Costed
+        The ``instance``, and in ``remarks`` one sentence for everything that was drawn, estimated,
+        assumed or rounded. The instance's ``source`` holds them as well.
+
+    Raises
+    ------
+    InputError
+        If there is no such source of costs, an option means nothing to it, or it lacks something.
+    """
+    from optpart.costs.registry import Options, apply
+    from optpart.devices.named import NamedCluster
+    from optpart.formats import cluster_toml
+    from optpart.problem.cluster import Cluster
+
+    if isinstance(cluster, str | Path):
+        cluster = cluster_toml.read_named(cluster)
+    elif isinstance(cluster, Cluster):
+        cluster = NamedCluster.unnamed(cluster)
+    for option in options:
+        if option not in Options.__dataclass_fields__:
+            raise ArgumentError(option, "is no option of any source of costs", "leave it out")
+    asked = Options(memory=memory, communication=communication, **options)
+    return apply(costs, workload, cluster, asked)
 
 
 def save(what: Result | Instance, path: str | Path) -> None:

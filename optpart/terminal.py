@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
+import textwrap
 
 from optpart.errors import OptpartError
 from optpart.escaping import shortened, visible, visible_lines
@@ -29,6 +31,15 @@ class ReaderGoneError(OptpartError):
 def say(line: str) -> None:
     """Print one line, escaping the names in it."""
     print(visible(line))  # noqa: T201
+
+
+def say_wrapped(line: str) -> None:
+    """Print one line, on a terminal broken between words and indented from the second line on."""
+    shown = visible(line)
+    if sys.stdout.isatty():
+        width = max(shutil.get_terminal_size().columns, 20)
+        shown = textwrap.fill(shown, width, subsequent_indent="  ", break_on_hyphens=False)
+    print(shown)  # noqa: T201
 
 
 def note(line: str) -> None:

@@ -2,40 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optpart.commands.options import Needed, Seed
+from optpart.commands.options import Needed, option_of
 from optpart.errors import FaultsOf, InputError
-from optpart.formats.detect import FORMATS
-from optpart.limits import MOST_DEVICES
-from optpart.terminal import say
+from optpart.formats.detect import FORMATS, Format
+from optpart.limits import LARGEST_SEED, MOST_DEVICES
+from optpart.terminal import say, say_wrapped
 
 if TYPE_CHECKING:
-    from optpart.problem.cluster import Cluster
-    from optpart.problem.graph import Graph
+    from optpart.costs.costed import Costed
+    from optpart.devices.named import NamedCluster
     from optpart.problem.instance import Instance
-
+    from optpart.problem.model import Communication, Memory
 
 _SUFFIXES = ", ".join(suffix for row in FORMATS.values() for suffix in row.suffixes)
 _FORMATS = ", ".join(f"{row.name} ({row.summary})" for row in FORMATS.values())
 
 
-class Costs(StrEnum):
-    """The costs of an imported graph, unless a file gives them."""
+class Memories(StrEnum):
+    """The memory models."""
 
-    drawn = "drawn"
-    unit = "unit"
+    none = "none"
+    estimate = "estimate"
+    edges = "edges"
+    refcount = "refcount"
+
+
+class Communications(StrEnum):
+    """The communication models."""
+
+    delay = "delay"
+    sendrecv = "sendrecv"
+    link = "link"
+    port = "port"
+
+
+#: Headings of ``--help``.
+_MODELS, _LANGUAGE = "Models", "Language models"
+_OTHERS, _COSTS = "Workflows and profiles", "Costs"
+
+
+def _option(*names: str, help: str, panel: str) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=panel)
+
+
+def _flag(name: str, *, help: str, panel: str) -> Any:
+    return typer.Option(name, help=help, rich_help_panel=panel)
 
 
 def import_(
     file: Annotated[
         Path,
         typer.Argument(
-            help=f".pb, .pbtxt, a thesis graph .csv, {_SUFFIXES}, or a file of another FORMAT."
+            help=f"A file ({_SUFFIXES}, or of another FORMAT), a folder, or the name of a language "
+            "model, such as llama-3-8b."
         ),
     ],
     output: Needed,
@@ -47,7 +74,7 @@ def import_(
         ),
     ] = None,
     cluster: Annotated[
-        Path | None, typer.Option(help="Devices: a .toml, or a thesis device .csv.")
+        Path | None, typer.Option(help="Devices: a .toml, or the device .csv of a thesis graph.")
     ] = None,
     devices: Annotated[
         int | None,
@@ -58,98 +85,350 @@ def import_(
         ),
     ] = None,
     costs: Annotated[
-        str, typer.Option(help="drawn, unit, or a CSV with name, ops, memory, sizes.")
-    ] = "drawn",
-    break_cycles: Annotated[
-        bool,
-        typer.Option("--break-cycles", help="Remove edges that close while loops, and list them."),
-    ] = False,
+        str | None,
+        typer.Option(
+            help="Where run times come from: roofline, file, measured, drawn, unit, or a CSV with "
+            "name, ops, memory, sizes. Instances have their own; all else needs this."
+        ),
+    ] = None,
+    memory: Annotated[
+        Memories | None,
+        typer.Option(
+            help="How memory counts; by default, limits of the devices count if there are any, "
+            "and an instance's file decides."
+        ),
+    ] = None,
+    communication: Annotated[
+        Communications | None, typer.Option(help="How transfers count; delay by default.")
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Seed of what is drawn; 0 by default.", min=0, max=LARGEST_SEED),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the instance.")] = None,
     colocate: Annotated[
         str | None,
         typer.Option(
             help="Regular expression; vertices whose names start with the same match are colocated."
         ),
     ] = None,
-    seed: Seed = 0,
-    name: Annotated[str | None, typer.Option(help="Name of the instance.")] = None,
+    measured: Annotated[
+        list[str] | None,
+        _option(
+            help="DEVICE=FILE: times that were measured on a device or a type of device; "
+            "repeatable.",
+            panel=_COSTS,
+        ),
+    ] = None,
+    fill: Annotated[
+        str | None, _option(help="roofline: estimate what was not measured.", panel=_COSTS)
+    ] = None,
+    exact: Annotated[
+        bool, _flag("--exact", help="Keep fractions of measured nanoseconds.", panel=_COSTS)
+    ] = False,
+    efficiencies: Annotated[
+        Path | None, _option(help="Attained parts of peaks by class, .toml.", panel=_COSTS)
+    ] = None,
+    node_memory: Annotated[
+        Path | None, _option(help="Memory statistics of ONNX Runtime.", panel=_COSTS)
+    ] = None,
+    shape: Annotated[
+        list[str] | None,
+        _option(
+            help="NAME=VALUE: an open size of an ONNX or PyTorch model; repeatable.", panel=_MODELS
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, _option(help="Which model of several in the file.", panel=_MODELS)
+    ] = None,
+    break_cycles: Annotated[
+        bool,
+        _flag(
+            "--break-cycles",
+            help="Remove edges that close while loops of TensorFlow, and list them.",
+            panel=_MODELS,
+        ),
+    ] = False,
+    mode: Annotated[
+        str | None, _option(help="decode (default) or prefill.", panel=_LANGUAGE)
+    ] = None,
+    tokens: Annotated[int | None, _option(help="New tokens per sequence.", panel=_LANGUAGE)] = None,
+    context: Annotated[
+        int | None, _option(help="Positions that the cache has room for.", panel=_LANGUAGE)
+    ] = None,
+    batch: Annotated[int | None, _option(help="Sequences.", panel=_LANGUAGE)] = None,
+    granularity: Annotated[
+        str | None, _option(help="block (default) or attention+mlp.", panel=_LANGUAGE)
+    ] = None,
+    weights: Annotated[
+        str | None,
+        _option(help="Type of the weights of a named model, such as q4_K.", panel=_LANGUAGE),
+    ] = None,
+    kv_dtype: Annotated[
+        str | None, _option(help="Type of keys and values.", panel=_LANGUAGE)
+    ] = None,
+    activations: Annotated[
+        str | None, _option(help="Type of hidden states.", panel=_LANGUAGE)
+    ] = None,
+    tied: Annotated[
+        str | None,
+        _option(help="copy or share a matrix of embedding and head.", panel=_LANGUAGE),
+    ] = None,
+    logits: Annotated[str | None, _option(help="last (default) or all.", panel=_LANGUAGE)] = None,
+    bandwidth: Annotated[
+        str | None,
+        _option(help="Between the machines of a workflow, such as '10 Gbit/s'.", panel=_OTHERS),
+    ] = None,
+    latency: Annotated[
+        str | None,
+        _option(help="Between the machines of a workflow, such as '1 us'.", panel=_OTHERS),
+    ] = None,
+    cores: Annotated[
+        bool, _flag("--cores", help="A device per core of a workflow's machines.", panel=_OTHERS)
+    ] = False,
+    inputs: Annotated[
+        bool,
+        _flag("--inputs", help="A vertex hands out the input files of a workflow.", panel=_OTHERS),
+    ] = False,
+    training: Annotated[
+        bool,
+        _flag(
+            "--training", help="Forward and backward pass of a PipeDream profile.", panel=_OTHERS
+        ),
+    ] = False,
+    microbatch: Annotated[int | None, _option(help="Of a Sailor profile.", panel=_OTHERS)] = None,
+    tensor_parallel: Annotated[
+        int | None, _option(help="Degree of a Sailor profile.", panel=_OTHERS)
+    ] = None,
+    measured_pass: Annotated[
+        str | None,
+        _option(help="forward, backward or training of a Sailor profile.", panel=_OTHERS),
+    ] = None,
+    gpus: Annotated[
+        list[str] | None, _option(help="GPU types of a Sailor profile; repeatable.", panel=_OTHERS)
+    ] = None,
 ) -> None:
-    """Make an instance from a graph in another format."""
-    from optpart.formats import native, thesis_csv
-    from optpart.formats.detect import read_instance
+    """Make an instance of a graph, a model, a workflow or a profile.
 
-    suffix = file.suffix.lower() if format_ is None else ""
-    if suffix == ".csv":
-        if cluster is None:
-            raise InputError("--cluster", "missing", "give the CSV of the devices")
-        instance = thesis_csv.read(file, cluster)
-    elif suffix in (".pb", ".pbtxt"):
-        instance = _import_tensorflow(
-            file, _cluster(cluster, devices, seed), costs, seed, break_cycles, colocate
-        )
-    elif cluster is not None:
-        raise InputError(
-            "--cluster", "only for TensorFlow graphs and thesis tables", "leave it out", str(file)
-        )
-    else:
-        instance = read_instance(file, format_, devices)
-    if name is not None:
-        from dataclasses import replace
+    Instances are read as they are. Everything else is a workload: it needs
+    devices (--cluster or --devices) and --costs.
+    """
+    from dataclasses import replace
 
-        instance = replace(instance, name=name)
+    from optpart.formats import native
+    from optpart.formats.detect import format_of
+
+    reading = {
+        "shapes": _pairs("--shape", shape, int),
+        "model": model,
+        "break_cycles": break_cycles or None,
+        "mode": mode,
+        "tokens": tokens,
+        "context": context,
+        "batch": batch,
+        "granularity": granularity,
+        "weights": weights,
+        "kv_dtype": kv_dtype,
+        "activations": activations,
+        "tied": tied,
+        "logits": logits,
+        "bandwidth": bandwidth,
+        "latency": latency,
+        "cores": cores or None,
+        "inputs": inputs or None,
+        "training": training or None,
+        "microbatch": microbatch,
+        "tensor_parallel": tensor_parallel,
+        "measured_pass": measured_pass,
+        "gpus": gpus,
+    }
+    costing = {
+        "measured": _pairs("--measured", measured, Path),
+        "fill": fill,
+        "exact": exact or None,
+        "efficiencies": efficiencies,
+        "node_memory": node_memory,
+    }
+    asked = _Asked(
+        file,
+        format_of(file, format_),
+        format_,
+        cluster,
+        devices,
+        costs,
+        None if memory is None else memory.value,
+        None if communication is None else communication.value,
+        seed,
+        colocate,
+        {key: value for key, value in reading.items() if value is not None},
+        {key: value for key, value in costing.items() if value is not None},
+    )
+    made = asked.made()
+    instance = made.instance if name is None else replace(made.instance, name=name)
     native.write(instance, output)
+    for remark in made.remarks:
+        say_wrapped(remark)
     say(
         f"{instance.name}: {instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
         f"{instance.devices} devices → {output}"
     )
 
 
-def _cluster(path: Path | None, devices: int | None, seed: int) -> Cluster:
-    from optpart.formats import cluster_toml
-    from optpart.generate.cluster import drawn_cluster
-
-    if (path is None) == (devices is None):
-        raise InputError("--cluster", "no devices", "give either --cluster FILE or --devices N")
-    if path is not None:
-        return cluster_toml.read(path)
-    assert devices is not None
-    return drawn_cluster(seed, devices)
-
-
-def _import_tensorflow(
-    file: Path,
-    cluster: Cluster,
-    costs: str,
-    seed: int,
-    break_cycles: bool,
-    colocate: str | None,
-) -> Instance:
-    from optpart.formats import tensorflow
-    from optpart.formats.graph_edits import colocate_cells
-    from optpart.problem.instance import Instance
-
-    graph, counts = tensorflow.read_graph(file, cluster.names, break_cycles=break_cycles)
-    for source, output, target in counts.removed:
-        which = "control" if output is None else output
-        say(f"removed to break a cycle: {source} ({which}) → {target}")
-    if colocate is not None:
-        graph = colocate_cells(graph, colocate)
-    say(
-        f"{file.name}: {counts.vertices} vertices, {counts.inputs} inputs, {counts.edges} distinct "
-        f"edges between {counts.pairs} pairs, {counts.groups} colocation groups of two and more, "
-        f"the largest of {counts.largest_group}"
-    )
-    source = f"imported from {file.name}, costs: {Path(costs).name}, seed {seed}"
-    with FaultsOf(file):
-        return Instance(_costed(graph, costs, seed), cluster, name=file.stem, source=source)
+def _pairs(option: str, given: list[str] | None, kind: type[int] | type[Path]) -> Any:
+    """Read what was given as ``NAME=VALUE``."""
+    if given is None:
+        return None
+    found: dict[str, Any] = {}
+    for each in given:
+        name, equals, value = each.rpartition("=") if kind is int else each.partition("=")
+        if not (name and equals and value) or (kind is int and not value.isdecimal()):
+            what = "NAME=NUMBER" if kind is int else "DEVICE=FILE"
+            raise InputError(option, f"{each!r} is no {what}", f"give {what}")
+        if name in found:
+            raise InputError(option, f"{name!r} for the second time", "give it once")
+        found[name] = kind(value)
+    return found
 
 
-def _costed(graph: Graph, costs: str, seed: int) -> Graph:
-    from optpart.costs.drawn import drawn
-    from optpart.costs.from_csv import from_csv
-    from optpart.costs.unit import unit
+@dataclass(frozen=True)
+class _Asked:
+    """What a user gave; ``None`` is not given."""
 
-    if costs == Costs.drawn:
-        return drawn(graph, seed)
-    if costs == Costs.unit:
-        return unit(graph)
-    return from_csv(graph, costs)
+    file: Path
+    row: Format
+    format: str | None
+    cluster: Path | None
+    devices: int | None
+    costs: str | None
+    memory: Memory | None
+    communication: Communication | None
+    seed: int | None
+    colocate: str | None
+    reading: Mapping[str, Any]
+    costing: Mapping[str, Any]
+
+    def made(self) -> Costed:
+        """Make the instance; whatever means nothing to the file is refused."""
+        if self.row.gives == "instance":
+            return self._instance()
+        if self.row.of_machines and self.cluster is None and self.devices is None:
+            return self._on_machines()
+        return self._workload()
+
+    def _refuse(self, given: Mapping[str, Any], why: str, remedy: str = "leave it out") -> None:
+        for option, value in given.items():
+            if value is not None:
+                raise InputError(option_of(option), why, remedy, str(self.file))
+
+    def _refuse_reading(self, taken: Iterable[str]) -> None:
+        others = {key: value for key, value in self.reading.items() if key not in taken}
+        self._refuse(others, f"means nothing to the format {self.row.name}")
+
+    def _instance(self) -> Costed:
+        """Take an instance as it is, but for the models that were asked for."""
+        from optpart.formats.detect import read_instance
+
+        row = self.row
+        self._refuse_reading(())
+        given = {"costs": self.costs, **self.costing, "seed": self.seed, "colocate": self.colocate}
+        self._refuse(given, "means nothing to an instance, which has its own costs")
+        if row.needs_cluster:
+            self._refuse(
+                {"devices": self.devices}, "cannot be drawn", "give the CSV of the devices"
+            )
+            if self.cluster is None:
+                raise InputError("--cluster", "missing", "give the CSV of the devices")
+            return self._with_models(row.load().read(self.file, self.cluster))
+        self._refuse({"cluster": self.cluster}, "means nothing to an instance, which has devices")
+        return self._with_models(read_instance(self.file, self.format, self.devices))
+
+    def _on_machines(self) -> Costed:
+        """Make an instance of a file that describes devices beside a workload."""
+        row = self.row
+        given = {"costs": self.costs, **self.costing}
+        why = "means nothing to the machines of the file, which have their own times"
+        self._refuse(given, why, "leave it out, or give other devices with --cluster")
+        self._refuse({"seed": self.seed}, "nothing is drawn")
+        self._refuse({"colocate": self.colocate}, "needs devices", "give --cluster and --costs")
+        self._refuse_reading(row.of_machines)
+        return self._with_models(
+            row.load().read_instance(self.file, **self.reading), by_limits=True
+        )
+
+    def _with_models(self, instance: Instance, *, by_limits: bool = False) -> Costed:
+        """Let memory and transfers count as asked for, else as in the file, or by the limits."""
+        from dataclasses import replace
+
+        from optpart.costs.costed import Costed, memory_model
+        from optpart.costs.registry import told, with_communication
+
+        asked = self.memory or (None if by_limits else instance.model.memory)
+        memory, remarks = memory_model(instance, asked)
+        if memory != instance.model.memory:
+            instance = replace(instance, model=replace(instance.model, memory=memory))
+        made = with_communication(Costed(instance, remarks), self.communication)
+        return told(made) if remarks else made
+
+    def _workload(self) -> Costed:
+        """Make an instance of a workload, a cluster and costs."""
+        from dataclasses import replace
+
+        from optpart.costs.registry import Options, apply, check_options
+        from optpart.formats.detect import read_workload
+        from optpart.formats.graph_edits import colocate_cells
+
+        self._refuse_reading(self.row.options)
+        costs, table = self._source()
+        cluster, drawn = self._cluster()
+        if self.seed is not None and not drawn and costs != "drawn":
+            self._refuse({"seed": self.seed}, "nothing is drawn")
+        options = Options(
+            file=table,
+            seed=self.seed if costs == "drawn" else None,
+            memory=self.memory,
+            communication=self.communication,
+            **self.costing,
+        )
+        check_options(costs, options)
+        names = cluster.cluster.names
+        workload = read_workload(self.file, self.format, devices=names, **self.reading)
+        with FaultsOf(self.file):
+            if self.colocate is not None:
+                graph = colocate_cells(workload.graph, self.colocate)
+                workload = replace(workload, graph=graph)
+            return apply(
+                costs, replace(workload, assumed=(*workload.assumed, *drawn)), cluster, options
+            )
+
+    def _source(self) -> tuple[str, Path | None]:
+        """Return the source of costs and, of a table, its file."""
+        from optpart.costs.registry import SOURCES
+
+        named = [name for name in SOURCES if name != "table"]
+        choices = f"{', '.join(named)}, or a CSV"
+        if self.costs is None:
+            raise InputError(
+                "--costs", f"missing; {self.row.summary} have no run times", f"give {choices}",
+                str(self.file),
+            )  # fmt: skip
+        if self.costs in named:
+            return self.costs, None
+        if self.costs.lower().endswith(".csv") or Path(self.costs).is_file():
+            return "table", Path(self.costs)
+        raise InputError("--costs", f"unknown {self.costs!r}", f"give {choices}")
+
+    def _cluster(self) -> tuple[NamedCluster, tuple[str, ...]]:
+        """Return the devices, and a remark if they are drawn."""
+        from optpart.devices.named import NamedCluster
+        from optpart.formats import cluster_toml
+        from optpart.generate.cluster import drawn_cluster
+
+        if (self.cluster is None) == (self.devices is None):
+            remedy = "give either --cluster FILE or --devices N"
+            raise InputError("--cluster", "no devices", remedy)
+        if self.cluster is not None:
+            return cluster_toml.read_named(self.cluster), ()
+        assert self.devices is not None
+        seed = self.seed or 0
+        drawn = NamedCluster.unnamed(drawn_cluster(seed, self.devices))
+        return drawn, (f"Speeds and bandwidths of {self.devices} devices were drawn, seed {seed}.",)

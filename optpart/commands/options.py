@@ -21,7 +21,7 @@ Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0, ma
 
 
 #: Parameters of functions whose options have other names.
-_OPTIONS = {"seconds": "--time-limit", "directory": "--output"}
+_OPTIONS = {"seconds": "--time-limit", "directory": "--output", "shapes": "--shape"}
 
 
 def option_of(parameter: str) -> str:

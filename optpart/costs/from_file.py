@@ -25,18 +25,30 @@ def from_file(
 ) -> Costed:
     """Take the measured run times of a workload, rounded up to whole nanoseconds.
 
+    If it has none but operations, as graphs in DOT, these count, in units of the file: the cluster
+    must give speeds and bandwidths in the same.
+
     A device of the cluster has the times that were measured under its own name, else under its
     name in the library, else under its type. A vertex that was not measured there cannot run there.
 
     Raises
     ------
     InputError
-        If the workload has no times, none for a device, or none for a vertex.
+        If the workload has neither times nor operations, no times for a device, or
+        none for a vertex.
     """
-    if not workload.measured:
-        raise InputError(workload.name, "holds no measured times", "use other costs")
     cluster = named_cluster.cluster
-    columns, remarks = [], []
+    if not workload.measured:
+        if workload.work is not None or not workload.graph.ops.numerators.any():
+            raise InputError(workload.name, "holds no measured times", "use other costs")
+        how = "operations and sizes of the file"
+        units = (
+            "as FLOPs and bytes on this cluster" if named_cluster.fixed_units else "without units"
+        )
+        remarks = [f"The operations and sizes of the file count {units}."]
+        return costed(workload, workload.graph, cluster, how, remarks, memory=memory)
+    columns: list[Sequence[Fraction | None]] = []
+    remarks = []
     for d, name in enumerate(cluster.names):
         spec = named_cluster.specs[d]
         column = _times(workload, name, None if spec is None else spec.name, cluster.types[d])

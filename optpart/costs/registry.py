@@ -5,8 +5,8 @@ A new source is a module of its own in this folder and a row here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -19,8 +19,8 @@ from optpart.costs.measured import measured
 from optpart.costs.roofline import roofline
 from optpart.costs.unit import unit
 from optpart.devices.named import NamedCluster
-from optpart.errors import InputError
-from optpart.problem.model import Memory
+from optpart.errors import ArgumentError, InputError
+from optpart.problem.model import Communication, Memory
 from optpart.problem.workload import Workload
 
 
@@ -37,7 +37,9 @@ class Options:
     efficiencies : str or Path, optional
         A file of efficiencies by class (:mod:`optpart.costs.efficiency`).
     memory : {"none", "estimate", "edges", "refcount"}, optional
-        How memory counts.
+        How memory counts; without it, limits of the devices count if there are any.
+    communication : {"delay", "sendrecv", "link", "port"}, optional
+        How transfers count; ``delay`` if not given.
     measured : mapping from str to (str or Path), optional
         Files of measured times (:mod:`optpart.costs.measured`) by device, name of the library or
         type.
@@ -53,11 +55,15 @@ class Options:
     seed: int | None = None
     efficiencies: str | Path | None = None
     memory: Memory | None = None
+    communication: Communication | None = None
     measured: Mapping[str, str | Path] | None = None
     fill: Literal["roofline"] | None = None
     exact: bool | None = None
     node_memory: str | Path | None = None
 
+
+#: Options of every source.
+_ALL_TAKE = ("memory", "communication")
 
 Apply: TypeAlias = Callable[[Workload, NamedCluster, Options], Costed]
 
@@ -88,18 +94,48 @@ class Source:
 def apply(name: str, workload: Workload, cluster: NamedCluster, options: Options) -> Costed:
     """Make an instance with the costs of a source.
 
+    Returns
+    -------
+    Costed
+        The remarks are what the workload's reader and the source of costs assumed. The instance's
+        ``source`` holds them, too.
+
     Raises
     ------
     InputError
         If there is no such source, an option means nothing to it, or it lacks something.
     """
+    source = check_options(name, options)
+    made = source.apply(workload, cluster, options)
+    return told(with_communication(made, options.communication), workload.assumed)
+
+
+def check_options(name: str, options: Options) -> Source:
+    """Return the source of a name, if all options mean something to it; see :func:`apply`."""
     source = SOURCES.get(name)
     if source is None:
-        raise InputError("costs", f"unknown {name!r}", f"choose of {', '.join(SOURCES)}")
+        raise ArgumentError("costs", f"unknown {name!r}", f"choose of {', '.join(SOURCES)}")
     for field in fields(options):
-        if getattr(options, field.name) is not None and field.name not in source.takes:
-            raise InputError(field.name, f"means nothing to the costs {name!r}", "leave it out")
-    return source.apply(workload, cluster, options)
+        given = getattr(options, field.name) is not None
+        if given and field.name not in (*source.takes, *_ALL_TAKE):
+            raise ArgumentError(field.name, f"means nothing to the costs {name}", "leave it out")
+    return source
+
+
+def with_communication(made: Costed, communication: Communication | None) -> Costed:
+    """Let transfers count as asked for, if anything is."""
+    if communication is None:
+        return made
+    model = replace(made.instance.model, communication=communication)
+    return replace(made, instance=replace(made.instance, model=model))
+
+
+def told(made: Costed, before: Sequence[str] = ()) -> Costed:
+    """Put remarks into the instance's ``source``, after others that come before."""
+    remarks = (*before, *made.remarks)
+    sentences = [made.instance.source, *remarks]
+    source = " ".join(each if each.endswith(".") else f"{each}." for each in sentences if each)
+    return Costed(replace(made.instance, source=source), remarks)
 
 
 def _roofline(workload: Workload, cluster: NamedCluster, options: Options) -> Costed:
@@ -134,7 +170,7 @@ def _table(workload: Workload, cluster: NamedCluster, options: Options) -> Coste
         raise InputError("file", "missing", "name the table of the costs")
     graph = from_csv(workload.graph, options.file)
     how = f"table {Path(options.file).name}"
-    remarks = _without_units(cluster, "The table's")
+    remarks = (*_overridden(workload), *_without_units(cluster, "The table's"))
     return costed(workload, graph, cluster.cluster, how, remarks, memory=options.memory)
 
 
@@ -143,20 +179,37 @@ def _drawn(workload: Workload, cluster: NamedCluster, options: Options) -> Coste
     remarks = (
         f"Operations and sizes were drawn from 1 to 100, with seed {seed}; they say nothing of "
         "the model but its structure.",
+        *_overridden(workload),
         *_without_units(cluster, "Drawn"),
     )
     graph, how = drawn(workload.graph, seed), f"drawn, seed {seed}"
-    memory = options.memory or "none"
-    return costed(workload, graph, cluster.cluster, how, remarks, memory=memory)
+    return costed(workload, graph, cluster.cluster, how, remarks, memory=options.memory)
 
 
 def _unit(workload: Workload, cluster: NamedCluster, options: Options) -> Costed:
     remarks = (
         "Every vertex has 1 operation and every output size 1; only the structure counts.",
+        *_overridden(workload),
         *_without_units(cluster, "Unit"),
     )
-    graph, memory = unit(workload.graph), options.memory or "none"
-    return costed(workload, graph, cluster.cluster, "unit", remarks, memory=memory)
+    graph = unit(workload.graph)
+    return costed(workload, graph, cluster.cluster, "unit", remarks, memory=options.memory)
+
+
+def _overridden(workload: Workload) -> tuple[str, ...]:
+    """Say that costs of the file do not count, if it has some."""
+    graph = workload.graph
+    costs = [
+        name
+        for name, found in (
+            ("run times", bool(workload.measured)),
+            ("operations", graph.ops.numerators.any()),
+            ("memory", graph.memory.numerators.any()),
+            ("sizes", graph.tensor_size.numerators.any()),
+        )
+        if found
+    ]
+    return (f"Not used: the {', '.join(costs)} of the file.",) if costs else ()
 
 
 def _without_units(cluster: NamedCluster, whose: str) -> tuple[str, ...]:
@@ -173,42 +226,42 @@ SOURCES: dict[str, Source] = {
             "roofline",
             "estimated from datasheets or calibrations of the devices, in whole nanoseconds",
             "a model with shapes; a cluster of devices of the library or of calibrations",
-            frozenset({"efficiencies", "memory"}),
+            frozenset({"efficiencies"}),
             _roofline,
         ),
         Source(
             "file",
-            "measured times that the model's own file holds, in whole nanoseconds",
-            "a file with measurements; devices of the names or types that were measured",
-            frozenset({"memory"}),
+            "what the file itself holds: measured times in whole nanoseconds, or operations",
+            "measurements, and devices of the names or types that were measured; or operations",
+            frozenset(),
             _file,
         ),
         Source(
             "measured",
             "times measured on the devices, from tables or profiles, in whole nanoseconds",
             "a file of times for each device or type; its names are those of the vertices",
-            frozenset({"measured", "fill", "exact", "efficiencies", "node_memory", "memory"}),
+            frozenset({"measured", "fill", "exact", "efficiencies", "node_memory"}),
             _measured,
         ),
         Source(
             "table",
             "operations, memory and sizes from a CSV: name, ops, memory, sizes",
             "a row per vertex; any cluster, in the same units",
-            frozenset({"file", "memory"}),
+            frozenset({"file"}),
             _table,
         ),
         Source(
             "drawn",
             "operations and sizes drawn from 1 to 100, where only the structure is known",
             "nothing; any cluster",
-            frozenset({"seed", "memory"}),
+            frozenset({"seed"}),
             _drawn,
         ),
         Source(
             "unit",
             "1 operation per vertex, outputs of size 1",
             "nothing; any cluster",
-            frozenset({"memory"}),
+            frozenset(),
             _unit,
         ),
     )

@@ -1,23 +1,34 @@
-"""The table of formats, and the detection of a file's format."""
+"""The table of formats, and the detection of a file's format.
+
+A file gives an :class:`~optpart.problem.instance.Instance`, or a
+:class:`~optpart.problem.workload.Workload`, which needs devices and costs to become one.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from optpart.errors import FaultsOf, InputError
+from optpart.errors import ArgumentError, FaultsOf, InputError
 from optpart.files import read_text
 
 if TYPE_CHECKING:
     from optpart.problem.instance import Instance
+    from optpart.problem.workload import Workload
+
+#: What a row looks at to recognise its files.
+Content = Literal["text", "json", "bytes", "folder", "name"]
 
 
 @dataclass(frozen=True)
 class Format:
-    """A row of the table: a format of files that hold an instance.
+    """A row of the table.
 
     Attributes
     ----------
@@ -31,7 +42,19 @@ class Format:
     distinctive : bool
         Whether ``sniff`` accepts no other format, so that it takes precedence.
     needs_devices : bool
-        Whether files have no devices of their own.
+        Whether files of instances have no devices of their own, but run on any number.
+    needs_cluster : bool
+        Whether the devices of an instance are in a second file.
+    gives : {"instance", "workload"}
+        What a file holds.
+    content : {"text", "json", "bytes", "folder", "name"}
+        What ``sniff`` looks at; ``name`` if there is no file, but only a name.
+    takes : tuple of str
+        Keyword parameters of ``read``. ``step`` stands for every field of
+        :class:`~optpart.formats.llm.Step`, ``devices`` for the names of the cluster's devices.
+    of_machines : tuple of str
+        Keyword parameters of ``read_instance``, which makes an instance of the machines of a
+        workload's own file; empty if files describe none.
     """
 
     name: str
@@ -40,61 +63,191 @@ class Format:
     suffixes: tuple[str, ...] = ()
     distinctive: bool = False
     needs_devices: bool = False
+    needs_cluster: bool = False
+    gives: Literal["instance", "workload"] = "instance"
+    content: Content = "text"
+    takes: tuple[str, ...] = ()
+    of_machines: tuple[str, ...] = ()
 
     def load(self) -> Any:
         """Return the module, which has some of these functions.
 
         ``read``
-            Reads a path; with ``needs_devices``, also takes their number.
+            Reads a path; with ``needs_devices``, also takes their number, with ``needs_cluster``
+            their file, and the parameters that ``takes`` lists.
         ``sniff``, optional
-            Returns whether the text of a file without suffix or with ``.txt`` looks like this
-            format; with ``from_dict``, whether an object in a ``.json`` file without the key
-            ``format`` does.
-        ``from_dict``, optional
-            Builds an instance from a parsed JSON document and a name.
+            Returns whether something looks like this format: the text or the first bytes of a
+            file without suffix or with ``.txt``; an object in a ``.json`` file without the key
+            ``format``; the path of a folder; or a name.
+        ``from_dict``, of instances in JSON
+            Builds an instance from a parsed document and a name.
         """
         return import_module(self.module)
 
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What a user can say about how a file is read."""
+        return tuple(
+            option
+            for each in self.takes
+            if each != "devices"
+            for option in (STEP if each == "step" else (each,))
+        )
 
+
+#: What a step of a language model is: the fields of :class:`~optpart.formats.llm.Step`.
+STEP = (
+    "mode",
+    "batch",
+    "tokens",
+    "context",
+    "kv_dtype",
+    "activations",
+    "granularity",
+    "tied",
+    "logits",
+)
+
+_F = "optpart.formats"
 _ROWS = (
-    Format("native", "instances as optpart writes them", "optpart.formats.native"),
-    Format("gxl", "task graphs of the University of Auckland", "optpart.formats.gxl", (".gxl",)),
-    Format("jsplib", "classical job shops of OR-Library", "optpart.formats.jsplib", (".jsp",)),
-    Format("fjs", "flexible job shops", "optpart.formats.fjs", (".fjs",)),
+    Format("native", "instances as optpart writes them", f"{_F}.native", content="json"),
+    Format("gxl", "task graphs of the University of Auckland", f"{_F}.gxl", (".gxl",)),
+    Format("jsplib", "classical job shops of OR-Library", f"{_F}.jsplib", (".jsp",)),
+    Format("fjs", "flexible job shops", f"{_F}.fjs", (".fjs",)),
     Format(
         "santiago",
         "task graphs on unrelated machines by Santiago et al.",
-        "optpart.formats.santiago",
+        f"{_F}.santiago",
         distinctive=True,
     ),
-    Format("moirai", "model graphs with measured times by Moirai", "optpart.formats.moirai"),
+    Format("moirai", "model graphs with measured times by Moirai", f"{_F}.moirai", content="json"),
     Format(
         "dnn-partitioning",
         "model graphs by Tarnawski et al.",
-        "optpart.formats.dnn_partitioning",
+        f"{_F}.dnn_partitioning",
         distinctive=True,
+        content="json",
     ),
     Format(
         "stg",
         "task graphs of the Standard Task Graph Set",
-        "optpart.formats.stg",
+        f"{_F}.stg",
         (".stg",),
         needs_devices=True,
     ),
+    Format(
+        "thesis",
+        "graphs and devices in two CSV files as in [L]",
+        f"{_F}.thesis_csv",
+        (".csv",),
+        needs_cluster=True,
+    ),
+    Format(
+        "onnx",
+        "models in ONNX",
+        f"{_F}.onnx",
+        (".onnx",),
+        gives="workload",
+        content="bytes",
+        takes=("shapes",),
+    ),
+    Format(
+        "pytorch",
+        "models of PyTorch, as torch.export.save writes them",
+        f"{_F}.pytorch",
+        (".pt2",),
+        gives="workload",
+        content="bytes",
+        takes=("shapes", "model"),
+    ),
+    Format(
+        "tensorflow",
+        "graphs of TensorFlow (GraphDef)",
+        f"{_F}.tensorflow",
+        (".pb", ".pbtxt"),
+        gives="workload",
+        takes=("devices", "break_cycles"),
+    ),
+    Format(
+        "gguf",
+        "language models of llama.cpp",
+        f"{_F}.gguf",
+        (".gguf",),
+        gives="workload",
+        content="bytes",
+        takes=("step",),
+    ),
+    Format(
+        "safetensors",
+        "language models of Hugging Face with config.json",
+        f"{_F}.safetensors",
+        (".safetensors", ".safetensors.index.json"),
+        gives="workload",
+        content="bytes",
+        takes=("step",),
+    ),
+    Format(
+        "llm",
+        "language models by name, such as llama-3-8b",
+        f"{_F}.llm_names",
+        gives="workload",
+        content="name",
+        takes=("step", "weights"),
+    ),
+    Format(
+        "wfformat",
+        "scientific workflows of WfCommons",
+        f"{_F}.wfformat",
+        distinctive=True,
+        gives="workload",
+        content="json",
+        takes=("inputs",),
+        of_machines=("inputs", "bandwidth", "latency", "cores"),
+    ),
+    Format(
+        "pipedream",
+        "profiles of networks on one GPU by PipeDream",
+        f"{_F}.pipedream",
+        distinctive=True,
+        gives="workload",
+        takes=("training",),
+    ),
+    Format(
+        "sailor",
+        "layers of language models with measured times by Sailor, a folder",
+        f"{_F}.sailor",
+        gives="workload",
+        content="folder",
+        takes=("model", "microbatch", "tensor_parallel", "measured_pass", "gpus"),
+    ),
+    Format(
+        "dot",
+        "graphs in DOT, the language of Graphviz",
+        f"{_F}.dot",
+        (".dot", ".gv"),
+        distinctive=True,
+        gives="workload",
+    ),
+    Format(
+        "graphml",
+        "graphs in GraphML",
+        f"{_F}.graphml",
+        (".graphml",),
+        distinctive=True,
+        gives="workload",
+    ),
 )
 
-#: The formats that :func:`read_instance` reads, by name.
+#: The formats, by name.
 FORMATS = {row.name: row for row in _ROWS}
 
 #: Suffixes for which the content decides.
 _TEXTS = ("", ".txt")
 
-_IMPORTED = {
-    ".pb": "a TensorFlow graph has neither devices nor costs",
-    ".pbtxt": "a TensorFlow graph has neither devices nor costs",
-    ".csv": "a table is only part of an instance",
-    ".toml": "a cluster is only part of an instance",
-}
+#: So many bytes tell binary formats apart.
+_BEGINNING = 4096
+
+_IMPORT = "make an instance of it with 'optpart import … --cluster … --costs …'"
 
 
 def read_instance(
@@ -116,48 +269,114 @@ def read_instance(
         If the file is faulty, of no known format or of several, or contains only part of an
         instance.
     """
-    if Path(path).suffix.lower() == ".json" and format is None:
-        _need_no_devices(path, devices)
-        return _read_json(path)
-    found = _format(path, format)
-    if not found.needs_devices:
-        _need_no_devices(path, devices)
-        return _read(found, path)
-    if devices is None:
-        raise InputError(
-            "",
-            f"{found.summary} have no devices of their own",
-            "give their number with 'optpart import --devices'",
-            str(path),
-        )
-    return _read(found, path, devices)
-
-
-def _need_no_devices(path: str | Path, devices: int | None) -> None:
+    instance: Instance
+    found, document = _found(path, format)
+    if found.gives != "instance":
+        raise InputError("", f"{found.summary} have no run times of a cluster", _IMPORT, str(path))
+    if found.needs_cluster:
+        remedy = "make an instance of them with 'optpart import … --cluster DEVICES.csv'"
+        raise InputError("", f"{found.summary}: only the graph", remedy, str(path))
+    if found.needs_devices:
+        if devices is None:
+            raise InputError(
+                "",
+                f"{found.summary} have no devices of their own",
+                "give their number with 'optpart import --devices'",
+                str(path),
+            )
+        instance = _read(found, path, devices)
+        return instance
     if devices is not None:
         raise InputError("devices", "given, but the file has its own", "omit them", str(path))
+    if document is not None:
+        with FaultsOf(path):
+            name = () if found.name == "native" else (Path(path).stem,)
+            instance = found.load().from_dict(document, *name)
+            return instance
+    instance = _read(found, path)
+    return instance
 
 
-def _format(path: str | Path, name: str | None) -> Format:
-    """Return the format with the given name, else by the suffix, else by the content."""
+def read_workload(
+    path: str | Path,
+    format: str | None = None,
+    *,
+    devices: Sequence[str] = (),
+    **options: Any,
+) -> Workload:
+    """Read a workload: what a model file says, before it meets any device.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file or, where there is none of that name, the name of a language model.
+    format : str, optional
+        One of :data:`FORMATS`; by default, suffix or content decide.
+    devices : sequence of str
+        Names of the devices that it will run on. A TensorFlow graph may name some of them.
+    **options
+        What the format's row in :data:`FORMATS` takes; ``None`` is not given.
+
+    Raises
+    ------
+    InputError
+        If the file is faulty, of no known format or of several, holds an instance, or an option
+        means nothing to its format.
+    """
+    found = format_of(path, format)
+    if found.gives != "workload":
+        remedy = "read it with 'optpart.load'"
+        raise InputError("", f"holds an instance already ({found.name})", remedy, str(path))
+    given = {option: value for option, value in options.items() if value is not None}
+    for option in given:
+        if option not in found.options:
+            raise ArgumentError(option, f"means nothing to the format {found.name}", "leave it out")
+    if "devices" in found.takes:
+        given["devices"] = devices
+    if "step" in found.takes:
+        from optpart.formats.llm import Step
+
+        told = {option: given.pop(option) for option in STEP if option in given}
+        given["step"] = Step(**told)
+    workload: Workload = found.load().read(path, **given)
+    return workload
+
+
+def format_of(path: str | Path, name: str | None = None) -> Format:
+    """Return the format with the given name, else by the suffix, else by the content.
+
+    Raises
+    ------
+    InputError
+        If there is no such format, or the file is of no known format, or of several.
+    """
+    return _found(path, name)[0]
+
+
+def _found(path: str | Path, name: str | None) -> tuple[Format, Any]:
+    """Return the format and, where it was parsed on the way to it, the document in JSON."""
     if name is not None:
         if name not in FORMATS:
             known = ", ".join(FORMATS)
             raise InputError("format", f"unknown {name!r}", f"choose one of {known}", str(path))
-        return FORMATS[name]
-    suffix = Path(path).suffix.lower()
+        return FORMATS[name], None
+    by_name = _of_name(path)
+    if by_name is not None:
+        return by_name, None
+    if os.path.isdir(path):
+        return _of_folder(path), None
     by_suffix = {each: row for row in FORMATS.values() for each in row.suffixes}
-    if suffix in by_suffix:
-        return by_suffix[suffix]
+    alike = [each for each in by_suffix if Path(path).name.lower().endswith(each)]
+    if alike:
+        return by_suffix[max(alike, key=len)], None
+    suffix = Path(path).suffix.lower()
+    if suffix == ".json":
+        return _of_json(path)
     if suffix in _TEXTS:
-        return _format_of_text(path)
-    if suffix in _IMPORTED:
-        raise InputError(
-            "",
-            _IMPORTED[suffix],
-            "turn it into an instance with 'optpart import'",
-            str(path),
-        )
+        return _of_content(path), None
+    if suffix == ".toml":
+        problem, remedy = "a cluster is only part of an instance", "name it in 'optpart import … "
+        raise InputError("", problem, remedy + "--cluster FILE.toml'", str(path))
     raise InputError(
         "",
         f"unknown suffix {suffix!r}",
@@ -167,23 +386,47 @@ def _format(path: str | Path, name: str | None) -> Format:
     )
 
 
-def _read_json(path: str | Path) -> Instance:
-    """Read one of the formats in JSON, parsed once; their keys tell them apart."""
+def _of_name(path: str | Path) -> Format | None:
+    """Return the format that knows a name for which there is no file."""
+    if os.path.lexists(path):
+        return None
+    rows = [row for row in FORMATS.values() if row.content == "name"]
+    found = next((row for row in rows if row.load().sniff(str(path))), None)
+    if found is None:
+        near = [n for row in rows for n in get_close_matches(str(path), row.load().names(), 3, 0.8)]
+        if near:
+            problem, remedy = "neither a file nor a model", f"is it {' or '.join(near)}?"
+            raise InputError("", problem, remedy, str(path))
+    return found
+
+
+def _of_folder(path: str | Path) -> Format:
+    rows = [row for row in FORMATS.values() if row.content == "folder"]
+    found = _sniffed(rows, path, path)
+    if found is None:
+        known = ", ".join(row.name for row in rows)
+        raise InputError("", "is a folder of no known format", f"name one of {known}", str(path))
+    return found
+
+
+def _of_json(path: str | Path) -> tuple[Format, Any]:
+    """Tell formats in JSON apart by their keys; a document is parsed once."""
     from optpart.formats.json import parse_json  # the command line needs the table alone
 
     with FaultsOf(path):
         document = parse_json(read_text(path))
-        if isinstance(document, dict) and "format" not in document:
-            found = _sniffed(_sniffing(json=True), document, path)
+        if isinstance(document, Mapping) and "format" not in document:
+            found = _sniffed(_sniffing("json"), document, path)
             if found is not None:
-                instance: Instance = found.load().from_dict(document, Path(path).stem)
-                return instance
-        native: Instance = FORMATS["native"].load().from_dict(document)
-        return native
+                return found, document
+        return FORMATS["native"], document
 
 
-def _format_of_text(path: str | Path) -> Format:
-    found = _sniffed(_sniffing(json=False), read_text(path), path)
+def _of_content(path: str | Path) -> Format:
+    """Tell files apart by their first bytes, else by their text."""
+    found = _sniffed(_sniffing("bytes"), _beginning(path), path)
+    if found is None:
+        found = _sniffed(_sniffing("text"), read_text(path), path)
     if found is None:
         raise InputError(
             "",
@@ -194,15 +437,22 @@ def _format_of_text(path: str | Path) -> Format:
     return found
 
 
-def _sniffing(*, json: bool) -> list[Format]:
-    """Return the formats that look at documents in JSON, or at other texts."""
-    rows = [row for row in FORMATS.values() if hasattr(row.load(), "sniff")]
-    return [row for row in rows if hasattr(row.load(), "from_dict") is json]
+def _beginning(path: str | Path) -> bytes:
+    if not os.path.isfile(path):  # a pipe can be read only once, and holds text
+        return b""
+    with suppress(OSError), open(path, "rb") as stream:
+        return stream.read(_BEGINNING)
+    return b""
 
 
-def _read(row: Format, path: str | Path, *devices: int) -> Instance:
-    instance: Instance = row.load().read(path, *devices)
-    return instance
+def _sniffing(content: Content) -> list[Format]:
+    """Return the formats that look at this kind of content."""
+    rows = [row for row in FORMATS.values() if row.content == content]
+    return [row for row in rows if hasattr(row.load(), "sniff")]
+
+
+def _read(row: Format, path: str | Path, *devices: int) -> Any:
+    return row.load().read(path, *devices)
 
 
 def _sniffed(rows: list[Format], content: Any, path: str | Path) -> Format | None:

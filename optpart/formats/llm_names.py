@@ -11,7 +11,9 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from optpart.errors import InputError
@@ -40,7 +42,12 @@ def names() -> tuple[str, ...]:
     return tuple(_table())
 
 
-def read(name: str, step: Step | None = None, *, weights: str | None = None) -> Workload:
+def sniff(name: str) -> bool:
+    """Whether a model has this name."""
+    return name in _table()
+
+
+def read(name: str | Path, step: Step | None = None, *, weights: str | None = None) -> Workload:
     """Return what one step of a model computes.
 
     Parameters
@@ -58,14 +65,16 @@ def read(name: str, step: Step | None = None, *, weights: str | None = None) -> 
     InputError
         If there is no such model or type, or the step does not fit it.
     """
-    return chain(transformer(name, weights=weights), step or Step())
+    return chain(transformer(str(name), weights=weights), step or Step())
 
 
 def transformer(name: str, *, weights: str | None = None) -> Transformer:
     """Return a model; see :func:`read`."""
     sizes = _table().get(name)
     if sizes is None:
-        raise InputError("", f"no model {shown(name)}", f"choose one of {', '.join(names())}")
+        near = get_close_matches(name, names(), 3, 0.7)
+        remedy = f"is it {' or '.join(near)}?" if near else f"choose one of {', '.join(names())}"
+        raise InputError("", f"no model {shown(name)}", remedy)
     matrices = type_named(weights or sizes["activations"], "weights")
     vectors = matrices if TYPES[matrices][0] == 1 else "float32"
     experts = sizes.get("experts", 0)

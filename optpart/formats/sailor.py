@@ -58,7 +58,7 @@ def sniff(path: str | Path) -> bool:
 
 def read(
     folder: str | Path,
-    model: str,
+    model: str | None = None,
     *,
     microbatch: int = 1,
     tensor_parallel: int = 1,
@@ -71,8 +71,8 @@ def read(
     ----------
     folder : path
         The folder of ``llm_info.json`` and ``profiles``.
-    model : str
-        Such as ``"OPT-350"``.
+    model : str, optional
+        Such as ``"OPT-350"``; needed if the folder holds several.
     microbatch, tensor_parallel : int
         As measured.
     measured_pass : {"forward", "backward", "training"}
@@ -91,7 +91,10 @@ def read(
         raise InputError("measured_pass", f"no pass {measured_pass!r}", f"choose of {known}")
     path = Path(folder) / _INFO
     with FaultsOf(path):
-        layers = _layers(parse_json(read_text(path)), model, tensor_parallel)
+        document = parse_json(read_text(path))
+        if model is None:
+            model = _only(document)
+        layers = _layers(document, model, tensor_parallel)
         builder = GraphBuilder()
         for i, (memory, size) in enumerate(layers):
             builder.vertex(f"layer {i}", memory=memory, outputs=[size * microbatch])
@@ -207,6 +210,14 @@ def _profiles(folder: Path, gpus: Sequence[str] | None) -> dict[str, Path]:
     if not found:
         raise InputError("", "holds no GPU/profile.json", "name a folder of profiles", str(folder))
     return found if gpus is None else {gpu: found[gpu] for gpu in gpus}
+
+
+def _only(document: Any) -> str:
+    """Return the name of the only model."""
+    models = sorted(_object(document, ""))
+    if len(models) != 1:
+        raise InputError("model", "missing", f"choose of {', '.join(models)}")
+    return models[0]
 
 
 def _chosen(document: Any, key: str, what: str, place: str) -> Any:

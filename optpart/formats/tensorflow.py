@@ -3,7 +3,7 @@
 TensorFlow itself is not needed: the few fields that matter here are declared below, and all others
 are skipped. A ``GraphDef`` says what depends on what, which operations share a device
 (``loc:@NAME``) and where some of them must run; it holds no run times ([L] §6.2), so all costs of
-the graph are zero until :mod:`optpart.costs` gives it some. :func:`read_workload` reads those
+the graph are zero until :mod:`optpart.costs` gives it some. :func:`read` reads those
 tensor sizes and weights, in bytes, that :mod:`~optpart.formats.tensorflow_shapes` finds.
 """
 
@@ -160,9 +160,7 @@ def read_graph(
         return _graph(_nodes(path), devices, break_cycles)
 
 
-def read_workload(
-    path: str | Path, devices: Sequence[str] = (), *, break_cycles: bool = False
-) -> Workload:
+def read(path: str | Path, devices: Sequence[str] = (), *, break_cycles: bool = False) -> Workload:
     """Read a graph with the tensor sizes and weights that the file tells, in bytes.
 
     Parameters and errors are those of :func:`read_graph`, and a tensor of more than 2^62 bytes is
@@ -184,10 +182,14 @@ def read_workload(
     ]
     told = sum(k < len(known[v].outputs) and known[v].outputs[k] is not None for v, k in outputs)
     remarks = [
-        f"The sizes of {told} of {len(outputs)} consumed outputs are known; the others count as 0."
+        f"{counts.vertices} vertices, {counts.inputs} inputs, {counts.edges} distinct edges "
+        f"between {counts.pairs} pairs, {counts.groups} colocation groups of two and more, "
+        f"the largest of {counts.largest_group}.",
+        f"The sizes of {told} of {len(outputs)} consumed outputs are known; the others count as 0.",
     ]
-    if counts.removed:
-        remarks.append(f"{len(counts.removed)} edges were removed to break cycles.")
+    for source, output, target in counts.removed:
+        which = "control" if output is None else output
+        remarks.append(f"Removed to break a cycle: {source} ({which}) → {target}.")
     return Workload(graph, name=Path(path).stem, source="GraphDef", assumed=tuple(remarks))
 
 

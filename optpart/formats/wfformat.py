@@ -53,7 +53,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from optpart.errors import FaultsOf, InputError, UnsupportedError
+from optpart.errors import ArgumentError, FaultsOf, InputError, UnsupportedError
 from optpart.escaping import visible_json
 from optpart.files import read_text, write_text
 from optpart.formats.json import parse_json, sequence, text
@@ -64,6 +64,7 @@ from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import CONTROL, GraphBuilder
 from optpart.problem.instance import Instance
 from optpart.problem.rational import Number, non_negative, rational, shown
+from optpart.problem.units import quantity
 from optpart.problem.workload import Workload
 
 SUMMARY = "scientific workflows of WfCommons"
@@ -256,9 +257,47 @@ def sniff(document: Mapping[str, Any]) -> bool:
     return "schemaVersion" in document and "workflow" in document
 
 
-def read(path: str | Path) -> Workload:
+def read(path: str | Path, *, inputs: bool = False) -> Workload:
     """Read a workflow without its machines; see :func:`read_workflow`."""
-    return read_workflow(path).workload
+    return read_workflow(path, inputs=inputs).workload
+
+
+def read_instance(
+    path: str | Path,
+    *,
+    bandwidth: str | Number | None = None,
+    latency: str | Number = 0,
+    cores: bool = False,
+    inputs: bool = False,
+) -> Instance:
+    """Read a workflow on its own machines; see :meth:`Workflow.instance`.
+
+    Parameters
+    ----------
+    bandwidth, latency : number or str
+        In bytes per nanosecond and nanoseconds, or strings with units, such as ``"10 Gbit/s"``.
+        One machine alone needs none.
+
+    Raises
+    ------
+    InputError
+        As :func:`read_workflow` and :meth:`Workflow.instance`, and if there are several machines
+        but no bandwidth.
+    """
+    workflow = read_workflow(path, inputs=inputs)
+    delay = quantity(latency, "time", "latency")
+    if bandwidth is None:
+        if len(workflow.machines) > 1:
+            raise ArgumentError(
+                "bandwidth",
+                "missing; the file does not tell how its machines are linked",
+                "give one, such as '10 Gbit/s'",
+                str(path),
+            )
+        bandwidth = 0  # of no link
+    rate = quantity(bandwidth, "bandwidth", "bandwidth")
+    with FaultsOf(path):
+        return workflow.instance(rate, delay, cores=cores)
 
 
 def read_workflow(path: str | Path, *, inputs: bool = False) -> Workflow:

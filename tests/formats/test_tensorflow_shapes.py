@@ -8,7 +8,8 @@ import pytest
 
 from optpart.errors import InputError
 from optpart.formats import native
-from optpart.formats.tensorflow import read_graph, read_workload
+from optpart.formats.tensorflow import read as read_workload
+from optpart.formats.tensorflow import read_graph
 from optpart.problem.cluster import Cluster
 from optpart.problem.instance import Instance
 from optpart.problem.workload import Workload
