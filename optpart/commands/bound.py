@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from optpart.commands.instances import announce_compilation, open_instance
+from optpart.commands.instances import announce_compilation, note_limits, open_instance
 from optpart.commands.options import File, Json
 from optpart.limits import MOST_SECONDS
 from optpart.terminal import note, put, say
@@ -27,6 +27,7 @@ def bound(
     from optpart.report.text import infeasible, number, seconds
 
     instance = open_instance(file)
+    note_limits([instance])
     reason = contradiction(instance)
     if reason:
         (note if json else say)(f"{instance.name}: {infeasible(reason)}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optpart.commands.instances import announce_compilation, open_instance
+from optpart.commands.instances import announce_compilation, note_limits, open_instance
 from optpart.commands.options import Json, Seed, Workers, file_to_write
 from optpart.errors import InputError, OptpartError
 from optpart.limits import MOST_RUNS, MOST_SECONDS, check_seed
@@ -115,6 +115,7 @@ def gap(
     chosen = files or library.small()
     spread = choose(engine, workers)
     instances = [open_instance(file) for file in chosen]
+    note_limits(instances)
     number = {id(instance): i for i, instance in enumerate(instances, 1)}
     line = ProgressLine()
 
@@ -221,6 +222,7 @@ def _gap_by_axis(
         pairs = [*registry.pairs(), *(name for name in pairs if name != "all")]
     chosen = files or library.small()
     instances = [open_instance(file) for file in chosen]
+    note_limits(instances)
     line = ProgressLine()
     done: list[Division] = []
     announce_compilation()

@@ -23,14 +23,14 @@ def leave(result: Result) -> NoReturn:
 
 def say_result(result: Result) -> None:
     """Print one line: what a run found and proved."""
-    from optpart.report.text import infeasible, number, percent, seconds
+    from optpart.report.text import between, infeasible, number, percent, seconds
     from optpart.solution.result import Status
 
     if result.status is Status.INFEASIBLE:
         say(f"{result.instance.name}: {infeasible(result.reason)}")
         return
     given = f" given {result.given}" if result.given else ""
-    bound = number(result.lower_bound, up=False)
+    makespan, bound = between(result.makespan, result.lower_bound)
     if result.makespan is None:
         say(
             f"{result.instance.name}: no schedule found{given}: {result.reason} "
@@ -41,10 +41,10 @@ def say_result(result: Result) -> None:
     note = f" ({result.reason})" if result.reason else ""
     least = ""
     if result.objective != "makespan":
-        least = f" (lower bound {number(result.traffic_bound, up=False)})"
+        least = f" (lower bound {between(result.traffic, result.traffic_bound)[1]})"
     say(
         f"{result.instance.name}: {result.status}{given}{note}, makespan "
-        f"{number(result.makespan, up=True)}, lower bound {bound}{gap}, traffic "
+        f"{makespan}, lower bound {bound}{gap}, traffic "
         f"{number(result.traffic, up=True)}{least}, {seconds(result.seconds)} with {result.method}"
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optpart.commands.instances import announce_compilation, open_instance
+from optpart.commands.instances import announce_compilation, note_limits, open_instance
 from optpart.commands.options import (
     File,
     Json,
@@ -126,6 +126,7 @@ def solve(
         raise InputError("--pareto", "does not use --start without --fix", "leave --start out")
     registry.get(method)  # report an unknown method before a missing file
     instance = open_instance(file)
+    note_limits([instance])
     line = ProgressLine()
     state = None if checkpoint is None else _state_file(checkpoint, line)
     question = ask(
@@ -203,11 +204,12 @@ def _say_front(front: list[Result], json: bool) -> None:
 
 def _say_audit(other: Result) -> None:
     """Report that a second solve, without pruning, does not contradict the first."""
-    from optpart.report.text import number, seconds
+    from optpart.report.text import between, seconds
 
+    makespan, bound = between(other.makespan, other.lower_bound)
     note(
         f"audit: solving without pruning does not contradict it ({other.status}, makespan "
-        f"{number(other.makespan, up=True)}, lower bound {number(other.lower_bound, up=False)}, "
+        f"{makespan}, lower bound {bound}, "
         f"{seconds(other.seconds)})"
     )
 

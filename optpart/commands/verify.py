@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from optpart.commands.instances import open_instance
+from optpart.commands.instances import note_limits, open_instance
 from optpart.commands.options import File, Json
 from optpart.terminal import put, say
 
@@ -22,6 +22,7 @@ def verify(
     from optpart.report.verification import check_result
 
     instance = open_instance(file)
+    note_limits([instance])
     report = check_result(instance, result)
     if json:
         document = {

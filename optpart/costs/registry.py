@@ -118,7 +118,7 @@ def check_options(name: str, options: Options) -> Source:
     for field in fields(options):
         given = getattr(options, field.name) is not None
         if given and field.name not in (*source.takes, *_ALL_TAKE):
-            raise ArgumentError(field.name, f"means nothing to the costs {name}", "leave it out")
+            raise ArgumentError(field.name, f"means nothing to the costs {name!r}", "leave it out")
     return source
 
 

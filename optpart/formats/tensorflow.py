@@ -182,10 +182,10 @@ def read(path: str | Path, devices: Sequence[str] = (), *, break_cycles: bool = 
     ]
     told = sum(k < len(known[v].outputs) and known[v].outputs[k] is not None for v, k in outputs)
     remarks = [
+        f"The sizes of {told} of {len(outputs)} consumed outputs are known; the others count as 0.",
         f"{counts.vertices} vertices, {counts.inputs} inputs, {counts.edges} distinct edges "
         f"between {counts.pairs} pairs, {counts.groups} colocation groups of two and more, "
         f"the largest of {counts.largest_group}.",
-        f"The sizes of {told} of {len(outputs)} consumed outputs are known; the others count as 0.",
     ]
     for source, output, target in counts.removed:
         which = "control" if output is None else output

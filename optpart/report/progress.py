@@ -6,7 +6,7 @@ import sys
 import time
 
 from optpart.escaping import visible
-from optpart.report.text import number, percent
+from optpart.report.text import between, percent
 from optpart.solution.result import Progress, gap
 from optpart.terminal import note
 
@@ -27,9 +27,10 @@ class ProgressLine:
         """Show the progress of a method."""
         text = f"{self.label}{name}"
         if step is not None:
+            incumbent, bound = between(step.objective, step.bound)
             text += (
-                f"  incumbent {number(step.objective, up=True)}"
-                f"  bound {number(step.bound, up=False)}"
+                f"  incumbent {incumbent}"
+                f"  bound {bound}"
                 f"  gap {percent(gap(step.objective, step.bound))}  {step.seconds:.1f} s"
                 f"  {step.remark}".rstrip()
             )

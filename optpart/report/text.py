@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
@@ -11,9 +12,12 @@ from optpart.escaping import visible
 
 _DIGITS = 6
 
+#: From here on, digits are in groups; from there on, there is an exponent.
+_GROUPED, _LONGEST = 10**6, 10**18
+
 
 def number(value: Fraction | None, *, up: bool) -> str:
-    """Return a rational with six significant digits.
+    """Return a rational with six significant digits, or all those of its integer part.
 
     Parameters
     ----------
@@ -22,11 +26,21 @@ def number(value: Fraction | None, *, up: bool) -> str:
     """
     if value is None:
         return "–"
-    if value.denominator == 1 and abs(value) < 10**9:
+    if abs(value) >= _GROUPED and abs(value) < _LONGEST:
+        return f"{math.ceil(value) if up else math.floor(value):,}"
+    if value.denominator == 1 and abs(value) < _LONGEST:
         return str(value.numerator)
     context = Context(prec=_DIGITS, rounding=ROUND_CEILING if up else ROUND_FLOOR)
     rounded = context.divide(Decimal(value.numerator), Decimal(value.denominator))
     return f"{rounded.normalize():f}" if abs(rounded.adjusted()) < 9 else f"{rounded:.5E}"
+
+
+def between(makespan: Fraction | None, bound: Fraction | None) -> tuple[str, str]:
+    """Return a least value found, rounded up, and its bound, rounded down; equal ones are alike."""
+    shown = number(makespan, up=True)
+    if makespan is None or bound is None:
+        return shown, number(bound, up=False)
+    return shown, shown if bound == makespan else number(bound, up=False)
 
 
 def remark(text: str) -> Text:

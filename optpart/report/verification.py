@@ -14,7 +14,7 @@ from optpart.formats.json import sequence
 from optpart.formats.result import read_document, schedule_from_dict, termination
 from optpart.problem.instance import Instance
 from optpart.problem.rational import non_negative, rational
-from optpart.report.text import number
+from optpart.report.text import between, number
 from optpart.solution.goal import Objective
 from optpart.solution.metrics import traffic
 from optpart.solution.result import Status, objective_gap
@@ -100,9 +100,10 @@ def check_document(instance: Instance, document: Any) -> Check:
     violations += _claims(document, instance, claims, found)
     violations += [*_steps(trace, document, claims, found), *unproven]
     bound = claims["lower_bound"]
-    summary = f"valid: makespan {number(makespan, up=True)}"
+    shown, shown_bound = between(makespan, bound)
+    summary = f"valid: makespan {shown}"
     if bound is not None:
-        summary += f", claimed lower bound {number(bound, up=False)}"
+        summary += f", claimed lower bound {shown_bound}"
     if claims["traffic_bound"] is not None:
         summary += f", claimed traffic bound {number(claims['traffic_bound'], up=False)}"
     if document.get("given"):

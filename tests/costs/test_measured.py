@@ -51,7 +51,9 @@ def test_a_table_gives_the_median_in_whole_nanoseconds(tmp_path: Path) -> None:
         [4000, 4000, 30_000],
         [7000, 7000, 70_000],
     ]
-    assert instance.source == "net.onnx, costs: measured, in nanoseconds, gpu gpu.csv, cpu cpu.csv"
+    assert instance.source.startswith(
+        "net.onnx, costs: measured, in nanoseconds, gpu gpu.csv, cpu cpu.csv. "
+    )
     assert made.remarks[:3] == (
         "gpu: 2 of 2 operations measured; the median of 1 to 3 measurements counts.",
         "cpu: 2 of 2 operations measured, once each.",
@@ -93,7 +95,7 @@ def test_what_was_not_measured_is_refused_or_estimated(tmp_path: Path) -> None:
     estimated = apply("roofline", workload(), NAMED, Options()).instance
     assert made.instance.duration(0, 0) == 4000
     assert abs(made.instance.duration(1, 0) - estimated.duration(1, 0)) <= 1
-    assert made.instance.source.endswith("gpu.csv, cpu cpu.csv, the rest by roofline")
+    assert "gpu.csv, cpu cpu.csv, the rest by roofline. " in made.instance.source
     assert "gpu: 1 name of no vertex, not counted: fused." in made.remarks
     assert "gpu0, gpu1: 1 operation not measured, so estimated: b." in made.remarks
     assert any(remark.startswith("Run times are estimates") for remark in made.remarks)

@@ -1,5 +1,6 @@
 """Sources of costs share one signature, and say what they drew, assumed or rounded."""
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -74,15 +75,36 @@ def test_drawn_unit_and_table_give_the_numbers_they_always_gave(tmp_path: Path) 
 def test_what_is_drawn_is_said() -> None:
     made = apply("drawn", workload(), NAMED, Options(seed=3))
     assert "with seed 3" in made.remarks[0]
-    assert made.remarks[1] == "Drawn operations and sizes count as FLOPs and bytes on this cluster."
-    assert made.instance.source == "net.onnx, costs: drawn, seed 3"
+    assert "Drawn operations and sizes count as FLOPs and bytes on this cluster." in made.remarks
+    assert made.instance.source.startswith("net.onnx, costs: drawn, seed 3. ")
 
 
-def test_limits_of_memory_count_for_sizes_that_mean_something(tmp_path: Path) -> None:
+def test_the_source_of_the_instance_holds_every_remark() -> None:
+    one = replace(workload(), assumed=("opset 99 is read as opset 27",))
+    made = apply("unit", one, NAMED, Options())
+    assert made.remarks[0] == "opset 99 is read as opset 27"
+    for remark in made.remarks:
+        assert remark in made.instance.source
+
+
+def test_costs_of_the_file_that_do_not_count_are_named() -> None:
+    for name in ("drawn", "unit"):
+        said = apply(name, workload(gpu0=(Fraction(1),) * 2), PLAIN, Options()).remarks
+        assert any(each == "Not used: the run times, sizes of the file." for each in said)
+
+
+def test_transfers_count_as_asked_for() -> None:
+    made = apply("unit", workload(), PLAIN, Options(communication="link"))
+    assert made.instance.model.communication == "link"
+
+
+def test_limits_of_memory_count_whatever_the_costs(tmp_path: Path) -> None:
     path = tmp_path / "costs.csv"
     path.write_text(TABLE)
     assert apply("table", workload(), PLAIN, Options(file=path)).instance.model.memory == "estimate"
-    made = apply("drawn", workload(), PLAIN, Options())
+    for name in ("drawn", "unit"):
+        assert apply(name, workload(), PLAIN, Options()).instance.model.memory != "none"
+    made = apply("drawn", workload(), PLAIN, Options(memory="none"))
     assert made.instance.model.memory == "none"
     assert made.remarks[-1].startswith("Memory: the limits of the devices do not count")
     asked = apply("unit", workload(), PLAIN, Options(memory="refcount"))
