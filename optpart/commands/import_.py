@@ -249,9 +249,13 @@ def import_(
         "efficiencies": efficiencies,
         "node_memory": node_memory,
     }
+    row = format_of(file, format_)
+    if row.content != "name" and not file.exists():
+        problem = "cannot be read (No such file or directory)"
+        raise InputError("", problem, "name a readable file", str(file))
     asked = _Asked(
         file,
-        format_of(file, format_),
+        row,
         format_,
         cluster,
         devices,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from optpart.commands.instances import announce_compilation, open_instance
+from optpart.commands.instances import announce_compilation, note_limits, open_instance
 from optpart.commands.options import File, Json, Output, Seed
 from optpart.commands.results import leave
 from optpart.limits import MOST_RUNS, check_seed
@@ -39,6 +39,7 @@ def simulate(
 
     check_seed(seed, runs, "--seed and --runs")
     instance = open_instance(file)
+    note_limits([instance])
     placed = None if start is None else result_format.read_schedule(start, instance).placement
     announce_compilation()
     runs_ = simulation.run(instance, method, placed, range(seed, seed + runs))

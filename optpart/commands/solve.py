@@ -126,7 +126,6 @@ def solve(
         raise InputError("--pareto", "does not use --start without --fix", "leave --start out")
     registry.get(method)  # report an unknown method before a missing file
     instance = open_instance(file)
-    note_limits([instance])
     line = ProgressLine()
     state = None if checkpoint is None else _state_file(checkpoint, line)
     question = ask(
@@ -143,6 +142,7 @@ def solve(
         workers=workers,
         seed=seed,
     )
+    note_limits([instance])
     if question.forced:
         note(f"{instance.name}: no vertex has a choice of device")
     if audit and (pareto or not registry.takes(method, "without")):

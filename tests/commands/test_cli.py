@@ -547,7 +547,7 @@ def test_a_truncated_graphdef_is_reported_in_one_line(run: Run, tmp_path: Path) 
         ("simulate heft-10 -m magic+pct", "no method 'magic+pct'"),
         ("plot no-such.json -o p.png", "no-such.json: cannot be read"),
         ("import no-such.pb --devices 3 -o x.json", "no-such.pb: cannot be read"),
-        ("import no-such.pb -o x.json", "--cluster: no devices"),
+        ("import heft-10 -o x.json", "heft-10: cannot be read"),
         ("import graph.xyz -o x.json", "graph.xyz: unknown suffix '.xyz'"),
         ("convert heft-10 -o copy.xml", "copy.xml: unknown suffix '.xml'"),
         ("convert heft-10 -o no-such-folder/copy.json", "copy.json: cannot be written"),

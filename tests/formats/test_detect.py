@@ -1,5 +1,7 @@
+import inspect
 import json
 import sys
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 
@@ -8,11 +10,20 @@ import pytest
 from optpart.cli import main
 from optpart.errors import InputError
 from optpart.formats import native
-from optpart.formats.detect import FORMATS, Format, read_instance
+from optpart.formats.detect import (
+    FORMATS,
+    STEP,
+    Format,
+    format_of,
+    read_instance,
+    read_workload,
+)
+from optpart.formats.llm import Step
 from optpart.problem.cluster import Cluster
 from optpart.problem.document import FORMAT
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
+from optpart.problem.workload import Workload
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data"
 
@@ -123,7 +134,7 @@ class TestAFormatAddedToTheTable:
 
 def test_the_help_of_import_says_what_every_format_is(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["optpart", "import", "--help"])
-    monkeypatch.setenv("COLUMNS", "1000")
+    monkeypatch.setenv("COLUMNS", "5000")
     with pytest.raises(SystemExit):
         main()
     shown = capsys.readouterr().out
@@ -170,6 +181,123 @@ def test_devices_are_for_files_without_any(tmp_path):
 def test_an_unknown_format_is_refused(tmp_path):
     with pytest.raises(InputError, match="format: unknown 'magic'; choose one of native, gxl"):
         read_instance(tmp_path / "a.txt", "magic")
+
+
+GRAPH = "digraph g { a [ops=30]; a -> b [size=10] }"
+XML = '<graphml><graph id="g" edgedefault="directed"><node id="a"/></graph></graphml>'
+PROFILE = (
+    "node1 -- Conv -- forward_compute_time=2.5, backward_compute_time=4.25, "
+    "activation_size=800.0, parameter_size=70.0\n"
+)
+WORKFLOW = {
+    "schemaVersion": "1.5",
+    "workflow": {
+        "specification": {"tasks": [{"id": "a", "parents": [], "children": []}]},
+        "execution": {"tasks": [{"id": "a", "runtimeInSeconds": 2}]},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "format"),
+    [
+        ("g.dot", GRAPH, "dot"),
+        ("g.GV", GRAPH, "dot"),
+        ("g", GRAPH, "dot"),
+        ("g.graphml", XML, "graphml"),
+        ("g.txt", XML, "graphml"),
+        ("graph.txt", PROFILE, "pipedream"),
+        ("w.json", WORKFLOW, "wfformat"),
+    ],
+)
+def test_suffix_or_content_decides_for_workloads_too(tmp_path, name, content, format):
+    path = write(tmp_path / name, content)
+    assert format_of(path).name == format
+    assert len(read_workload(path).graph) >= 1
+    with pytest.raises(InputError, match=r"make an instance of it with 'optpart import …") as fault:
+        read_instance(path)
+    assert str(fault.value).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "format"),
+    [
+        ("m.onnx", b"", "onnx"),
+        ("m", b"\x08\x07\x12\x00", "onnx"),
+        ("m", b"GGUF\x03\x00\x00\x00", "gguf"),
+        ("m.txt", b"\x08\x00\x00\x00\x00\x00\x00\x00{}      ", "safetensors"),
+        ("m.safetensors.index.json", b"{}", "safetensors"),
+        ("m", b"PK\x03\x04", "pytorch"),
+        ("m.pt2", b"", "pytorch"),
+        ("m.PB", b"", "tensorflow"),
+        ("m.pbtxt", b"", "tensorflow"),
+    ],
+)
+def test_suffix_or_first_bytes_decide_for_binary_files(tmp_path, name, content, format):
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert format_of(path).name == format
+
+
+def test_a_folder_is_recognised_by_what_lies_in_it(tmp_path):
+    with pytest.raises(InputError, match="is a folder of no known format; name one of sailor"):
+        format_of(tmp_path)
+    (tmp_path / "llm_info.json").write_text("{}")
+    (tmp_path / "profiles").mkdir()
+    assert format_of(tmp_path).name == "sailor"
+
+
+def test_a_language_model_goes_by_its_name_where_there_is_no_such_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert read_workload("llama-3-8b", tokens=1).name == "llama-3-8b-decode"
+    with pytest.raises(InputError, match=r"neither a file nor a model; is it llama-3-8b"):
+        read_workload("llama3-8b")
+    write(tmp_path / "llama-3-8b", GRAPH)
+    assert read_workload("llama-3-8b").name == "g"
+
+
+def test_an_option_that_means_nothing_to_a_format_is_refused(tmp_path):
+    path = write(tmp_path / "g.dot", GRAPH)
+    with pytest.raises(InputError, match="tokens: means nothing to the format dot; leave it out"):
+        read_workload(path, tokens=3)
+    assert read_workload(path, tokens=None).name == "g"
+
+
+def test_an_instance_is_no_workload(tmp_path):
+    with pytest.raises(InputError, match=r"holds an instance already \(jsplib\)"):
+        read_workload(write(tmp_path / "shop.jsp", JOB_SHOP))
+
+
+def test_rows_name_parameters_of_their_readers():
+    assert [each.name for each in fields(Step)] == [*STEP]
+    for row in FORMATS.values():
+        known = inspect.signature(row.load().read).parameters
+        assert {*row.takes} <= {*known}, row.name
+        if row.of_machines:
+            assert {*row.of_machines} <= {*inspect.signature(row.load().read_instance).parameters}
+
+
+class TestAFormatOfWorkloadsAddedToTheTable:
+    """One row is enough here, too."""
+
+    def test_it_is_read_with_what_it_takes(self, tmp_path, monkeypatch):
+        def read(path, *, width=1):
+            builder = GraphBuilder()
+            for i in range(width):
+                builder.vertex(str(i))
+            return Workload(builder.build(), name="wide")
+
+        module = ModuleType("wide")
+        module.read, module.sniff = read, lambda content: content.startswith(b"\x00wide")
+        monkeypatch.setitem(sys.modules, "optpart.formats.wide", module)
+        row = Format(
+            "wide", "any width", "optpart.formats.wide", (".wide",),
+            gives="workload", content="bytes", takes=("width",),
+        )  # fmt: skip
+        monkeypatch.setitem(FORMATS, "wide", row)
+        for name in ("a.wide", "a"):
+            (tmp_path / name).write_bytes(b"\x00wide")
+            assert len(read_workload(tmp_path / name, width=3).graph) == 3
 
 
 @pytest.mark.parametrize("name", ["net.pb", "net.PBTXT", "graph.csv", "cluster.toml", "a.xyz"])
@@ -233,7 +361,7 @@ def test_import_writes_what_was_read(tmp_path, monkeypatch, name, content, optio
     ("options", "part"),
     [
         (["--devices", 2], "devices: given, but the file has its own"),
-        (["--cluster", "c.toml"], "--cluster: only for TensorFlow graphs and thesis tables"),
+        (["--cluster", "c.toml"], "--cluster: means nothing to an instance, which has devices"),
         (["--format", "magic"], "format: unknown 'magic'"),
         (["--format", "stg"], "give their number with 'optpart import --devices'"),
     ],
