@@ -97,7 +97,7 @@ def test_a_given_placement_is_kept() -> None:
 
 
 def test_a_given_order_is_refused_in_one_line() -> None:
-    with pytest.raises(InputError, match="goal: an order or a limit is given"):
+    with pytest.raises(InputError, match="goal: an order or a limit is not supported"):
         search(medium(1), goal=Goal(order=((0, 1),)))
 
 
