@@ -376,7 +376,7 @@ class TestNames:
         self, heft: op.Result
     ) -> None:
         for placement in (heft.placement, {}):
-            with pytest.raises(op.InputError, match="order: has 'n1' on d0, where the placement"):
+            with pytest.raises(op.InputError, match="order: lists 'n1' on d0, but the placement"):
                 op.solve("heft-10", placement=placement, order={"d0": ["n1"]})
 
     def test_a_placement_of_some_executes_nothing(self) -> None:
