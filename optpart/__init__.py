@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from optpart.api import certify as certify
     from optpart.api import check as check
     from optpart.api import draw as draw
+    from optpart.api import export as export
     from optpart.api import load as load
     from optpart.api import pareto as pareto
     from optpart.api import save as save
@@ -82,7 +83,7 @@ _HOME = {
 }
 
 # Packages that can be called; see there.
-_CALLABLE = ("bounds", "certify")
+_CALLABLE = ("bounds", "certify", "export")
 
 __all__ = [*_HOME, *_CALLABLE, "__version__"]
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from optpart.errors import FaultsOf, InputError
 from optpart.export.plan import Plan, named
-from optpart.files import check_folder, write_bytes, write_faults, write_text
+from optpart.files import check_folder, write_faults, write_text
 from optpart.formats.json import pretty
 from optpart.formats.onnx import Nodes, read_nodes
 from optpart.scratch import Scratch
@@ -140,9 +140,7 @@ def write(
     return [f"{len(parts)} parts on {len(plan.devices)} devices", *remarks]
 
 
-def run(
-    folder: str | Path, inputs: Mapping[str, Any], options: Any = None
-) -> dict[str, Any]:
+def run(folder: str | Path, inputs: Mapping[str, Any], options: Any = None) -> dict[str, Any]:
     """Run the parts in a folder with ONNX Runtime, one after the other.
 
     Parameters
@@ -201,9 +199,11 @@ def _save(model: ModelProto, base: Path, path: Path) -> None:
     from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 
     tensors = [*model.graph.initializer]
-    tensors += [each.t for node in model.graph.node for each in node.attribute if each.HasField("t")]
+    tensors += [
+        each.t for node in model.graph.node for each in node.attribute if each.HasField("t")
+    ]
     if not any(uses_external_data(tensor) for tensor in tensors):
-        write_bytes(path, model.SerializeToString())
+        path.write_bytes(model.SerializeToString())
         return
     try:
         load_external_data_for_model(model, str(base))
@@ -335,9 +335,7 @@ class _Cut:
         outputs = self._outputs(part)
         read = [value for i in part.nodes for value in self._node[i].input if value]
         if first:
-            constant = [
-                each.name for each in self._graph.output if not self.is_fed(each.name)
-            ]
+            constant = [each.name for each in self._graph.output if not self.is_fed(each.name)]
             outputs += constant
             read += constant
         fed, weights, folded = self._needed(read, made)

@@ -320,9 +320,7 @@ class _Reader:
         computed_by = {
             vertex.outputs[0]: name for vertex, name in zip(vertices, names, strict=True)
         }
-        of_node = [
-            computed_by.get(next(filter(None, node.output))) for node in self._graph.node
-        ]
+        of_node = [computed_by.get(next(filter(None, node.output))) for node in self._graph.node]
         values = self._values
         sizes: dict[str, TensorProto] = {}
         for node, name in zip(self._graph.node, of_node, strict=True):

@@ -14,11 +14,9 @@ from optpart.export import onnx_parts
 from optpart.export.plan import Plan, plan_of
 from optpart.formats import cluster_toml
 from optpart.formats.onnx import read, read_nodes
+from optpart.kernels.compiled import whole_memory
 from optpart.methods.solve import ask
-from optpart.problem.cluster import Cluster
 from optpart.problem.instance import Instance
-from optpart.solution.result import conclude
-from optpart.solution.schedule import retime
 
 onnx = pytest.importorskip("onnx", reason="needs optpart[onnx]")
 ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime")
@@ -43,6 +41,7 @@ of = "epyc-7763"
 name = "cpu"
 memory = "{memory} B"
 """
+
 
 def unlike(folder: Path, memory: int) -> Path:
     path = folder / "cluster.toml"
@@ -102,7 +101,9 @@ def inputs_of(path: Path, rng: np.random.Generator) -> dict[str, np.ndarray]:
     graph = onnx.load(path, load_external_data=False).graph
     given = {each.name for each in graph.initializer}
     return {
-        each.name: rng.random([dim.dim_value for dim in each.type.tensor_type.shape.dim], np.float32)
+        each.name: rng.random(
+            [dim.dim_value for dim in each.type.tensor_type.shape.dim], np.float32
+        )
         for each in graph.input
         if each.name not in given
     }
@@ -115,15 +116,16 @@ def whole(path: Path, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def heuristic_plan(path: Path, folder: Path) -> Plan:
-    """A HEFT plan on three unlike devices that hold about half of the model each, or its largest operation."""
+    """HEFT on three unlike devices, each with memory for about half of the model."""
     workload = read(path)
-    graph = workload.graph
-    need = [int(each) for each in graph.memory]
-    for tensor, vertex in enumerate(graph.tensor_vertex.tolist()):
-        need[vertex] += int(graph.tensor_size[tensor])
-    limit = int(1.05 * max(*need, sum(need) // 2))
-    named = cluster_toml.read_named(unlike(folder, limit))
-    instance = registry.apply("roofline", workload, named, registry.Options(memory="estimate")).instance
+
+    def instance_of(memory: int) -> Instance:
+        named = cluster_toml.read_named(unlike(folder, memory))
+        options = registry.Options(memory="estimate")
+        return registry.apply("roofline", workload, named, options).instance
+
+    need, _ = whole_memory(instance_of(10**12), relax=False)
+    instance = instance_of(max(11 * int(need.max()) // 10, int(need.sum()) // 2))
     result = ask(instance, "heft+pct").answer(None)
     assert result.schedule is not None, result.reason
     return plan_of(result)
