@@ -95,7 +95,7 @@ def test_programs_take_an_instance(run: Run) -> None:
         (["--to", "vllm", "--name", "a=0", "--name", "a=1"], "--name: 'a' is given twice"),
         (["--to", "onnx", "--shape", "n=x"], "--shape: n=x; give a whole number"),
         (["--to", "mps", "--instance", "heft-10"], "instance: means nothing to the target 'mps'"),
-        (["--to", "vllm", "--instance", "heft-10"], "not valid for heft-10"),
+        (["--to", "vllm", "--instance", "heft-10"], "schedule.placement: unknown key 'embedding'"),
         (["--to", "vllm", "-o", "no/where"], "no/where: cannot be written"),
     ],
 )
