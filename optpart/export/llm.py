@@ -50,6 +50,11 @@ ARCHITECTURES = {
     ),
 }
 
+_LLAMA_CPP_DEVICE = (
+    r"CPU|BLAS|Metal|(CUDA|ROCm|MUSA|Vulkan|SYCL|CANN|MTL|OpenCL|GPUOpenCL|HTP)\d*"
+    r"|RPC\d*(\[[^,=\s]+\])?"
+)
+
 _WHOLE = "import the model with whole blocks as vertices"
 _NO_ORDER = "{} schedules batches by itself: the start times of the plan are not kept."
 
@@ -200,7 +205,7 @@ def llama_cpp_overrides(plan: Plan, *, names: Mapping[str, str] | None = None) -
     ):
         patterns += [(pattern, known[device]) for device in chain.devices_of(place)]
     others = [known[device] for device in chain.devices if known[device] != "CPU"]
-    options = ["--n-gpu-layers", str(chain.blocks + 1)]
+    options = ["--n-gpu-layers", str(chain.blocks + 1 if others else 0)]
     if others:
         options += ["--device", ",".join(others)]
     options += ["--override-tensor", ",".join("=".join(each) for each in patterns)]
@@ -216,8 +221,7 @@ def llama_cpp_overrides(plan: Plan, *, names: Mapping[str, str] | None = None) -
 
 def _llama_cpp(plan: Plan, names: Mapping[str, str] | None) -> tuple[Chain, dict[str, str]]:
     chain = chain_of(plan)
-    valid = r"CPU|BLAS|Metal|(CUDA|ROCm|MUSA|Vulkan|SYCL|CANN|MTL|OpenCL|GPUOpenCL|HTP)\d*|RPC.+"
-    return chain, named(plan, names or {}, valid=valid, example="CUDA0")
+    return chain, named(plan, names or {}, valid=_LLAMA_CPP_DEVICE, example="CUDA0")
 
 
 def _output_device(chain: Chain, remedy: str) -> str | None:

@@ -244,7 +244,7 @@ class _Cut:
         self._order = sorted(vertices, key=lambda i: plan.start[self._name(i)])
         self._readers: dict[str, list[int]] = {}
         for i in self._order:
-            for value in self._node[i].input:
+            for value in filter(None, self._node[i].input):
                 self._readers.setdefault(value, []).append(i)
         position = {i: p for p, i in enumerate(self._order)}
         for i in self._order:

@@ -234,6 +234,10 @@ def test_override_tensor_names_every_tensor_of_the_model() -> None:
     }.items():
         assert tensor_place(text, tensor) == place
     assert "keys and values stay" in remarks[1]
+    alone = llm.llama_cpp_overrides(plan("c c"), names={"c": "CPU"}).text
+    assert alone.startswith("--n-gpu-layers 0 --override-tensor")
+    with pytest.raises(InputError, match="which the target does not know"):
+        llm.llama_cpp_overrides(plan("c c"), names={"c": "RPC[a,b]"})
 
 
 # Pipelines

@@ -337,6 +337,26 @@ def test_outputs_that_are_constant_or_read_by_others_are_handed_out(tmp_path: Pa
     check(tmp_path, model)
 
 
+def test_inputs_and_outputs_that_are_left_out_cross_nowhere(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    lstm = helper.make_node(
+        "LSTM", ["x", "w", "r", "", "", "h"], ["", "last"], name="a", hidden_size=2
+    )
+    nodes = [
+        lstm,
+        node("Split", "last", "left right", "b", axis=2),
+        helper.make_node("Clip", ["left", "", "most"], ["c"], name="c"),
+        helper.make_node("Clip", ["right", "", "most"], ["d"], name="d"),
+    ]
+    weights = [("w", rng.random((1, 8, 3))), ("r", rng.random((1, 8, 2))), ("most", 0.25)]
+    inputs = [("x", [4, 1, 3]), ("h", [1, 1, 2])]
+    outputs = [("c", [1, 1, 1]), ("d", [1, 1, 1])]
+    model = written(tmp_path, nodes, inputs, outputs, weights, opset=13)
+    found = cut(tmp_path, model, placed("a@g b@h c@g d@h"))
+    assert sum(len(inputs) for _, _, inputs in found) == 4
+    check(tmp_path, model)
+
+
 def test_an_initializer_that_is_an_input_stays_one(tmp_path: Path) -> None:
     nodes = [node("Mul", "x w", "y", "a"), node("Add", "y w", "z", "b")]
     model = written(tmp_path, nodes, [("x", [2]), ("w", [2])], [("z", [2])], [("w", [1, 2])])
