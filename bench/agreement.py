@@ -1,17 +1,17 @@
-"""Do all formulations give the same answer, whatever is asked?
+"""Do all formulations agree, on every kind of question?
 
     python bench/agreement.py [--rounds 1] [--goals makespan,both] [--directory DIR]
 
-Random instances (``optpart/testing``) of every model of communication and memory, each with a
-random goal of every kind. Enumeration is the judge: CP-SAT must prove the same optimum, the same
-infeasibility or the same decision, by a schedule that the verifier accepts and that keeps the goal;
-no lower bound and no heuristic may contradict it, and a brute force that knows the simplest models
-only must agree with the judge. Every 25th instance goes to the other solvers as well, where they
-are installed. What has not ended within its limit counts as open, never as wrong.
+The questions are random instances (``optpart/testing``) of every communication and memory model,
+each with a random goal of every kind. Enumeration is the reference: CP-SAT must prove the same
+optimum, infeasibility or decision, with a schedule that the verifier accepts and that satisfies the
+goal. No lower bound and no heuristic may contradict it, and a brute-force solver for the simplest
+models must agree with it. Every 25th instance also goes to the other installed solvers. A solve
+that does not finish within its limit counts as open, never as wrong.
 
 A round is one block of instances per combination of communication, memory and goal. Finished blocks
-stand in ``DIR/blocks.jsonl`` and are not done again. At a disagreement the instance is written as
-``DIR/NAME.json``, with the goal and what disagrees in ``DIR/NAME.txt``, and the bench stops.
+are kept in ``DIR/blocks.jsonl`` and not repeated. At a disagreement, the instance is written to
+``DIR/NAME.json``, the goal and the contradiction to ``DIR/NAME.txt``, and the bench stops.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ BLOCK = 25
 #: Fewest and most vertices and devices; they take turns. The larger of two draws counts.
 SIZES = (((1, 4), (1, 3)), ((1, 5), (1, 3)), ((0, 4), (1, 4)), ((2, 4), (2, 3)), ((2, 6), (2, 3)))
 
-#: Of these goals, one in so many instances is bounded by what takes longer than a solve.
+#: Bounds that take longer than a solve run on one in this many instances.
 SLOW_BOUNDS = {"energy": 4, "destructive": 8}
 
-#: Solvers that take longer than all the rest: one in so many instances.
+#: The slowest solvers run on one in this many instances.
 SAMPLED = {"milp": 25, "milp-cbc": 25, **({"minizinc": 25} if which("minizinc") else {})}
 
 
 @dataclass(frozen=True)
 class Block:
-    """Instances of one combination, from the seed ``first`` on."""
+    """Instances of one combination, with seeds from ``first`` on."""
 
     communication: Communication
     memory: Memory
@@ -88,7 +88,7 @@ class Block:
 
 @dataclass
 class Outcome:
-    """What became of a block: the judge's statuses, who proved how many, and the first fault."""
+    """The outcome of a block: reference statuses, proofs per method, first contradiction."""
 
     judge: Counter[str] = field(default_factory=Counter)
     proven: Counter[str] = field(default_factory=Counter)
@@ -98,7 +98,7 @@ class Outcome:
 
 
 class DisagreementError(Exception):
-    """Two that should say the same do not."""
+    """Two methods contradict each other."""
 
 
 def main() -> None:
@@ -128,7 +128,7 @@ def main() -> None:
 
 
 def work(rounds: int, goals: list[str]) -> Iterator[Block]:
-    """Yield all blocks, so that every part from the beginning holds each combination alike."""
+    """Yield all blocks, in an order in which every prefix covers all combinations equally."""
     models = list(product(get_args(Communication), get_args(Memory)))
     for number, goal, (communication, memory) in product(range(rounds), goals, models):
         if goal not in get_args(GoalKind):
@@ -153,7 +153,7 @@ def finished(path: Path) -> dict[str, Outcome]:
 def outcomes(
     pool: ProcessPoolExecutor, blocks: list[Block], directory: Path
 ) -> Iterator[tuple[Block, Outcome]]:
-    """Yield blocks as they end; few wait at a time, so that an interrupt loses little."""
+    """Yield blocks as they finish; few are submitted at a time, so an interrupt loses little."""
     left = iter(blocks)
     running: dict[Future[Outcome], Block] = {}
     while True:
@@ -166,7 +166,7 @@ def outcomes(
 
 
 def judged(block: Block, directory: Path) -> Outcome:
-    """Go through one block; stop at the first fault, and write what shows it."""
+    """Check one block; stop at the first contradiction, and write the case that shows it."""
     begin, outcome = time.perf_counter(), Outcome()
     for seed in range(block.first, block.first + BLOCK):
         vertices, devices = SIZES[seed % len(SIZES)]
@@ -196,7 +196,7 @@ class Case:
         self.goal = Goal()
 
     def run(self) -> None:
-        """Ask the judge and all others; raise at the first fault."""
+        """Run the reference and all other methods; raise at the first contradiction."""
         instance = self.instance
         self.free = enumerate_all(instance, budget=LIMIT)
         self._by_brute_force()
@@ -221,7 +221,7 @@ class Case:
                 self._solver(name)
 
     def _given(self, schedule: Schedule) -> None:
-        """What a schedule gives it keeps, and no optimum under it is worse."""
+        """Check that a schedule satisfies the goals taken from it, and that no optimum is worse."""
         if broken := self.goal.broken(self.instance, schedule):
             raise DisagreementError(f"a schedule does not keep what it gives: {broken}")
         if self.judge.status is Status.INFEASIBLE or (
@@ -235,7 +235,7 @@ class Case:
             )
 
     def _schedule(self) -> Schedule | None:
-        """Return what the goal is drawn from: what is optimal, what has least traffic, or any."""
+        """Return the schedule that the goal is drawn from: optimal, of least traffic, or any."""
         match self.seed % 3:
             case 1:
                 rng = np.random.default_rng(self.seed)
@@ -260,7 +260,7 @@ class Case:
                 raise DisagreementError(f"brute force {makespan}, judge {self.free.makespan}")
 
     def _bounds(self) -> None:
-        """No bound is above the least makespan, or excludes a schedule that exists."""
+        """Check that no bound exceeds the least makespan, or excludes an existing schedule."""
         best = self.free
         for name, bound in BOUNDS.items():
             if self.seed % SLOW_BOUNDS.get(name, 1) == 0 and best.status is Status.OPTIMAL:
@@ -270,7 +270,7 @@ class Case:
                     raise DisagreementError(f"bound {name} is {value}, the least {best.makespan}")
 
     def _heuristic(self) -> None:
-        """No heuristic finds what does not exist; they take turns."""
+        """Check that a heuristic, each in turn, finds no impossible schedule."""
         names = heuristics()
         name = names[self.seed % len(names)]
         found = registry.get(name)(self.instance, seed=self.seed)
@@ -360,7 +360,7 @@ def heuristics() -> list[str]:
 
 
 def table(done: dict[str, Outcome]) -> str:
-    """Write per model and per goal how many instances there are, and what the judge says."""
+    """Return the table of instances and reference statuses per model and goal."""
     total = Outcome()
     rows: dict[str, Outcome] = {}
     for key, outcome in done.items():

@@ -45,7 +45,7 @@ _SECONDS = 600.0
 
 @dataclass
 class Tally:
-    """What became of one bound."""
+    """The results of one bound."""
 
     optimal: int = 0
     known: int = 0
@@ -71,7 +71,7 @@ def best_schedule(instance: Instance, rng: np.random.Generator) -> tuple[Schedul
 
 
 def check_inference(instance: Instance, schedule: Schedule) -> None:
-    """Assert that nothing which is inferred from the makespan contradicts the schedule."""
+    """Assert that no inference from the makespan contradicts the schedule."""
     makespan = schedule.makespan(instance)
     grid = Grid.of(instance)
     limit = grid.floor(makespan)

@@ -1,7 +1,7 @@
-"""What a measurement depends on: the code that it runs, read without running it.
+"""The dependencies of a measurement: the code that it runs, determined without running it.
 
-Modules count by their syntax trees, so that comments, docstrings and formatting change nothing, and
-under logical names, so that moving a module changes nothing either.
+Modules count by their syntax trees, so comments, docstrings and formatting do not matter, and under
+logical names, so moving a module does not matter either.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ MOVED = {
     "rational": "problem.rational",
     "result": "solution.result",
     "schedule": "solution.schedule",
+    "scratch": "children.scratch",
+    "solution.audit": "study.audit",
     "search.anneal": "search.annealer",
     "search.change": "search.incremental",
     "search.draw": "kernels.rng",
@@ -85,7 +87,7 @@ Reader = Callable[[str], str | None]
 
 
 def logical(module: str) -> str:
-    """Return the name of a module that stays when it moves."""
+    """Return the logical name of a module, which does not change when the module moves."""
     package, _, path = module.partition(".")
     if package != "optpart":
         return module
@@ -103,7 +105,7 @@ def checkout(path: str) -> str | None:
 
 
 def at_commit(commit: str) -> Reader:
-    """Return a reader of what a commit holds.
+    """Return a reader of the files of a commit.
 
     Raises
     ------
@@ -124,7 +126,7 @@ def at_commit(commit: str) -> Reader:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a result depends on besides the parameters of the run.
+    """The dependencies of a result besides the parameters of the run.
 
     Attributes
     ----------
@@ -154,7 +156,7 @@ class Needs:
 
 @dataclass
 class Code:
-    """The code of the repository, as a reader gives it."""
+    """The code of the repository, as seen by a reader."""
 
     read: Reader = checkout
     _digests: dict[Needs, str] = field(default_factory=dict)
@@ -238,7 +240,7 @@ class Code:
 
 
 class _WithoutDocstrings(ast.NodeTransformer):
-    """Drops docstrings, and the strings that document attributes."""
+    """Removes docstrings and the strings that document attributes."""
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         super().generic_visit(node)
@@ -259,7 +261,7 @@ def _is_string(node: ast.AST) -> bool:
 
 
 class _Entries(ast.NodeTransformer):
-    """Drops entries of the registry that a run does not reach, and what describes the others."""
+    """Removes registry entries that a run does not use, and the descriptions of the others."""
 
     def __init__(self, methods: Iterable[str]) -> None:
         self.methods = set(methods)
@@ -282,7 +284,7 @@ class _Undescribed(ast.NodeTransformer):
 
 
 def _slice(tree: ast.Module, name: str) -> ast.Module:
-    """Return what the definition of a name uses of a module, itself included."""
+    """Return the statements of a module that the definition of a name uses, itself included."""
     of: dict[str, list[int]] = {}
     body: list[ast.stmt] = []
     for statement in tree.body:
@@ -312,7 +314,7 @@ def _slice(tree: ast.Module, name: str) -> ast.Module:
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement at the top of a module gives something to."""
+    """Yield the names that a top-level statement binds."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield statement.name
         return
@@ -331,7 +333,7 @@ def _names_module(node: ast.AST) -> bool:
 
 
 def _aliases(code: Code, tree: ast.AST, package: str) -> dict[str, str]:
-    """Return the names that stand for modules throughout a file, and nowhere for anything else."""
+    """Return the names that refer to modules throughout a file, and to nothing else."""
     found: dict[str, str] = {}
     other: set[str] = set()
     for node in ast.walk(tree):
@@ -367,7 +369,7 @@ def _source(node: ast.ImportFrom, package: str) -> str:
 
 
 class _Normal(ast.NodeTransformer):
-    """Puts logical names for those of modules, and notes which modules are run besides."""
+    """Replaces module names by logical names, and records the modules that are run."""
 
     def __init__(self, code: Code, package: str, aliases: dict[str, str]) -> None:
         self.code, self.package, self.aliases = code, package, aliases
@@ -385,7 +387,7 @@ class _Normal(ast.NodeTransformer):
         return node
 
     def _sorted(self, block: list[ast.stmt]) -> Iterator[ast.stmt]:
-        """Sort imports that follow one another: their order hangs on the names of modules."""
+        """Sort successive imports, since their order depends on the names of modules."""
         run: list[ast.stmt] = []
         for statement in block:
             if isinstance(statement, ast.Import | ast.ImportFrom):
@@ -453,7 +455,7 @@ class _Normal(ast.NodeTransformer):
 
 
 def _shown(node: object) -> str:
-    """Write a tree; unlike :func:`ast.dump` the same in every version of Python."""
+    """Return a tree as text that, unlike :func:`ast.dump`, is the same in every Python version."""
     if isinstance(node, ast.AST):
         fields = ((name, value) for name, value in ast.iter_fields(node) if value not in (None, []))
         return f"{type(node).__name__}({', '.join(f'{n}={_shown(v)}' for n, v in fields)})"

@@ -1,4 +1,4 @@
-"""How bad HeteroG's order can be: its ratio to proven optima, against its bound ([G] §4.2).
+"""The worst case of HeteroG's order: its ratio to proven optima, against its bound ([G] §4.2).
 
     python bench/heterog.py [-o bench/results/heterog]
 

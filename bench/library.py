@@ -1,12 +1,12 @@
-"""Write the instance library: its instances, and what is known about each of them.
+"""Write the instance library: its instances, and the best known values of each.
 
 ``python bench/library.py build [--networks FOLDER]`` writes the instance files: ``classic`` from
 the numbers below, ``random`` from seeds and, if FOLDER holds the graphs that
 ``bench/extract_tensorflow.py`` writes, ``tensorflow``.
 
 ``python bench/library.py index [--time-limit 60] [--workers 2] [NAME...]`` solves instances (all,
-or those of the named groups and names), and enters into ``index.csv`` and ``best/`` what is better
-than what is already there. Rows of other instances stay as they are.
+or those of the named groups and names), and enters improvements into ``index.csv`` and ``best/``.
+Rows of other instances remain unchanged.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ COLUMNS = (
 
 GROUPS = ("classic", "random", "tensorflow", "thesis")
 
-#: Up to so many vertices CP-SAT proves what it finds; larger instances are searched.
+#: Largest number of vertices that CP-SAT solves; larger instances are searched.
 PROVABLE = 100
 
 #: What a small instance has, and takes, at most.
@@ -292,13 +292,13 @@ class Best:
         return THEN.join(dict.fromkeys(filter(None, (self.found_by, self.proven_by))))
 
     def with_makespan(self, makespan: Fraction | None, command: str) -> Best:
-        """Return what is best with a further verified schedule."""
+        """Return the best values, given a further verified schedule."""
         if makespan is None or (self.makespan is not None and self.makespan <= makespan):
             return self
         return replace(self, makespan=makespan, found_by=command)
 
     def with_bound(self, bound: Fraction | None, command: str) -> Best:
-        """Return what is best with a further proven bound."""
+        """Return the best values, given a further proven bound."""
         if bound is None or (self.bound is not None and self.bound >= bound):
             return self
         return replace(self, bound=bound, proven_by=command)
@@ -325,7 +325,7 @@ def index(chosen: Sequence[str], budget: Budget) -> None:
 
 
 def certify(chosen: Sequence[str], seconds: float) -> None:
-    """Certify what the index calls optimal and has no valid certificate."""
+    """Certify the optima of the index that have no valid certificate."""
     (folder() / library.CERTIFICATES).mkdir(exist_ok=True)
     for row in library.index().values():
         if row.status != "OPTIMAL" or (chosen and row.name not in chosen):

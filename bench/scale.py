@@ -2,8 +2,8 @@
 
     python bench/scale.py [-o bench/results/scale]
 
-Graphs of [L] §6.2 with two edges a vertex on 50 devices; each size in a process of its own, after
-compilation. Writes a table and a figure with both axes logarithmic.
+The graphs are those of [L] §6.2, with two edges per vertex, on 50 devices. Each size runs in a
+new process, after compilation. The output is a table, and a figure with logarithmic axes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measure how fast the compiled parts are, and beside them the HEFT of another library.
+"""Measure the speed of the compiled parts, and of the HEFT of another library.
 
 ``python bench/speed.py [--peer] [-o FILE]`` prints a table of median and least times. Times are of
 one process after compilation unless the row says otherwise. ``--peer`` adds the HEFT of SAGA on the
@@ -56,7 +56,7 @@ NEIGHBOURS = ROOT.parent / "shared" / "instances"
 
 
 class Row(NamedTuple):
-    """One line of the table; ``limit`` is the time that the median should keep."""
+    """One line of the table; ``limit`` is the limit for the median."""
 
     what: str
     seconds: list[float]
@@ -64,7 +64,7 @@ class Row(NamedTuple):
 
 
 def measured(call: Callable[[], object], repeats: int) -> list[float]:
-    """Run once for the compiler and the caches, and then measure."""
+    """Run once to compile and fill the caches, and then measure."""
     call()
     return [seconds(call) for _ in range(repeats)]
 

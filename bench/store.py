@@ -1,7 +1,7 @@
-"""Finished measurements of all benches: JSON lines, one a run, under a key of what it depends on.
+"""Finished measurements of all benches: JSON lines, one per run, under a key of its dependencies.
 
-A row says what was run, what came out, and on which code. It counts as long as its key is that of
-today's code (:mod:`bench.depends`), parameters and packages. Nothing is ever taken out of a file.
+A row holds the run, its result and its code. It counts as long as its key is that of today's code
+(:mod:`bench.depends`), parameters and packages. Nothing is ever removed from a file.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Row:
     Attributes
     ----------
     key : str
-        What the row depends on, see :meth:`Store.key`; empty where that is not known any more.
+        Digest of the dependencies, see :meth:`Store.key`; empty if they are no longer known.
     run, result : dict
-        Parameters, and what came out.
+        Parameters and result.
     measured : dict
-        On what: ``commit`` and ``date``, ``version``, what else there is to say.
+        The measured code: ``commit``, ``date``, ``version`` and remarks.
     """
 
     key: str
@@ -60,7 +60,7 @@ class Row:
 
 
 class Store:
-    """A file of rows that processes append to side by side.
+    """A file of rows to which several processes can append at the same time.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Store:
         self.path, self.needs, self.code = path, needs, code or Code()
 
     def key(self, run: Values) -> str:
-        """Return a digest of all that a run depends on."""
+        """Return a digest of all dependencies of a run."""
         needs = self.needs(run)
         packages = {name: package(name) for name in sorted(needs.packages)}
         parts = {"code": self.code.digest(needs), "run": run, "packages": packages}
@@ -180,7 +180,7 @@ def package(name: str) -> str:
 
 @cache
 def stamp() -> Mapping[str, str]:
-    """Say which code runs: version and commit, a plus after it where files differ from it."""
+    """Describe the running code: version and commit, with a plus if files differ from it."""
     found = {"version": optpart.__version__, "date": time.strftime("%Y-%m-%d", time.gmtime())}
     try:
         commit = git("rev-parse", "--short=7", "HEAD").strip()
@@ -191,12 +191,12 @@ def stamp() -> Mapping[str, str]:
 
 
 def git(*arguments: str) -> str:
-    """Return what git says.
+    """Return the output of git.
 
     Raises
     ------
     OSError, subprocess.CalledProcessError
-        If there is no git, or the repository is none.
+        If there is no git, or no repository.
     """
     return subprocess.run(
         ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
@@ -205,25 +205,25 @@ def git(*arguments: str) -> str:
 
 @dataclass(frozen=True)
 class Bench:
-    """What :mod:`bench.status` has to know of a bench that keeps rows.
+    """The properties of a bench that keeps rows, for :mod:`bench.status`.
 
     Attributes
     ----------
     name : str
         Folder of its results.
     command : str
-        What measures all that is missing.
+        The command that measures everything that is missing.
     needs : callable
-        What a run depends on, see :class:`Store`.
+        Returns the dependencies of a run, see :class:`Store`.
     again : callable or None
-        Makes a run once more; takes its parameters and the folder of shared data. ``None`` where
-        that takes as long as measuring everything.
+        Repeats a run; takes its parameters and the folder of shared data. ``None`` if that takes as
+        long as measuring everything.
     differs : callable
-        Takes the old and the new result; says what contradicts, or nothing.
+        Takes the old and the new result; returns the contradictions, or nothing.
     stratum : callable
         Sorts rows into kinds; a sample has some of each.
     cheap : callable
-        Whether a row is cheap enough to be made again.
+        Whether a row is cheap enough to repeat.
     """
 
     name: str

@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from optpart.api import bounds as bounds
     from optpart.api import certify as certify
     from optpart.api import check as check
+    from optpart.api import compare as compare
+    from optpart.api import compare_orders as compare_orders
+    from optpart.api import divide as divide
     from optpart.api import draw as draw
     from optpart.api import export as export
     from optpart.api import load as load
@@ -16,12 +19,14 @@ if TYPE_CHECKING:
     from optpart.api import save as save
     from optpart.api import simulate as simulate
     from optpart.api import solve as solve
+    from optpart.api import sweep as sweep
     from optpart.api import verify as verify
     from optpart.errors import InputError as InputError
     from optpart.errors import OptpartError as OptpartError
     from optpart.errors import UnsupportedError as UnsupportedError
     from optpart.formats.detect import read_instance as read_instance
     from optpart.methods.registry import register as register
+    from optpart.methods.registry import supporting as supporting
     from optpart.ordering.efficiency import attainable as attainable
     from optpart.ordering.efficiency import makespan_bounds as makespan_bounds
     from optpart.problem.cluster import Cluster as Cluster
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
     from optpart.problem.instance import Instance as Instance
     from optpart.problem.model import Model as Model
     from optpart.problem.rational import RationalArray as RationalArray
+    from optpart.solution.goal import Goal as Goal
     from optpart.solution.result import Budget as Budget
     from optpart.solution.result import Result as Result
     from optpart.solution.result import Status as Status
@@ -39,9 +45,8 @@ if TYPE_CHECKING:
     from optpart.solution.schedule import Schedule as Schedule
     from optpart.solution.schedule import Transfers as Transfers
     from optpart.solution.schedule import retime as retime
+    from optpart.solution.termination import Termination as Termination
     from optpart.solution.verifier import Violation as Violation
-    from optpart.study.gap import compare as compare
-    from optpart.study.gap import sweep as sweep
 
 
 # Loaded when first used: the command line must not wait for a solver to print its help.
@@ -51,6 +56,7 @@ _HOME = {
     "Cluster": "problem.cluster",
     "Device": "problem.cluster",
     "Durations": "problem.instance",
+    "Goal": "solution.goal",
     "Graph": "problem.graph",
     "GraphBuilder": "problem.graph",
     "InputError": "errors",
@@ -61,13 +67,16 @@ _HOME = {
     "Result": "solution.result",
     "Schedule": "solution.schedule",
     "Status": "solution.result",
+    "Termination": "solution.termination",
     "Transfers": "solution.schedule",
     "UnsupportedError": "errors",
     "Violation": "solution.verifier",
     "attainable": "ordering.efficiency",
     "check": "api",
-    "compare": "study.gap",
+    "compare": "api",
+    "compare_orders": "api",
     "conclude": "solution.result",
+    "divide": "api",
     "draw": "api",
     "load": "api",
     "makespan_bounds": "ordering.efficiency",
@@ -78,7 +87,8 @@ _HOME = {
     "save": "api",
     "simulate": "api",
     "solve": "api",
-    "sweep": "study.gap",
+    "supporting": "methods.registry",
+    "sweep": "api",
     "verify": "api",
 }
 

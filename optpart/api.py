@@ -1,12 +1,21 @@
-"""What ``import optpart as op`` offers: each command as a function, under the command's name."""
+"""What ``import optpart as op`` offers: each command as a function.
+
+Whatever can take long has the same three parameters, as have the commands: ``seconds``, a limit by
+the clock (60 where something is solved, 30 for :func:`bounds`, 20 for each run of :func:`compare`,
+:func:`sweep` and each solve of :func:`divide`); ``workers``, the threads or processes that it may
+use (2); and ``seed``, the seed of everything random (0). Instances may be given by name or path,
+vertices and devices by name.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optpart.errors import InputError
+from optpart.errors import ArgumentError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,13 +24,18 @@ if TYPE_CHECKING:
     from optpart.certify.certify import Refutation
     from optpart.export.llm import Text
     from optpart.methods.solve import Fix, Start
+    from optpart.ordering.compare import Orders
     from optpart.problem.instance import Instance
     from optpart.report.simulation import Simulated
     from optpart.search.checkpoint import StateFile
     from optpart.solution.goal import Objective
-    from optpart.solution.result import Result, Watch
+    from optpart.solution.names import NamedOrder, NamedPlacement
+    from optpart.solution.result import Progress, Result, Watch
     from optpart.solution.schedule import Schedule
     from optpart.solution.verifier import Violation
+    from optpart.study.attribution import Division
+    from optpart.study.gap import Comparison
+    from optpart.study.run import Run
 
 
 def load(name: str | Path) -> Instance:
@@ -92,8 +106,11 @@ def solve(
     traffic_limit: str | int | Fraction | None = None,
     fix: Fix | None = None,
     start: Start | None = None,
+    placement: NamedPlacement | None = None,
+    order: NamedOrder | None = None,
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
+    audit: bool = False,
     seconds: float = 60.0,
     workers: int = 2,
     seed: int = 0,
@@ -116,14 +133,23 @@ def solve(
         of needs no ``start``.
     start : Schedule, Result, path or str, optional
         Where to start from: a schedule, a result, its file, or a strategy such as ``"heft"``.
+    placement : mapping from names of vertices to names of devices, optional
+        Where these vertices must run; the others are free.
+    order : sequence of names of vertices, or a mapping from names of devices to such, optional
+        Of two in one list that share a device, the earlier must run first. Under a device only
+        vertices stand that ``placement`` puts there.
     checkpoint : path, optional
         Where the methods ``search`` and ``hybrid`` keep their state.
     resume : bool
         Go on from the checkpoint.
+    audit : bool
+        Solve again without any rule that removes solutions, in as much time again, and compare.
     seconds : float
         Time limit.
     workers : int
         Threads or processes.
+    seed : int
+        Of everything random.
     watch : callable, optional
         Told of every step of the run.
 
@@ -138,7 +164,7 @@ def solve(
     InputError
         If something handed over is wrong, or the method cannot do what is asked.
     ContradictionError
-        If enumeration contradicts the result, which is a defect.
+        If enumeration or the audit contradicts the result, which is a defect.
     """
     from optpart.methods.solve import ask
 
@@ -150,13 +176,20 @@ def solve(
         traffic_limit=traffic_limit,
         fix=fix,
         start=start,
+        placement=placement,
+        order=order,
         checkpoint=checkpoint,
         resume=resume,
         seconds=seconds,
         workers=workers,
         seed=seed,
     )
-    return question.answer(watch)
+    if audit:
+        question.check_audit()
+    result = question.answer(watch)
+    if audit:
+        question.audit(result)
+    return result
 
 
 def pareto(
@@ -179,13 +212,17 @@ def pareto(
     return ask(_instance(instance), seconds=seconds, workers=workers, seed=seed).front(watch)
 
 
-def bounds(instance: Instance | str | Path, *, seconds: float = 30.0) -> list[LowerBound]:
+def bounds(
+    instance: Instance | str | Path, *, seconds: float = 30.0, workers: int = 2, seed: int = 0
+) -> list[LowerBound]:
     """Prove lower bounds of the makespan, the solver's last.
 
     Parameters
     ----------
     seconds : float
         For all of them together.
+    workers, seed : int
+        For the solver.
 
     Returns
     -------
@@ -194,13 +231,13 @@ def bounds(instance: Instance | str | Path, *, seconds: float = 30.0) -> list[Lo
         ``feasibility`` stands alone.
     """
     from optpart.bounds.best import LowerBound, all_bounds
-    from optpart.methods.solver_bound import SOLVER_BOUND
+    from optpart.methods.solver_bound import solver_row
     from optpart.problem.feasibility import contradiction
 
     instance = _instance(instance)
     if contradiction(instance):
         return [LowerBound("feasibility", None, 0.0)]
-    return all_bounds(instance, seconds, besides=SOLVER_BOUND)
+    return all_bounds(instance, seconds, besides=solver_row(workers, seed))
 
 
 def verify(
@@ -235,7 +272,8 @@ def simulate(
     instance: Instance | str | Path,
     method: str = "heft+pct",
     *,
-    start: Schedule | str | Path | None = None,
+    start: Schedule | Result | str | Path | None = None,
+    placement: NamedPlacement | None = None,
     seed: int = 0,
 ) -> Simulated:
     """Execute the graph under a placement and a scheduling strategy.
@@ -243,18 +281,207 @@ def simulate(
     Parameters
     ----------
     method : str
-        ``PARTITIONING+SCHEDULER``.
-    start : Schedule or path, optional
-        A schedule, or a result file, to take the placement from.
+        ``PARTITIONING+SCHEDULER``; of one with a placement given, only the scheduler counts.
+    start : Schedule, Result or path, optional
+        A schedule, a result, or its file, to take the placement from.
+    placement : mapping from names of vertices to names of devices, optional
+        The placement itself.
+
+    Returns
+    -------
+    Simulated
+        Its result has a lower bound.
     """
     from optpart.formats.result import read_schedule
+    from optpart.methods.solve import bounded
     from optpart.report.simulation import run
+    from optpart.solution.names import placement_of
     from optpart.solution.schedule import Schedule
 
     instance = _instance(instance)
-    if start is not None and not isinstance(start, Schedule):
-        start = read_schedule(start, instance)
-    return run(instance, method, None if start is None else start.placement, [seed])[0]
+    if start is not None and placement is not None:
+        raise ArgumentError("placement", "given together with `start`", "leave one of them out")
+    where = None if placement is None else placement_of(instance, placement)
+    if start is not None:
+        if isinstance(start, str | Path):
+            start = read_schedule(start, instance)
+        schedule = start if isinstance(start, Schedule) else start.schedule
+        if schedule is None:
+            raise ArgumentError("start", "a result without a schedule", "give one that has one")
+        schedule.check_fits(instance)
+        where = schedule.placement
+    done = run(instance, method, where, [seed])[0]
+    return replace(done, result=bounded(done.result))
+
+
+def compare(
+    instance: Instance | str | Path,
+    methods: Iterable[str] = (),
+    *,
+    seconds: float = 20.0,
+    workers: int = 2,
+    seed: int = 0,
+    watch: Callable[[str, Progress | None], None] | None = None,
+) -> Comparison:
+    """Run methods on an instance, and establish the reference that they are measured against.
+
+    See :func:`sweep`; ``watch`` is told the name of the method at work and its progress.
+    """
+    from optpart.solution.result import Budget
+    from optpart.study.gap import chosen_methods
+    from optpart.study.gap import compare as compared
+
+    names = chosen_methods([methods] if isinstance(methods, str) else list(methods))
+    found = compared(
+        _instance(instance), names, budget=Budget(seconds, workers), seed=seed, watch=watch
+    )
+    return _bounded_rows(found)
+
+
+def sweep(
+    instances: Iterable[Instance | str | Path],
+    methods: Iterable[str] = (),
+    *,
+    seeds: int = 1,
+    engine: str = "local",
+    store: str | Path | None = None,
+    seconds: float = 20.0,
+    workers: int = 2,
+    seed: int = 0,
+    watch: Callable[[Run, Progress | None], None] | None = None,
+) -> Iterator[Comparison]:
+    """Compare methods on instances, as the command ``gap`` does.
+
+    Whether or not it is among ``methods``, the exact method runs for the reference where it
+    supports the instance. A method that fails, or claims what a verified schedule contradicts,
+    costs its row, never the comparison: see ``Comparison.findings``.
+
+    Parameters
+    ----------
+    methods : iterable of str
+        ``all`` is every pair of strategies; by default the heuristics, what was registered, and
+        the exact method.
+    seeds : int
+        Runs of each method, with this many seeds from ``seed`` on.
+    engine : str
+        ``local``, ``dask`` for processes of this machine, or ``dask://HOST:PORT`` of a scheduler.
+    store : path, optional
+        A file that keeps finished runs; what it holds already is not done again.
+    seconds : float
+        For each run.
+    watch : callable, optional
+        Told of the run at work, or just done, and of its progress where that is known.
+
+    Returns
+    -------
+    iterator of Comparison
+        In the order of the instances, each as soon as it is complete. Each of its results has a
+        lower bound where anything is proven: that of its method, or of the reference.
+
+    Raises
+    ------
+    InputError
+        If something handed over is wrong, before any run.
+    """
+    from contextlib import nullcontext
+
+    from optpart.limits import check_seed
+    from optpart.solution.result import Budget
+    from optpart.study.engine import choose
+    from optpart.study.gap import chosen_methods
+    from optpart.study.gap import sweep as swept
+    from optpart.study.store import Store
+
+    check_seed(seed, seeds)
+    names = chosen_methods([methods] if isinstance(methods, str) else list(methods))
+    budget, spread = Budget(seconds, workers), choose(engine, workers)
+    chosen = [_instance(instance) for instance in instances]
+
+    def compared() -> Iterator[Comparison]:
+        with nullcontext() if store is None else Store(Path(store)) as kept:
+            for comparison in swept(
+                chosen,
+                names,
+                budget=budget,
+                seeds=range(seed, seed + seeds),
+                engine=spread,
+                store=kept,
+                watch=watch,
+            ):
+                yield _bounded_rows(comparison)
+
+    return compared()  # what is asked for is checked now, not when the first row is fetched
+
+
+def _bounded_rows(comparison: Comparison) -> Comparison:
+    """Give the bound of the reference to the results that have none of their own."""
+    from optpart.solution.result import Status, with_bound
+
+    bound = comparison.reference.bound
+    if bound is None:
+        return comparison
+    results = tuple(
+        with_bound(result, bound)
+        if result.lower_bound is None and result.status is not Status.INFEASIBLE
+        else result
+        for result in comparison.results
+    )
+    return replace(comparison, results=results)
+
+
+def divide(
+    instance: Instance | str | Path,
+    pairs: Iterable[str],
+    *,
+    seeds: int = 1,
+    seconds: float = 20.0,
+    workers: int = 2,
+    seed: int = 0,
+    watch: Callable[[str, Progress | None], None] | None = None,
+) -> Division:
+    """Attribute the loss of pairs of strategies to placement and to order, as ``gap --axis`` does.
+
+    Parameters
+    ----------
+    pairs : iterable of str
+        Such as ``mite+pct``.
+    seeds : int
+        Runs of each pair, with this many seeds from ``seed`` on.
+    seconds : float
+        For each solve: one for every placement that differs from the others, and one without any.
+    """
+    from optpart.limits import check_seed
+    from optpart.solution.result import Budget
+    from optpart.study.attribution import divide as divided
+
+    check_seed(seed, seeds)
+    budget = Budget(seconds, workers)
+    return divided(
+        _instance(instance), pairs, budget=budget, seeds=range(seed, seed + seeds), watch=watch
+    )
+
+
+def compare_orders(
+    instance: Instance | str | Path,
+    *,
+    seconds: float = 60.0,
+    workers: int = 2,
+    seed: int = 0,
+    watch: Watch | None = None,
+) -> Orders:
+    """Order an assigned graph in several ways, and solve for the optimal order.
+
+    Parameters
+    ----------
+    instance : Instance, str or Path
+        One that leaves no choice of devices.
+    seconds : float
+        For the optimal order.
+    """
+    from optpart.ordering.compare import compare_orders as compared
+    from optpart.solution.result import Budget
+
+    return compared(_instance(instance), Budget(seconds, workers), seed=seed, watch=watch)
 
 
 def certify(
@@ -336,7 +563,7 @@ def check(directory: str | Path, instance: str | Path | None = None) -> str:
 
 
 def draw(
-    result: Result | str | Path,
+    result: Result | Schedule | str | Path,
     path: str | Path,
     *,
     instance: Instance | str | Path | None = None,
@@ -345,12 +572,12 @@ def draw(
 
     Parameters
     ----------
-    result : Result or path
-        A result, or its file.
+    result : Result, Schedule or path
+        A result, its file, or a schedule, as :func:`optpart.retime` makes it from names.
     path : path
         Where to write.
     instance : Instance, str or Path, optional
-        That of a result file; not needed for one of the library.
+        That of a schedule, or of a result file; not needed for a file of the library.
 
     Raises
     ------
@@ -358,12 +585,19 @@ def draw(
         If there is no valid schedule to draw, or the file cannot be written.
     """
     from optpart.report import gantt
+    from optpart.solution.result import conclude
+    from optpart.solution.schedule import Schedule
 
     if isinstance(result, str | Path):
         _draw_file(result, path, instance)
         return
+    if isinstance(result, Schedule):
+        if instance is None:
+            raise ArgumentError("instance", "missing", "give that of the schedule")
+        result = conclude(_instance(instance), "given", result)
     if result.schedule is None:
-        raise InputError("schedule", "missing", "give a result that holds a schedule")
+        problem = result.reason or "missing"
+        raise InputError("schedule", problem, "give a result that holds a valid schedule")
     gantt.draw(
         result.instance,
         result.schedule,
@@ -385,16 +619,14 @@ def _draw_file(
     if instance is None:
         instance = document.get("instance")
         if not isinstance(instance, str):
-            raise InputError(
-                "instance", "missing", "name the instance with --instance", str(result)
-            )
+            raise ArgumentError("", "names no instance", "name it with `instance`", str(result))
     found = _instance(instance)
     report = check_result(found, result)
     if report.violations:
-        raise InputError(
-            "schedule",
-            f"not valid for {found.name} ({report.violations[0]})",
-            "name its instance with --instance",
+        raise ArgumentError(
+            "",
+            f"its schedule is not valid for {found.name} ({report.violations[0]})",
+            "name its instance with `instance`",
             str(result),
         )
     bound = document.get("lower_bound")

@@ -1,4 +1,4 @@
-"""The program ``optpart``: its commands joined, and how it ends (design §6)."""
+"""The program ``optpart``: its command line and exit codes (design §6)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from optpart.commands.options import option_of
 from optpart.commands.registry import COMMANDS, GROUPS, command, group
-from optpart.errors import OptpartError
+from optpart.errors import ArgumentError, OptpartError
 from optpart.terminal import OutputError, ReaderGoneError, abandon, complain, prepare, say
 from optpart.version import __version__
 
@@ -29,7 +30,7 @@ for _name in COMMANDS:
     _place, _, _last = _name.rpartition(" ")
     (_groups[_place] if _place else app).command(_last)(command(_name))
 
-#: Typer names no public base of what it raises for wrong usage.
+#: The base of Typer's usage errors, which Typer itself does not export.
 _UsageError: Any = typer.BadParameter.__bases__[0]
 
 
@@ -48,10 +49,10 @@ def options(
         ),
     ] = None,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Load what all commands may use."""
+    """Load the methods of plug-in files, for all commands."""
     for path in plugin or []:
         from optpart.methods.plugins import load_plugin
 
@@ -59,19 +60,19 @@ def options(
 
 
 def main() -> None:
-    """Run the command line; a fault of the user's is one line and exit code 2.
+    """Run the command line; report a user's error in one line, with exit code 2.
 
-    Ends with 0 where whoever reads standard output has seen enough.
+    Exits with 0 if the reader of standard output has closed it, as ``head`` does.
     """
     if code := _code_of(prepare):
         sys.exit(code)
     code = _code_of(lambda: app(prog_name="optpart", standalone_mode=False))
-    # What is still buffered may be refused, too.
+    # Flushing the buffer may fail, too.
     sys.exit(_code_of(sys.stdout.flush) or code)
 
 
 def _code_of(step: Callable[[], object]) -> str | int | None:
-    """Take a step of the program and return the exit code that it calls for."""
+    """Run one step of the program and return its exit code."""
     try:
         result = step()
     except SystemExit as end:
@@ -80,13 +81,13 @@ def _code_of(step: Callable[[], object]) -> str | int | None:
         abandon()
         return 0
     except _UsageError as error:
-        if error.format_message():  # without any arguments the help has been printed
+        if error.format_message():  # empty if there were no arguments: the help has been printed
             complain(_usage(error))
         return 2
     except OptpartError as error:
         if isinstance(error, OutputError):
             abandon()
-        complain(error)
+        complain(error.spelled(option_of) if isinstance(error, ArgumentError) else error)
         return 2
     except (KeyboardInterrupt, typer.Abort):
         complain("interrupted")
@@ -95,7 +96,7 @@ def _code_of(step: Callable[[], object]) -> str | int | None:
 
 
 def _usage(error: typer.BadParameter) -> str:
-    """Say what is wrong with the command line, and where to read what would be right."""
+    """Describe a usage error, and point to the help."""
     command = "optpart" if error.ctx is None else error.ctx.command_path
     problem = " ".join(error.format_message().split()).rstrip(".")
     return f"{problem}; see '{command} --help'"

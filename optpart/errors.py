@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 from optpart.escaping import fitted, visible
 
-#: Characters of an error's line, with room for ``optpart: `` before it.
+#: Maximal length of an error message, leaving room for ``optpart: `` before it.
 _MOST = 290
+
+_PARAMETER = re.compile(r"`([a-z_]+)`")
 
 
 class OptpartError(Exception):
-    """Base of every error that a user can cause or should hear of."""
+    """Base class of every error that a user can cause or should know about."""
 
 
 class InputError(OptpartError):
-    """Something handed to optpart is wrong.
+    """The input is wrong.
 
     Parameters
     ----------
@@ -24,7 +29,7 @@ class InputError(OptpartError):
     remedy : str
         What would be right.
     file : str, optional
-        The file; readers add it with :meth:`within` once they know it.
+        The file; readers add it with :meth:`within`.
     """
 
     def __init__(self, place: str, problem: str, remedy: str, file: str | None = None) -> None:
@@ -35,7 +40,7 @@ class InputError(OptpartError):
         super().__init__(str(self))
 
     def within(self, file: str) -> InputError:
-        """Return the same error, naming the file it was found in."""
+        """Return the same error with the file it was found in."""
         return type(self)(self.place, self.problem, self.remedy, self.file or file)
 
     def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str, str | None]]:
@@ -50,9 +55,9 @@ class InputError(OptpartError):
 
 
 class FaultsOf:
-    """Names a file in every :class:`InputError` that its block raises.
+    """Context manager that adds a file to every :class:`InputError` raised in its block.
 
-    A class and not a generator: type checkers then know that nothing is swallowed.
+    A class rather than a generator, so that type checkers know it swallows nothing.
     """
 
     def __init__(self, file: object) -> None:
@@ -66,6 +71,27 @@ class FaultsOf:
     ) -> None:
         if isinstance(error, InputError):
             raise error.within(self.file) from None
+
+
+class ArgumentError(InputError):
+    """An argument of a function is wrong; ``place`` is the name of the parameter.
+
+    Problem and remedy name other parameters in backquotes, so that the command line can name its
+    options instead.
+    """
+
+    def spelled(self, option: Callable[[str], str]) -> InputError:
+        """Return the same error with an option in place of each parameter."""
+
+        def text(said: str) -> str:
+            return _PARAMETER.sub(lambda match: option(match[1]), said)
+
+        place = option(self.place) if self.place else ""
+        return InputError(place, text(self.problem), text(self.remedy), self.file)
+
+
+class PluginError(InputError):
+    """Something that a user registered fails, or returns what it must not."""
 
 
 class UnsupportedError(InputError):

@@ -1,11 +1,11 @@
-"""Text from files, made safe to show: nothing in it can forge a line or steer a terminal."""
+"""Escaping of text from files, so that it can neither forge a line nor steer a terminal."""
 
 from __future__ import annotations
 
 import re
 
-#: DEL and the C1 controls, marks and overrides of the writing direction, line and paragraph
-#: separators, and half surrogate pairs.
+#: DEL and the C1 controls, marks and overrides of the text direction, line and paragraph
+#: separators, and lone surrogates.
 _UNSEEN = r"\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 
 _CONTROLS = re.compile(rf"[\x00-\x1f{_UNSEEN}]")
@@ -14,26 +14,31 @@ _UNSEEN_IN_JSON = re.compile(rf"[{_UNSEEN}]")
 
 
 def visible(text: str) -> str:
-    r"""Return text on one line, its control characters as escapes such as ``\n`` or ``\x1b``."""
+    r"""Return text on one line, with control characters escaped, as in ``\n`` or ``\x1b``."""
     return _CONTROLS.sub(_escape, text)
 
 
 def visible_lines(text: str) -> str:
-    """Do as :func:`visible`, but keep line feeds."""
+    """Escape control characters like :func:`visible`, but keep line feeds."""
     return _CONTROLS_IN_LINES.sub(_escape, text)
 
 
 def visible_json(document: str) -> str:
-    """Escape what JSON allows in a string but no terminal should see; its meaning stays."""
+    """Escape what JSON allows in strings but no terminal should see; the meaning stays the same."""
     return _UNSEEN_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", document)
 
 
 def shortened(text: str, most: int) -> str:
-    """Return text of at most so many characters, its middle left out if it has more."""
+    """Return text of at most ``most`` characters, leaving out the middle if it is longer."""
     if len(text) <= most:
         return text
     end = (most - 1) // 2
     return f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
+
+
+def brief(text: str, most: int = 40) -> str:
+    """Return text for a ``repr``: visible, on one line, and short."""
+    return shortened(visible(text), most)
 
 
 def fitted(parts: list[str], room: int) -> list[str]:

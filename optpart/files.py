@@ -1,4 +1,4 @@
-"""Reading and writing files so that a fault is one clear line and never half a file."""
+"""Reading and writing of files: faults are one clear line, and no file is left half written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from optpart.errors import InputError
 
-#: A parsed file takes several times its length in memory.
+#: Maximal length of a file; parsed, it takes several times as much memory.
 MOST_BYTES = 2**30
 
 
@@ -30,7 +30,7 @@ def read_bytes(path: str | Path) -> bytes:
         ) from None
     except ValueError:  # a null byte in the path
         raise InputError(
-            "", "cannot be the name of a file", "name a readable file", repr(str(path))
+            "", "is not a valid file name", "name a readable file", repr(str(path))
         ) from None
 
 
@@ -40,12 +40,12 @@ def read_text(path: str | Path) -> str:
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
-            f"byte {error.start}", "not UTF-8 text", "give a text file", str(path)
+            f"byte {error.start}", "is not UTF-8 text", "give a text file", str(path)
         ) from None
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
-    """Write a file under a temporary name and rename it: an interruption leaves the old file."""
+    """Write a file under a temporary name and rename it; an interruption leaves the old file."""
     target = Path(path)
     with write_faults(path):
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
@@ -54,40 +54,43 @@ def write_bytes(path: str | Path, content: bytes) -> None:
                 stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
-            # mkstemp makes files private; a result is as readable as any file the user creates.
+            # mkstemp makes files private; a result should be as readable as any other new file.
             mask = os.umask(0)
             os.umask(mask)
             os.chmod(temporary, 0o666 & ~mask)
             os.replace(temporary, target)
         except BaseException:
-            os.unlink(temporary)
+            # It may just have been renamed; an error here would hide the interruption.
+            Path(temporary).unlink(missing_ok=True)
             raise
 
 
 def write_text(path: str | Path, content: str) -> None:
-    """Write a UTF-8 file, whole or not at all."""
+    """Write a UTF-8 file, completely or not at all."""
     write_bytes(path, content.encode())
 
 
 def check_target(path: str | Path) -> None:
-    """Try whether a file can be written, before any work; nothing of the attempt remains.
+    """Check before any work that a file can be written; the attempt leaves no trace.
 
     Raises
     ------
     InputError
-        If the path is a folder, a device or the like, or if its folder takes no new file.
+        If the path is not a regular file, or no file can be created in its folder.
     """
     target = Path(path)
     with write_faults(path):
         if target.is_dir():
             raise InputError("", "cannot be written (is a folder)", "name a file", str(path))
-        if target.exists() and not target.is_file():  # renaming would put a file in its place
-            raise InputError("", "cannot be written (is no file)", "name a file", str(path))
+        if target.exists() and not target.is_file():  # renaming would replace it
+            raise InputError(
+                "", "cannot be written (is not a regular file)", "name a file", str(path)
+            )
         _try(target)
 
 
 def check_folder(target: str | Path) -> None:
-    """Do as :func:`check_target` for what becomes a folder, or is one already."""
+    """Check like :func:`check_target` that a folder can be written, whether or not it exists."""
     with write_faults(target):
         _try(Path(target))
 
@@ -100,9 +103,9 @@ def _try(target: Path) -> None:
 
 @contextmanager
 def written_first(write: Callable[[], object]) -> Iterator[None]:
-    """Write a file before the block, which says what was found, and raise its fault after it.
+    """Write a file before the block, which reports the same result; raise its fault afterwards.
 
-    Whatever happens to one of the two, what was found is not lost in the other.
+    If one of the two fails, the other still delivers the result.
     """
     fault = None
     try:
@@ -118,7 +121,7 @@ def written_first(write: Callable[[], object]) -> Iterator[None]:
 
 @contextmanager
 def write_faults(path: str | Path) -> Iterator[None]:
-    """Turn the system's error of a failed write into an :class:`InputError`."""
+    """Turn an :class:`OSError` of a failed write into an :class:`InputError`."""
     try:
         yield
     except OSError as error:

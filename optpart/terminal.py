@@ -1,7 +1,8 @@
-"""The one way to standard output and standard error.
+"""All writing to standard output and standard error.
 
-A *line* may hold names from files and is made visible as a whole; a *document* is JSON or CSV. A
-standard output that takes no more ends the program, with its own error; standard error never does.
+A *line* may contain names from files and is escaped as a whole; a *document* is JSON or CSV. A
+failed write to standard output ends the program with an error of its own; a failed write to
+standard error is ignored.
 """
 
 from __future__ import annotations
@@ -13,25 +14,25 @@ import sys
 from optpart.errors import OptpartError
 from optpart.escaping import shortened, visible, visible_lines
 
-#: Characters of an error line.
+#: Maximal length of an error line.
 _MOST = 300
 
 
 class OutputError(OptpartError):
-    """Standard output is closed, or takes no more."""
+    """Standard output is closed or cannot be written."""
 
 
 class ReaderGoneError(OptpartError):
-    """Whoever read standard output has seen enough."""
+    """The reader of standard output has closed the pipe."""
 
 
 def say(line: str) -> None:
-    """Print one line, whatever names it holds."""
+    """Print one line, escaping the names in it."""
     print(visible(line))  # noqa: T201
 
 
 def note(line: str) -> None:
-    """Print one line to standard error, whatever names it holds."""
+    """Print one line to standard error, escaping the names in it."""
     print(visible(line), file=sys.stderr)  # noqa: T201
 
 
@@ -41,12 +42,12 @@ def complain(fault: object) -> None:
 
 
 def put(document: str) -> None:
-    """Write JSON or CSV: as it is to files and pipes, made visible on a terminal."""
+    """Write JSON or CSV: unchanged to files and pipes, escaped on a terminal."""
     sys.stdout.write(visible_lines(document) if sys.stdout.isatty() else document)
 
 
 def prepare() -> None:
-    """Make the standard streams fit to print on.
+    """Prepare the standard streams for printing.
 
     Raises
     ------
@@ -60,29 +61,29 @@ def prepare() -> None:
     if closed:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (as long as the process)
         raise OutputError("standard output: closed; redirect it to a file or to /dev/null")
-    # Pytest and others put streams of their own in their place.
+    # pytest and others substitute streams of their own.
     if sys.stdout is sys.__stdout__:
         sys.stdout = _text(_Strict(1, "w", closefd=False), line_buffering=os.isatty(1))
 
 
 def abandon() -> None:
-    """Let what is still buffered for standard output go nowhere."""
+    """Discard what is still buffered for standard output."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)
 
 
 def _occupy_standard_descriptors() -> None:
-    """Open what is closed, or the next file to be opened would receive what is printed there."""
+    """Open closed standard descriptors, lest the next file opened receive printed output."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest that is free
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free descriptor
 
 
 def _text(raw: io.FileIO, *, line_buffering: bool) -> io.TextIOWrapper:
-    # Names in files may be in any script; a stream that cannot show one gets an escape for it.
+    # Names may be in any script; characters that the stream cannot encode are escaped.
     return io.TextIOWrapper(
         io.BufferedWriter(raw),
         encoding=getattr(sys.__stdout__ or sys.__stderr__, "encoding", "utf-8"),
@@ -92,9 +93,9 @@ def _text(raw: io.FileIO, *, line_buffering: bool) -> io.TextIOWrapper:
 
 
 class _Strict(io.FileIO):
-    """Turns a failed write into an error that nothing between here and the top takes for its own.
+    """A stream whose failed writes raise errors that no library in between handles.
 
-    Click, for one, ends the program at a broken pipe, with an exit code of its choice.
+    Click, for one, would end the program at a broken pipe with an exit code of its own.
     """
 
     def write(self, content: object) -> int:
@@ -109,7 +110,7 @@ class _Strict(io.FileIO):
 
 
 class _Lenient(io.FileIO):
-    """Drops what cannot be written: remarks are not worth a result."""
+    """A stream that drops what cannot be written: no remark is worth losing a result for."""
 
     def write(self, content: object) -> int:
         try:

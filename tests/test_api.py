@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from commandline import Run
 
 import optpart as op
+from optpart import api
 from optpart.certify.check import RejectedError
 
 #: Small enough for a second opinion by enumeration.
@@ -141,24 +146,49 @@ class TestAMethodOfYourOwn:
 
     def test_that_returns_something_else_is_an_input_error(self) -> None:
         op.register("silent")(lambda instance, **_: None)  # type: ignore[arg-type, return-value]
-        with pytest.raises(op.InputError, match="silent: returns no Result"):
+        with pytest.raises(op.InputError, match="silent: returned 'NoneType', not a Result"):
             op.solve("heft-10", "silent")
 
-    def test_a_false_makespan_is_computed_again(self) -> None:
+    def test_a_false_makespan_is_an_input_error(self) -> None:
         @op.register("boaster")
         def boaster(instance: op.Instance, **_: object) -> op.Result:
             true = op.solve(instance, "heft")
             return replace(true, makespan=Fraction(73), status=op.Status.OPTIMAL)
 
-        result = op.solve("heft-10", "boaster")
-        assert (result.makespan, result.status) == (80, op.Status.FEASIBLE)
+        with pytest.raises(op.InputError, match="makespan 73 is not that of its schedule"):
+            op.solve("heft-10", "boaster")
+
+    @pytest.mark.parametrize("bound", [float("nan"), 73.0, "73", "many"])
+    def test_a_bound_that_is_no_exact_number_is_an_input_error(self, bound: object) -> None:
+        @op.register("vague")
+        def vague(instance: op.Instance, **_: object) -> op.Result:
+            return replace(op.solve(instance, "heft"), lower_bound=bound)  # type: ignore[arg-type]
+
+        with pytest.raises(op.InputError, match=r"vague: lower_bound: .* is no exact number"):
+            op.solve("heft-10", "vague")
+
+    def test_a_schedule_that_breaks_the_goal_is_an_input_error(self) -> None:
+        @op.register("deaf")
+        def deaf(instance: op.Instance, *, goal: object = None, **_: object) -> op.Result:
+            return op.solve(instance, "heft")
+
+        with pytest.raises(op.InputError, match=r"deaf: .*does not keep what is given"):
+            op.solve("heft-10", "deaf", within=79)
+
+    def test_an_optimum_of_another_objective_is_an_input_error(self) -> None:
+        @op.register("other")
+        def other(instance: op.Instance, *, goal: object = None, **_: object) -> op.Result:
+            return op.solve(instance, "cpsat", seconds=20)
+
+        with pytest.raises(op.InputError, match="other: OPTIMAL without a bound"):
+            op.solve("heft-10", "other", objective="traffic")
 
     def test_a_bound_above_its_own_schedule_is_an_input_error(self) -> None:
         @op.register("above")
         def above(instance: op.Instance, **_: object) -> op.Result:
             return replace(op.solve(instance, "heft"), lower_bound=Fraction(81))
 
-        with pytest.raises(op.InputError, match="claims the lower bound 81"):
+        with pytest.raises(op.InputError, match="bound 81 contradicts its own schedule of 80"):
             op.solve("heft-10", "above")
 
 
@@ -205,12 +235,264 @@ def test_simulate_takes_the_placement_of_a_schedule() -> None:
     assert done.schedule.placement.tolist() == start.placement.tolist()
 
 
+@pytest.mark.parametrize("ask", [op.solve, op.simulate])
+@pytest.mark.parametrize("method", ["hash+pct", "search"])
+def test_a_start_of_another_instance_is_an_input_error(ask: Any, method: str) -> None:
+    start = op.solve("heft-10", "heft")
+    if ask is op.simulate and method == "search":
+        method = "pct"
+    for given in (start, start.schedule):
+        with pytest.raises(op.InputError, match="schedule: not one of 9 vertices on 4 devices"):
+            ask(SMALL, method, start=given)
+
+
 def test_compare_and_sweep_measure_methods() -> None:
-    budget = op.Budget(20)
-    instance = op.load(SMALL)
-    one = op.compare(instance, ["heft"], budget=budget)
-    (same,) = op.sweep([instance], ["heft"], budget=budget)
+    one = op.compare(SMALL, ["heft"])
+    (same,) = op.sweep([op.load(SMALL)], ["heft"], seeds=1)
     assert one.reference.makespan == same.reference.makespan == 12
+
+
+def test_a_sweep_keeps_its_runs_and_has_every_seed(tmp_path: Path) -> None:
+    for _ in range(2):
+        (found,) = op.sweep([SMALL], "hash+fifo", seed=3, seeds=2, store=tmp_path / "runs.db")
+        assert [result.seed for result in found.results] == [3, 4]
+
+
+def test_divide_is_the_table_of_axes() -> None:
+    division = op.divide(SMALL, ["heft"], seconds=10)
+    assert division.free.makespan == 12
+
+
+class TestEveryResultHasABound:
+    def test_of_a_comparison(self) -> None:
+        for result in op.compare("heft-10", ["heft", "hash+pct"]).results:
+            assert result.lower_bound == 73
+
+    def test_of_a_sweep(self) -> None:
+        (found,) = op.sweep(["heft-10"], ["heft"])
+        assert found.results[0].lower_bound == 73
+        assert found.results[0].status is op.Status.FEASIBLE
+
+    def test_of_a_simulation(self) -> None:
+        assert op.simulate("heft-10", "hash+fifo").result.lower_bound is not None
+
+    @pytest.mark.parametrize("method", ["heft", "hash+pct", "enumerate", "search"])
+    def test_of_a_solve(self, method: str) -> None:
+        assert op.solve(SMALL, method, seconds=1, workers=1).lower_bound is not None
+
+    def test_of_a_goal(self) -> None:
+        result = op.solve(SMALL, "enumerate", objective="traffic")
+        assert result.lower_bound is not None
+        assert result.makespan is not None
+        assert result.lower_bound <= result.makespan
+
+
+class TestNames:
+    """Placements and orders are taken and given by the names of vertices and devices."""
+
+    @pytest.fixture
+    def heft(self) -> op.Result:
+        return op.solve("heft-10", "heft")
+
+    def test_a_result_gives_them(self, heft: op.Result) -> None:
+        assert heft.placement is not None
+        assert heft.order is not None
+        assert heft.placement["n1"] == "d2"
+        assert heft.order["d2"] == ["n1", "n3", "n5", "n7"]
+        assert sorted(name for names in heft.order.values() for name in names) == sorted(
+            heft.instance.graph.names
+        )
+
+    def test_without_a_schedule_there_are_none(self) -> None:
+        nothing = op.conclude(op.load(SMALL), "none", None)
+        assert (nothing.placement, nothing.order) == (None, None)
+
+    def test_they_make_the_same_schedule_again(self, heft: op.Result) -> None:
+        assert heft.placement is not None
+        assert heft.order is not None
+        again = op.retime(heft.instance, heft.placement, heft.order)
+        assert again.makespan(heft.instance) <= 80
+        one = sorted(heft.placement, key=lambda name: int(name[1:]))
+        assert op.retime(heft.instance, heft.placement, one).placement.tolist() == (
+            again.placement.tolist()
+        )
+
+    def test_solve_keeps_a_placement_of_some(self) -> None:
+        kept = op.solve("heft-10", placement={"n1": "d0", "n10": "d2"}, seconds=20)
+        assert kept.placement is not None
+        assert (kept.placement["n1"], kept.placement["n10"]) == ("d0", "d2")
+        assert kept.given == "the placement of 2 vertices"
+
+    def test_solve_keeps_an_order(self, heft: op.Result) -> None:
+        kept = op.solve("heft-10", placement=heft.placement, order=heft.order, seconds=20)
+        assert kept.order == heft.order
+        reverse = op.solve(SMALL, "enumerate", order=[*reversed(op.load(SMALL).graph.names)])
+        assert reverse.status is not op.Status.UNKNOWN
+
+    def test_a_goal_is_built_from_them(self) -> None:
+        instance = op.load("heft-10")
+        goal = op.Goal.of(instance, placement={"n2": "d1"}, order=["n2", "n3"], makespan="80")
+        assert goal.placement == {1: 1}
+        assert goal.order == ((1, 2),)
+        assert op.supporting(instance, goal)[0] == "cpsat"
+
+    def test_simulate_takes_a_placement(self, heft: op.Result) -> None:
+        done = op.simulate("heft-10", placement=heft.placement)
+        assert done.result.placement == heft.placement
+        assert op.simulate("heft-10", start=heft).result.placement == heft.placement
+
+    def test_draw_takes_the_schedule_that_they_make(self, heft: op.Result, tmp_path: Path) -> None:
+        assert heft.placement is not None
+        schedule = op.retime(heft.instance, heft.placement, heft.order or {})
+        op.draw(schedule, tmp_path / "x.svg", instance="heft-10")
+        assert (tmp_path / "x.svg").exists()
+
+    @pytest.mark.parametrize(
+        ("asked", "problem"),
+        [
+            ({"placement": {"n11": "d0"}}, "placement: no vertex 'n11'; is it n1"),
+            ({"placement": {"n1": "d9"}}, "placement: no device 'd9'; is it d"),
+            ({"placement": {"n1": 0}}, "placement: no device 0; "),
+            ({"order": ["n1", "x"]}, "order: no vertex 'x'; name a vertex of the instance"),
+            ({"order": {"q": ["n1"]}}, "order: no device 'q'; "),
+            ({"order": ["n1", "n1"]}, "order: names 'n1' twice; name every vertex once"),
+            (
+                {"placement": {}, "fix": "placement", "start": "heft"},
+                "placement: given together with `fix`; leave one of them out",
+            ),
+        ],
+    )
+    def test_a_wrong_name_is_one_line(self, asked: dict[str, object], problem: str) -> None:
+        with pytest.raises(op.InputError) as caught:
+            op.solve("heft-10", **asked)  # type: ignore[arg-type]
+        assert str(caught.value).startswith(problem)
+        assert "\n" not in str(caught.value)
+
+    def test_an_order_against_the_edges_is_one_line(self, heft: op.Result) -> None:
+        with pytest.raises(op.InputError, match="contradicts the edges: n"):
+            op.retime(heft.instance, heft.placement or {}, {"d1": ["n10", "n4"]})
+
+    def test_an_order_of_a_device_that_the_placement_does_not_keep_is_one_line(
+        self, heft: op.Result
+    ) -> None:
+        for placement in (heft.placement, {}):
+            with pytest.raises(op.InputError, match="order: has 'n1' on d0, where the placement"):
+                op.solve("heft-10", placement=placement, order={"d0": ["n1"]})
+
+    def test_a_placement_of_some_executes_nothing(self) -> None:
+        with pytest.raises(op.InputError, match="9 vertices are missing, the first 'n2'"):
+            op.simulate("heft-10", placement={"n1": "d0"})
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["solve", "pareto", "bounds", "certify", "compare", "sweep", "divide", "compare_orders"],
+)
+def test_whatever_can_take_long_has_the_same_limits(name: str) -> None:
+    parameters = signature(getattr(api, name)).parameters
+    assert isinstance(parameters["seconds"].default, float)
+    assert (parameters["workers"].default, parameters["seed"].default) == (2, 0)
+    assert not {"budget", "time_limit"} & set(parameters)
+
+
+class TestNoOptionIsNamedInPython:
+    @pytest.mark.parametrize(
+        ("asked", "said", "shown"),
+        [
+            ({"within": "soon"}, "within: 'soon' is not", "--within: 'soon' is not"),
+            ({"traffic_limit": "x"}, "traffic_limit: 'x'", "--traffic-limit: 'x'"),
+            (
+                {"fix": "placement"},
+                "fix: nothing to take it from; give a result with `start`, or",
+                "--fix: nothing to take it from; give a result with --start, or",
+            ),
+            (
+                {"checkpoint": "x"},
+                "checkpoint: cpsat keeps no state; use it with `method` search or hybrid",
+                "--checkpoint: cpsat keeps no state; use it with --method search or hybrid",
+            ),
+            (
+                {"method": "heft", "objective": "traffic"},
+                "method: heft takes no goal but a least makespan; use cpsat, search, hybrid, ",
+                "--method: heft takes no goal but a least makespan; use cpsat, search, hybrid, ",
+            ),
+        ],
+    )
+    def test_but_on_the_command_line(
+        self, run: Run, asked: dict[str, str], said: str, shown: str
+    ) -> None:
+        with pytest.raises(op.InputError) as caught:
+            op.solve("heft-10", **asked)  # type: ignore[arg-type]
+        assert str(caught.value).startswith(said)
+        assert "--" not in str(caught.value)
+        options = [part for name, value in asked.items()
+                   for part in (f"--{name.replace('_', '-')}", value)]  # fmt: skip
+        done = run("solve", "heft-10", *options)
+        assert done.code == 2
+        assert done.err.startswith(f"optpart: {shown}")
+
+    def test_an_engine(self) -> None:
+        with pytest.raises(op.InputError, match=r"^engine: no engine 'spark'"):
+            op.sweep([SMALL], ["heft"], engine="spark")
+
+
+class TestRefusalsNameWhoCan:
+    def test_a_registered_method_is_among_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from optpart.methods import registry
+
+        monkeypatch.setattr(registry, "_own", {})
+
+        @op.register("able")
+        def able(instance: op.Instance, *, goal: object = None, **_: object) -> op.Result:
+            raise NotImplementedError
+
+        with pytest.raises(op.InputError) as caught:
+            op.solve("heft-10", "heft", within=80)
+        assert caught.value.remedy.startswith("use cpsat, milp, milp-cbc")
+        assert caught.value.remedy.endswith("enumerate or able")
+
+    def test_scope(self) -> None:
+        with pytest.raises(op.UnsupportedError) as caught:
+            op.solve("recurrent_network-50", "enumerate")
+        assert caught.value.remedy.startswith("give at most 12, or use cpsat, search, hybrid")
+
+    def test_audit(self) -> None:
+        with pytest.raises(op.InputError, match="use cpsat, milp or milp-cbc"):
+            op.solve(SMALL, "heft", audit=True)
+        assert op.solve(SMALL, audit=True, seconds=10).makespan == 12
+
+
+def test_every_public_name_is_documented_and_what_it_names_exists() -> None:
+    """A docstring may name functions and attributes of the package only if they exist."""
+    for name in op.__all__:
+        if name == "__version__":
+            continue
+        text = getattr(op, name).__doc__ or ""
+        assert text, name
+        for target in re.findall(r":(?:func|class|attr|meth|data|mod):`~?([\w.]+)`", text):
+            assert _resolves(target, getattr(op, name)), f"{name}: {target}"
+
+
+def _resolves(target: str, holder: object) -> bool:
+    if not target.startswith("optpart"):
+        module = import_module(getattr(holder, "__module__", "optpart"))
+        first, *rest = target.split(".")
+        found = getattr(holder, first, None) or getattr(module, first, None)
+        return found is not None and all(
+            (found := getattr(found, part, None)) is not None for part in rest
+        )
+    parts = target.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            found = import_module(".".join(parts[:cut]))
+        except ImportError:
+            continue
+        for part in parts[cut:]:
+            if not hasattr(found, part):
+                return False
+            found = getattr(found, part)
+        return True
+    return False
 
 
 def test_certify_writes_what_check_accepts(tmp_path: Path) -> None:

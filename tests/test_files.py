@@ -56,7 +56,7 @@ class TestReading:
             read_bytes(path)
 
     def test_what_is_no_path(self) -> None:
-        with pytest.raises(InputError, match="cannot be the name of a file"):
+        with pytest.raises(InputError, match="is not a valid file name"):
             read_bytes("a\0b")
 
     def test_bytes_that_are_no_text(self, tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ class TestReading:
         path.write_bytes(b"ab\xff")
         with pytest.raises(InputError) as caught:
             read_text(path)
-        assert str(caught.value) == f"{path}: byte 2: not UTF-8 text; give a text file"
+        assert str(caught.value) == f"{path}: byte 2: is not UTF-8 text; give a text file"
 
 
 class TestWriting:
@@ -104,6 +104,22 @@ class TestWriting:
             write_text(path, "new")
         monkeypatch.undo()
         assert read_text(path) == "old"
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_an_interruption_just_after_the_renaming_is_not_lost(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path, replace = tmp_path / "file", os.replace
+
+        def interrupted(*names: Any) -> None:
+            replace(*names)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(os, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            write_text(path, "new")
+        monkeypatch.undo()
+        assert read_text(path) == "new"
         assert list(tmp_path.iterdir()) == [path]
 
     def test_a_full_disk_leaves_the_old_file(

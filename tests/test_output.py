@@ -135,7 +135,9 @@ class TestTargets:
         assert "cannot be written (No space left on device); name a writable place" in shown.err
 
     def test_a_device_is_never_replaced_by_a_file(self) -> None:
-        with pytest.raises(InputError, match=r"/dev/null: cannot be written \(is no file\)"):
+        with pytest.raises(
+            InputError, match=r"/dev/null: cannot be written \(is not a regular file\)"
+        ):
             files.check_target("/dev/null")
 
     def test_trying_leaves_what_is_there(self, tmp_path: Path) -> None:
@@ -192,7 +194,7 @@ class TestFailedWrites:
         assert "makespan" in shown.out
         faults = [line for line in shown.err.splitlines() if line.startswith("optpart: ")]
         assert len(faults) == 2
-        assert faults[0].startswith("optpart: the search goes on without a checkpoint: ")
+        assert faults[0].startswith("optpart: the search continues without a checkpoint: ")
         assert faults[1].endswith(
             "cannot be written (No space left on device); name a writable place"
         )
@@ -235,7 +237,7 @@ class TestFailedWrites:
         assert shown.code == 2
         assert [row["instance"] for row in csv.DictReader(io.StringIO(shown.out))] == ["heft-10"]
         assert table.read_text() == shown.out
-        assert "stopped: what follows is what was done so far" in shown.err
+        assert "stopped: the results so far follow" in shown.err
         assert shown.err.endswith("optpart: store: cannot be used as a store (full); make room\n")
 
 
@@ -312,7 +314,7 @@ class TestForgedNames:
     def test_a_long_list_of_choices_keeps_its_remedy(self, run: Run) -> None:
         shown = run("solve", "heft-10", "-m", "magic")
         assert len(shown.err) <= 301
-        assert "no method 'magic'; choose of heft, " in shown.err
+        assert "no method 'magic'; choose one of heft, " in shown.err
         assert shown.err.endswith("(see 'optpart methods')\n")
 
     @pytest.mark.parametrize("suffix", ["png", "svg"])
@@ -347,7 +349,7 @@ class TestInterruptedBounds:
         assert names == ["critical-path", "load", "one-machine", "best"]
         values = [float(line.split()[1]) for line in shown.out.splitlines()]
         assert values[-1] == max(values)
-        assert "interrupted: what follows is what was proven so far" in shown.err
+        assert "interrupted: the bounds proven so far follow" in shown.err
 
     def test_as_json(self, run: Run, struck: Callable[[str], None]) -> None:
         struck("load")

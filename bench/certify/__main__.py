@@ -1,14 +1,14 @@
-"""What certificates of optima cost: which tier proves them, how long, how large.
+"""The cost of certificates of optima: their tiers, times and sizes.
 
     python bench/certify --data ../shared [--only SET] [--every N] [-o bench/results/certify]
 
-Every case is solved, certified and checked, and then refuted a second time by precedence. One row
-a case goes to ``cases.txt``, one a set to ``sets.txt``. Each case is kept in ``runs.jsonl``: a
-command that was stopped goes on where it was. ``--every N`` takes each N-th case of the sets that
-have more than fifty; the table says so.
+Every case is solved, certified and checked, and then refuted a second time by precedence.
+``cases.txt`` has one row per case, ``sets.txt`` one per set. Each case is kept in ``runs.jsonl``:
+a stopped command continues where it was. ``--every N`` takes every N-th case of the sets with more
+than fifty; the table says so.
 
 Times are wall-clock seconds: ``solve`` to find the schedule, ``refute`` to encode and to find the
-proof, ``trim`` to make it strict and short, ``check`` for the judge. Limits are 300 s for the
+proof, ``trim`` to make it strict and short, ``check`` for the checker. Limits are 300 s for the
 schedule and 60 s each for the proof and the second refutation.
 """
 
@@ -156,13 +156,13 @@ def _second(folder: Path) -> dict[str, float]:
 
 
 def parts(row: Row, workers: int) -> tuple[Values, Values]:
-    """Return the parameters of a row, and what came out."""
+    """Return the parameters and the result of a row."""
     values = asdict(row)
     return {"set": values.pop("set"), "case": values.pop("case"), "workers": workers}, values
 
 
 def needs(run: Values) -> Needs:
-    """Return what a row depends on besides its parameters."""
+    """Return the dependencies of a row besides its parameters."""
     here = "bench.certify.__main__"
     roots = (f"{here}:measured", f"{here}:{run['set']}")
     packages = ("numba", "numpy", "ortools", "python", "python-sat")
@@ -177,7 +177,7 @@ def again(run: Values, data: Path) -> Values:
 
 
 def differs(old: Values, new: Values) -> str:
-    """Return what is not equal of what does not hang on the schedule that was found."""
+    """Return the differences in what does not depend on the schedule found."""
     names = ("vertices", "devices", "makespan", "tier", "failed")
     return "; ".join(f"{n}: {old[n]}, now {new[n]}" for n in names if old[n] != new[n])
 

@@ -1,23 +1,26 @@
-"""Whether the package still behaves as it did when its behaviour was recorded.
+"""Check that the package still behaves as it did when its behaviour was recorded.
 
     python bench/equivalence record   # before a change of the layout
     python bench/equivalence compare  # after it; ends with 1 if anything differs
 
-What is recorded, one file of JSON lines for each section, is listed in ``sections.py``. All of it
-is asked of the command line and of what ``optpart`` exports; the few other names are in
-``names.py``, the only file to touch when modules move. ``--only SECTION`` (repeatable) runs a part.
+``sections.py`` lists what is recorded: one file of JSON lines per section. Everything goes through
+the command line or the names that ``optpart`` exports; the few other names are in ``names.py``, the
+only file to change when modules move. ``--only SECTION`` (repeatable) runs a part.
 
-A recording belongs to an environment: the same versions of Python, OR-Tools, NumPy and METIS. It
+A recording is valid for one environment: the same versions of Python, OR-Tools, NumPy and METIS. It
 holds exact values, hashes and masked documents, but no times and no versions. The files under
-``samples`` are written once and kept by later recordings: they are to be read by every version.
+``samples`` are written once and kept by later recordings: every version must be able to read them.
 
-Left out because it is not stable, or not behaviour:
+Not recorded, because not stable or not behaviour:
 
 - the lower bounds that a time limit cuts short: ``bounds`` has only instances on which all bounds
   end in a small part of their limit;
 - schedules of CP-SAT with several workers, and how many steps a trace has (a step depends on when
   the solver was asked);
 - the pixels of pictures, and the text of ``--help``.
+
+Keys that documents have got since the recording (``ADDED``) are passed over where the recorded
+document lacks them, and counted; nothing else that is new is.
 """
 
 from __future__ import annotations
@@ -35,7 +38,15 @@ from bench.equivalence.workspace import ROOT
 
 FOLDER = ROOT / "bench" / "results" / "equivalence"
 
-#: At most so many differences of a section are shown.
+#: Keys of a result's document that the recording is too old to have, and what they may hold.
+ADDED = {
+    "termination": (
+        None, "proven", "completed", "time limit", "move limit", "interrupted", "rounding",
+        "unsupported", "failed",
+    ),
+}  # fmt: skip
+
+#: Largest number of differences to show per section.
 SHOWN = 12
 
 
@@ -52,6 +63,21 @@ def _save(path: Path, records: Records) -> None:
     path.write_text("".join(row + "\n" for row in rows), encoding="utf-8")
 
 
+def _as_recorded(before: object, after: object, passed: list[str]) -> object:
+    """Return a document without what was added to it since, which is noted."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        added = [k for k in after if k not in before and after[k] in ADDED.get(k, ())]
+        passed += added
+        return {
+            key: _as_recorded(before.get(key), value, passed)
+            for key, value in after.items()
+            if key not in added
+        }
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        return [_as_recorded(*pair, passed) for pair in zip(before, after, strict=True)]
+    return after
+
+
 def _differences(before: Records, after: Records) -> list[str]:
     found = []
     for key in sorted(before.keys() | after.keys()):
@@ -65,7 +91,7 @@ def _differences(before: Records, after: Records) -> list[str]:
 
 
 def _change(before: object, after: object, place: str = "") -> str:
-    """Say where two documents differ first."""
+    """Describe the first difference between two documents."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted(before.keys() | after.keys()):
             if before.get(key) != after.get(key):
@@ -107,7 +133,13 @@ def main() -> int:
             if given.do == "record":
                 _save(path, records)
             else:
-                found = _differences(_load(path), json.loads(json.dumps(records)))
+                before = _load(path)
+                passed: list[str] = []
+                after = _as_recorded(before, json.loads(json.dumps(records)), passed)
+                assert isinstance(after, dict)
+                found = _differences(before, after)
+                if passed:
+                    print(f"{name:14}{len(passed):6} values of keys added since passed over")
             differences += len(found)
             verdict = f", {len(found)} DIFFER" if found else ""
             print(f"{name:14}{len(records):6} records {seconds:7.1f} s{verdict}", flush=True)

@@ -1,4 +1,4 @@
-"""Fixed input files: one of every format, and faulty ones."""
+"""Fixed input files: one per format, and invalid ones."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ MEMORY = ("none", "estimate", "edges", "refcount")
 
 
 def write(folder: Path) -> None:
-    """Write all of them into a folder, faulty ones into ``bad``."""
+    """Write all files into a folder, invalid ones into ``bad``."""
     (folder / "bad").mkdir()
     for name, content in DOCUMENTS.items():
         _put(folder / f"{name}.json", content)

@@ -1,4 +1,4 @@
-"""Where the few names are that ``optpart`` does not export: old module first, then new ones."""
+"""The modules of the few names that ``optpart`` does not export, old module first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PLACES = {
 
 
 def find(name: str) -> Any:
-    """Return what stands under a logical name, wherever it is now."""
+    """Return the object of a logical name, wherever it is now."""
     attribute, modules = PLACES[name]
     for module in modules:
         try:

@@ -1,4 +1,4 @@
-"""What is recorded, section by section; each yields pairs of a key and a value that JSON can hold.
+"""The recorded sections; each yields pairs of a key and a JSON value.
 
 pairs         makespan, placement, starts and traffic of every pair of strategies
 search        search and hybrid with one worker and a limit of moves
@@ -45,7 +45,7 @@ SMALL = 100
 
 
 def run_section(name: str, folder: Path) -> tuple[str, Records, float]:
-    """Run one section, in a process of its own."""
+    """Run one section in its own process."""
     prepare()
     begin = time.perf_counter()
     with workspace(folder):

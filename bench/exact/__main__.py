@@ -1,12 +1,12 @@
-"""How far exact methods get: what they prove within a minute, and against simpler models.
+"""The reach of exact methods: proofs within a minute, compared with simpler models.
 
     python bench/exact --data ../shared [--only SET] [--every N] [-o bench/results/exact]
 
-One row a set: cases proven (where an optimum is listed, at that value), mean gap of the rest, and
-time to proof as a shifted geometric mean (shift 1 s; what is not proven counts with the limit).
-On some sets the textbook CP-SAT model and the MILP are run beside it on the same cases. Each solve
-is kept in ``runs.jsonl``: a command that was stopped goes on where it was. ``--every N`` takes each
-N-th case of the sets that have more than fifty; the table says so.
+The table has one row per set: cases proven (at the listed optimum, if there is one), mean gap of
+the rest, and time to proof as a shifted geometric mean (shift 1 s; unproven cases count with the
+limit). On some sets, the textbook CP-SAT model and the MILP run on the same cases. Each solve is
+kept in ``runs.jsonl``, so a stopped command continues where it was. ``--every N`` takes every N-th
+case of the sets with more than fifty; the table says so.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Run:
 
     @property
     def proven(self) -> bool:
-        """Whether it is solved, and at the value that is listed."""
+        """Whether the case is solved, at the listed value if there is one."""
         if self.status == Status.INFEASIBLE:
             return self.listed is None
         right = self.listed is None or self.makespan == self.listed
@@ -64,7 +64,7 @@ class Run:
 
     @property
     def wrong(self) -> bool:
-        """Whether it claims what cannot be, if the listed optimum is right."""
+        """Whether the claim contradicts the listed optimum."""
         if self.listed is None:
             return False
         low = self.makespan is not None and Fraction(self.makespan) < Fraction(self.listed)
@@ -121,13 +121,13 @@ def solve_by(
 
 
 def parts(run: Run) -> tuple[Values, Values]:
-    """Return the parameters of a run, and what came out."""
+    """Return the parameters and the result of a run."""
     values = asdict(run)
     return {name: values.pop(name) for name in ("set", "case", "method", "limit")}, values
 
 
 def needs(run: Values) -> Needs:
-    """Return what a run depends on besides its parameters."""
+    """Return the dependencies of a run besides its parameters."""
     here, method = "bench.exact.__main__", run["method"]
     roots = (
         f"{here}:{method}",
@@ -146,7 +146,7 @@ def again(run: Values, data: Path) -> Values:
 
 
 def differs(old: Values, new: Values) -> str:
-    """Return what of two results cannot both be true."""
+    """Return the contradictions between two results."""
     if Status.INFEASIBLE in (old["status"], new["status"]) and (old["makespan"] or new["makespan"]):
         return f"{old['status']} and {new['status']}"
     for first, second in ((old, new), (new, old)):
@@ -253,7 +253,7 @@ def mean(runs: list[Run]) -> float:
 
 
 def against(name: str, runs: list[Run]) -> Iterator[str]:
-    """Compare with each rival on the cases that both were run on, and that both proved."""
+    """Compare with each rival on the cases that both ran, and on those that both proved."""
     for rival in list(SOLVERS)[1:]:
         theirs = {run.case: run for run in runs if run.method == rival}
         pairs = [(r, theirs[r.case]) for r in runs if r.method == "cpsat" and r.case in theirs]

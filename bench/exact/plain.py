@@ -1,7 +1,7 @@
-"""What to compare with: the textbook CP-SAT model, without cuts, heads, hints or symmetry.
+"""The baseline: the textbook CP-SAT model, without cuts, heads, hints or symmetry.
 
-Start and end of every vertex between 0 and the sum of everything, one optional interval per
-allowed device (none optional where there is one device only), no overlap, arrivals, capacities.
+Start and end of every vertex between 0 and the sum of all times, one optional interval per allowed
+device (not optional if there is only one), no overlap, arrivals, capacities.
 """
 
 from __future__ import annotations

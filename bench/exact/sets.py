@@ -1,4 +1,4 @@
-"""The benchmark sets: each case an instance and, where one is listed, its optimum."""
+"""The benchmark sets: each case is an instance and, if known, its published optimum."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Case:
     read : callable
         Makes the instance.
     optimum : Fraction or None
-        As listed by others; ``None`` where nobody lists one.
+        As published; ``None`` if no optimum is published.
     rivals : tuple of str
         Methods that are run on it besides ``cpsat``.
     """

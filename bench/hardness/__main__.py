@@ -1,11 +1,12 @@
-"""How hard is it to decide? Time to proof against size, for every reduction to TF.
+"""The hardness of deciding: time to proof against size, for every reduction to TF.
 
     python bench/hardness [--only FAMILY] [--time-limit S] [-o bench/results/hardness]
 
-Every family is drawn with and without a hidden solution, three seeds a size, until no source of a
-size is decided within the limit. Beside them stand the special cases that polynomial algorithms
-solve, and PARTITION with numbers of a fixed number of bits, whose hardness rises and falls with
-their count. Each run is kept in ``runs.jsonl``: a command that was stopped goes on where it was.
+Every family is drawn with and without a hidden solution, three seeds per size, up to the size at
+which no source is decided within the limit. In addition, there are the special cases that
+polynomial algorithms solve, and PARTITION with numbers of a fixed number of bits, whose hardness
+rises and falls with their count. Each run is kept in ``runs.jsonl``, so a stopped command continues
+where it was.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ CHEAP = 2.0
 
 
 def answered(name: str, source: Any, limit: float) -> Answer[Any, Any]:
-    """Decide, and refuse to go on if a yes does not hold."""
+    """Decide, and stop if a yes is not valid."""
     found = decide(reduction(name), source, budget=Budget(limit, 1))
     fault = found.schedule_fault or found.solution_fault or found.forth_fault
     if fault:
@@ -66,7 +67,7 @@ def measure(kept: Kept, only: Sequence[str], limit: float) -> None:
 
 
 def one(kept: Kept, name: str, size: int, yes: bool, seed: int, limit: float) -> Run:
-    """Return one run, from what is kept if it is there."""
+    """Return one run, from the kept rows if it is there."""
     found = kept.find(Run, family=name, size=size, yes=yes, seed=seed, limit=limit)
     if found is not None:
         return found  # type: ignore[no-any-return]
@@ -147,7 +148,7 @@ def special_once(name: str, size: int, limit: float) -> Special:
 
 
 def beside(least: Jobs, size: int, limit: float) -> tuple[float | None, bool | None]:
-    """Return seconds by way of TF, for the least limit and one less, and whether both agree."""
+    """Return seconds through TF, for the least limit and one less, and whether both agree."""
     if size > LARGEST_BY_TF:
         return None, None
     yes = answered("scheduling", least, limit)
@@ -197,7 +198,7 @@ def again(run: Values, _: Path) -> Values:
 
 
 def differs(old: Values, new: Values) -> str:
-    """Return what contradicts: another answer, or another source."""
+    """Return the contradictions: another answer, or another source."""
     found = [name for name in ("vertices", "devices", "nodes") if old.get(name) != new.get(name)]
     found += [
         name

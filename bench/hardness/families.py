@@ -22,7 +22,7 @@ from optpart.reductions.three_partition import Threes, critical_bound, random_th
 
 @dataclass(frozen=True)
 class Family:
-    """How sources are drawn: those drawn as yes have a solution, those drawn as no may."""
+    """A family of sources: those drawn as yes have a solution, those drawn as no may have one."""
 
     sizes: tuple[int, ...]
     draw: Callable[[int, bool, np.random.Generator], Any]

@@ -90,7 +90,7 @@ def _decorate(axes: Axes, title: str, size_is: str, limit: float) -> None:
 
 
 def critical_count(bits: float) -> float:
-    """Return the count of random numbers of so many bits at which one even split is expected.
+    """Return the count of random numbers of this many bits at which one even split is expected.
 
     S. Mertens, Phase transition in the number partitioning problem, Physical Review Letters 81
     (1998), after I. P. Gent, T. Walsh (1996): ``κ = bits/n = 1 − log2(πn/6) / (2n)``.

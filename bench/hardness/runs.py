@@ -1,4 +1,4 @@
-"""What is measured, and where it is kept."""
+"""The measurements, and the file that keeps them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.store import Store, Values
 
 @dataclass(frozen=True)
 class Run:
-    """One source of a family, answered by way of TF."""
+    """One source of a family, answered through TF."""
 
     family: str
     size: int
@@ -26,7 +26,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Special:
-    """One source of a polynomial special case, and the same question by way of TF."""
+    """One source of a polynomial special case, and the same question through TF."""
 
     name: str
     size: int
@@ -66,7 +66,7 @@ def parts(row: Any) -> tuple[Values, Values]:
 
 
 class Kept:
-    """Finished runs that count; what is there is not repeated."""
+    """The finished runs that count; they are not repeated."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Run the measurements of [H] §6 again, in simulation: figures 7 to 10, and the true gap of orders.
+"""Repeat the measurements of [H] §6 in simulation: figures 7 to 10, and the true gap of orders.
 
     python bench/ordering [--quick] [-o bench/results/ordering]
 

@@ -1,4 +1,4 @@
-"""What is measured: the models of [H] and two more, each with a batch that keeps all busy."""
+"""The cases: the models of [H] and two more, each with a batch that keeps all resources busy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What [H] published, what was measured, and whether it holds."""
+"""The findings of [H]: what was published, what was measured, and whether they hold."""
 
 from __future__ import annotations
 

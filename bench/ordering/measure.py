@@ -1,4 +1,4 @@
-"""Everything that is measured, in a form that tables, figures and findings read."""
+"""All measurements, in a form for tables, figures and findings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LEVELS = (0.0, 0.01, 0.02, 0.05, 0.1)
 #: What orders transfers, in the order of [H] figure 9.
 BASELINE, TIO, TAO, BEST, WORST = MECHANISMS = ("baseline", "TIO", "TAO", "best", "worst")
 
-#: One in so many transfers goes out of order ([H] §5.1).
+#: One in this many transfers is sent out of order ([H] §5.1).
 ERROR = 1 / 200
 
 WORKERS = 4

@@ -1,4 +1,4 @@
-"""Run the published findings again: tables, figures, and what was found again and what was not.
+"""Repeat the published findings: tables, figures, and which findings hold here.
 
     python bench/reproduce [--quick] [--runs 10] [--only SETTING] [-o bench/results/reproduce]
 
@@ -9,9 +9,9 @@ Measures every partitioning strategy of the registry under every scheduling stra
 - ``seven``: graphs 2 and 3 and the TensorFlow graphs on 7 devices (figures 7.7 to 7.10),
 - ``bahnmueller``: the two networks of [B] on 1 to 8 equal devices (figures 5.3 to 5.25),
 
-bounds every instance (``gaps``), and writes the findings, tables and figures. What was measured
-stays in ``runs.jsonl``: a command that was stopped goes on where it was, and a strategy is measured
-again only after its code has changed.
+bounds every instance (``gaps``), and writes the findings, tables and figures. Measurements are kept
+in ``runs.jsonl``: a stopped command continues where it was, and a strategy is measured again only
+after its code has changed.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def arguments() -> argparse.Namespace:
 
 
 def report(data: Data, folder: Path, seconds: float) -> None:
-    """Write findings, tables and figures of all that was measured."""
+    """Write findings, tables and figures of all measurements."""
     header = list(heading(data, seconds))
     rows = findings.judged(chain.from_iterable(part.FINDINGS for part in SECTIONS), data)
     write_text(folder / "findings.md", findings.as_markdown(rows, header))

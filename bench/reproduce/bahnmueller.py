@@ -1,9 +1,9 @@
 """Findings of [B] chapter 5.
 
-[B] measures on GPUs. There TensorFlow runs what is executable first come, first served, so FIFO is
-the scheduler here; and transfers share links, so that the verdict is that of links which carry one
-transfer at a time. What comes out with links that never queue, the model of [L] and [M], is said
-besides.
+[B] measures on GPUs, where TensorFlow runs executable operations first come, first served; so the
+scheduler here is FIFO. Transfers share links, so the verdict is based on links that carry one
+transfer at a time. The result with links that never queue, the model of [L] and [M], is given as
+well.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is run again: the graphs and clusters of the evaluations in [L], [M] and [B]."""
+"""The cases: the graphs and clusters of the evaluations in [L], [M] and [B]."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def chosen(setting: str | None, quick: bool) -> list[Case]:
 
 
 def _is_quick(case: Case) -> bool:
-    """Whether a case belongs to a look at everything within a few minutes."""
+    """Return whether a case is part of ``--quick``, which takes a few minutes."""
     if case.fixed:
         return case.devices in (1, 2, 8)
     if case.setting in ("laich100", *VARIANTS):

@@ -1,4 +1,4 @@
-"""When a published finding counts as found again: small pure functions of measured numbers."""
+"""The criteria by which published findings hold: small pure functions of measured numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SAME = 0.001
 
 
 class Verdict(StrEnum):
-    """Whether a finding was found again."""
+    """Whether a finding holds here."""
 
     HOLDS = "holds"
     PARTLY = "partly"
@@ -77,7 +77,7 @@ def falling(values: Mapping[str, float]) -> list[str]:
 
 
 def overlap(names: Sequence[str], expected: Collection[str]) -> int:
-    """How many of the first names, as many as are expected, are expected."""
+    """Return how many of the first ``n`` names are among the ``n`` expected ones."""
     return len(set(names[: len(expected)]) & set(expected))
 
 

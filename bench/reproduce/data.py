@@ -1,4 +1,4 @@
-"""What was measured, by case, strategies and run."""
+"""The measurements by case, strategies and run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 class MissingError(Exception):
-    """Something was not measured."""
+    """A measurement is missing."""
 
 
 class Pair(NamedTuple):
@@ -30,7 +30,7 @@ class Pair(NamedTuple):
 
 
 class Data:
-    """Measurements of some cases, the first so many runs of each.
+    """Measurements of some cases: the first ``runs`` runs of each.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The table of findings: what was published, what was measured, and whether it was found again."""
+"""The table of findings: what was published, what was measured, and whether it holds."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Finding:
     source : str
         Section and figure.
     published : str
-        What the source says.
+        The claim of the source.
     criterion : str
-        When it counts as found again.
+        The condition under which it holds.
     judge : callable
         Computes the verdict from the measurements.
     why : str
-        What explains it if it is not found again.
+        The explanation if it does not hold.
     """
 
     title: str

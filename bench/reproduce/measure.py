@@ -34,7 +34,7 @@ SLOW = 2.0
 
 @dataclass(frozen=True)
 class Job:
-    """What one process does in one go: strategies on an instance, or its bound."""
+    """The work of one process: strategies on an instance, or its bound."""
 
     case: Case
     run: int
@@ -49,7 +49,7 @@ class Job:
 
 
 def run(cases: Iterable[Case], runs: int, store: Store, *, only_bounds: bool = False) -> None:
-    """Measure what the store lacks.
+    """Measure everything that is missing in the store.
 
     The first run of everything comes first, since it decides who is too slow for the others.
     """

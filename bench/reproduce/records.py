@@ -1,4 +1,4 @@
-"""What is measured."""
+"""The records of measurements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Run:
-    """One partitioning strategy, once, and what followed under every scheduling strategy.
+    """One run of a partitioning strategy, with the results under every scheduling strategy.
 
     Attributes
     ----------
@@ -15,7 +15,7 @@ class Run:
     seconds : float
         Processor time of partitioning.
     failed : str
-        Why there is no placement; what follows is empty then.
+        Why there is no placement; the further fields are then empty.
     traffic : float
     used : int
         Devices that run something.

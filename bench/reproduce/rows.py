@@ -1,4 +1,4 @@
-"""How measurements are kept: what each depends on, and how it is made again."""
+"""The storage of measurements: their dependencies, and how to repeat them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _parts(record: Record) -> tuple[Values, Values]:
 
 
 def needs(run: Values) -> Needs:
-    """Return what a measurement depends on."""
+    """Return the dependencies of a measurement."""
     return _needs(run["case"], run.get("partitioner", ""))
 
 
@@ -108,7 +108,7 @@ def again(run: Values, _: Path) -> Values:
 
 
 def differs(old: Values, new: Values) -> str:
-    """Return what is not equal, times apart; a strategy and a bound give the same every time."""
+    """Return the differences except times; strategies and bounds are deterministic."""
     names = [name for name in old if name not in _TIMES and old[name] != new.get(name)]
     return "; ".join(f"{name}: {old[name]}, now {new.get(name)}" for name in names)
 

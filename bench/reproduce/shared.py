@@ -1,4 +1,4 @@
-"""What the findings of several sections share."""
+"""Helpers for the findings of several sections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run of a strategy: with :mod:`cases`, all that a stored run depends on."""
+"""One run of a strategy: with :mod:`cases`, everything that a stored run depends on."""
 
 from __future__ import annotations
 

@@ -240,6 +240,6 @@ def plus_minus(values: Sequence[float]) -> str:
 
 
 def short(value: float, digits: int = 5) -> str:
-    """Write a number with so many digits, and none behind the point where that is enough."""
+    """Return a number with this many digits, without decimals if that is enough."""
     shown = f"{value:.{digits}g}"
     return f"{value:.0f}" if "e" in shown and value < 1e7 else shown

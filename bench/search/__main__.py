@@ -1,10 +1,10 @@
-"""What search reaches, beside what it starts from and what it competes with.
+"""The results of search, compared with its starts and its competitors.
 
     python bench/search --data ../shared [-o FOLDER]
         [--part networks|sets|large|memory|workers|shares]
 
-Every run is kept in ``runs.jsonl``: a command that was stopped goes on where it was. Each part
-writes a table of its own.
+Every run is kept in ``runs.jsonl``, so a stopped command continues where it was. Each part writes
+its own table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Large graphs after [L] §6.2 on 50 devices: what time buys, and what a move costs."""
+"""Large graphs after [L] §6.2 on 50 devices: the effect of time, and the cost of a move."""
 
 from __future__ import annotations
 

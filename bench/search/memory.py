@@ -1,4 +1,4 @@
-"""Tight memory: search beside the best heuristic that keeps the memory."""
+"""Tight memory: search compared with the best heuristic that respects the memory."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def run(shared: Path, folder: Path) -> str:
 def tight(given: Instance, memory: Memory, factor: Fraction = Fraction(11, 10)) -> Instance:
     """Give every device ``factor`` times the least equal capacity that is found to fit.
 
-    It is bisected: under ``estimate`` a placement has to be found, under ``refcount`` a schedule by
-    some heuristic.
+    The least capacity is found by bisection: under ``estimate``, some heuristic must find a
+    placement, under ``refcount`` a schedule.
     """
     static = _with(given, "estimate", None).static_memory
     total = sum((static[u] for u in range(len(given.units))), Fraction(0))

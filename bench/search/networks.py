@@ -1,4 +1,4 @@
-"""Four networks: search and hybrid beside what they start from and what they compete with."""
+"""Four networks: search and hybrid, compared with their starts and competitors."""
 
 from __future__ import annotations
 

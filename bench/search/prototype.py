@@ -1,7 +1,7 @@
-"""What search is measured against: annealing of placements, every schedule made from nothing.
+"""The baseline of search: annealing of placements that builds every schedule from scratch.
 
-A random unit goes to a random device, a list scheduler with upward ranks makes the whole schedule
-anew, and the move is accepted by the usual rule. Communication ``delay``, no memory.
+A random unit goes to a random device, a list scheduler with upward ranks rebuilds the whole
+schedule, and the move is accepted by the usual rule. Communication ``delay``, no memory.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOVES = 500
 
 
 def anneal(instance: Instance, start: Schedule, seconds: float, seed: int) -> Fraction:
-    """Return the makespan that is reached."""
+    """Return the makespan of the best schedule."""
     a = arrays(instance)
     rank, tie = upward_rank(instance), np.arange(instance.vertices)
     state = source(np.random.default_rng(seed))

@@ -1,4 +1,4 @@
-"""How runs are kept, and how numbers are written."""
+"""The storage of runs, and the format of numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def down(value: float) -> str:
 
 
 def needs(run: Values) -> Needs:
-    """Return what a run depends on; every part starts from all strategies."""
+    """Return the dependencies of a run; every part starts from all strategies."""
     roots = [f"bench.search.{run['part']}:_row"]
     if run["part"] == "sets":
         roots.append("bench.search.sets:SECONDS")

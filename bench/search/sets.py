@@ -1,6 +1,6 @@
-"""Benchmark sets with known optima: on how many search reaches the optimum, and how soon.
+"""Benchmark sets with known optima: how often search reaches the optimum, and how quickly.
 
-A run ends once it has reached the optimum that the set states, which only saves time.
+A run ends as soon as it reaches the known optimum of the set, which only saves time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the time of a search goes: shares of one worker's wall time."""
+"""The distribution of a search's time: shares of one worker's wall time."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Clock:
         self._since = now
 
     def timed(self, label: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Return what does the same and is measured."""
+        """Return a function that does the same and is measured."""
 
         def measured(*given: Any, **named: Any) -> Any:
             self._pass()

@@ -1,4 +1,4 @@
-"""What a second core is worth: two workers after t seconds beside one after 1.8 t."""
+"""The value of a second core: two workers after t seconds against one after 1.8 t."""
 
 from __future__ import annotations
 

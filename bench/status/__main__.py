@@ -1,14 +1,13 @@
-"""What of the committed results still counts, on which code each was measured, what renews it.
+"""The status of the committed results: which still count, their code, and how to renew them.
 
     python bench/status
     python bench/status restamp reproduce [--sample 40] [--seed 0] [--data ../shared]
 
-A row counts if the code that it ran, its parameters and the packages are what they are today. Where
-only the code has changed, ``restamp`` measures a sample of the rows again, some of every kind; if
-none of them contradicts what is stored, all rows count as measured on today's code as well, and
-keep the stamp of the code that measured them. Where one does, nothing is written. What is compared
-is what cannot differ from one time to the next; times stay those of the code in the stamp. Let no
-bench run meanwhile.
+A row counts if the code that it ran, its parameters and the packages are the same as today. If only
+the code has changed, ``restamp`` measures a sample of the rows again, some of every kind. If none
+of them contradicts the stored result, all rows count as measured on today's code as well, and keep
+the stamp of the code that measured them. If one does, nothing is written. Only deterministic values
+are compared; times remain those of the code in the stamp. No bench may run at the same time.
 """
 
 from __future__ import annotations

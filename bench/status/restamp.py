@@ -1,4 +1,4 @@
-"""Rows of earlier code count again once a sample of them is measured again and agrees."""
+"""Revalidation of rows of earlier code, by measuring a sample of them again."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from bench.store import Bench, Row, stamp
 
 
 def restamp(bench: Bench, sample: int, seed: int, data: Path) -> int:
-    """Measure a sample again and, if nothing contradicts, give all rows today's key.
+    """Measure a sample again and, if nothing contradicts it, give all rows today's key.
 
-    Of runs that were measured more than once, only the newest row is stamped.
+    If a run was measured more than once, only its newest row is stamped.
 
     Returns
     -------

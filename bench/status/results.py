@@ -1,4 +1,4 @@
-"""The committed results: one line each."""
+"""The committed results, one line each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WHOLE = {
 
 
 def lines() -> Iterator[str]:
-    """Yield a line for every result: what counts, measured on what, and what renews it."""
+    """Yield a line for every result: what counts, its code, and the command that renews it."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for path in sorted(RESULTS.iterdir()):
         name = path.relative_to(ROOT).as_posix()
@@ -58,7 +58,7 @@ def _of_rows(bench: Bench) -> tuple[str, str]:
 
 
 def stamps(rows: Iterable[Row]) -> str:
-    """Write on which code rows were measured, and what was replayed since."""
+    """Describe the code on which rows were measured, and what was replayed since."""
     count = Counter(f"{r.measured.get('commit', '?')} {r.measured.get('date', '?')}" for r in rows)
     text = ", ".join(f"{stamp} ({number})" for stamp, number in count.most_common())
     replays = [row.measured["replayed"] for row in rows if "replayed" in row.measured]

@@ -15,16 +15,16 @@ from optpart.bounds.load import load_bound
 from optpart.bounds.one_machine import one_machine_bound
 from optpart.problem.instance import Instance
 
-#: What a bound takes. A ``cheap`` one is done before its time matters, on graphs of any size. A
-#: ``timed`` one ends by itself, but is told when to stop. An ``anytime`` one takes all it is given.
+#: Cost of a bound. A ``cheap`` one takes little time on graphs of any size. A ``timed`` one ends by
+#: itself, but respects a time limit. An ``anytime`` one uses all the time it is given.
 Cost = Literal["cheap", "timed", "anytime"]
 
 
 class BoundFunction(Protocol):
-    """Bounds the makespan of an instance; ``None`` proves the instance infeasible.
+    """A function that bounds the makespan of an instance; ``None`` proves it infeasible.
 
-    Stops after about ``seconds``, if it is not cheap. ``makespan`` is that of a schedule, if one
-    is known, and no bound need go higher.
+    It stops after about ``seconds``, unless it is cheap. ``makespan`` is that of a schedule, if one
+    is known; no bound need be higher.
     """
 
     def __call__(
@@ -51,11 +51,11 @@ _ROWS = (
     Bound("destructive", "anytime", destructive_bound),
 )
 
-#: Every bound by name, in the order in which they are computed. A row added above takes part in
-#: ``optpart bound``, in search and before CP-SAT, as far as its cost allows.
+#: Every bound by name, in the order of computation. A row added above is used by ``optpart bound``,
+#: by search and before CP-SAT, as far as its cost allows.
 BOUNDS: dict[str, Bound] = {row.name: row for row in _ROWS}
 
-#: What :func:`best_bound` spends unless told otherwise.
+#: Default time limit of :func:`best_bound`.
 SECONDS = 5.0
 
 
@@ -76,10 +76,10 @@ def all_bounds(
     Parameters
     ----------
     seconds : float
-        For all of them together, though cheap ones take what they take. Each of the others gets
-        an equal part of what is left, so that what one saves the later and stronger ones have.
+        Time limit for all of them together, which cheap ones ignore. Each of the others gets an
+        equal share of the remaining time, so that later, stronger ones profit from time saved.
     besides : sequence of Bound
-        Bounds of a higher layer, computed last.
+        Bounds from a higher layer, computed last.
     """
     return list(each_bound(instance, seconds, besides=besides))
 
@@ -87,12 +87,12 @@ def all_bounds(
 def each_bound(
     instance: Instance, seconds: float = SECONDS, *, besides: Sequence[Bound] = ()
 ) -> Iterator[LowerBound]:
-    """Compute every bound as :func:`all_bounds` does, and yield each as soon as it is proven."""
+    """Compute bounds like :func:`all_bounds`, and yield each as soon as it is proven."""
     return _each(instance, seconds, None, [*BOUNDS.values(), *besides])
 
 
 def largest(bounds: Iterable[LowerBound]) -> LowerBound:
-    """Return the first of the largest bounds; infeasibility is above every value."""
+    """Return the first of the largest bounds; infeasibility exceeds every value."""
     return max(bounds, key=lambda bound: (bound.value is None, bound.value or 0))
 
 
@@ -108,9 +108,9 @@ def best_bound(
     Parameters
     ----------
     makespan : Fraction, optional
-        Of a schedule: a bound that reaches it is the last.
+        Makespan of a schedule; the first bound that reaches it is the last computed.
     among : sequence of Bound, optional
-        Those to compute, at least one; by default all.
+        Bounds to compute, at least one; by default all.
     """
     best: LowerBound | None = None
     for bound in _each(instance, seconds, makespan, among or list(BOUNDS.values())):

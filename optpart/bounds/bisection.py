@@ -1,4 +1,4 @@
-"""Search for the least length that a refutation leaves standing."""
+"""Search for the least length that is not refuted."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from optpart.kernels.horizon import horizon_without_queues
 from optpart.kernels.ticks import Grid
 
 
@@ -20,20 +21,20 @@ def least_not_refuted(
     makespan: Fraction | None = None,
     part: int = 2**14,
 ) -> int | None:
-    """Raise a lower bound as far as a refutation goes.
+    """Raise a lower bound to the least length that is not refuted.
 
     Parameters
     ----------
     refuted : function of a length in ticks
-        ``True`` proves that no schedule is of at most that length. Nothing else is asked of it:
-        the bound is one more than the greatest length refuted, and if a longer one can be refuted
-        while a shorter is not the search only stops early.
+        ``True`` proves that no schedule has at most that length. Nothing else is required: the
+        bound is one more than the greatest length refuted. If longer lengths can be refuted while a
+        shorter one is not, the search merely stops early.
     least : int
         A lower bound to start from.
     makespan : Fraction, optional
-        Of a schedule; nothing from there on is tried.
+        Makespan of a schedule; the search goes no higher.
     part : int
-        On a rounded grid the search ends when it knows the answer to this part.
+        On a rounded grid, the search ends at a precision of ``least / part``.
 
     Returns
     -------
@@ -41,12 +42,12 @@ def least_not_refuted(
         A lower bound in ticks; ``None`` if even the horizon is refuted, so that there is no
         schedule at all.
     """
-    top = horizon(grid) + 1 if makespan is None else grid.floor(makespan)
+    top = horizon_without_queues(grid) + 1 if makespan is None else grid.floor(makespan)
     fine = 0 if grid.exact else least // part
     lower, upper = least, top
     step = max(1, least // 256)
     while upper - lower > fine and time.perf_counter() < deadline:
-        # Doubled until one stands, halved from there.
+        # The step doubles until a length is not refuted; from there on, the interval is halved.
         step = 2 * step if upper == top else max(1, (upper - lower) // 2)
         trial = min(lower + step, upper) - 1
         if refuted(trial):
@@ -54,12 +55,3 @@ def least_not_refuted(
         else:
             upper = trial
     return None if makespan is None and lower == top else lower
-
-
-def horizon(grid: Grid) -> int:
-    """Everything one after the other: no earliest-start schedule without queues takes longer."""
-    run = np.maximum(grid.duration.max(axis=1, initial=0), 0).sum()
-    table = grid.delays.max(axis=1, initial=0)
-    measured = grid.measured.max(axis=(1, 2), initial=0)
-    longest = np.maximum(np.concatenate((table, measured)), 0)[grid.size_class]
-    return int(run) + int(longest.sum()) + len(longest) * int(grid.send.max(initial=0))

@@ -1,4 +1,4 @@
-"""Device-aware critical path: the longest chain, each vertex where the chain is shortest."""
+"""Device-aware critical path: the longest chain, with each vertex where the chain is shortest."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from optpart.problem.instance import Instance
 def critical_path_bound(instance: Instance) -> Fraction | None:
     """Bound the makespan by heads, run times and tails (design §7).
 
-    Every schedule places a unit somewhere, and there takes at least head + run time + tail of each
-    of its members; so the makespan is at least the least of these over the devices.
+    On whatever device a schedule places a unit, it takes at least head + run time + tail of each
+    member there; so the makespan is at least the minimum of this over the devices.
 
     Returns
     -------

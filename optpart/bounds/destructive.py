@@ -1,12 +1,13 @@
-"""Destructive improvement: assume a length, and let everything that follows refute it.
+"""Destructive improvement: assume a length and try to refute it.
 
-Klein & Scholl (1999) name the scheme: a length that a relaxation proves impossible raises the bound
-to the next. An assumed length is a deadline for everything, so heads and tails exclude devices;
-fewer devices make heads and tails larger; what can no longer be apart becomes one unit; what has no
-device left but one takes turns there. When that settles, energy is asked. Then comes *probing*
-(shaving; Carlier & Pinson 1994, Martin & Shmoys 1996): a unit is put on a device for trial, and if
-that is refuted, the device is struck off. Last, the largest unit that has a choice is put on each
-of its devices in turn, and all that is done again: if every one is refuted, so is the length.
+Klein & Scholl (1999) name the scheme: if a relaxation proves a length impossible, the bound rises
+to the next length. An assumed length is a deadline for everything, so heads and tails exclude
+devices; fewer devices make heads and tails larger; vertices that can no longer be apart become one
+unit; units with one device left share it one at a time. When nothing changes any more, the energy
+bound is tried. Then comes *probing* (shaving; Carlier & Pinson 1994, Martin & Shmoys 1996): a unit
+is put on a device tentatively, and if that is refuted, the device is excluded. Finally, the largest
+unit that has a choice is put on each of its devices in turn, and everything is repeated: if all are
+refuted, so is the length.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from optpart.problem.instance import Instance
 #: Passes of sharpening for one trial: the first finds almost everything.
 _TRIAL_ROUNDS = 2
 
-#: So many units are put on each of their devices in turn, one within the other; more only after the
-#: search with fewer has ended, as a length that stands takes the longest.
+#: Depths of branching on the devices of units. A greater depth is tried only after the search with
+#: a smaller one has ended, since lengths that are not refuted take the longest.
 _DEPTHS = (0, 1, 3)
 
-#: On a rounded grid a search ends when it knows its answer to this part, one by trials to that.
+#: On a rounded grid, precision (see ``part``) of the search without trials, and of those with them.
 _FINE = 2**14
 _PART = 2**9
 
-#: Probing settles after so many devices struck off, and ends after so many trials in vain: the most
-#: doubtful devices come first.
+#: Probing pauses to propagate after this many devices have been excluded, and ends after this many
+#: failures in a row: the most doubtful devices come first.
 _STRUCK = 32
 _IN_VAIN = 64
 
@@ -51,9 +52,9 @@ def destructive_bound(
     Parameters
     ----------
     seconds : float
-        Trials take as long as they are given.
+        Time limit; branching uses all of it if need be.
     makespan : Fraction, optional
-        Of a schedule; the search goes no higher.
+        Makespan of a schedule; the search goes no higher.
 
     Returns
     -------
@@ -80,7 +81,7 @@ def destructive_bound(
 
 
 class Refutation:
-    """What refutes lengths of one instance, until a deadline."""
+    """Refutation of lengths of one instance, until a deadline."""
 
     def __init__(self, instance: Instance, grid: Grid, deadline: float) -> None:
         self.instance = instance
@@ -88,11 +89,11 @@ class Refutation:
         self.deadline = deadline
 
     def follows(self, limit: int) -> bool:
-        """Whether a length is refuted by what follows from it directly."""
+        """Return whether propagation and energy refute a length."""
         return self._left(limit) is None
 
     def by_trial(self, limit: int, depth: int = _DEPTHS[-1]) -> bool:
-        """Whether it is refuted by that or by trials of units on devices."""
+        """Return whether these, probing and branching refute a length."""
         work = self._left(limit)
         return work is None or self._refuted(work, limit, depth)
 
@@ -108,7 +109,7 @@ class Refutation:
         least = np.where(work.possible, size, NEVER).min(axis=1)[work.unit]
         unit = int(work.unit[np.where(choices > 1, least, -1).argmax()])
         devices = np.flatnonzero(work.possible[unit])
-        # Where it fits best first: one device that stands ends it.
+        # The most promising device first: one that is not refuted ends the loop.
         for d in devices[work.windows().through[unit, devices].argsort(kind="stable")].tolist():
             trial = work.only(unit, d)
             if trial.run(self.deadline) and not self._refuted(trial, limit, depth - 1):
@@ -116,7 +117,7 @@ class Refutation:
         return True
 
     def _left(self, limit: int) -> Sharpening | None:
-        """Return heads, tails and devices for a length, ``None`` if it is refuted."""
+        """Return heads, tails and devices for a length; ``None`` if it is refuted."""
         instance, grid = self.instance, self.grid
         window = windows(instance, grid, limit)
         if window.bound is None:
@@ -132,7 +133,7 @@ class Refutation:
         return overloaded(self.instance, self.grid, work.windows(), limit)
 
     def _strike_off(self, work: Sharpening, limit: int) -> bool:
-        """Try every unit on every device that it has left; return whether one was struck off."""
+        """Try units on the devices left to them; return whether a device was excluded."""
         units = np.unique(work.unit)
         through = work.windows().through
         trials = [(int(u), int(d)) for u in units for d in np.flatnonzero(work.possible[u])]

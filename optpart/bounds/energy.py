@@ -1,11 +1,11 @@
-"""Energy: what must be worked within an interval of time, against what the devices can do in it.
+"""Energy: the work required within an interval of time, against the capacity of the devices in it.
 
-Fernández & Bussell (1973) count, for every interval, the work that no schedule of a given length
-can keep out of it, whatever the order: what remains if every vertex runs as early, or late, as its
-head and tail let it. More work than the devices can do in the interval refutes the length. Devices
-are equal there. Here they are not, so a unit works in an interval an amount that depends on its
-device, and a linear program spreads the units: for all devices and intervals together, so that it
-must find one placement, if of fractions, for all of them.
+Fernández & Bussell (1973) count, for every interval, the work that every schedule of a given length
+must do in it: what remains if each vertex runs as early, or as late, as its head and tail permit.
+More work than the devices can do in the interval refutes the length. Their devices are identical.
+Here they are not, so the work of a unit in an interval depends on its device, and a linear program
+distributes the units: over all devices and intervals at once, so that it must find one (fractional)
+placement for all of them.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from optpart.kernels.compiled import whole_memory
 from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
 
-#: Multipliers are rounded to so many parts; any rounding leaves the proof valid.
+#: Denominator to which multipliers are rounded; the proof is valid for any rounding.
 _PARTS = 2**20
 
-#: Entries of the linear program; beyond, fewer intervals count.
+#: Maximal entries of the linear program; beyond, fewer intervals are used.
 _MAX_ENTRIES = 400_000
 
-#: Beyond so many columns it takes too long.
+#: Maximal columns of the linear program; beyond, solving takes too long.
 _MAX_COLUMNS = 100_000
 
-#: Heads and tails per device that begin and end intervals.
+#: Maximal heads and tails per device at which intervals begin and end.
 _THRESHOLDS = 12
 
-#: Longer work only counts as so long, to keep products within 64 bits.
+#: Longer work is cut to this, to keep products within 64 bits.
 _LONGEST = 2**41
 
 
@@ -50,7 +50,7 @@ def energy_bound(
     Parameters
     ----------
     makespan : Fraction, optional
-        Of a schedule; the search goes no higher.
+        Makespan of a schedule; the search goes no higher.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def energy_bound(
 
 
 class _Rows(NamedTuple):
-    """Intervals of devices: least work of every unit in each, and its length."""
+    """Intervals of devices: the least work of every unit in each, and its length."""
 
     device: NDArray[np.int64]
     work: NDArray[np.int64]  # rows × units
@@ -85,7 +85,7 @@ class _Rows(NamedTuple):
 
 
 def overloaded(instance: Instance, grid: Grid, window: Windows, limit: int) -> bool:
-    """Whether energy proves that no schedule takes at most ``limit`` ticks.
+    """Return whether energy proves that no schedule takes at most ``limit`` ticks.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def overloaded(instance: Instance, grid: Grid, window: Windows, limit: int) -> b
     Notes
     -----
     With ``e[u,r]`` the least work of unit ``u`` on the device of row ``r`` within its interval of
-    length ``b_r``, every schedule keeps ``Σ_u e[u,r]·x[u,d(r)] ≤ b_r``, and the same of static
+    length ``b_r``, every schedule satisfies ``Σ_u e[u,r]·x[u,d(r)] ≤ b_r``, and likewise for static
     memory. The solver proposes multipliers ``y_r, μ_d ≥ 0``; what they prove is computed in exact
     integers. There is no schedule if
     ``Σ_u min_d (Σ_{r of d} y_r e[u,r] + μ_d need_u) > Σ_r y_r b_r + Σ_d μ_d M_d``.
@@ -118,7 +118,7 @@ def overloaded(instance: Instance, grid: Grid, window: Windows, limit: int) -> b
 
 
 def _rows(instance: Instance, grid: Grid, window: Windows, limit: int) -> _Rows:
-    """List the intervals that all units together would overfill."""
+    """List the intervals that would be overfull if all units were on the device."""
     units, k = window.possible.shape
     count = min(_THRESHOLDS, max(1, int((_MAX_ENTRIES / max(1, units * k)) ** 0.5)))
     device, work, room = [], [], []
@@ -130,7 +130,7 @@ def _rows(instance: Instance, grid: Grid, window: Windows, limit: int) -> _Rows:
         ends = [limit - tail for tail in _thinned(window.tail[here, d], count)]
         for begin in _thinned(first, count):
             for end in ends:
-                # As early and as late as can be; whichever leaves less in the interval.
+                # As early or as late as possible, whichever leaves less work in the interval.
                 inside = np.minimum(first + run - begin, end - last + run)
                 inside = np.clip(inside, 0, np.minimum(run, max(0, end - begin)))
                 if inside.sum() > end - begin > 0:
@@ -147,7 +147,7 @@ def _rows(instance: Instance, grid: Grid, window: Windows, limit: int) -> _Rows:
 
 
 def _thinned(values: NDArray[np.int64], count: int) -> list[int]:
-    """Pick at most so many of the distinct values, the least first."""
+    """Pick at most ``count`` of the distinct values, ascending."""
     distinct = np.unique(values)
     if len(distinct) > count:
         distinct = distinct[np.linspace(0, len(distinct) - 1, count).round().astype(np.int64)]
@@ -162,7 +162,7 @@ def _multipliers(
     limited: NDArray[np.int64],
     limit: int,
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Propose whole multipliers: those of the least common excess of intervals and memory."""
+    """Propose whole multipliers, from the least common excess over intervals and memory."""
     u, d = np.nonzero(possible)
     column = np.full(possible.shape, -1, dtype=np.int64)
     column[u, d] = np.arange(len(u))
@@ -181,7 +181,7 @@ def _multipliers(
     once = coo_array((np.ones(len(u)), (u, np.arange(len(u)))), shape=(len(possible), len(u) + 1))
     objective = np.zeros(len(u) + 1)
     objective[-1] = 1.0
-    # The type stubs of linprog do not know sparse matrices.
+    # The type stubs of linprog lack sparse matrices.
     left: Any = hstack([above, excess]).tocsr()
     equal: Any = once.tocsr()
     solved = linprog(

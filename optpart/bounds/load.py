@@ -1,4 +1,4 @@
-"""Load: a linear program spreads the assignment units over the devices that may take them."""
+"""Load: a linear program distributes the assignment units over their allowed devices."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from optpart.kernels.compiled import whole_memory
 from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
 
-#: Multipliers are rounded to so many parts; any rounding leaves the bound valid.
+#: Denominator to which multipliers are rounded; the bound is valid for any rounding.
 _PARTS = 2**20
 
 _LONGEST = 2**41
 
-#: Beyond so many columns units with the same devices are merged, and memory does not count.
+#: Beyond this many columns, units with the same devices are merged and memory is ignored.
 _MAX_COLUMNS = 100_000
 
 
 def load_bound(instance: Instance) -> Fraction | None:
-    """Bound the makespan by the load of the devices, memory and allowed devices included.
+    """Bound the makespan by the load of the devices, with memory and allowed devices.
 
     The linear program: minimise C over shares ``x[u,d] ≥ 0`` of units, ``Σ_d x[u,d] = 1``,
     ``a_d + Σ_u p[u,d]·x[u,d] + z_d ≤ C`` and ``Σ_u need_u·x[u,d] ≤ M_d``, where ``a_d`` and
@@ -52,14 +52,14 @@ def load_bound(instance: Instance) -> Fraction | None:
 
 
 def unit_durations(instance: Instance, grid: Grid) -> NDArray[np.int64]:
-    """Run time of all members of each unit on each device, units × k."""
+    """Return the total run time of the members of each unit on each device, units × k."""
     total = np.zeros((len(instance.units), instance.devices), dtype=np.int64)
     np.add.at(total, instance.unit_of, grid.duration)
     return total
 
 
 def load_ticks(instance: Instance, grid: Grid, window: Windows) -> int:
-    """Return the load bound in ticks; at least that of the windows."""
+    """Return the load bound in ticks, at least the bound of the windows."""
     if not instance.vertices:
         return 0
     need, capacity = whole_memory(instance, relax=True)
@@ -67,7 +67,7 @@ def load_ticks(instance: Instance, grid: Grid, window: Windows) -> int:
     # Shorter run times only weaken the bound, and keep the products below within 64 bits.
     work = np.minimum(unit_durations(instance, grid), _LONGEST)
     rim = np.minimum(window.head.min(axis=0) + window.tail.min(axis=0), least)
-    # A limit that all units together keep, or one in a program too large to solve, is left out.
+    # A limit is left out if all units together respect it, or the program would be too large.
     limited = (capacity < need.sum()) & bool(window.possible.sum() <= _MAX_COLUMNS)
     y, mu = _multipliers(work, window.possible, rim, need, np.where(limited, capacity, -1))
     cost = np.where(window.possible, work * y, np.iinfo(np.int64).max // 4)
@@ -89,7 +89,7 @@ def _multipliers(
     need: NDArray[np.int64],
     capacity: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Propose whole multipliers of load (their sum is positive) and memory rows."""
+    """Propose whole multipliers of load rows (with a positive sum) and memory rows."""
     units, k = work.shape
     limited = np.flatnonzero(capacity >= 0)
     if possible.sum() > _MAX_COLUMNS:
@@ -98,7 +98,7 @@ def _multipliers(
     u, d = np.nonzero(possible)
     columns = np.arange(len(u))
     size = len(u) + 1
-    # Scaled so that the makespan is near one: solvers count on moderate numbers.
+    # Scaled so that the makespan is near one: solvers expect moderate numbers.
     unit = max(1.0, float(work[u, d].max(initial=1)))
     load = coo_array((work[u, d] / unit, (d, columns)), shape=(k, size))
     makespan = coo_array((-np.ones(k), (np.arange(k), np.full(k, size - 1))), shape=(k, size))
@@ -115,7 +115,7 @@ def _multipliers(
     once = coo_array((np.ones(len(u)), (u, columns)), shape=(units, size))
     objective = np.zeros(size)
     objective[-1] = 1.0
-    # The type stubs of linprog do not know sparse matrices.
+    # The type stubs of linprog lack sparse matrices.
     above: Any = vstack(rows).tocsr()
     equal: Any = once.tocsr()
     solved = linprog(
@@ -126,7 +126,7 @@ def _multipliers(
         b_eq=np.ones(units),
         method="highs",
     )
-    if solved.status != 0:  # no multipliers; equal ones are as valid
+    if solved.status != 0:  # no multipliers; equal ones are valid, too
         return np.ones(k, dtype=np.int64), np.zeros(k, dtype=np.int64)
     dual = np.maximum(0.0, -np.asarray(solved.ineqlin.marginals))
     y = np.round(dual[:k] * _PARTS).astype(np.int64)
@@ -141,7 +141,7 @@ def _multipliers(
 def _merged(
     work: NDArray[np.int64], possible: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Add up units with the same devices; only the proposal of multipliers rests on this."""
+    """Add up units with the same devices; this affects only the proposal of multipliers."""
     kinds, kind = np.unique(possible, axis=0, return_inverse=True)
     total = np.zeros((len(kinds), work.shape[1]), dtype=np.int64)
     np.add.at(total, kind.reshape(-1), np.where(possible, work, 0))

@@ -1,21 +1,21 @@
-"""Heads and tails sharpened by what must share a device and take turns there.
+"""Heads and tails sharpened by vertices that must run on the same device, one at a time.
 
-To decide whether ``v`` may start on ``d`` at a time ``t``, ask of every ancestor ``w`` when ``v``
-could start if ``w`` were *remote*, on any device but ``d``. If that is after ``t``, then ``w`` must
-run on ``d``; and all that must run on ``d`` before ``v`` takes turns there. Jackson's preemptive
-schedule of those (heads, run times, and least times from their ends to the start of ``v``) bounds
-the start of ``v`` from below. The least ``t`` that passes is a valid head (design §7; Papadimitriou
-& Yannakakis 1990; Jung, Kirousis & Spirakis 1993, who ask it of graphs with one delay and as many
-equal processors as one wants). Tails are the same backwards.
+To decide whether ``v`` may start on ``d`` at a time ``t``, determine for every ancestor ``w`` when
+``v`` could start if ``w`` were *remote*, on any device but ``d``. If that is after ``t``, then
+``w`` must run on ``d``; and all vertices that must run on ``d`` before ``v`` run one at a time.
+Jackson's preemptive schedule of these (heads, run times, and least times from their ends to the
+start of ``v``) bounds the start of ``v`` from below. The least ``t`` that passes is a valid head
+(design §7; Papadimitriou & Yannakakis 1990; Jung, Kirousis & Spirakis 1993, for graphs with a
+single delay and arbitrarily many identical processors). Tails are computed likewise, backwards.
 
 Proof. Let ``v`` start on ``d`` at ``s`` in a schedule, and let ``R_1 ≥ R_2 ≥ …`` be valid lower
 bounds of its start for the case that ancestor ``w_i`` is remote. With ``i`` the number of bounds
 above ``s``, ``w_1 … w_i`` are on ``d``, so ``s`` is at least their one-machine bound ``J_i``, and
 at least ``R_{i+1}`` by the choice of ``i``. So ``s ≥ min_i max(J_i, R_{i+1})``, where ``J_i`` grows
-and ``R_{i+1}`` falls with ``i``. This holds whatever queues besides: all models of communication
-keep ``start(v) ≥ end(u) + send + δ``, and all keep one vertex at a time.
+and ``R_{i+1}`` falls with ``i``. This holds whatever else queues: all communication models satisfy
+``start(v) ≥ end(u) + send + δ``, and all run one vertex at a time per device.
 
-How ``R`` is found: for each ``(v, d)`` one pass over the ancestors, backwards, with two states per
+``R`` is computed for each ``(v, d)`` in one pass over the ancestors, backwards, with two states per
 ancestor, *on d* and *remote*. The least time from the end of ``w`` to the start of ``v`` is, in
 either state, the largest over the edges ``w → x`` of the lesser of the two states of ``x``; and if
 ``w`` is remote, ``v`` starts no earlier than the lesser of (a) ``x`` on ``d``, no earlier than its
@@ -34,19 +34,20 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from optpart.bounds.jackson import jackson, one_after_the_other, sort
 from optpart.bounds.windows import NEVER, Windows, _delay, windows
 from optpart.kernels.compiled import arrays, inner, kernel
 from optpart.kernels.ticks import Grid
 from optpart.problem.graph import grouped
 from optpart.problem.instance import Instance
 
-#: Passes forwards and backwards; more move heads by ever fewer ticks.
+#: Passes forwards and backwards; further ones would hardly change anything.
 _ROUNDS = 10
 
-#: Vertices between two looks at the clock.
+#: Vertices between two checks of the time.
 _CHUNK = 64
 
-#: Edges times devices; beyond, the tables of delays take too much memory, and windows stay.
+#: Edges times devices; beyond, tables of delays take too much memory, and nothing is sharpened.
 _MAX_CELLS = 20_000_000
 
 
@@ -71,16 +72,16 @@ def sharpened(
     *,
     seconds: float = np.inf,
 ) -> Windows:
-    """Sharpen heads and tails, and drop the devices that these rule out.
+    """Sharpen heads and tails, and drop the devices that they rule out.
 
     Parameters
     ----------
     window : Windows
         As :func:`~optpart.bounds.windows.windows` computes it for the same limit.
     limit : int, optional
-        Only schedules of at most so many ticks count.
+        Only schedules of at most this many ticks count.
     seconds : float
-        Time after which what is sharp already is returned; it is valid at every moment.
+        Time limit; what has been sharpened by then is returned, as it is valid at any moment.
     """
     work = Sharpening(instance, grid, window, limit)
     work.run(time.perf_counter() + seconds)
@@ -88,7 +89,7 @@ def sharpened(
 
 
 class Sharpening:
-    """Heads, tails and devices of vertices while they are sharpened.
+    """The state of sharpening: heads, tails and devices of vertices.
 
     Attributes
     ----------
@@ -130,7 +131,7 @@ class Sharpening:
         return bool(self.possible.any(axis=1).all())
 
     def only(self, unit: int, device: int) -> Sharpening:
-        """Return a copy in which a unit is on a device."""
+        """Return a copy in which a unit is on a given device."""
         copy = object.__new__(Sharpening)
         copy.__dict__.update(self.__dict__)
         copy.head, copy.tail = self.head.copy(), self.tail.copy()
@@ -156,25 +157,25 @@ class Sharpening:
         return self.feasible
 
     def windows(self) -> Windows:
-        """Return the result per unit of the instance."""
+        """Return the result for the units of the instance."""
         label = self._label()
         through = self._through()
         return Windows(self.head, self.tail, through[label], self.possible[label])
 
     def settle(self) -> None:
-        """Let heads and tails say where a vertex can be no longer."""
+        """Set heads and tails to ``NEVER`` on devices that are no longer possible."""
         gone = ~self.possible[self.unit]
         self.head[gone] = NEVER
         self.tail[gone] = NEVER
 
     def _label(self) -> NDArray[np.int32]:
-        """What each unit of the instance is called in ``unit``."""
+        """Return the number in ``unit`` of each unit of the instance."""
         label = np.arange(len(self.possible), dtype=np.int32)
         label[self.instance.unit_of] = self.unit
         return label
 
     def _sweep(self, side: _Side, deadline: float) -> int:
-        """Raise the heads, or backwards the tails, of all vertices; count what changed."""
+        """Raise the heads or, backwards, the tails of all vertices; count the changes."""
         head, tail = (self.tail, self.head) if side.backwards else (self.head, self.tail)
         n = len(head)
         before = int(self.possible.sum())
@@ -199,7 +200,7 @@ class Sharpening:
         return changed + before - int(self.possible.sum())
 
     def _merge(self, pairs: NDArray[np.int32]) -> int:
-        """Make one unit of units that must share a device; return how many units vanish."""
+        """Merge units that must share a device; return by how many units there are fewer."""
         if not len(pairs):
             return 0
         units = len(self.possible)
@@ -228,7 +229,7 @@ class Sharpening:
 
 
 def must_run_on(work: Sharpening) -> NDArray[np.int64]:
-    """Return, per device, the one-machine bound of what has no other device left."""
+    """Return, per device, the one-machine bound of the units that have no other device left."""
     k = work.possible.shape[1]
     alone = (work.possible.sum(axis=1) == 1)[work.unit]
     device = np.where(alone, work.possible[work.unit].argmax(axis=1), k).astype(np.int32)
@@ -238,7 +239,7 @@ def must_run_on(work: Sharpening) -> NDArray[np.int64]:
 
 
 class _Side(NamedTuple):
-    """The edges as one direction of time sees them; for tails everything is mirrored."""
+    """The edges seen in one direction of time; for tails everything is mirrored."""
 
     backwards: bool
     order: NDArray[np.int32]  # earlier vertices first
@@ -254,9 +255,9 @@ def _reach(
     backwards: bool, start: Any, before: Any, tensor: Any, size_class: Any, link_class: Any,
     delays: Any, measured: Any, sending: Any, unit: Any, duration: Any, possible: Any,
 ) -> Any:  # fmt: skip
-    """Per edge and device, the least crossing from elsewhere and to elsewhere; the least run time.
+    """Return, per edge and device, the least crossing time from and to any other device.
 
-    The last is per vertex and device, and elsewhere as well.
+    Also return, per vertex and device, the least run time on any other device.
     """
     n, k = duration.shape
     near = np.full((before.shape[0], k), NEVER, np.int64)
@@ -286,95 +287,6 @@ def _reach(
 
 
 @inner
-def _sort(item: Any, size: int, key: Any) -> None:
-    """Heap sort: order ``item[:size]`` by ascending ``key[item]``."""
-    for begin in range(size // 2 - 1, -1, -1):
-        _sink(item, begin, size, key)
-    for end in range(size - 1, 0, -1):
-        item[0], item[end] = item[end], item[0]
-        _sink(item, 0, end, key)
-
-
-@inner
-def _sink(item: Any, at: int, size: int, key: Any) -> None:
-    """Restore the heap, largest key first, below position ``at``."""
-    while True:
-        child = 2 * at + 1
-        if child >= size:
-            return
-        if child + 1 < size and key[item[child + 1]] > key[item[child]]:
-            child += 1
-        if key[item[at]] >= key[item[child]]:
-            return
-        item[at], item[child] = item[child], item[at]
-        at = child
-
-
-@inner
-def _rise(item: Any, at: int, key: Any) -> None:
-    """Restore the heap above position ``at``."""
-    while at > 0 and key[item[(at - 1) // 2]] < key[item[at]]:
-        item[at], item[(at - 1) // 2] = item[(at - 1) // 2], item[at]
-        at = (at - 1) // 2
-
-
-@inner
-def _jackson(
-    job: Any, size: int, head: Any, duration: Any, d: int, tail: Any, left: Any, heap: Any
-) -> Any:
-    """Latest end plus tail of Jackson's preemptive schedule (Jackson 1955; Carlier 1982).
-
-    Of the jobs that are there the one with the largest tail runs. No schedule of the jobs one after
-    the other is shorter. ``job`` is sorted by heads; ``left`` and ``heap`` are scratch.
-    """
-    for i in range(size):
-        left[job[i]] = duration[job[i], d]
-    now, best, following, waiting = 0, 0, 0, 0
-    while following < size or waiting > 0:
-        if waiting == 0:
-            now = max(now, head[job[following], d])
-        while following < size and head[job[following], d] <= now:
-            heap[waiting] = job[following]
-            _rise(heap, waiting, tail)
-            waiting += 1
-            following += 1
-        x = heap[0]
-        run = left[x]
-        if following < size:
-            run = min(run, head[job[following], d] - now)
-        now += run
-        left[x] -= run
-        if left[x] == 0:
-            best = max(best, now + tail[x])
-            waiting -= 1
-            heap[0] = heap[waiting]
-            _sink(heap, 0, waiting, tail)
-    return best
-
-
-@kernel
-def one_after_the_other(start: Any, member: Any, duration: Any, head: Any, tail: Any) -> Any:
-    """Return the one-machine bound of each group on each device; ``NEVER`` where it cannot be."""
-    n, k = head.shape
-    groups = start.shape[0] - 1
-    bound = np.zeros((groups, k), np.int64)
-    job, key = np.empty(n, np.int32), np.empty(n, np.int64)
-    after, left, heap = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int32)
-    for g in range(groups):
-        size = start[g + 1] - start[g]
-        for d in range(k):
-            for i in range(size):
-                v = member[start[g] + i]
-                job[i], key[v], after[v] = v, head[v, d], tail[v, d]
-                if head[v, d] >= NEVER or tail[v, d] >= NEVER:
-                    bound[g, d] = NEVER
-            if bound[g, d] < NEVER:
-                _sort(job, size, key)
-                bound[g, d] = _jackson(job, size, head, duration, d, after, left, heap)
-    return bound
-
-
-@inner
 def _lineage(order: Any, start: Any, before: Any, position: int, mark: Any, ancestor: Any) -> Any:
     """List the vertex at a position and its ancestors, later ones first; return their number."""
     size = 0
@@ -395,7 +307,7 @@ def _look_back(
     far: Any, fastest: Any, remote: Any, away: Any, ancestor: Any, size: int, d: int,
     if_here: Any, if_away: Any, bound: Any,
 ) -> None:  # fmt: skip
-    """Bound the start of ``ancestor[0]`` on ``d`` for the case that another is remote.
+    """Bound the start of ``ancestor[0]`` on ``d`` for each case that another is remote.
 
     ``if_here[w]`` and ``if_away[w]`` become the least time from the end of ``w``, on ``d`` or
     remote, to that start.
@@ -429,7 +341,7 @@ def _look_back(
 
 @inner
 def _of_units(unit: Any, ancestor: Any, size: int, bound: Any, of_unit: Any) -> None:
-    """Colocated ancestors are remote together: each has the largest bound of its unit."""
+    """Give each ancestor the largest bound of its unit: colocated ones are remote together."""
     for a in range(1, size):
         of_unit[unit[ancestor[a]]] = 0
     for a in range(1, size):
@@ -444,7 +356,7 @@ def _arrivals(
     start: Any, before: Any, unit: Any, duration: Any, possible: Any, head: Any, remote: Any,
     v: int, d: int,
 ) -> Any:  # fmt: skip
-    """Earliest start of ``v`` on ``d`` by its direct predecessors alone."""
+    """Return the earliest start of ``v`` on ``d`` by its direct predecessors alone."""
     least = head[v, d]
     for j in range(start[v], start[v + 1]):
         w = before[j]
@@ -460,20 +372,20 @@ def _least_start(
     job: Any, jobs: int, bound: Any, head: Any, duration: Any, d: int, tail: Any, key: Any,
     place: Any, chosen: Any, left: Any, heap: Any,
 ) -> Any:  # fmt: skip
-    """Return the least time that passes: max of the schedule of the first jobs and the next bound.
+    """Return the least time that passes: the minimum over ``i`` of ``max(J_i, R_{i+1})``.
 
     Jobs are taken in the order of falling bounds.
     """
     for b in range(jobs):
         key[job[b]] = -bound[job[b]]
-    _sort(job, jobs, key)
+    sort(job, jobs, key)
     falling = np.empty(jobs + 1, np.int64)
     for b in range(jobs):
         place[job[b]] = b
         falling[b] = bound[job[b]]
         key[job[b]] = head[job[b], d]
     falling[jobs] = 0
-    _sort(job, jobs, key)
+    sort(job, jobs, key)
     best = NEVER
     low, high = 0, jobs
     while low <= high:
@@ -483,7 +395,7 @@ def _least_start(
             if place[job[b]] < first:
                 chosen[size] = job[b]
                 size += 1
-        after = _jackson(chosen, size, head, duration, d, tail, left, heap)
+        after = jackson(chosen, size, head, duration, d, tail, left, heap)
         best = min(best, max(after, falling[first]))
         if after >= falling[first]:
             high = first - 1
@@ -505,7 +417,7 @@ def _raise_heads(
     ``remote[j,d]`` is the earliest arrival over an edge from elsewhere and ``away[w,d]`` the
     earliest end of a vertex elsewhere; both are known once the vertex has its heads.
 
-    Returns how many rose, and how many pairs of units that must share a device ``together`` holds.
+    Return how many rose, and the number of pairs in ``together``: units that must share a device.
     """
     n, k = duration.shape
     ancestor, job = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -544,7 +456,7 @@ def _raise_heads(
                     job, jobs, bound, head, duration, d, if_here, key, place, chosen, left, heap
                 )
                 least = max(least, passing)
-            # What the limit leaves for the start.
+            # The latest start that the limit permits.
             room = limit - duration[v, d] - tail[v, d]
             if least > room:
                 least = NEVER

@@ -1,6 +1,6 @@
-"""Heads and tails: how early a vertex can start on a device, and how much must follow it there.
+"""Heads and tails: the earliest start of a vertex on a device, and the least time after its end.
 
-Integer arithmetic on a :class:`~optpart.kernels.ticks.Grid`, so that everything here is proven.
+Everything is computed in integers on a :class:`~optpart.kernels.ticks.Grid` and thereby proven.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from optpart.kernels.compiled import arrays, kernel
 from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
 
-#: Head or tail of a vertex on a device on which it cannot be.
+#: Head or tail of a vertex on a device that it cannot use.
 NEVER = 2**60
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Heads, tails, and the devices that they leave.
+    """Heads, tails, and the devices that they leave possible.
 
     Attributes
     ----------
     head : ndarray of int64, n × k
-        No schedule starts ``v`` on ``d`` earlier, in ticks; ``NEVER`` where ``v`` cannot be on
-        ``d``.
+        Earliest start of ``v`` on ``d`` in any schedule, in ticks; ``NEVER`` where ``v`` cannot be
+        on ``d``.
     tail : ndarray of int64, n × k
-        No schedule ends less than this after ``v`` has ended on ``d``.
+        Least time from the end of ``v`` on ``d`` to the end of any schedule.
     through : ndarray of int64, units × k
         Largest head + run time + tail of a unit's members on a device: the makespan is at least
         this if the unit is there.
     possible : ndarray of bool, units × k
-        Where a unit can be in a schedule of at most the given length.
+        Whether a unit can be on a device in a schedule of at most the given length.
     """
 
     head: NDArray[np.int64]
@@ -62,15 +62,15 @@ def windows(
 
     ``head[v,d]`` is the largest, over the inputs of ``v``, of the least over the devices ``e`` that
     the producer ``u`` may use of ``head[u,e] + p[u,e] + δ(τ,e,d)``; if ``u`` and ``v`` are
-    colocated only ``e = d`` counts. Tails are the same backwards.
+    colocated, only ``e = d`` counts. Tails are computed likewise, backwards.
 
     Parameters
     ----------
     limit : int, optional
-        Only schedules of at most so many ticks count: devices on which a unit cannot keep it are
-        dropped, which makes other heads and tails larger, until nothing changes.
+        Only schedules of at most this many ticks count: devices on which a unit cannot meet the
+        limit are dropped, which makes other heads and tails larger, until nothing changes.
     allowed : ndarray of bool, units × k, optional
-        Where units may be, if that is less than what the instance allows.
+        Where units may be, if more restricted than in the instance.
     """
     a = arrays(instance)
     if instance.model.communication == "sendrecv":
@@ -92,7 +92,7 @@ def windows(
 
 
 def no_windows(instance: Instance) -> Windows:
-    """Return windows that say nothing but where units are allowed."""
+    """Return trivial windows, which only tell where units are allowed."""
     nothing = np.zeros((instance.vertices, instance.devices), dtype=np.int64)
     through = np.zeros(instance.allowed.shape, dtype=np.int64)
     return Windows(nothing, nothing, through, instance.allowed)

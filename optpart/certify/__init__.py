@@ -1,4 +1,4 @@
-"""Certificates of optimality and their judges; called, the package writes a certificate."""
+"""Certificates of optimality and their checkers; the package is callable and writes one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 class _Package(ModuleType):
     # The package and the function ``optpart.certify`` share a name, and importing any module of the
-    # package puts the package in that name's place. So the package can be called, and stands for
-    # both. What it calls lies layers above and is therefore looked up by name, when it is called.
+    # package replaces the function by the package. So the package is callable and serves as both.
+    # The function that it calls is in a higher layer; it is therefore looked up at call time.
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Write a certificate; see :func:`optpart.api.certify`."""
         return import_module("optpart.api").certify(*arguments, **options)

@@ -1,7 +1,7 @@
 """Records of the tiers that prove by arithmetic: paths and loads.
 
-Multipliers come from a linear program in doubles; they are only a proposal, which the checker's own
-functions judge in exact numbers.
+Multipliers come from a linear program in doubles. They are only a proposal, which the checker's own
+functions verify in exact numbers.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from optpart.certify.check import RejectedError, Windows, refute_by_load, room
 
 Record = dict[str, Any]
 
-#: Multipliers are rounded to multiples of one part in this many.
+#: Multipliers are rounded to multiples of ``1 / _PARTS``.
 _PARTS = 2**20
 
-#: So many sets of vertices are tried, each a linear program.
+#: Largest number of vertex sets to try; each takes a linear program.
 _MAX_SETS = 60
 
-#: Heads and tails that bound these sets.
+#: Largest number of distinct heads, and of tails, that bound these sets.
 _MAX_THRESHOLDS = 20
 
 
@@ -40,8 +40,8 @@ def load_record(windows: Windows) -> Record | None:
 
     Notes
     -----
-    The sets are those of large heads and tails: what cannot start before some time, and after which
-    some time must pass.
+    Each set consists of the vertices with at least some head and at least some tail: those that
+    cannot start before some time, and after which some time must pass.
     """
     for vertices in _sets(windows):
         record = proven_load(windows, vertices, *multipliers(windows, vertices))
@@ -53,7 +53,7 @@ def load_record(windows: Windows) -> Record | None:
 def proven_load(
     windows: Windows, vertices: list[int], y: list[int], mu: list[str]
 ) -> Record | None:
-    """Return the record of these multipliers if it refutes the horizon."""
+    """Return the record with these multipliers if it refutes the horizon."""
     record = {"vertices": vertices, "load": y, "memory": mu}
     with suppress(RejectedError):
         refute_by_load(windows, record)
@@ -62,7 +62,7 @@ def proven_load(
 
 
 def _sets(windows: Windows) -> list[list[int]]:
-    """List vertices by least head and least tail, all of them first."""
+    """List the sets of vertices by least head and least tail, the set of all vertices first."""
     head, tail = [], []
     for v, unit in enumerate(windows.grid.problem.unit):
         head.append(min(windows.head[v][d] for d in windows.possible[unit]))
@@ -87,7 +87,7 @@ def some(values: Iterable[int], most: int) -> list[int]:
 def multipliers(windows: Windows, vertices: list[int]) -> tuple[list[int], list[str]]:
     """Propose multipliers of load and memory.
 
-    Most ``Σ_u z_u − Σ y·room − Σ μ·M`` with ``z_u ≤ y·load + μ·need`` and ``Σ y = 1``.
+    Maximise ``Σ_u z_u − Σ y·room − Σ μ·M`` subject to ``z_u ≤ y·load + μ·need`` and ``Σ y = 1``.
     """
     problem = windows.grid.problem
     k, units = len(problem.devices), problem.units

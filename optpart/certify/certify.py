@@ -1,7 +1,7 @@
 """Certificates of optimal schedules: a schedule, and a proof that none is shorter.
 
-:mod:`optpart.certify.check` judges every certificate written here before it is kept; nothing has
-to be trusted.
+:mod:`optpart.certify.check` verifies every certificate before it is written, so nothing here has to
+be trusted.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from optpart.certify.check import Encoding, Grid, Problem, RejectedError, Window
 from optpart.certify.one_machine import one_machine_record
 from optpart.certify.sat import refute
 from optpart.certify.trim import trim
+from optpart.children.scratch import Scratch
 from optpart.errors import InputError, OptpartError, UnsupportedError
 from optpart.files import check_folder, write_bytes, write_faults
 from optpart.formats import native
 from optpart.formats import result as result_format
 from optpart.problem.instance import Instance
-from optpart.scratch import Scratch
 from optpart.solution.result import Result, conclude
 from optpart.solution.schedule import Schedule
 
-#: Larger formulas are not given to the solver.
+#: Limit of the literals in a formula; longer ones are not given to the solver.
 _MAX_LITERALS = 26_000_000
 
-#: Widths, in ticks, of the rounded grids that are tried where the exact one is too fine.
+#: Widths, in ticks, of the rounded grids to try if the exact one is too fine.
 _ROUNDED = (500, 2000, 8000)
 _MAX_TICKS = 20_000
 
-#: What a memory limit may count to; fewer if the formula gets too long otherwise.
+#: Largest counts for a memory limit, in order of preference: smaller ones shorten the formula.
 _MEMORY_PARTS = (100_000, 3000, 300)
 
-#: A grid that may lose too much by rounding gets at most this share of the time.
+#: Largest share of the time for a grid whose rounding may lose too much.
 _SHARE = 0.2
 
 
@@ -56,16 +56,16 @@ class _TooLongError(UncertifiedError):
 
 @dataclass(frozen=True)
 class Refutation:
-    """Why no schedule is shorter: what the checker follows, and how large it is.
+    """A proof that no schedule is shorter, and its size.
 
     Attributes
     ----------
     tier : {"none", "path", "one-machine", "load", "lrat"}
-        ``none`` where the makespan is 0.
+        ``none`` if the makespan is 0.
     ticks_per_unit : Fraction
     record : dict
     proof : bytes
-        Text of the LRAT proof, empty in the other tiers.
+        Text of the LRAT proof; empty in the other tiers.
     variables, clauses, steps : int
         Size of the formula and of its proof.
     seconds : dict
@@ -80,6 +80,9 @@ class Refutation:
     clauses: int = 0
     steps: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Refutation by {self.tier}: {self.clauses:,} clauses, {self.steps:,} lemmas>"
 
 
 def check_supported(instance: Instance) -> None:
@@ -105,12 +108,12 @@ def find_refutation(
     Parameters
     ----------
     scales : list of Fraction
-        Ticks per time unit of the grids to try, coarse first.
+        Ticks per time unit of the grids to try, coarsest first.
 
     Raises
     ------
     UncertifiedError
-        If there is none within the time, or a shorter schedule exists.
+        If none is found in time, or a shorter schedule exists.
     """
     begin = time.perf_counter()
     if makespan == 0:
@@ -197,7 +200,7 @@ def _limited(clauses: Iterator[list[int]]) -> Iterator[list[int]]:
 
 
 def _loads(windows: Windows) -> list[list[int]]:
-    """One load a device, between the least head and the least tail there."""
+    """Return one load per device, between the least head and the least tail there."""
     unit = windows.grid.problem.unit
     loads = []
     for d in range(len(windows.grid.problem.devices)):
@@ -210,7 +213,7 @@ def _loads(windows: Windows) -> list[list[int]]:
 
 
 def _memory_scales(problem: Problem) -> list[Fraction]:
-    """Return how finely memory may be counted: exactly where that is feasible, then coarser."""
+    """Return scales at which to count memory: the exact one if feasible, then coarser ones."""
     limits = [limit for limit in problem.capacity if limit]
     if not limits:
         return [Fraction(1)]
@@ -222,11 +225,11 @@ def _memory_scales(problem: Problem) -> list[Fraction]:
 
 
 def grid_scales(problem: Problem, makespan: Fraction) -> list[Fraction]:
-    """Return ticks per time unit of the grids worth trying, coarse first.
+    """Return ticks per time unit of the grids worth trying, coarsest first.
 
-    The coarsest exact grid; where run times lie on a coarser one than delays, that one, since the
-    load of a device is a whole number of its ticks; and rounded grids where the exact one is too
-    fine for a formula.
+    These are the coarsest exact grid; the coarsest grid exact for run times, if it is coarser,
+    since the load of a device is a whole number of its ticks; and rounded grids, if the exact one
+    is too fine for a formula.
     """
     if makespan == 0:
         return [Fraction(1)]
@@ -244,7 +247,7 @@ def grid_scales(problem: Problem, makespan: Fraction) -> list[Fraction]:
 
 
 def _exact_scale(amounts: set[Fraction]) -> Fraction:
-    """Return the least scale that makes all amounts whole; 0 if it is too long a number."""
+    """Return the least scale that makes all amounts whole; 0 if its number is too long."""
     bottom = 1
     for each in amounts:
         bottom = math.lcm(bottom, each.denominator)
@@ -263,26 +266,26 @@ def certify(
     method: str = "given",
     seconds: float = 60.0,
 ) -> Refutation:
-    """Write the certificate that a schedule is optimal; nothing is written without one.
+    """Write a certificate that a schedule is optimal; write nothing if no proof is found.
 
     Parameters
     ----------
     source : bytes, optional
-        The instance's file in the native format, to be kept as it is.
+        The instance's file in the native format, to be copied byte for byte.
     method : str
-        What found the schedule.
+        The method that found the schedule.
     seconds : float
-        For the search of a proof.
+        Time limit of the search for a proof.
 
     Returns
     -------
     Refutation
-        With the seconds that the checker took as ``check``.
+        Its ``seconds`` include those of the checker, as ``check``.
 
     Raises
     ------
     InputError
-        If the model is not covered, the schedule not valid, or the place not writable.
+        If the model is not covered, the schedule is not valid, or the folder is not writable.
     UncertifiedError
         If no proof was found.
     """
@@ -309,7 +312,7 @@ def certify(
         try:
             check.check(str(draft))
         except RejectedError as error:
-            raise UncertifiedError(f"the checker does not accept it: {error}") from None
+            raise UncertifiedError(f"the checker rejects it: {error}") from None
         took = {**found.seconds, "check": time.perf_counter() - begin}
         if target.exists():
             os.rename(target, scratch.folder / "before")
@@ -318,19 +321,19 @@ def certify(
 
 
 def check_place(target: Path) -> Path:
-    """Return where to write: a writable place where nothing is, or an earlier certificate.
+    """Return the folder to write: new, empty, or an earlier certificate.
 
     Raises
     ------
     InputError
-        If something else is there, or nothing can be written.
+        If there is something else, or the folder cannot be written.
     """
     if not target.parent.is_dir():
-        raise InputError("", "its folder does not exist", "name a writable place", str(target))
+        raise InputError("", "its folder does not exist", "name a writable folder", str(target))
     if target.exists() and not (
         target.is_dir() and ((target / "certificate.json").is_file() or not any(target.iterdir()))
     ):
-        raise InputError("", "is there, and no certificate", "name another place", str(target))
+        raise InputError("", "exists and is not a certificate", "name another folder", str(target))
     check_folder(target.resolve())
     return target.resolve()
 

@@ -1,23 +1,23 @@
-"""Judge of certified optima: is there a schedule this short, and none shorter?
+"""Checker of certified optima: is there a schedule this short, and none shorter?
 
     python -m optpart.certify.check DIRECTORY... [--instance FILE]
 
-The whole judge is this file, and it needs nothing but Python's standard library. It prints one
-line a directory that begins with ``ACCEPTED`` or ``REJECTED``, and ends with 1 if one was rejected.
-What is written here, from top to bottom, is all that has to be believed:
+The whole checker is this file, and it needs only Python's standard library. For each directory, it
+prints one line that begins with ``ACCEPTED`` or ``REJECTED``; it exits with 1 if any is rejected.
+Nothing outside this file has to be trusted. From top to bottom:
 
-1. numbers and files: limits on everything, so that no file can exhaust time or memory;
+1. numbers and files, with limits on everything, so that no file can exhaust time or memory;
 2. the instance, read from its JSON into exact fractions;
-3. the upper half: the schedule keeps every rule and ends at the claimed makespan ``T``;
-4. the grid: whatever is shorter than ``T`` gives a schedule of at most ``H`` ticks on a grid of
+3. the upper half: the schedule satisfies every rule and ends at the claimed makespan ``T``;
+4. the grid: every schedule shorter than ``T`` gives a schedule of at most ``H`` ticks on a grid of
    times rounded down, so it is enough to refute the latter;
 5. windows: earliest starts and least remaining times of every vertex on every device;
 6. three refutations by arithmetic: path, one machine, load;
-7. the refutation by proof: a formula that every schedule of at most ``H`` ticks satisfies, made
-   here from the instance, and an LRAT proof that nothing satisfies it;
-8. the certificate that says which of these to follow.
+7. the refutation by proof: a formula, built here from the instance, that every schedule of at most
+   ``H`` ticks satisfies, and an LRAT proof that nothing satisfies it;
+8. the certificate, which says which of these refutations to check.
 
-``docs/certificates.md`` has the format and the arguments in full.
+``docs/certificates.md`` gives the format and the arguments in full.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FORMAT = "optpart-certificate/1"
 
 # --- 1. Numbers and files ---------------------------------------------------------------------
 
-MAX_DIGITS = 400  # of a number as written
+MAX_DIGITS = 400  # in the text of a number
 MAX_EXPONENT = 300
 MAX_BITS = 4096  # of common denominators and scales
 MAX_CERTIFICATE = 2**20  # bytes
@@ -51,21 +51,21 @@ MAX_PACKED = 2**26  # bytes of a proof; the unpacker keeps a second copy of them
 MAX_PROOF = 2**28  # bytes, unpacked
 MAX_LINE = 2**22  # bytes of one line of a proof; split into numbers it takes thirty times as much
 MAX_UNPACKER = 2**27  # bytes of memory that unpacking may take
-MAX_CELLS = 300_000  # vertices times devices
+MAX_CELLS = 300_000  # vertices × devices
 MAX_DEVICES = 500
-MAX_DELAYS = 2_000_000  # edges times pairs of devices
-MAX_TENSORS = 500_000  # each takes some 300 bytes, and three in the file
-MAX_TABLE = 2**30  # bits of all run times or delays together: what has many must have short ones
+MAX_DELAYS = 2_000_000  # edges × pairs of devices
+MAX_TENSORS = 500_000  # each takes some 300 bytes of memory, and only three in the file
+MAX_TABLE = 2**30  # bits of all run times or delays together: more numbers must be shorter ones
 MAX_VERTICES_IN_FORMULA = 2000
 MAX_DEVICES_IN_FORMULA = 64
 MAX_VARIABLES = 20_000_000
 MAX_LITERALS = 40_000_000  # in the formula, and again in the lemmas kept at one time
 MAX_LEMMAS = 1_000_000  # kept at one time
-MAX_NUMBER = 2**31  # of a lemma; numbers further apart could all share one hash
-MAX_VISITS = 300_000_000  # literals looked at while the proof is checked
+MAX_NUMBER = 2**31  # number of a lemma; larger numbers could be chosen to share one hash
+MAX_VISITS = 300_000_000  # literals visited while checking the proof
 MAX_COUNTED = 2**17  # largest sum that a load or memory limit of the formula may count to
 MAX_LOADS = 1000
-ROUNDS = 20  # of the windows
+ROUNDS = 20  # of tightening the windows
 
 COMMUNICATION = ("delay", "sendrecv", "link", "port")
 MEMORY = ("none", "estimate", "edges")
@@ -74,11 +74,11 @@ _NUMBER = re.compile(r"[+-]?(\d+/\d+|(\d+\.?\d*|\.\d+)([eE]([+-]?\d+))?)", re.AS
 
 
 class RejectedError(Exception):
-    """The certificate is not accepted; the message is the reason."""
+    """Raised if a certificate is not accepted; the message is the reason."""
 
 
 def demand(condition: object, reason: str) -> None:
-    """Reject unless ``condition`` holds."""
+    """Reject the certificate unless ``condition`` holds."""
     if not condition:
         raise RejectedError(reason)
 
@@ -89,7 +89,7 @@ def number(value: object) -> Fraction:
         return Fraction(value)
     text = value.strip() if isinstance(value, str) else ""
     match = _NUMBER.fullmatch(text) if len(text) <= MAX_DIGITS else None
-    demand(match, f"{shown(value)} is no number")
+    demand(match, f"{shown(value)} is not a number")
     assert match is not None
     demand(abs(int(match[4] or 0)) <= MAX_EXPONENT, f"{shown(value)} has too large an exponent")
     try:
@@ -106,8 +106,8 @@ def not_negative(value: object) -> Fraction:
 
 
 def shown(value: object) -> str:
-    """Write anything as one short line of plain characters."""
-    # Names can have millions of characters, and the same one can be shown for every vertex.
+    """Return anything as one short line of plain characters."""
+    # A name can have millions of characters, and could be shown for every vertex.
     text = ascii(value[:81]) if isinstance(value, str) else ascii(str(value)[:81])[1:-1]
     return text if len(text) <= 80 else text[:77] + "..."
 
@@ -117,13 +117,13 @@ def common_denominator(amounts: Iterable[Fraction]) -> int:
     result = 1
     for amount in amounts:
         result = math.lcm(result, amount.denominator)
-        # Not at the end only: of many large denominators the product takes hours.
+        # Checked at every step: the product of many large denominators would take hours.
         demand(result.bit_length() <= MAX_BITS, "numbers have too many different denominators")
     return result
 
 
 def length(amounts: Iterable[Fraction | None]) -> int:
-    """Return how many bits the longest of some numbers has."""
+    """Return the number of bits of the longest number."""
     return max(
         (x.numerator.bit_length() + x.denominator.bit_length() for x in amounts if x is not None),
         default=0,
@@ -132,15 +132,15 @@ def length(amounts: Iterable[Fraction | None]) -> int:
 
 def integer(value: object, least: int, most: int, what: str) -> int:
     """Read a whole number between two bounds, both included."""
-    demand(type(value) is int, f"{what}: {shown(value)} is no whole number")
+    demand(type(value) is int, f"{what}: {shown(value)} is not a whole number")
     assert isinstance(value, int)
     demand(least <= value <= most, f"{what}: {shown(value)} is not in {least} … {most}")
     return value
 
 
 def object_of(value: object, known: str, what: str) -> dict[str, Any]:
-    """Return ``value`` if it is an object with no keys but those of the list ``known``."""
-    demand(isinstance(value, dict), f"{what} is no object")
+    """Return ``value`` if it is an object with no keys other than those in ``known``."""
+    demand(isinstance(value, dict), f"{what} is not an object")
     assert isinstance(value, dict)
     for key in value:
         demand(key in known.split(), f"{what} has an unknown key {shown(key)}")
@@ -148,8 +148,8 @@ def object_of(value: object, known: str, what: str) -> dict[str, Any]:
 
 
 def list_of(value: object, what: str, size: int | None = None) -> list[Any]:
-    """Return ``value`` if it is a list, of ``size`` entries if that is given."""
-    demand(isinstance(value, list), f"{what} is no list")
+    """Return ``value`` if it is a list, with ``size`` entries if a size is given."""
+    demand(isinstance(value, list), f"{what} is not a list")
     assert isinstance(value, list)
     demand(size is None or len(value) == size, f"{what} has {len(value)} entries and not {size}")
     return value
@@ -157,7 +157,7 @@ def list_of(value: object, what: str, size: int | None = None) -> list[Any]:
 
 def text_of(value: object, what: str) -> str:
     """Return ``value`` if it is text."""
-    demand(isinstance(value, str), f"{what} is no text")
+    demand(isinstance(value, str), f"{what} is not text")
     assert isinstance(value, str)
     return value
 
@@ -166,7 +166,7 @@ def read_file(path: str, most: int) -> bytes:
     """Read a regular file of limited size."""
     name = os.path.basename(path)
     try:
-        demand(stat.S_ISREG(os.lstat(path).st_mode), f"{name} is no regular file")
+        demand(stat.S_ISREG(os.lstat(path).st_mode), f"{name} is not a regular file")
         with open(path, "rb") as stream:
             content = stream.read(most + 1)
     except OSError as error:
@@ -176,7 +176,7 @@ def read_file(path: str, most: int) -> bytes:
 
 
 def read_json(content: bytes, name: str) -> Any:
-    """Parse JSON into exact numbers; keys that occur twice are refused."""
+    """Parse JSON with exact numbers; reject duplicate keys."""
 
     def whole(text: str) -> int:
         demand(len(text) <= MAX_DIGITS, "a number has too many digits")
@@ -195,7 +195,7 @@ def read_json(content: bytes, name: str) -> Any:
     except RejectedError as error:
         raise RejectedError(f"{name}: {error}") from None
     except (ValueError, RecursionError) as error:
-        raise RejectedError(f"{name} is no JSON ({type(error).__name__})") from None
+        raise RejectedError(f"{name} is not JSON ({type(error).__name__})") from None
 
 
 # --- 2. The instance --------------------------------------------------------------------------
@@ -207,26 +207,26 @@ class Problem:
     Attributes
     ----------
     vertices, devices : list of str
-        Names; everything else goes by number.
+        Names; everywhere else, vertices and devices are numbers.
     run : list of lists of (Fraction or None)
-        Run time of each vertex on each device; ``None`` where it must not run.
+        Run time of each vertex on each device; ``None`` if it must not run there.
     edges : list of (int, int, int)
-        Source, target, and the tensor that is consumed.
+        Source, target, and the consumed tensor.
     producer, size : list
-        Of each tensor its vertex and its size. The control dependencies that leave a vertex share
-        one tensor of size 0.
+        The vertex that produces each tensor, and its size. The control dependencies that leave a
+        vertex share one tensor of size 0.
     number_of : dict
-        Number of the tensor by vertex and output; output ``None`` is control.
+        Number of the tensor by vertex and output; output ``None`` is the control dependency.
     unit : list of int
         Colocated vertices have the same unit.
     separated : list of (int, int)
     need : list of Fraction, capacity : list of (Fraction or None)
-        Memory that a vertex takes throughout, and that a device has; all 0 and ``None`` where
-        memory does not count, and ``need`` 0 where it depends on time.
+        Memory that a vertex takes throughout, and that a device has; all 0 and ``None`` if memory
+        is not limited, and ``need`` 0 if it depends on time.
     sending : list of Fraction
         Run time of a send on each device; 0 unless sends are vertices.
     order : list of int
-        The vertices, sources before targets.
+        The vertices in topological order.
     """
 
     def __init__(self, document: object) -> None:
@@ -299,7 +299,7 @@ class Problem:
                 for row in list_of(value, what, k)
             ]
 
-        self.bandwidth = matrix(top.get("bandwidth"), "bandwidth")  # None is infinite, 0 no link
+        self.bandwidth = matrix(top.get("bandwidth"), "bandwidth")  # None: infinite; 0: no link
         self.latency = matrix(top.get("latency", 0), "latency")
         self._matrix = matrix
 
@@ -318,12 +318,12 @@ class Problem:
                 [None if p is None else not_negative(p) for p in list_of(row, "durations", k)]
                 for row in list_of(durations, "durations", n)
             ]
-        # Text only: many whole numbers can share one hash, and lists take long to compare.
+        # Only text: many whole numbers can share one hash, and lists take long to compare.
         kinds = [device.get("type") for device in devices]
-        demand(all(kind is None or type(kind) is str for kind in kinds), "a type is no text")
+        demand(all(kind is None or type(kind) is str for kind in kinds), "a type is not text")
         for v, vertex in enumerate(vertices):
             kind, names = vertex.get("device_type"), vertex.get("devices")
-            demand(kind is None or type(kind) is str, "a device type is no text")
+            demand(kind is None or type(kind) is str, "a device type is not text")
             allowed = set(self.devices)
             if names is not None:
                 allowed = {text_of(name, "name of a device") for name in list_of(names, "devices")}
@@ -393,7 +393,7 @@ class Problem:
         self.units = len(numbers)
 
     def _count_memory(self, vertices: list[dict[str, Any]]) -> None:
-        """Per vertex its own memory, its outputs and its distinct inputs, if that is estimated."""
+        """For ``estimate``, set each vertex's need: own memory, outputs and distinct inputs."""
         need = [not_negative(vertex.get("memory", 0)) for vertex in vertices]
         common_denominator((*need, *self.size))  # so that sums stay short
         if self.memory == "estimate":
@@ -404,9 +404,9 @@ class Problem:
             self.need = need
 
     def delay(self, tensor: int, d: int, e: int) -> Fraction | None:
-        """Time from when a tensor sets out from ``d`` to its arrival on ``e``, sending included.
+        """Return the time for a tensor to get from ``d`` to ``e``, including the send.
 
-        ``None`` where it cannot cross.
+        ``None`` if it cannot cross.
         """
         if d == e:
             return Fraction(0)
@@ -429,7 +429,7 @@ Interval = tuple[Fraction, Fraction, Fraction]  # from, to, amount
 
 
 def check_schedule(problem: Problem, document: object) -> Fraction:
-    """Check that a schedule keeps every rule of the instance; return its makespan."""
+    """Check that a schedule satisfies every rule of the instance; return its makespan."""
     schedule = object_of(document, "placement start transfers", "schedule")
     placement = object_of_vertices(problem, schedule.get("placement"), "placement")
     for name in placement:
@@ -446,9 +446,11 @@ def check_schedule(problem: Problem, document: object) -> Fraction:
         end.append(start[v] + run)
     home: dict[int, int] = {}
     for v, unit in enumerate(problem.unit):
-        demand(home.setdefault(unit, device[v]) == device[v], "schedule: a group is apart")
+        demand(
+            home.setdefault(unit, device[v]) == device[v], "schedule: a colocation group is split"
+        )
     for a, b in problem.separated:
-        demand(device[a] != device[b], "schedule: a separated pair is together")
+        demand(device[a] != device[b], "schedule: a separated pair shares a device")
     moves = check_transfers(problem, device, end, schedule.get("transfers", []))
     waiting: dict[int, list[Interval]] = defaultdict(list)
     for u, v, tensor in problem.edges:
@@ -457,7 +459,7 @@ def check_schedule(problem: Problem, document: object) -> Fraction:
         demand(
             start[v] >= ready,
             f"schedule: {shown(problem.vertices[v])} starts before its input from "
-            f"{shown(problem.vertices[u])} is there",
+            f"{shown(problem.vertices[u])} arrives",
         )
         waiting[here].append((ready, start[v], problem.size[tensor]))
     check_turns(problem, device, start, end, moves)
@@ -465,9 +467,9 @@ def check_schedule(problem: Problem, document: object) -> Fraction:
     for v, d in enumerate(device):
         used[d] += problem.need[v]
     for d, limit in enumerate(problem.capacity):
-        if limit is not None:  # else the amounts may have denominators that take long to add up
+        if limit is not None:  # if it is, the denominators of the amounts may be too long to add up
             most = used[d] if problem.memory == "estimate" else peak(waiting[d])
-            demand(most <= limit, "schedule: more memory than there is")
+            demand(most <= limit, "schedule: a device exceeds its memory")
     return max(end, default=Fraction(0))
 
 
@@ -478,7 +480,7 @@ def check_turns(
     end: list[Fraction],
     moves: dict[tuple[int, int], tuple[Fraction, Fraction]],
 ) -> None:
-    """Check that devices, links and ports do one thing at a time."""
+    """Check that each device, link and port does one thing at a time."""
     busy = [((d, 0, 0), start[v], end[v]) for v, d in enumerate(device)]
     for (tensor, target), (begin, finish) in moves.items():
         sender = device[problem.producer[tensor]]
@@ -497,21 +499,21 @@ def check_turns(
 
 
 def peak(intervals: Iterable[Interval]) -> Fraction:
-    """Return the most that half-open intervals with amounts add up to."""
+    """Return the largest sum of the amounts of half-open intervals at any moment."""
     changes: list[tuple[Fraction, Fraction]] = []
     for begin, finish, amount in intervals:
         if begin < finish:
             changes += [(begin, amount), (finish, -amount)]
     now = most = Fraction(0)
-    for _, amount in sorted(changes):  # at the same moment what ends comes first
+    for _, amount in sorted(changes):  # at the same moment, ends come first
         now += amount
         most = max(most, now)
     return most
 
 
 def object_of_vertices(problem: Problem, value: object, what: str) -> list[Any]:
-    """Return the entries of an object that has one per vertex, by number."""
-    demand(isinstance(value, dict), f"schedule: {what} is no object")
+    """Return the entries of an object with one entry per vertex, by vertex number."""
+    demand(isinstance(value, dict), f"schedule: {what} is not an object")
     assert isinstance(value, dict)
     demand(value.keys() == problem.vertex.keys(), f"schedule: {what} does not name each vertex")
     return [value[name] for name in problem.vertices]
@@ -520,7 +522,7 @@ def object_of_vertices(problem: Problem, value: object, what: str) -> list[Any]:
 def check_transfers(
     problem: Problem, device: list[int], end: list[Fraction], document: object
 ) -> dict[tuple[int, int], tuple[Fraction, Fraction]]:
-    """Check that what must cross does, once; return when each tensor sets out and arrives."""
+    """Check that each tensor crosses where needed, once; return when it departs and arrives."""
     moves: dict[tuple[int, int], tuple[Fraction, Fraction]] = {}
     for entry in list_of(document, "transfers"):
         transfer = object_of(entry, "tensor to start end", "a transfer")
@@ -532,16 +534,16 @@ def check_transfers(
         tensor, target = problem.number_of[u, output], problem.device[str(to)]
         demand((tensor, target) not in moves, "schedule: a tensor crosses twice")
         delay = problem.delay(tensor, device[u], target)
-        demand(delay is not None, "schedule: a transfer where no link is")
+        demand(delay is not None, "schedule: a transfer without a link")
         assert delay is not None
         start, at_once = number(transfer.get("start")), problem.communication == "delay"
-        demand(start >= end[u], "schedule: a transfer starts before its tensor is made")
+        demand(start >= end[u], "schedule: a transfer starts before its tensor exists")
         demand(start == end[u] or not at_once, "schedule: a transfer starts late")
-        demand(number(transfer.get("end")) == start + delay, "schedule: a transfer ends wrongly")
+        demand(number(transfer.get("end")) == start + delay, "schedule: a transfer has a wrong end")
         moves[tensor, target] = start, start + delay
     needed = {(tensor, device[v]) for u, v, tensor in problem.edges if device[u] != device[v]}
-    demand(needed <= moves.keys(), "schedule: a tensor that is needed does not cross")
-    demand(moves.keys() <= needed, "schedule: a tensor crosses that nobody needs")
+    demand(needed <= moves.keys(), "schedule: a needed transfer is missing")
+    demand(moves.keys() <= needed, "schedule: a transfer is not needed")
     return moves
 
 
@@ -549,14 +551,15 @@ def check_transfers(
 
 
 class Grid:
-    """Times in ticks, rounded down, and the horizon that is to be refuted.
+    """Times in ticks, rounded down, and the horizon to refute.
 
     Let ``s`` be any number of ticks per unit of time. If a schedule has makespan ``C < T``, replace
     every start ``σ`` by ``⌊s·σ⌋``. Because ``⌊x⌋ + ⌊y⌋ ≤ ⌊x + y⌋``, all rules still hold with run
     times and delays rounded down, and everything ends by ``⌊s·C⌋ ≤ ⌈s·T⌉ − 1 = H``. So a proof that
     no schedule of the rounded instance ends by ``H`` is a proof that ``T`` is least, whatever ``s``
-    is. Longer than ``H + 1`` counts as ``H + 1``: neither fits. That transfers or sends take turns,
-    or that memory depends on time, only makes schedules longer, and is left out.
+    is. Times longer than ``H + 1`` are replaced by ``H + 1``: neither fits. The rules that
+    transfers or sends take turns, and that memory depends on time, only make schedules longer; they
+    are left out.
     """
 
     def __init__(self, problem: Problem, scale: Fraction, makespan: Fraction) -> None:
@@ -573,7 +576,7 @@ class Grid:
             return None if time is None else min(math.floor(time * scale), horizon + 1)
 
         self.run = [[ticks(p) for p in row] for row in problem.run]
-        # By text, since of numbers many can share one hash.
+        # Keyed by text, since many numbers can share one hash.
         shared: dict[str, list[list[int | None]]] = {}
         #: Delay in ticks of each consumed tensor from device to device.
         self.delay: dict[int, list[list[int | None]]] = {}
@@ -589,15 +592,17 @@ class Grid:
 
 
 class Windows:
-    """Heads, tails, and the devices that they leave.
+    """Heads, tails, and the devices that they leave possible.
 
     Attributes
     ----------
     head : list of list of int
-        No schedule of at most ``H`` ticks starts a vertex on a device earlier: every input comes
-        from somewhere, and colocated inputs from the device itself. ``H + 1`` where it cannot be.
+        Earliest start of a vertex on a device in any schedule of at most ``H`` ticks: every input
+        arrives from some possible device, and colocated inputs are made on the device itself.
+        ``H + 1`` if the vertex cannot be there.
     tail : list of list of int
-        So long after the vertex's end on the device something still runs, for the same reason.
+        Least time from the end of a vertex on a device to the end of the schedule, for the same
+        reason.
     possible : list of list of int
         The devices on which each unit can be: head, run time and tail of all its members fit.
     """
@@ -613,7 +618,7 @@ class Windows:
         self.possible = [
             [d for d in every if all(grid.run[v][d] is not None for v in unit)] for unit in members
         ]
-        # What is dropped makes other heads and tails larger; each round is valid by itself.
+        # Dropping devices makes other heads and tails larger; each round is valid by itself.
         for _ in range(ROUNDS):
             self.head = self._longest(forwards=True)
             self.tail = self._longest(forwards=False)
@@ -624,7 +629,7 @@ class Windows:
         self.feasible = all(self.possible)
 
     def time(self, v: int, d: int) -> int:
-        """Run time of a vertex on a device that is possible for it."""
+        """Return the run time of a vertex on a device that is possible for it."""
         run = self.grid.run[v][d]
         assert run is not None
         return run
@@ -664,7 +669,7 @@ class Windows:
 
 
 def refute_by_path(windows: Windows, record: dict[str, Any]) -> None:
-    """Some unit has no device from which its longest chain ends in time."""
+    """Check that some unit has no device on which its longest path ends in time."""
     object_of(record, "", "record")
     demand(not windows.feasible, "every unit has a device where its paths fit")
 
@@ -678,10 +683,10 @@ def vertices_of(record: dict[str, Any], problem: Problem) -> list[int]:
 
 
 def refute_by_one_machine(windows: Windows, record: dict[str, Any]) -> None:
-    """Some vertices must share a device, which takes them one after the other.
+    """Check that some vertices must share a device and take too long one after another.
 
-    The first starts no earlier than the least head, and after the last comes at least the least
-    tail.
+    The first of them starts no earlier than the least head, and after the last at least the least
+    tail follows.
     """
     object_of(record, "device vertices", "record")
     problem = windows.grid.problem
@@ -689,18 +694,20 @@ def refute_by_one_machine(windows: Windows, record: dict[str, Any]) -> None:
     chosen = vertices_of(record, problem)
     demand(chosen, "record: no vertices")
     for v in chosen:
-        demand(windows.possible[problem.unit[v]] == [d], "record: a vertex can be elsewhere")
+        demand(
+            windows.possible[problem.unit[v]] == [d], "record: a vertex can be on another device"
+        )
     total = min(windows.head[v][d] for v in chosen) + min(windows.tail[v][d] for v in chosen)
     total += sum(windows.time(v, d) for v in chosen)
     demand(total > windows.grid.horizon, f"the record only proves {total} ticks")
 
 
 def refute_by_load(windows: Windows, record: dict[str, Any]) -> None:
-    """The devices have not room enough, weighted by the multipliers of the record.
+    """Check that the devices, weighted by the record's multipliers, do not have enough room.
 
-    Let ``y_d, μ_d ≥ 0``. In a schedule of at most ``H`` ticks the listed vertices on ``d`` run for
-    ``load_d ≤ room_d``, and memory gives ``need_d ≤ M_d``. Added up, with every unit where it
-    weighs least: ``Σ_u min_d (y_d·load_u,d + μ_d·need_u) ≤ Σ_d (y_d·room_d + μ_d·M_d)``.
+    Let ``y_d, μ_d ≥ 0``. In a schedule of at most ``H`` ticks, the listed vertices on ``d`` run for
+    ``load_d ≤ room_d``, and memory gives ``need_d ≤ M_d``. Adding up, with every unit on the device
+    where it weighs least: ``Σ_u min_d (y_d·load_u,d + μ_d·need_u) ≤ Σ_d (y_d·room_d + μ_d·M_d)``.
     """
     object_of(record, "vertices load memory", "record")
     demand(windows.feasible, "the windows refute by themselves; the tier is path")
@@ -711,7 +718,7 @@ def refute_by_load(windows: Windows, record: dict[str, Any]) -> None:
     chosen = set(vertices_of(record, problem))
     total = Fraction(0)
     for d, limit in enumerate(problem.capacity):
-        demand(limit is not None or mu[d] == 0, "record: a device without a limit of memory")
+        demand(limit is not None or mu[d] == 0, "record: a device without a memory limit")
         total -= y[d] * room(windows, chosen, d) + mu[d] * (limit or 0)
     for unit, members in enumerate(windows.members):
         need = sum(problem.need[v] for v in members)
@@ -719,14 +726,14 @@ def refute_by_load(windows: Windows, record: dict[str, Any]) -> None:
             y[d] * sum(windows.time(v, d) for v in members if v in chosen) + mu[d] * need
             for d in windows.possible[unit]
         )
-    demand(total > 0, "the record does not prove it")
+    demand(total > 0, "the record proves nothing")
 
 
 def room(windows: Windows, chosen: set[int], d: int) -> int:
-    """Return the most ticks that the chosen vertices can run on a device.
+    """Return the most ticks for which the chosen vertices can run on a device.
 
-    They take turns between the least head and the least tail of those that can be there, and run
-    for the sum of some of their units' run times.
+    They take turns between the least head and the least tail of those that can be there, and their
+    total run time is a sum over some of their units.
     """
     there = [v for v in chosen if d in windows.possible[windows.grid.problem.unit[v]]]
     if not there:
@@ -738,7 +745,7 @@ def room(windows: Windows, chosen: set[int], d: int) -> int:
     loads: dict[int, int] = defaultdict(int)
     for v in there:
         loads[windows.grid.problem.unit[v]] += windows.time(v, d)
-    sums = 1  # the sums of subsets, as bits
+    sums = 1  # the sums of all subsets, as bits
     for load in loads.values():
         if load <= limit:
             sums = (sums | sums << load) & ((2 << limit) - 1)
@@ -749,7 +756,7 @@ def room(windows: Windows, chosen: set[int], d: int) -> int:
 
 Clause = list[int]
 
-TRUE, FALSE = 1, -1  # literals of a variable that stands in no clause
+TRUE, FALSE = 1, -1  # literals of a variable that is in no clause
 NONE: list[Clause] = []
 
 
@@ -760,14 +767,14 @@ class Moment:
         self.low, self.high, self.first = low, high, first
 
     def at_least(self, t: int) -> int:
-        """Return the literal that says: the number is ``t`` or more."""
+        """Return the literal for: the number is ``t`` or more."""
         if t <= self.low:
             return TRUE
         return FALSE if t > self.high else self.first + t - self.low - 1
 
 
 def follows(conditions: Clause, first: Moment, second: Moment, lag: int) -> Iterator[Clause]:
-    """Say ``second ≥ first + lag``, unless one of the literals ``conditions`` holds."""
+    """Yield clauses for ``second ≥ first + lag``, unless a literal of ``conditions`` holds."""
     if TRUE in conditions:
         return
     begin = max(first.low, second.low - lag + 1)
@@ -777,12 +784,12 @@ def follows(conditions: Clause, first: Moment, second: Moment, lag: int) -> Iter
 
 
 class Encoding:
-    """The variables of the formula ``order/1``, and how a schedule of ``≤ H`` ticks sets them.
+    """The variables of the formula ``order/1``, and their meaning in a schedule of ``≤ H`` ticks.
 
     * ``place(u, d)``: unit ``u`` is on device ``d``.
-    * ``start[v]``, ``end[v]``: when ``v`` starts and ends. They are one set of variables where the
-      run time of ``v`` is the same on all its devices.
-    * further ones that a family of clauses brings along and explains.
+    * ``start[v]``, ``end[v]``: when ``v`` starts and ends. They are one set of variables if the run
+      time of ``v`` is the same on all its devices.
+    * Some families of clauses add variables of their own and explain them.
     """
 
     def __init__(self, windows: Windows, document: object) -> None:
@@ -807,7 +814,7 @@ class Encoding:
         self.multipliers = [
             integer(y, 0, 2**64, "multipliers") for y in list_of(record.get("multipliers"), "")
         ]
-        demand(len(self.multipliers) in (0, k), "record: not one multiplier a device")
+        demand(len(self.multipliers) in (0, k), "record: not one multiplier per device")
         self.memory_scale = not_negative(record.get("memory_scale"))
         self.variables = 1
         self._place: list[dict[int, int]] = []
@@ -844,15 +851,15 @@ class Encoding:
             self.end.append(Moment(low, high, self.new(high - low) if high > low else 0))
 
     def place(self, unit: int, d: int) -> int:
-        """Return the literal that says: the unit is on the device."""
+        """Return the literal for: the unit is on the device."""
         return self._place[unit].get(d, FALSE)
 
     def among(self, a: int, b: int, pairs: frozenset[tuple[int, int]]) -> tuple[int, list[Clause]]:
         """Return a literal that holds if units ``a`` and ``b`` are on one of the pairs of devices.
 
-        It comes with its clauses, the first time only. ``b`` is on some device; so if ``a`` is on
-        ``d`` and ``b`` on none that makes no pair with ``d``, the literal holds. And the same the
-        other way round.
+        Its clauses are returned with it, the first time only. ``b`` is on some device; so if ``a``
+        is on ``d``, and ``b`` is on no device that forms no pair with ``d``, the literal holds. The
+        same holds with ``a`` and ``b`` exchanged.
         """
         # As bits: the sets themselves could take a gigabyte.
         key = a, b, sum(1 << d * MAX_DEVICES_IN_FORMULA + e for d, e in pairs)
@@ -871,9 +878,9 @@ class Encoding:
         return literal, clauses
 
 
-# Each of the following functions yields one family of clauses, and says why every schedule of at
-# most H ticks satisfies them once the variables are set as they mean. Families marked "implied"
-# only help the proof: without them the formula would have the same answer.
+# Each of the following functions yields one family of clauses, and its docstring says why every
+# schedule of at most H ticks satisfies them, given the meaning of the variables. Families marked
+# "implied" only help the proof: without them, the formula would have the same answer.
 
 
 def one_device(code: Encoding) -> Iterator[Clause]:
@@ -895,7 +902,7 @@ def thresholds(code: Encoding) -> Iterator[Clause]:
 def run_times(code: Encoding) -> Iterator[Clause]:
     """A vertex ends no earlier than its run time after its start.
 
-    For each length that its run time can have: on the devices where it is as long or longer.
+    One implication per distinct run time, for the devices where it is as long or longer.
     """
     for v, (start, end) in enumerate(zip(code.start, code.end, strict=True)):
         unit = code.problem.unit[v]
@@ -915,7 +922,8 @@ def run_times(code: Encoding) -> Iterator[Clause]:
 def precedence(code: Encoding) -> Iterator[Clause]:
     """A vertex starts no earlier than its inputs arrive.
 
-    For each delay that an edge can have: on the pairs of devices where it is as long or longer.
+    One implication per distinct delay of an edge, for the pairs of devices where it is as long or
+    longer.
     """
     effort = 0
     for u, v, tensor in code.problem.edges:
@@ -943,8 +951,9 @@ def precedence(code: Encoding) -> Iterator[Clause]:
 def turns(code: Encoding) -> Iterator[Clause]:
     """Of two vertices on one device, one ends before the other starts.
 
-    Two literals say "ends before": one for either order. Where there is no choice of devices one
-    literal and its negation do. No clauses where an edge path or the windows give the order.
+    Two literals mean "ends before", one for either order. If there is no choice of devices, one
+    literal and its negation suffice. If a path of edges or the windows imply the order, there are
+    no clauses.
     """
     problem, start, end = code.problem, code.start, code.end
     ancestors = [0] * len(problem.vertices)  # bit sets
@@ -986,7 +995,7 @@ def apart(code: Encoding) -> Iterator[Clause]:
 def memory(code: Encoding) -> Iterator[Clause]:
     """The memory of the units on a device is at most its capacity.
 
-    Counted in units of ``1 / memory_scale`` and rounded down, which only weakens it.
+    Memory is counted in units of ``1 / memory_scale`` and rounded down, which only weakens this.
     """
     scale = code.memory_scale
     for d, limit in enumerate(code.problem.capacity):
@@ -1000,7 +1009,7 @@ def memory(code: Encoding) -> Iterator[Clause]:
 
 
 def windows_by_device(code: Encoding) -> Iterator[Clause]:
-    """Implied: heads and tails of a vertex on the device where it is."""
+    """Implied: a vertex keeps its head and tail on the device where it is."""
     for v, (start, end) in enumerate(zip(code.start, code.end, strict=True)):
         unit = code.problem.unit[v]
         for d in code.windows.possible[unit]:
@@ -1010,11 +1019,11 @@ def windows_by_device(code: Encoding) -> Iterator[Clause]:
 
 
 def loads(code: Encoding) -> Iterator[Clause]:
-    """Implied: what runs on a device takes turns between the least head and the least tail.
+    """Implied: vertices on a device take turns between the least head and the least tail.
 
     For each ``(device, head, tail)`` of the record: of the vertices with at least this head and
-    tail there, the first starts no earlier than ``head`` and the last ends ``tail`` before the
-    horizon.
+    tail there, the first starts no earlier than ``head``, and the last ends at least ``tail``
+    before the horizon.
     """
     windows = code.windows
     for d, head, tail in code.loads:
@@ -1035,11 +1044,11 @@ def loads(code: Encoding) -> Iterator[Clause]:
 
 
 def least_loads(code: Encoding) -> Iterator[Clause]:
-    """Implied: a device takes what the others have no room for.
+    """Implied: a device takes the load for which the others have no room.
 
     With the multipliers ``y`` of the record, and every unit where it weighs least,
-    ``Σ_e y_e·load_e ≥ W``; and ``load_e ≤ room_e``. So ``y_d·load_d ≥ W − Σ_{e≠d} y_e·room_e``, and
-    what of all that could be on ``d`` is not, adds up to no more than the rest.
+    ``Σ_e y_e·load_e ≥ W``; and ``load_e ≤ room_e``. So ``y_d·load_d ≥ W − Σ_{e≠d} y_e·room_e``:
+    the units that could be on ``d`` but are not add up to no more than the rest.
     """
     windows, y = code.windows, code.multipliers
     every = set(range(len(code.problem.vertices)))
@@ -1057,25 +1066,26 @@ def least_loads(code: Encoding) -> Iterator[Clause]:
 
 
 def at_most(code: Encoding, weights: Iterable[tuple[int, int]], limit: int) -> Iterator[Clause]:
-    """Say that the weights of the literals that hold add up to at most ``limit``.
+    """Yield clauses for: the weights of the true literals add up to at most ``limit``.
 
-    A decision diagram: the variable of a node says that the weights from some position on add up to
-    at most some ``room``. If it holds, so does the one without the next literal; and, if that
-    holds, the one with its weight less room. Two rooms between which no sum lies are the same.
+    The clauses encode a decision diagram. The variable of a node means that the weights from some
+    position on add up to at most some ``room``. It implies the node of the next position with the
+    same room and, if the next literal is true, the one with its weight less room. Two rooms with no
+    possible sum between them share a node.
     """
     there = [(weight, literal) for weight, literal in weights if literal != FALSE]
     limit -= sum(weight for weight, literal in there if literal == TRUE)
     items = sorted((-weight, literal) for weight, literal in there if weight and literal != TRUE)
     if limit >= -sum(weight for weight, _ in items):
         return
-    demand(limit <= MAX_COUNTED, "a load or memory limit counts too far")
+    demand(limit <= MAX_COUNTED, "a load or memory limit is too large to count")
     if limit < 0:
         yield []
         return
-    sums = [1]  # per position from the end the sums of subsets, as bits
-    most = [0]  # per position from the end the sum of all
+    sums = [1]  # per position from the end: the sums of all subsets, as bits
+    most = [0]  # per position from the end: the sum of all weights
     for weight, _ in reversed(items):
-        # A weight above the limit adds no sum that counts, and may be too long a shift.
+        # A weight above the limit adds no sum that matters, and may be too large a shift.
         more = sums[-1] << -weight if -weight <= limit else 0
         sums.append((sums[-1] | more) & ((2 << limit) - 1))
         most.append(most[-1] - weight)
@@ -1104,9 +1114,9 @@ def at_most(code: Encoding, weights: Iterable[tuple[int, int]], limit: int) -> I
 def alike_devices(code: Encoding) -> Iterator[Clause]:
     """Symmetry: units take identical devices in turn.
 
-    If exchanging two devices changes nothing, a schedule stays one when the devices of a class are
-    renamed by the first unit that each has. Then a unit is on the next device of a class only if
-    an earlier unit is on the one before. Units with more work come earlier.
+    If exchanging any two devices of a class changes nothing, a schedule remains valid when they are
+    renumbered in the order of their first units. Then a unit is on the next device of a class only
+    if an earlier unit is on the device before it. Units with more work come earlier.
     """
     problem, windows = code.problem, code.windows
     matrices = list({id(matrix): matrix for matrix in code.grid.delay.values()}.values())
@@ -1149,9 +1159,10 @@ def alike_devices(code: Encoding) -> Iterator[Clause]:
 def alike_vertices(code: Encoding) -> Iterator[Clause]:
     """Symmetry: interchangeable vertices start in the order of their numbers.
 
-    Vertices are if they run, need, consume and produce the same for the same consumers; none of
-    them is colocated or separated. Sorting such a class by start gives a schedule again. Devices
-    may be renamed after that, since it moves no start.
+    Vertices are interchangeable if they have the same run times, memory and inputs, outputs with
+    the same delays to the same consumers, and no colocation or separation. Sorting such a class by
+    start gives a valid schedule again. Devices may be renumbered after that, since it moves no
+    start.
     """
     problem = code.problem
     inputs, outputs = defaultdict(list), defaultdict(list)
@@ -1193,7 +1204,7 @@ FAMILIES: tuple[Family, ...] = (
 
 
 def clauses(code: Encoding, families: Sequence[Family] = FAMILIES) -> Iterator[Clause]:
-    """Yield the clauses of the formula, without those that always hold, literals once each."""
+    """Yield the clauses of the formula, without tautologies and duplicate literals."""
     seen = 0
     for family in families:
         for clause in family(code):
@@ -1204,7 +1215,7 @@ def clauses(code: Encoding, families: Sequence[Family] = FAMILIES) -> Iterator[C
 
 
 class Formula:
-    """Clauses by number, from 1: those of the encoding, packed, and lemmas while they are kept."""
+    """Clauses by number, from 1: packed clauses of the encoding, and lemmas until deleted."""
 
     def __init__(self, source: Iterable[Clause]) -> None:
         self.literals = array.array("i")
@@ -1221,7 +1232,7 @@ class Formula:
         return len(self.ends) - 1
 
     def clause(self, number: int) -> Sequence[int]:
-        """Return a clause that is there."""
+        """Return a clause; reject if there is none of this number."""
         if number in self.lemmas:
             return self.lemmas[number]
         demand(0 < number <= len(self), f"proof: there is no clause {number}")
@@ -1229,14 +1240,14 @@ class Formula:
         return self.literals[self.ends[number - 1] : self.ends[number]]
 
     def add(self, number: int, literals: Sequence[int]) -> None:
-        """Keep a lemma, packed."""
+        """Store a lemma, packed."""
         self.lemmas[number] = array.array("i", literals)
         self.kept += len(literals) + 1
         demand(self.kept <= MAX_LITERALS, "proof: too many lemmas at one time")
         demand(len(self.lemmas) <= MAX_LEMMAS, "proof: too many lemmas at one time")
 
     def delete(self, number: int) -> None:
-        """Drop a clause or a lemma that is there."""
+        """Delete a clause or a lemma; reject if there is none of this number."""
         size = len(self.clause(number))
         if number in self.lemmas:
             del self.lemmas[number]
@@ -1249,8 +1260,8 @@ def check_proof(formula: Formula, variables: int, lines: Iterable[bytes]) -> int
     """Check an LRAT proof of unsatisfiability; return its number of lemmas.
 
     A line is ``id literals 0 hints 0`` or ``id d ids 0``. A lemma holds if, with all its literals
-    false, each hint in turn has one literal that is not false yet, which so becomes true, and the
-    last hint has none. The last lemma is the empty clause.
+    false, each hint in turn has exactly one literal that is not yet false, which therefore becomes
+    true, and the last hint has none. The last lemma must be the empty clause.
     """
     last, steps, visits, done = len(formula), 0, 0, False
     for line in lines:
@@ -1292,7 +1303,7 @@ def check_proof(formula: Formula, variables: int, lines: Iterable[bytes]) -> int
 
 
 def unpacked_lines(content: bytes) -> Iterator[bytes]:
-    """Yield the lines of an xz file, unpacked piece by piece."""
+    """Yield the lines of an xz file, unpacked in pieces."""
     unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_UNPACKER)
     rest, total = b"", 0
     while not unpacker.eof:
@@ -1315,29 +1326,29 @@ def unpacked_lines(content: bytes) -> Iterator[bytes]:
 
 
 def check(directory: str, instance: str | None = None) -> str:
-    """Check the certificate in a directory; return what is proven, in words.
+    """Check the certificate in a directory; return what it proves, in words.
 
     Parameters
     ----------
     instance : str, optional
-        A file that the certificate has to be about, byte for byte.
+        The instance file that the certificate must be about, byte for byte.
 
     Raises
     ------
     RejectedError
-        With the reason, if it does not prove what it claims.
+        If the certificate does not prove its claim; the message is the reason.
     """
     return judged(_check, directory, instance)
 
 
 def judged(judge: Callable[[str, str | None], str], directory: str, instance: str | None) -> str:
-    """Return the judge's verdict; any error in the judge is a rejection."""
+    """Return the verdict of ``judge``; any error in it is a rejection."""
     try:
         return judge(directory, instance)
     except RejectedError:
         raise
     except Exception as error:
-        # Files made to confuse can fail in more ways than are worth naming; none is accepted.
+        # Malicious files can fail in more ways than are worth naming; none is accepted.
         raise RejectedError(f"malformed ({type(error).__name__}: {shown(str(error))})") from None
 
 
@@ -1349,7 +1360,7 @@ def _check(directory: str, instance: str | None) -> str:
         "format instance instance_sha256 makespan tier ticks_per_unit record",
         FORMAT,
     )
-    demand(certificate.get("instance") == problem.name, "certificate: of another name")
+    demand(certificate.get("instance") == problem.name, "certificate: names another instance")
     makespan = not_negative(certificate.get("makespan"))
     demand_schedule(directory, problem, makespan)
     how = "no schedule takes less than 0"
@@ -1368,16 +1379,16 @@ def _check(directory: str, instance: str | None) -> str:
 def opened(
     directory: str, instance: str | None, file: tuple[str, int], known: str, form: str
 ) -> tuple[dict[str, Any], Problem, str]:
-    """Return a document, the instance that it is about, and the digest of that.
+    """Return a document, the instance that it is about, and the instance's digest.
 
     Parameters
     ----------
     file : (str, int)
-        Name of the document without its ending, and how many bytes it may have.
+        Name of the document without its suffix, and its largest size in bytes.
     known : str
-        Its fields.
+        Its keys.
     form : str
-        What its format must be.
+        The required value of ``format``.
     """
     name, most = file
     content = read_file(os.path.join(directory, f"{name}.json"), most)
@@ -1390,18 +1401,18 @@ def opened(
 
 
 def demand_schedule(directory: str, problem: Problem, makespan: Fraction) -> None:
-    """Reject unless the schedule in a directory is valid and takes exactly so long."""
+    """Reject unless the schedule in a directory is valid and has exactly this makespan."""
     content = read_file(os.path.join(directory, "schedule.json"), MAX_JSON)
     result = read_json(content, "schedule.json")
-    demand(isinstance(result, dict), "schedule is no object")
+    demand(isinstance(result, dict), "schedule is not an object")
     demand(result.get("format") == "optpart-result/1", "schedule: not optpart-result/1")
     reached = check_schedule(problem, result.get("schedule"))
     demand(reached == makespan, f"the schedule takes {shown(reached)}, not {shown(makespan)}")
 
 
 def refute_by_arithmetic(windows: Windows, tier: object, record: object) -> None:
-    """Check by arithmetic that no schedule keeps the horizon of the grid."""
-    demand(isinstance(record, dict), "record is no object")
+    """Check by arithmetic that no schedule ends within the horizon of the grid."""
+    demand(isinstance(record, dict), "record is not an object")
     assert isinstance(record, dict)
     tiers: dict[object, Callable[[Windows, dict[str, Any]], None]] = {
         "path": refute_by_path,
@@ -1413,7 +1424,7 @@ def refute_by_arithmetic(windows: Windows, tier: object, record: object) -> None
 
 
 def refute_by_proof(windows: Windows, record: object, directory: str) -> str:
-    """Check the proof that no schedule keeps the horizon of the grid; return its size in words."""
+    """Check the proof that no schedule ends within the horizon; return its size in words."""
     code = Encoding(windows, record)
     formula = Formula(clauses(code))
     content = read_file(os.path.join(directory, "proof.lrat.xz"), MAX_PACKED)
@@ -1424,8 +1435,8 @@ def refute_by_proof(windows: Windows, record: object, directory: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Check directories, print one line for each, and return the exit code."""
     parser = argparse.ArgumentParser(description="Check certificates of optimal schedules.")
-    parser.add_argument("directory", nargs="+", help="holds certificate.json and what goes with it")
-    parser.add_argument("--instance", help="take the instance from this file instead")
+    parser.add_argument("directory", nargs="+", help="holds certificate.json and its other files")
+    parser.add_argument("--instance", help="read the instance from this file instead")
     options = parser.parse_args(arguments)
     code = 0
     for directory in options.directory:

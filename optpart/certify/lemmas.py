@@ -1,4 +1,4 @@
-"""The prover's end of :mod:`optpart.certify.precedence`: finds the lemmas and the proof."""
+"""The prover for :mod:`optpart.certify.precedence`, which finds the lemmas and the proof."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from optpart.certify.precedence import (
 )
 from optpart.certify.sat import refute
 from optpart.certify.trim import Proof, trim
-from optpart.errors import InputError, UnsupportedError
+from optpart.errors import ArgumentError, InputError
 from optpart.files import write_bytes
 
-#: Multipliers of the devices are rounded to multiples of one part in this many.
+#: Multipliers of the devices are rounded to multiples of ``1 / _PARTS``.
 _PARTS = 1000
 
-#: Reasons looked for in one schedule.
+#: Number of lemmas to derive from one schedule that takes too long.
 _REASONS = 3
 
 
 @dataclass(frozen=True)
 class Shorter:
-    """A schedule that undercuts the makespan: the device of each vertex, and a common order."""
+    """A schedule shorter than the makespan: the device of each vertex, and an order of all."""
 
     placement: list[int]
     order: list[int]
@@ -46,7 +46,7 @@ class Shorter:
 
 @dataclass(frozen=True)
 class Second:
-    """A refutation of all schedules that undercut a makespan.
+    """A refutation of all schedules shorter than a makespan.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Second:
 
 
 def prove(problem: Problem, makespan: Fraction, seconds: float) -> Second | Shorter | None:
-    """Look for a refutation of all schedules that undercut a makespan.
+    """Search for a refutation of all schedules shorter than a makespan.
 
     Returns
     -------
@@ -95,10 +95,10 @@ def prove(problem: Problem, makespan: Fraction, seconds: float) -> Second | Shor
 
 
 def find_lemmas(code: Precedence, seconds: float) -> list[Clause] | Shorter | None:
-    """Find clauses that every schedule satisfies that undercuts the makespan, and leave none.
+    """Find lemmas: clauses that every shorter schedule satisfies, and that together leave none.
 
     Every solution of the formula and the lemmas so far is a placement and an order. If it takes too
-    long, a few of its literals are to blame; they become the next lemmas.
+    long, a few of its literals are the reason, and their negation is the next lemma.
     """
     from pysat.solvers import Cadical195
 
@@ -143,10 +143,10 @@ def _said(code: Precedence, model: set[int]) -> list[int]:
 def _blamed(
     literals: Sequence[int], known: Consequences, rng: np.random.Generator
 ) -> tuple[int, ...]:
-    """Return a part of contradictory literals of which nothing can be left out.
+    """Return a minimal contradictory part of some contradictory literals.
 
-    Of the many there are, one with few orders: placements alone contradict more schedules. Each
-    round finds, by bisection, the first of the rest that completes a contradiction.
+    It has few literals about order, since placements alone contradict more schedules. Each round
+    finds, by bisection, the first remaining literal that completes a contradiction.
     """
     code = known.code
     placing = [x for x in literals if x in code.placing]
@@ -183,7 +183,7 @@ def _schedule(code: Precedence, model: set[int]) -> Shorter:
 
 
 def _weights(problem: Problem) -> list[list[int]]:
-    """Propose multipliers of the devices: those by which the work proves most, spread at will."""
+    """Propose multipliers of the devices: those that prove most if work can be split at will."""
     k = len(problem.devices)
     members: list[list[int]] = [[] for _ in range(problem.units)]
     for v, unit in enumerate(problem.unit):
@@ -209,7 +209,7 @@ def _weights(problem: Problem) -> list[list[int]]:
 
 
 def _without_idle(base: int, lemmas: list[Clause], proof: Proof) -> tuple[list[Clause], Proof]:
-    """Leave out the lemmas that the proof does not use."""
+    """Remove the lemmas that the proof does not use."""
     used = sorted({h for _, _, hints in proof.steps for h in hints if base < h <= proof.given})
     place = {hint: base + 1 + i for i, hint in enumerate(used)}
     shift = proof.given - base - len(used)
@@ -241,11 +241,11 @@ def add_second(directory: str | Path, seconds: float) -> Second | None:
     try:
         second = prove(problem, Fraction(claim), seconds)
     except RejectedError as error:
-        raise UnsupportedError(
-            "--second", f"not covered ({error})", "certify without it", str(place)
+        raise ArgumentError(
+            "second", f"not covered ({error})", "certify without it", str(place)
         ) from None
     if isinstance(second, Shorter):
-        raise InputError("makespan", f"{claim} can be undercut", "certify it again", str(place))
+        raise InputError("makespan", f"{claim} is not optimal", "certify it again", str(place))
     if second is None:
         return None
     record = {

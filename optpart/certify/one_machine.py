@@ -7,18 +7,18 @@ from itertools import product
 from optpart.certify.arithmetic import Record, some
 from optpart.certify.check import Windows
 
-#: If there are more heads or tails, an even selection is tried.
+#: Largest number of distinct heads, and of tails, to try; of more, an even selection.
 _MAX_THRESHOLDS = 100
 
 
 def one_machine_record(windows: Windows) -> Record | None:
-    """Return the record if some vertices refute the horizon on the only device they can be on.
+    """Return the record if some vertices refute the horizon on their only possible device.
 
     Notes
     -----
-    For a pair of thresholds the largest set is that of all vertices with at least this head and
-    tail; its least head, run times and least tail add up. The greatest of these sums is the length
-    of Jackson's preemptive schedule (Carlier 1982), so no other set proves more.
+    For a pair of thresholds, the largest set consists of all vertices with at least this head and
+    tail; it proves the sum of its least head, run times and least tail. The greatest of these sums
+    is the length of Jackson's preemptive schedule (Carlier 1982), so no other set proves more.
     """
     problem = windows.grid.problem
     for d in range(len(problem.devices)):

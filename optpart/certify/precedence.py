@@ -1,15 +1,15 @@
-"""Second refutation of shorter schedules: placement and precedence, without a grid.
+"""Second checker of certified optima: placement and precedence, without a grid.
 
     python -m optpart.certify.precedence DIRECTORY [--instance FILE]
 
-checks the same claim as :mod:`optpart.certify.check`, in another way. Its formula has no times: one
-variable says that a unit is on a device, one that a vertex comes before another. Time enters by
-*lemmas*, clauses that the record brings along and that nobody has to believe: the negation of each
-is assumed here, and exact arithmetic must run it into a contradiction. An LRAT proof then shows
-that formula and lemmas together have no solution.
+checks the same claim as :mod:`optpart.certify.check` in another way. Its formula has no times: its
+variables state that a unit is on a device, or that a vertex comes before another. Time enters
+through *lemmas*, clauses in the record that need not be trusted: the negation of each is assumed,
+and exact arithmetic must derive a contradiction from it. An LRAT proof then shows that formula and
+lemmas together have no solution.
 
-Like the judge this needs nothing but Python's standard library, and the judge: it takes from there
-the reading of files, the upper half, and the checking of LRAT.
+This module needs only Python's standard library and the first checker, from which it takes the
+reading of files, the check of the schedule, and the check of LRAT proofs.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ from optpart.certify.check import (
 
 FORMAT = "optpart-precedence/1"
 
-MAX_VERTICES = 150  # transitivity takes a clause for every three
+MAX_VERTICES = 150  # transitivity takes a clause per triple
 MAX_DEVICES = 100
 MAX_LEMMAS = 100_000
 MAX_WEIGHTS = 10
 MAX_WEIGHT = 10**9
-MAX_WORK = 1_000_000_000  # vertices, edges and devices looked at while lemmas are checked
+MAX_WORK = 1_000_000_000  # vertices, edges and devices visited while checking lemmas
 
-TRUE, FALSE = 1, -1  # literals of a variable that stands in no clause
+TRUE, FALSE = 1, -1  # literals of a variable that is in no clause
 
 Clause = list[int]
 Delay = list[list[int | None]]
@@ -64,13 +64,14 @@ class Precedence:
     Attributes
     ----------
     makespan : int
-        What is to be undercut. All times are multiples of one unit, so nothing is rounded.
+        The makespan below which there is no schedule. All times are multiples of one unit, so
+        nothing is rounded.
     run : list of list of int
-        Run time by vertex and device; meaningless where the vertex must not be.
+        Run time by vertex and device; meaningless if the vertex must not be there.
     inputs, outputs : list of list of (int, Delay)
-        Neighbours of a vertex, with the delay by the neighbour's device and its own.
+        Neighbours of a vertex, with the delay by the device of the neighbour and of the vertex.
     possible : list of list of int
-        Devices on which each unit may be.
+        Allowed devices of each unit.
     step : list of int
         Common divisor of all run times on a device.
     need : list of int, capacity : list of (int or None)
@@ -78,9 +79,9 @@ class Precedence:
     earlier, later : list of int
         Ancestors and descendants of each vertex, as bits.
     work, round : int
-        What the consequences drawn so far took, in steps, and what one more round takes.
+        Steps that all consequences so far have taken, and steps of one more round.
     weights : list of list of int
-        Multipliers ≥ 0 of the devices, by which their loads are added up.
+        Multipliers ≥ 0 of the devices, for weighted sums of their loads.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class Precedence:
         demand(n <= MAX_VERTICES, "too many vertices for a formula of precedence")
         demand(k <= MAX_DEVICES, "too many devices for a formula of precedence")
         for weight in weights:
-            demand(len(weight) == k and min(weight) >= 0, "weights are not ≥ 0, one a device")
+            demand(len(weight) == k and min(weight) >= 0, "weights are not ≥ 0, one per device")
         self.problem = problem
         self.weights = weights
         tensors = list(dict.fromkeys(tensor for _, _, tensor in problem.edges))
@@ -99,7 +100,7 @@ class Precedence:
         longest = max(chain([makespan], _times(problem, tensors)))
         entries = k * (n + len(tensors) * k)
         size = entries * int(longest * scale).bit_length()
-        demand(size <= MAX_TABLE, "times in too fine fractions")
+        demand(size <= MAX_TABLE, "times have too fine fractions")
         self.run = [[0 if t is None else int(t * scale) for t in row] for row in problem.run]
         self.inputs: list[list[tuple[int, Delay]]] = [[] for _ in range(n)]
         self.outputs: list[list[tuple[int, Delay]]] = [[] for _ in range(n)]
@@ -170,7 +171,7 @@ class Precedence:
 
 
 def _times(problem: Problem, tensors: Iterable[int]) -> Iterator[Fraction]:
-    """Yield all run times and delays; kept as fractions they could take gigabytes."""
+    """Yield all run times and delays; a list of these fractions could take gigabytes."""
     k = range(len(problem.devices))
     for row in problem.run:
         yield from (time for time in row if time is not None)
@@ -190,11 +191,10 @@ def _whole(problem: Problem, tensor: int, scale: int) -> Delay:
     return [[whole(problem.delay(tensor, d, e)) for e in k] for d in k]
 
 
-# Each of the following functions yields one family of clauses, and says why every schedule gives a
-# solution. Given a schedule, `a` comes before `b` if it starts earlier; of those that start
-# together, the ones without length come first, and then the order is one in which sources come
-# before targets. So an edge always leads from the earlier to the later vertex, and of two vertices
-# on one device the earlier one ends before the other starts.
+# Each of the following functions yields one family of clauses, which every schedule satisfies. In a
+# schedule, `a` comes before `b` if it starts earlier. Ties are broken in favour of vertices of
+# length 0, and then in a topological order. So every edge leads from an earlier to a later vertex,
+# and of two vertices on one device, the earlier one ends before the other starts.
 
 
 def one_device(code: Precedence) -> Iterator[Clause]:
@@ -235,9 +235,9 @@ def in_line(code: Precedence) -> Iterator[Clause]:
 def alike(code: Precedence) -> Iterator[Clause]:
     """Symmetry: units take interchangeable devices in turn.
 
-    A schedule stays one, with the same starts, when the devices of a class are renamed by the first
-    unit that each has. Then a unit is on the next device of a class only if an earlier unit is on
-    the one before.
+    A schedule remains valid, with the same starts, if the devices of a class are renumbered in the
+    order of their first units. Then a unit is on the next device of a class only if an earlier unit
+    is on the device before it.
     """
     for devices in interchangeable(code):
         for d, e in pairwise(devices):
@@ -246,7 +246,7 @@ def alike(code: Precedence) -> Iterator[Clause]:
 
 
 def interchangeable(code: Precedence) -> list[list[int]]:
-    """Return classes of devices of which any two can be exchanged without changing anything."""
+    """Return classes of devices, any two of which can be exchanged without changing anything."""
     k = len(code.problem.devices)
     delays = list({id(m): m for inputs in code.inputs for _, m in inputs}.values())
 
@@ -282,7 +282,7 @@ def clauses(
     code: Precedence,
     families: Sequence[Callable[[Precedence], Iterator[Clause]]] = FAMILIES,
 ) -> Iterator[Clause]:
-    """Yield the clauses of the formula, without those that always hold, literals once each."""
+    """Yield the clauses of the formula, without tautologies and duplicate literals."""
     for family in families:
         for clause in family(code):
             if TRUE not in clause:
@@ -292,17 +292,17 @@ def clauses(
 class Consequences:
     """The arithmetic consequences of some literals and a makespan below the claimed one.
 
-    What follows from fewer of the literals, ``fewer``, is a start where it is known.
+    If the consequences of a subset of the literals are known, ``fewer``, they are the start.
 
     Attributes
     ----------
     head, tail : list of list of int
-        By vertex and device: if it is there, it starts no earlier, and from its end the schedule
-        lasts no less.
+        By vertex and device: if the vertex is there, its earliest start, and the least time from
+        its end to the end of the schedule.
     possible : list of list of int
         Devices on which a unit can still be.
     earlier, later : list of int
-        What is known to come before and after a vertex, as bits.
+        Vertices known to come before and after a vertex, as bits.
     """
 
     def __init__(
@@ -329,9 +329,9 @@ class Consequences:
         self.changed = True
 
     def contradict(self) -> bool:
-        """Return whether no schedule that undercuts the makespan can be like this.
+        """Return whether no schedule shorter than the makespan satisfies the literals.
 
-        Every round only adds what follows from the rounds before, so stopping early is sound.
+        Every round only adds consequences of the rounds before, so stopping early is sound.
         """
         order = self.code.problem.order
         for _ in range(2 * len(order) + 2):
@@ -353,7 +353,7 @@ class Consequences:
         return False
 
     def _settle(self) -> None:
-        """Note which vertices are on which device for certain."""
+        """Record the vertices with one possible device."""
         self.settled: list[list[int]] = [[] for _ in self.code.problem.devices]
         for unit, devices in enumerate(self.possible):
             if len(devices) == 1:
@@ -368,9 +368,9 @@ class Consequences:
     ) -> None:
         """Propagate heads (or, backwards, tails) along precedences.
 
-        Every input has to arrive from somewhere. And if ``v`` is on ``d``, so are the vertices of
-        its unit and those that are settled there; whichever of them come before ``v`` run one
-        after the other, and the first of them not before the least of their heads.
+        Every input must arrive from some possible device. If ``v`` is on ``d``, so are the vertices
+        of its unit and those settled there; those of them that come before ``v`` run one after
+        another, and the first starts no earlier than the least of their heads.
         """
         code, never = self.code, self.code.makespan
         unit_of = code.problem.unit
@@ -410,13 +410,13 @@ class Consequences:
                     self._keep(other, [d for d in self.possible[other] if d not in only])
 
     def _balance(self, weight: Sequence[int]) -> None:
-        """Take devices from units where they would leave the others too little time.
+        """Remove a device from a unit if the unit would leave the others too little time there.
 
-        What runs on a device takes turns between the least head and the least tail there:
-        ``rim_d + load_d ≤ C`` in a schedule of makespan ``C``. It holds for an empty device, too,
-        as far as ``rim_d`` is no more than what ``C`` is known to be. Added up by weight and with
-        every unit where it weighs least: ``Σ_u min_d w_d·load_u,d ≤ Σ_d w_d·(C − rim_d)``. And
-        each load is a multiple of what divides all run times on its device.
+        The vertices on a device take turns between the least head and the least tail there:
+        ``rim_d + load_d ≤ C`` in a schedule of makespan ``C``. This also holds for an empty device
+        if ``rim_d`` is at most a known lower bound of ``C``. The weighted sum, with every unit on
+        the device where it weighs least, is ``Σ_u min_d w_d·load_u,d ≤ Σ_d w_d·(C − rim_d)``. Each
+        load is a multiple of the common divisor of all run times on its device.
         """
         code = self.code
         if not all(self.possible):
@@ -458,8 +458,8 @@ class Consequences:
     def _too_much(self, there: list[int], d: int) -> bool:
         """Return whether the units settled on a device exceed its memory or its time.
 
-        Of some vertices the first starts no earlier than their least head, and after the last there
-        is no less than their least tail.
+        The first of some vertices starts no earlier than their least head, and after the last at
+        least their least tail follows.
         """
         code = self.code
         limit = code.capacity[d]
@@ -476,7 +476,7 @@ class Consequences:
         return False
 
     def _no_order(self, there: list[int], d: int) -> bool:
-        """Return whether two vertices on a device have no order; note orders without a choice."""
+        """Return whether two vertices on a device have no valid order; record forced orders."""
         code = self.code
         for a, b in combinations(there, 2):
             both = code.run[a][d] + code.run[b][d]
@@ -494,25 +494,25 @@ class Consequences:
 
 
 def holds(code: Precedence, lemma: Sequence[int], anyway: Consequences | None = None) -> bool:
-    """Return whether every schedule that undercuts the makespan satisfies a clause.
+    """Return whether every schedule shorter than the makespan satisfies a clause.
 
-    ``anyway`` is what follows without any assumption.
+    ``anyway`` holds the consequences that need no assumption.
     """
     return Consequences(code, [-literal for literal in lemma], anyway).contradict()
 
 
 def check(directory: str, instance: str | None = None) -> str:
-    """Check the second refutation in a directory; return what is proven, in words.
+    """Check the second refutation in a directory; return what it proves, in words.
 
     Parameters
     ----------
     instance : str, optional
-        A file that it has to be about, byte for byte.
+        The instance file that the refutation must be about, byte for byte.
 
     Raises
     ------
     RejectedError
-        With the reason, if it does not prove what it claims.
+        If the refutation does not prove its claim; the message is the reason.
     """
     return judged(_check, directory, instance)
 
@@ -535,7 +535,7 @@ def _check(directory: str, instance: str | None) -> str:
 def refute(
     problem: Problem, makespan: Fraction, record: dict[str, object], proof: Iterable[bytes]
 ) -> str:
-    """Check that no schedule undercuts a makespan; return how, in words."""
+    """Check that no schedule is shorter than a makespan; return how, in words."""
     if makespan == 0:
         return "no schedule takes less than 0"
     listed = list_of(record.get("weights"), "weights")
@@ -553,7 +553,7 @@ def refute(
     for i, lemma in enumerate(lemmas):
         for literal in list_of(lemma, "a lemma"):
             integer(literal, -code.variables, code.variables, "a lemma")
-            demand(abs(literal) > 1, "record: a lemma with a literal of no variable")
+            demand(abs(literal) > 1, "record: a lemma has a literal without a variable")
         demand(holds(code, lemma, anyway), f"record: lemma {i} does not hold")
         demand(code.work <= MAX_WORK, "record: the lemmas take too long to check")
     formula = Formula(chain(clauses(code), lemmas))
@@ -564,8 +564,8 @@ def refute(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Check a directory, print one line, and return the exit code."""
     parser = argparse.ArgumentParser(description="Check a second refutation of shorter schedules.")
-    parser.add_argument("directory", help="holds precedence.json and what belongs to it")
-    parser.add_argument("--instance", help="take the instance from this file instead")
+    parser.add_argument("directory", help="holds precedence.json and its other files")
+    parser.add_argument("--instance", help="read the instance from this file instead")
     options = parser.parse_args(arguments)
     try:
         print(f"ACCEPTED: {check(options.directory, options.instance)}")

@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
+from optpart.children.scratch import Scratch
 from optpart.errors import InputError
-from optpart.scratch import Scratch
 
 Status = Literal["unsat", "sat", "unknown"]
 
@@ -34,12 +34,12 @@ class Refutation:
     ----------
     status : {"unsat", "sat", "unknown"}
     model : tuple of int
-        Of every variable its literal that is true, if satisfiable.
+        The true literal of every variable, if satisfiable.
     proof : bytes
         If unsatisfiable: LRAT text of additions only. Clause ``i`` of the given list has the id
-        ``i + 1``; derived clauses have greater ids, ascending, not without gaps.
+        ``i + 1``; derived clauses have greater, ascending ids, possibly with gaps.
     reason : str
-        Why nothing is known.
+        The reason why the answer is unknown.
     seconds : float
     """
 
@@ -68,17 +68,17 @@ def refute(variables: int, clauses: Sequence[Sequence[int]], seconds: float) -> 
 
     Notes
     -----
-    CaDiCaL 1.9.5 writes LRAT itself ([CaDiCaL] option ``lrat``), with resolution and no steps
-    beyond reverse unit propagation. It numbers clauses as they come, given and derived ones alike,
-    and derives as soon as it is given a unit. For given clauses to keep their places, a unit ``x``
-    is given as ``x ∨ g`` with a fresh ``g``, and ``¬g`` comes last; hints that name ``¬g`` are
-    then dropped, and ``x ∨ g`` is ``x``.
+    CaDiCaL 1.9.5 writes LRAT itself ([CaDiCaL] option ``lrat``), using only reverse unit
+    propagation. It numbers given and derived clauses in one sequence, and starts to derive clauses
+    as soon as it is given a unit. To keep the numbers of the given clauses, each unit ``x`` is
+    given as ``x ∨ g`` with a fresh ``g``, and ``¬g`` comes last. Hints that name ``¬g`` are dropped
+    afterwards, and ``x ∨ g`` is read as ``x``.
     """
     if find_spec("pysat") is None:
         raise InputError("", "python-sat is not installed", "pip install optpart[certify]")
     begin = time.perf_counter()
     for i, clause in enumerate(clauses):
-        if not clause:  # the solver is not asked, for it would not say which clause it was
+        if not clause:  # the solver would not tell which clause it was
             return Refutation("unsat", proof=b"%d 0 %d 0\n" % (len(clauses) + 1, i + 1))
     with Scratch() as scratch:
         place = scratch.folder
@@ -96,12 +96,12 @@ def refute(variables: int, clauses: Sequence[Sequence[int]], seconds: float) -> 
 
 
 def _flat(variables: int, clauses: Sequence[Sequence[int]]) -> array[int]:
-    """All clauses, each ended by 0, that bind no literal before the last of them."""
+    """Return all clauses, each ended by 0, so that none fixes a literal before the last one."""
     guard = variables + 1
     flat = array("q")
     for clause in clauses:
         literals = dict.fromkeys(clause)
-        if any(-x in literals for x in literals):  # says nothing, but keeps its number
+        if any(-x in literals for x in literals):  # a tautology, but it keeps its number
             literals = dict.fromkeys((clause[0], -guard))
         elif len(literals) == 1:
             literals[guard] = None
@@ -112,7 +112,7 @@ def _flat(variables: int, clauses: Sequence[Sequence[int]]) -> array[int]:
 
 
 def _run(scratch: Scratch, seconds: float) -> str:
-    """Let the process solve ``cnf`` to ``answer`` and ``proof``; return what went wrong."""
+    """Run the process from ``cnf`` to ``answer`` and ``proof``; return its error."""
     scratch.start([sys.executable, "-m", __name__, str(scratch.folder)], seconds)
     code = scratch.wait()
     if code is None:
@@ -123,7 +123,7 @@ def _run(scratch: Scratch, seconds: float) -> str:
 
 
 def _additions(lines: Iterable[bytes], guard: int) -> Iterator[bytes]:
-    """Lines of a proof without deletions and without hints of the guard."""
+    """Yield the lines of a proof without deletions and without hints that name the guard."""
     named = b" %d " % guard
     for line in lines:
         if b" d " in line:
@@ -135,7 +135,7 @@ def _additions(lines: Iterable[bytes], guard: int) -> Iterator[bytes]:
 
 
 def main() -> None:
-    """Solve what lies in the folder that the first argument names."""
+    """Solve the problem in the folder that the first argument names."""
     from pysat.solvers import Cadical195, pysolvers
 
     with suppress(ImportError):

@@ -1,8 +1,8 @@
-"""Proofs of unsatisfiability made strict and short.
+"""Proofs of unsatisfiability, made strict and short.
 
 A *strict* LRAT step names, in the order of propagation, the clauses that refute the negation of its
-clause: each but the last has exactly one literal that is not false yet, the last has none. Solvers
-are laxer: some of their hints say nothing, and most of their steps lead nowhere.
+clause: each but the last has exactly one literal that is not yet false, and the last has none.
+Solvers are laxer: some of their hints are redundant, and most of their steps are not needed.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-#: Derived clause: id, literals, hints.
+#: A derived clause: id, literals, hints.
 Step = tuple[int, tuple[int, ...], tuple[int, ...]]
 
 
-#: Literals of which one is true, though no clause is made of them.
+#: A tautology, in a variable that no clause has.
 _TRUE = (2**62, -(2**62))
 
 
@@ -29,7 +29,7 @@ class Proof:
     Attributes
     ----------
     given : int
-        Number of clauses refuted; their ids are ``1 … given``, those of the steps follow.
+        Number of refuted clauses. Their ids are ``1 … given``; those of the steps follow.
     steps : list of Step
         Ids without gaps. Every step but the last is a hint of a later one.
     """
@@ -38,7 +38,7 @@ class Proof:
     steps: list[Step]
 
     def lines(self) -> Iterable[str]:
-        """Yield LRAT text; every derived clause is deleted after the step that uses it last."""
+        """Yield the lines of LRAT; every derived clause is deleted after its last use."""
         last = {hint: step for step, _, hints in self.steps for hint in hints if hint > self.given}
         dead: dict[int, list[int]] = {}
         for hint, step in last.items():
@@ -49,7 +49,7 @@ class Proof:
                 yield " ".join(map(str, (step, "d", *sorted(dead[step]), 0))) + "\n"
 
     def text(self) -> bytes:
-        """Return all lines."""
+        """Return all lines as one text."""
         return "".join(self.lines()).encode()
 
 
@@ -62,24 +62,24 @@ def trim(clauses: Sequence[Sequence[int]], proof: bytes) -> Proof:
         Clause ``i`` has the id ``i + 1``.
     proof : bytes
         LRAT text of additions and deletions; hints may be redundant, and in any order. Deletions
-        are passed over.
+        are ignored.
 
     Returns
     -------
     Proof
-        Every step of it was checked by reverse unit propagation along its hints alone.
+        Each of its steps was checked by reverse unit propagation along its hints only.
 
     Raises
     ------
     ProofError
-        If the proof does not parse, has no empty clause, or a step that is needed does not follow
-        from its hints.
+        If the proof cannot be parsed, has no empty clause, or has a needed step that does not
+        follow from its hints.
 
     Notes
     -----
-    Backwards from the empty clause, so that only the steps that are needed are ever looked at
-    (Heule, Hunt & Wetzler 2013, *Trimming while checking clausal proofs*). Of the hints of a step
-    those are kept that its conflict rests on.
+    The check goes backwards from the empty clause, so it visits only needed steps (Heule, Hunt &
+    Wetzler 2013, *Trimming while checking clausal proofs*). A step keeps only the hints on which
+    its conflict depends.
     """
     claims = _Claims(clauses, proof)
     needed = {claims.contradiction()}
@@ -88,7 +88,7 @@ def trim(clauses: Sequence[Sequence[int]], proof: bytes) -> Proof:
         if number not in needed:
             continue
         clause, hints = claims.step(number)
-        # Only what came before: ids ascend.
+        # Ids ascend, so only earlier clauses may be used.
         used = _used(clause, [hint for hint in hints if 0 < hint < number], claims)
         if used is None:
             raise ProofError(f"step {number} does not follow from its hints")
@@ -108,8 +108,8 @@ def trim(clauses: Sequence[Sequence[int]], proof: bytes) -> Proof:
 class _Claims(dict[int, Sequence[int]]):
     """The given clauses and those that the proof claims, by id.
 
-    Lines of the proof are read when asked for: most never are. An id of no clause gives one that
-    holds by itself, and so never counts.
+    Lines of the proof are parsed on demand, since most are never needed. An id without a clause
+    gives a tautology, which never takes part in a conflict.
     """
 
     def __init__(self, clauses: Sequence[Sequence[int]], proof: bytes) -> None:
@@ -159,12 +159,12 @@ def _not_lrat(line: bytes) -> ProofError:
 
 
 def _used(clause: Sequence[int], hints: list[int], claims: _Claims) -> list[int] | None:
-    """Return the hints that the conflict rests on, in the order of propagation.
+    """Return the hints on which the conflict depends, in the order of propagation.
 
     ``None`` if the hints lead to no conflict.
     """
     false = set(clause)
-    reason: dict[int, int] = {}  # by literal that became false, in the order in which they did
+    reason: dict[int, int] = {}  # by literal, in the order in which they became false
     waiting = hints
     while waiting:
         unspent: list[int] = []
@@ -174,7 +174,7 @@ def _used(clause: Sequence[int], hints: list[int], claims: _Claims) -> list[int]
                 return _rested_on(hint, reason, claims)
             if len(free) > 1 and len(set(free)) > 1:
                 unspent.append(hint)
-            elif -free[0] not in false:  # else it is true, and the hint says nothing
+            elif -free[0] not in false:  # if it is true, the hint is redundant
                 false.add(-free[0])
                 reason[-free[0]] = hint
         if len(unspent) == len(waiting):

@@ -22,24 +22,24 @@ def bound(
     """Prove lower bounds of the makespan."""
     from optpart.bounds.best import each_bound, largest
     from optpart.formats.json import pretty
-    from optpart.methods.solver_bound import SOLVER_BOUND
-    from optpart.problem.feasibility import contradiction
-    from optpart.report.text import number, seconds
+    from optpart.methods.solver_bound import solver_row
+    from optpart.problem.feasibility import contradiction, excluded
+    from optpart.report.text import infeasible, number, seconds
 
     instance = open_instance(file)
     reason = contradiction(instance)
     if reason:
-        (note if json else say)(f"{instance.name}: INFEASIBLE: {reason}")
+        (note if json else say)(f"{instance.name}: {infeasible(reason)}")
         raise typer.Exit(3)
     announce_compilation()
     found = []
     interrupted = False
     try:
-        for each in each_bound(instance, time_limit, besides=SOLVER_BOUND):
-            found.append(each)  # noqa: PERF402  (an interruption keeps what is there)
+        for each in each_bound(instance, time_limit, besides=solver_row()):
+            found.append(each)  # noqa: PERF402  (an interrupted run reports these)
     except KeyboardInterrupt:
         interrupted = True
-        note("interrupted: what follows is what was proven so far")
+        note("interrupted: the bounds proven so far follow")
     best = largest(found) if found else None
     if json:
         rows = [
@@ -66,4 +66,6 @@ def bound(
     if best is None:
         raise typer.Exit(4)
     if best.value is None:
+        why = infeasible(excluded(instance, "bounds"))
+        (note if json else say)(f"{instance.name}: {why}")
         raise typer.Exit(3)

@@ -1,4 +1,4 @@
-"""``optpart certify``: an optimal schedule with a proof that anybody can check."""
+"""``optpart certify``: an optimal schedule with a proof that anyone can check."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ if TYPE_CHECKING:
 def certify(
     file: File,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="The folder to write, new or a certificate.")
+        Path,
+        typer.Option(
+            "-o", "--output", help="The folder to write: a new one, or an old certificate."
+        ),
     ],
     result: Annotated[
         Path | None,
-        typer.Option(help="A result file with an optimal schedule; without it, one is sought."),
+        typer.Option(help="A result file with an optimal schedule; by default, cpsat finds one."),
     ] = None,
     time_limit: Annotated[
         float,
         typer.Option(
-            help="Seconds for the schedule, and again for the proof.", min=0.0, max=MOST_SECONDS
+            help="Seconds for the schedule, and as many for the proof.", min=0.0, max=MOST_SECONDS
         ),
     ] = 60.0,
     workers: Workers = 2,
@@ -34,15 +37,15 @@ def certify(
     second: Annotated[
         bool,
         typer.Option(
-            "--second", help="Add a second refutation, by another encoding; for small instances."
+            "--second", help="Add a second refutation, in another encoding; for small instances."
         ),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Write a schedule and a proof that none is shorter, for 'optpart check' to judge.
+    """Write a schedule and a proof that none is shorter, for 'optpart check' to verify.
 
-    Ends with 3 where there is no schedule at all and 4 where no proof was found; then nothing is
-    written.
+    Exits with 3 if there is no schedule at all and with 4 if no proof was found; in both cases it
+    writes nothing.
     """
     import time
 
@@ -54,6 +57,7 @@ def certify(
     from optpart.formats.result import read_document, read_schedule
     from optpart.kernels.compiled import announce_compilation
     from optpart.methods.cpsat import cpsat
+    from optpart.report.text import infeasible
     from optpart.solution.result import Budget, Status
     from optpart.terminal import note, put, say
 
@@ -68,7 +72,7 @@ def certify(
         announce_compilation()
         solved = cpsat(instance, budget=Budget(time_limit, workers), seed=seed)
         if solved.status is Status.INFEASIBLE:
-            note(f"{instance.name}: INFEASIBLE: {solved.reason}")
+            note(f"{instance.name}: {infeasible(solved.reason)}")
             raise typer.Exit(3)
         if solved.schedule is None:
             note(f"{instance.name}: no schedule found: {solved.reason}")
@@ -83,7 +87,9 @@ def certify(
         raise typer.Exit(4) from None
     except InputError:
         if result is None:
-            note(f"{instance.name}: makespan {makespan} by {method}, but no certificate is written")
+            note(
+                f"{instance.name}: makespan {makespan} by {method}, but no certificate was written"
+            )
         raise
     lemmas = _lemmas(output, time_limit) if second else None
     if json:

@@ -1,4 +1,4 @@
-"""``optpart check``: the judge of certificates."""
+"""``optpart check``: verify certificates."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ def check(
     ],
     instance: Annotated[
         Path | None,
-        typer.Option(help="The file that the certificate has to be about, byte for byte."),
+        typer.Option(help="The instance file that the certificate must contain, byte for byte."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Check certificates: is the schedule valid, and is none shorter?
+    """Verify certificates: is the schedule valid, and is none shorter?
 
-    Ends with 0 where all are accepted and 1 where one is rejected. The same judge runs without
-    optpart's other parts: python -m optpart.certify.check DIRECTORY.
+    Exits with 0 if all are accepted and with 1 if any is rejected. The same checker runs without
+    the rest of optpart: python -m optpart.certify.check DIRECTORY.
     """
-    from optpart.api import check as judge
+    from optpart.api import check as verified
     from optpart.certify.check import RejectedError
     from optpart.formats.json import pretty
     from optpart.terminal import put, say
@@ -33,8 +33,8 @@ def check(
     found = []
     for directory in directories:
         try:
-            said = judge(directory, instance)
-            found.append({"directory": str(directory), "accepted": True, "reason": said})
+            reason = verified(directory, instance)
+            found.append({"directory": str(directory), "accepted": True, "reason": reason})
         except RejectedError as error:
             found.append({"directory": str(directory), "accepted": False, "reason": str(error)})
         if not json:

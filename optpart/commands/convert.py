@@ -14,7 +14,7 @@ def convert(
     file: File,
     output: Needed,
     devices: Annotated[
-        Path | None, file_to_write(help="For a thesis .csv: where the devices go.")
+        Path | None, file_to_write(help="For a thesis .csv: where to write the devices.")
     ] = None,
 ) -> None:
     """Write an instance in another format: .json, or thesis .csv with --devices."""
@@ -26,7 +26,7 @@ def convert(
         native.write(instance, output)
     elif suffix == ".csv":
         if devices is None:
-            raise InputError("--devices", "missing", "say where the CSV of the devices goes")
+            raise InputError("--devices", "missing", "name the CSV to write the devices to")
         thesis_csv.write(instance, output, devices)
     else:
         raise InputError("", f"unknown suffix {suffix!r}", "use .json or .csv", str(output))

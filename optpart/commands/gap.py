@@ -14,23 +14,25 @@ from optpart.limits import MOST_RUNS, MOST_SECONDS, check_seed
 from optpart.terminal import ReaderGoneError, complain, note, put
 
 if TYPE_CHECKING:
+    from optpart.solution.audit import Finding
     from optpart.solution.result import Budget
-    from optpart.study.audit import Finding
     from optpart.study.gap import Comparison
 
 
-#: Up to so many instances get a table each; more get a line each.
+#: Full tables for at most this many instances; one line each for more.
 _TABLES = 3
 
 
 def gap(
     files: Annotated[
         list[str] | None,
-        typer.Argument(help="Instance files or library names; without any, the small library."),
+        typer.Argument(help="Instance files or library names; by default, the small library."),
     ] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option("--method", "-m", help="A method to measure; repeat it. 'all' is every pair."),
+        typer.Option(
+            "--method", "-m", help="A method to measure; repeatable. 'all' means every pair."
+        ),
     ] = None,
     time_limit: Annotated[
         float, typer.Option(help="Seconds per instance and method.", min=0.0, max=MOST_SECONDS)
@@ -40,16 +42,18 @@ def gap(
     seeds: Annotated[
         int,
         typer.Option(
-            help="Runs of each method, with this many seeds from --seed on.", min=1, max=MOST_RUNS
+            help="Runs of each method, with consecutive seeds from --seed on.", min=1, max=MOST_RUNS
         ),
     ] = 1,
     engine: Annotated[
         str,
-        typer.Option(help="Where: local, dask (processes of this machine) or dask://HOST:PORT."),
+        typer.Option(
+            help="Where to run: local, dask (processes on this machine) or dask://HOST:PORT."
+        ),
     ] = "local",
     store: Annotated[
         Path | None,
-        file_to_write(help="Keep finished runs in this file, and repeat none that it has."),
+        file_to_write(help="Store finished runs in this file, and skip those it already holds."),
     ] = None,
     output: Annotated[
         Path | None, file_to_write("-o", "--output", help="Also write .csv or .json.")
@@ -57,23 +61,23 @@ def gap(
     json: Json = False,
     csv: Annotated[bool, typer.Option("--csv", help="CSV to standard output.")] = False,
     details: Annotated[
-        bool, typer.Option("--details", help="A table per instance, however many they are.")
+        bool, typer.Option("--details", help="A table per instance, however many there are.")
     ] = False,
     axis: Annotated[
         bool,
         typer.Option(
             "--axis",
-            help="Split each pair's loss into what its placement and what its order has lost; "
-            "--time-limit is for each solve.",
+            help="Split each pair's loss into the part due to its placement and the part due to "
+            "its order; --time-limit is for each solve.",
         ),
     ] = False,
     list_: Annotated[bool, typer.Option("--list", help="List the instance library.")] = False,
 ) -> None:
-    """Measure how far methods are from the optimum, or from what is known and proven.
+    """Measure how far methods are from the optimum, or from the best known values and bounds.
 
-    Every schedule is verified. A method that fails, a claim that a verified
-    schedule contradicts, and a row of the store or the library that does not
-    hold are named on standard error and not used. The rest of the table stands,
+    Every schedule is verified. Standard error names each method that fails,
+    each claim that a verified schedule contradicts, and each wrong row of the
+    store or the library; none of them is used. The rest of the table stands,
     and the exit code is 1.
     """
     from contextlib import nullcontext
@@ -99,7 +103,7 @@ def gap(
     check_seed(seed, seeds, "--seed and --seeds")
     if axis:
         if csv or engine != "local" or store is not None:
-            raise InputError("--axis", "with --csv, --engine or --store", "leave those out")
+            raise InputError("--axis", "used with --csv, --engine or --store", "leave those out")
         budget = Budget(time_limit, workers)
         _gap_by_axis(console, files, method, budget, range(seed, seed + seeds), output, json)
         return
@@ -111,11 +115,11 @@ def gap(
     chosen = files or library.small()
     spread = choose(engine, workers)
     instances = [open_instance(file) for file in chosen]
-    number = {instance: i for i, instance in enumerate(instances, 1)}
+    number = {id(instance): i for i, instance in enumerate(instances, 1)}
     line = ProgressLine()
 
     def watch(run: Run, step: Progress | None) -> None:
-        where = f"[{number[run.instance]}/{len(instances)}] {run.instance.name}"
+        where = f"[{number[id(run.instance)]}/{len(instances)}] {run.instance.name}"
         line(f"{where}  {run.method}", step)
 
     comparisons: list[Comparison] = []
@@ -139,16 +143,16 @@ def gap(
                     short = len(instances) > _TABLES and not details
                     show = gap_table.print_line if short else gap_table.print_comparison
                     show(console, comparison)
-        except OptpartError as error:  # the store, or standard output, takes no more
+        except OptpartError as error:  # the store or standard output cannot be written any more
             line.clear()
             if not comparisons or isinstance(error, ReaderGoneError):
                 raise
             fault = error
     if fault is not None:
-        note("stopped: what follows is what was done so far")
+        note("stopped: the results so far follow")
     elif not comparisons or any(comparison.interrupted for comparison in comparisons):
         line.clear()
-        note("interrupted: what follows is what was done so far")
+        note("interrupted: the results so far follow")
 
     def write() -> None:
         if output is not None:
@@ -171,9 +175,9 @@ def gap(
 
 
 def _say_findings(findings: list[Finding], *, whole_library: bool) -> None:
-    """Name what does not hold and was not used, and end with exit code 1 if there is any."""
+    """List the wrong rows that were left out, and exit with code 1 if there are any."""
+    from optpart.solution.audit import one_line
     from optpart.study import library
-    from optpart.study.audit import one_line
 
     lines = [str(finding) for finding in findings]
     if whole_library:
@@ -198,7 +202,7 @@ def _gap_by_axis(
     output: Path | None,
     json: bool,
 ) -> None:
-    """Print what of each pair's loss its placement and what its order has caused."""
+    """Print how much of each pair's loss is due to its placement, and how much to its order."""
     from contextlib import nullcontext
 
     from optpart.files import write_text, written_first
@@ -229,7 +233,7 @@ def _gap_by_axis(
                 axis_table.print_division(console, done[-1])
     except KeyboardInterrupt:
         line.clear()
-        note("interrupted: only what was done before is reported")
+        note("interrupted: the results so far follow")
     document = pretty(axis_table.to_document(done))
     with nullcontext() if output is None else written_first(lambda: write_text(output, document)):
         if json:

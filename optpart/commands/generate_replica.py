@@ -27,13 +27,14 @@ def generate_replica(
         typer.Option(help="Channels from one sender to one receiver.", min=1, max=MOST_DEVICES),
     ] = 1,
     training: Annotated[
-        bool, typer.Option("--training", help="With gradients, their transfers and updates.")
+        bool, typer.Option("--training", help="Include gradients, their transfers and updates.")
     ] = False,
     only_worker: Annotated[
-        bool, typer.Option("--only-worker", help="The partition of one worker, without servers.")
+        bool,
+        typer.Option("--only-worker", help="Only the partition of one worker, without servers."),
     ] = False,
     batch: Annotated[
-        int, typer.Option(help="Samples of a worker in an iteration.", min=1, max=10**9)
+        int, typer.Option(help="Samples per worker and iteration.", min=1, max=10**9)
     ] = 32,
     speed: Annotated[
         str, typer.Option(help="Operations per microsecond of a worker and a server.")
@@ -50,7 +51,7 @@ def generate_replica(
     base, on = base_model(model), platform(batch, speed, bandwidth)
     if only_worker:
         if workers > 1:
-            raise InputError("--workers", "with --only-worker", "leave one of them out")
+            raise InputError("--workers", "used with --only-worker", "leave one of them out")
         instance = worker_partition(
             base, servers=servers, channels=channels, training=training, on=on
         )

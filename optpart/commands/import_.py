@@ -25,7 +25,7 @@ _FORMATS = ", ".join(f"{row.name} ({row.summary})" for row in FORMATS.values())
 
 
 class Costs(StrEnum):
-    """Where an imported graph gets its costs from."""
+    """The costs of an imported graph, unless a file gives them."""
 
     drawn = "drawn"
     unit = "unit"
@@ -43,7 +43,7 @@ def import_(
         str | None,
         typer.Option(
             "--format",
-            help=f"{_FORMATS}; needed only where neither suffix nor content tells.",
+            help=f"{_FORMATS}; needed only if neither suffix nor content identifies the format.",
         ),
     ] = None,
     cluster: Annotated[
@@ -52,32 +52,35 @@ def import_(
     devices: Annotated[
         int | None,
         typer.Option(
-            help="Draw a cluster of so many devices instead; for stg, so many equal ones.",
+            help="Draw a cluster of this many devices instead; for stg, equal devices.",
             min=1,
             max=MOST_DEVICES,
         ),
     ] = None,
     costs: Annotated[
-        str, typer.Option(help="drawn, unit, or a CSV of name, ops, memory, sizes.")
+        str, typer.Option(help="drawn, unit, or a CSV with name, ops, memory, sizes.")
     ] = "drawn",
     break_cycles: Annotated[
-        bool, typer.Option("--break-cycles", help="Remove edges of while loops, and list them.")
+        bool,
+        typer.Option("--break-cycles", help="Remove edges that close while loops, and list them."),
     ] = False,
     colocate: Annotated[
         str | None,
-        typer.Option(help="Regular expression: vertices whose names begin alike share a device."),
+        typer.Option(
+            help="Regular expression; vertices whose names start with the same match are colocated."
+        ),
     ] = None,
     seed: Seed = 0,
     name: Annotated[str | None, typer.Option(help="Name of the instance.")] = None,
 ) -> None:
-    """Make an instance of a graph from elsewhere."""
+    """Make an instance from a graph in another format."""
     from optpart.formats import native, thesis_csv
     from optpart.formats.detect import read_instance
 
     suffix = file.suffix.lower() if format_ is None else ""
     if suffix == ".csv":
         if cluster is None:
-            raise InputError("--cluster", "missing", "name the CSV of the devices")
+            raise InputError("--cluster", "missing", "give the CSV of the devices")
         instance = thesis_csv.read(file, cluster)
     elif suffix in (".pb", ".pbtxt"):
         instance = _import_tensorflow(

@@ -1,4 +1,4 @@
-"""What commands do with an instance before they work on it."""
+"""Steps that commands share before they work on an instance."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
 
 
 def open_instance(file: str) -> Instance:
-    """Read an instance file or, where there is none of that name, an instance of the library."""
+    """Read an instance file or, if there is no such file, the library instance of that name."""
     from optpart.api import load
 
     return load(file)
 
 
 def announce_compilation() -> None:
-    """Say so, once, when the user waits for compilation."""
+    """Tell the user, once, that the program is compiling."""
     from optpart.kernels.compiled import announce_compilation as announce
 
     announce()

@@ -6,7 +6,7 @@ from optpart.terminal import say
 
 
 def methods() -> None:
-    """List what can stand after --method."""
+    """List the methods for --method."""
     from optpart.methods import registry as registry
 
     for entry in registry.entries():

@@ -1,6 +1,7 @@
 """Options that several commands share, with their ranges.
 
-Those that name a file to write try it before the command does anything else.
+An option that names a file to write fails before the command does any work if the file cannot be
+written.
 """
 
 from __future__ import annotations
@@ -13,10 +14,19 @@ import typer
 from optpart.files import check_target
 from optpart.limits import LARGEST_SEED, MOST_SECONDS, MOST_WORKERS
 
-#: With a default, it makes ``--time-limit``.
+#: The option ``--time-limit``, given a default.
 TimeLimit = Annotated[float, typer.Option(help="Seconds.", min=0.0, max=MOST_SECONDS)]
 Workers = Annotated[int, typer.Option(help="Threads of the solver.", min=1, max=MOST_WORKERS)]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0, max=LARGEST_SEED)]
+Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0, max=LARGEST_SEED)]
+
+
+#: Parameters of functions whose options have other names.
+_OPTIONS = {"seconds": "--time-limit", "directory": "--output"}
+
+
+def option_of(parameter: str) -> str:
+    """Return the option that sets a parameter of the function behind a command."""
+    return _OPTIONS.get(parameter, f"--{parameter.replace('_', '-')}")
 
 
 def _tried(path: Path | None) -> Path | None:
@@ -35,7 +45,7 @@ Output = Annotated[Path | None, file_to_write("-o", "--output", help="Where to w
 Needed = Annotated[Path, file_to_write("-o", "--output", help="Where to write.")]
 File = Annotated[str, typer.Argument(help="An instance file, or the name of a library instance.")]
 MethodName = Annotated[str, typer.Option("--method", "-m", help="See 'optpart methods'.")]
-Json = Annotated[bool, typer.Option("--json", help="Machine-readable to standard output.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")]
 Start = Annotated[
     str | None,
     typer.Option(help="A result file to start from, or a strategy such as heft or mite+pct."),

@@ -14,7 +14,9 @@ from optpart.limits import MOST_SECONDS
 def ordering(
     file: Annotated[
         str,
-        typer.Argument(help="An instance, or the name of one, that leaves no choice of devices."),
+        typer.Argument(
+            help="An instance, or the name of one, whose every vertex has one allowed device."
+        ),
     ],
     time_limit: Annotated[
         float,
@@ -28,7 +30,7 @@ def ordering(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Measure orders of an assigned graph by ordering efficiency, and by the optimal order."""
+    """Measure orders of an assigned graph by ordering efficiency and against the optimal order."""
     from optpart.formats.detect import read_instance
     from optpart.formats.json import pretty
     from optpart.kernels.compiled import announce_compilation

@@ -15,10 +15,10 @@ def plot(
     output: Needed,
     instance: Annotated[
         str | None,
-        typer.Option(help="Its instance; not needed for one of the library."),
+        typer.Option(help="Its instance; not needed for a library instance."),
     ] = None,
 ) -> None:
-    """Draw a schedule by device over time, as PNG or SVG."""
+    """Draw a schedule, devices over time, as PNG or SVG."""
     from optpart.api import draw
 
     draw(result, output, instance=instance)

@@ -1,4 +1,4 @@
-"""``optpart reduce``: NP-hardness to look at."""
+"""``optpart reduce``: NP-hardness, demonstrated."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _SUFFIXES = (".json", ".source.json", ".png")
 
 def reduce(
     name: Annotated[
-        str | None, typer.Argument(help="The source problem; without it, all are listed.")
+        str | None, typer.Argument(help="The source problem; without it, list all.")
     ] = None,
     file: Annotated[
-        Path | None, typer.Argument(help="A source instance; without one, a random one.")
+        Path | None, typer.Argument(help="A source instance; by default, a random one.")
     ] = None,
     random: Annotated[
         int | None, typer.Option("--random", help="Draw a source of this size.", min=1, max=200)
@@ -37,14 +37,14 @@ def reduce(
             "-o",
             "--output",
             help="Where to write: STEM.json (the TF instance), STEM.source.json and STEM.png; "
-            "without it, STEM is NAME.",
+            "STEM defaults to NAME.",
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Answer an instance of an NP-complete problem by way of TF, and check both directions.
+    """Decide an instance of an NP-complete problem through TF, and check both directions.
 
-    Ends with 0 where the answer is yes, 3 where it is no, and 4 where it is not known.
+    Exits with 0 if the answer is yes, 3 if it is no, and 4 if it is unknown.
     """
     import numpy as np
 
@@ -64,7 +64,7 @@ def reduce(
         return
     chosen = reduction(name)
     if file is not None and random is not None:
-        raise InputError("--random", "together with a file", "choose one of them")
+        raise InputError("--random", "used together with a file", "choose one of them")
     paths = _targets(output or Path(name))
     if file is not None:
         source = read_source(chosen, file)
@@ -85,7 +85,7 @@ def reduce(
 
 
 def _targets(stem: Path) -> list[Path]:
-    """Return what is to be written, and try it."""
+    """Return the files to write, once it is certain that they can be written."""
     from optpart.files import check_target
 
     paths = [stem.parent / (stem.name + suffix) for suffix in _SUFFIXES]

@@ -1,6 +1,6 @@
-"""The table of commands: what ``optpart --help`` lists, in this order.
+"""The table of commands, in the order of ``optpart --help``.
 
-A new command is a file of its own in this folder and a row here; its docstring is its help. The
+A new command is a file in this folder and a row here; its docstring is its help. The
 commands below ``generate`` are those of the table of generators
 (:mod:`optpart.generate.registry`), and ``generate replica``.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-#: Where each command lives.
+#: The module and function of each command.
 COMMANDS = {
     "certify": "certify:certify",
     "check": "check:check",

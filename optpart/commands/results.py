@@ -1,4 +1,4 @@
-"""What commands say of a result, and the exit code that it calls for."""
+"""The lines that commands print about a result, and its exit code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def leave(result: Result) -> NoReturn:
-    """End with the exit code that a result calls for."""
+    """Exit with the code of a result."""
     from optpart.solution.result import Status
 
     if result.status is Status.INFEASIBLE:
@@ -22,12 +22,12 @@ def leave(result: Result) -> NoReturn:
 
 
 def say_result(result: Result) -> None:
-    """Print in one line what a run found and proved."""
-    from optpart.report.text import number, percent, seconds
+    """Print one line: what a run found and proved."""
+    from optpart.report.text import infeasible, number, percent, seconds
     from optpart.solution.result import Status
 
     if result.status is Status.INFEASIBLE:
-        say(f"{result.instance.name}: INFEASIBLE: {result.reason}")
+        say(f"{result.instance.name}: {infeasible(result.reason)}")
         return
     given = f" given {result.given}" if result.given else ""
     bound = number(result.lower_bound, up=False)
@@ -50,7 +50,7 @@ def say_result(result: Result) -> None:
 
 
 def say_schedule(result: Result) -> None:
-    """Print what every device does, if that fits on a screen."""
+    """Print the schedule of every device, if that fits on a screen."""
     from optpart.report.text import number
 
     schedule, instance = result.schedule, result.instance

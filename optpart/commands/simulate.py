@@ -17,12 +17,14 @@ from optpart.terminal import put
 def simulate(
     file: File,
     method: Annotated[
-        str, typer.Option("--method", "-m", help="PARTITIONING+SCHEDULER, see 'optpart methods'.")
+        str, typer.Option("--method", "-m", help="PARTITIONING+SCHEDULER; see 'optpart methods'.")
     ] = "heft+pct",
     start: Annotated[
         Path | None, typer.Option(help="Take the placement from this result file.")
     ] = None,
-    runs: Annotated[int, typer.Option(help="Runs, with as many seeds.", min=1, max=MOST_RUNS)] = 1,
+    runs: Annotated[
+        int, typer.Option(help="Runs, with consecutive seeds.", min=1, max=MOST_RUNS)
+    ] = 1,
     seed: Seed = 0,
     output: Output = None,
     json: Json = False,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Objectives(StrEnum):
-    """What ``solve`` minimises."""
+    """The objectives of ``solve``."""
 
     makespan = "makespan"
     traffic = "traffic"
@@ -39,7 +39,7 @@ class Objectives(StrEnum):
 
 
 class Fixed(StrEnum):
-    """What of a schedule ``solve`` keeps."""
+    """The parts of a given schedule that ``solve`` can keep."""
 
     placement = "placement"
     order = "order"
@@ -55,37 +55,40 @@ def solve(
     start: Start = None,
     objective: Annotated[
         Objectives,
-        typer.Option(help="What to minimise; lexicographic is makespan, then traffic."),
+        typer.Option(help="What to minimise; lexicographic means makespan, then traffic."),
     ] = Objectives.makespan,
     within: Annotated[
-        str | None, typer.Option(help="Decide whether there is a makespan of at most this.")
+        str | None, typer.Option(help="Decide whether a makespan of at most this is possible.")
     ] = None,
-    traffic_limit: Annotated[str | None, typer.Option(help="Traffic of at most this.")] = None,
+    traffic_limit: Annotated[str | None, typer.Option(help="Greatest traffic allowed.")] = None,
     fix: Annotated[
         Fixed | None,
         typer.Option(
-            help="What of --start is given and must be kept; a placement that the instance leaves "
-            "no choice of needs no --start."
+            help="The part of --start to keep; if the instance leaves no choice of devices, "
+            "its placement needs no --start."
         ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
         file_to_write(
-            help="Where search keeps its state, written at most every ten seconds; a search goes "
-            "on where that fails, and ends with 2 if the last state could not be kept."
+            help="Where search saves its state, at most every ten seconds. If saving fails, the "
+            "search continues; if the last save fails, it exits with 2."
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the checkpoint of a run that was ended.")
+        bool, typer.Option("--resume", help="Continue from the checkpoint of an earlier run.")
     ] = False,
     pareto: Annotated[
-        bool, typer.Option("--pareto", help="The whole front of makespan and traffic, by cpsat.")
+        bool,
+        typer.Option(
+            "--pareto", help="Find the whole Pareto front of makespan and traffic, with cpsat."
+        ),
     ] = False,
     audit: Annotated[
         bool,
         typer.Option(
             "--audit",
-            help="Solve again without any rule that removes solutions, and compare; for cpsat and "
+            help="Solve again without the rules that remove solutions, and compare; for cpsat and "
             "milp. Takes up to --time-limit more.",
         ),
     ] = False,
@@ -98,14 +101,14 @@ def solve(
     from optpart.files import written_first
     from optpart.formats import result as result_format
     from optpart.methods import registry
-    from optpart.methods.solve import AUDITED, ask
+    from optpart.methods.solve import ask
     from optpart.report.progress import ProgressLine
 
     if pareto and (method != "cpsat" or output is not None):
-        raise InputError("--pareto", "with another method, or --output", "leave those out")
+        raise InputError("--pareto", "used with another method or --output", "leave those out")
     if pareto and start is not None and fix is None:
         raise InputError("--pareto", "starts from nothing", "leave --start out, or give --fix")
-    registry.get(method)  # an unknown method is told of before a file that is not there
+    registry.get(method)  # report an unknown method before a missing file
     instance = open_instance(file)
     line = ProgressLine()
     state = None if checkpoint is None else _state_file(checkpoint, line)
@@ -125,10 +128,9 @@ def solve(
     )
     if question.forced:
         note(f"{instance.name}: no vertex has a choice of device")
-    if audit and (pareto or method not in AUDITED):
-        raise InputError(
-            "--audit", "not for this method, or --pareto", f"use {' or '.join(AUDITED)}"
-        )
+    if audit and (pareto or not registry.takes(method, "without")):
+        able = registry.listed(registry.taking("without"))
+        raise InputError("--audit", "not for this method, or --pareto", f"use {able}")
     announce_compilation()
     question.warm_up()
     if pareto:
@@ -179,22 +181,22 @@ def _say_front(front: list[Result], json: bool) -> None:
 
 
 def _say_audit(other: Result) -> None:
-    """Say that a second solve, without pruning, does not contradict the first."""
+    """Report that a second solve, without pruning, does not contradict the first."""
     from optpart.report.text import number, seconds
 
     note(
-        f"audit: nothing contradicts it without pruning ({other.status}, makespan "
+        f"audit: solving without pruning does not contradict it ({other.status}, makespan "
         f"{number(other.makespan, up=True)}, lower bound {number(other.lower_bound, up=False)}, "
         f"{seconds(other.seconds)})"
     )
 
 
 def _state_file(path: Path, line: ProgressLine) -> StateFile:
-    """Return where a search keeps its state; a fault there is told of at once."""
+    """Return the file for a search's state; a failure to write it is reported at once."""
     from optpart.search.checkpoint import StateFile
 
     def warn(fault: InputError) -> None:
         line.clear()
-        complain(f"the search goes on without a checkpoint: {fault}")
+        complain(f"the search continues without a checkpoint: {fault}")
 
     return StateFile(path, warn)

@@ -1,4 +1,4 @@
-"""Costs drawn at random, as the literature does where only the structure is known."""
+"""Random costs, as the literature draws them where only the structure is known."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def drawn(
     sizes: Range = (1, 100),
     memory: Range | None = None,
 ) -> Graph:
-    """Return the graph with uniformly drawn whole costs ([M] §5.1, [L] §6.2).
+    """Return the graph with integer costs drawn uniformly ([M] §5.1, [L] §6.2).
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def drawn(
     ops, sizes : (int, int)
         Ranges of the operations of a vertex and of the size of an output tensor, ends included.
     memory : (int, int), optional
-        Range of the resident memory of a vertex; (1, 100) in [L] §6.2. Without it there is none,
+        Range of the resident memory of a vertex; (1, 100) in [L] §6.2. By default there is none,
         as in [M] §5.1.
 
     Returns

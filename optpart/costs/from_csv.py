@@ -1,4 +1,4 @@
-"""Costs from a CSV table, for instance of measured ones.
+"""Costs from a CSV table, for instance measured ones.
 
 ::
 
@@ -6,8 +6,8 @@
     conv,30,4,50;1/3
     loss,0.5,0,
 
-``sizes`` has one entry an output, separated by semicolons; numbers are integers, decimals or
-fractions, and exact.
+``sizes`` has one entry per output, separated by semicolons; numbers are exact: integers, decimals
+or fractions.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def from_csv(graph: Graph, path: str | Path) -> Graph:
     Raises
     ------
     InputError
-        If the table does not name every vertex exactly once, or a row has another number of sizes
-        than its vertex has outputs.
+        If the table does not name every vertex exactly once, or the number of sizes in a row is
+        not the number of outputs of its vertex.
     """
     with FaultsOf(path):
         return _with_costs(graph, read_rows(path, _COLUMNS))
@@ -52,18 +52,18 @@ def _with_costs(graph: Graph, rows: list[tuple[str, dict[str, str]]]) -> Graph:
             raise InputError(place, f"no vertex {name!r}", "name a vertex of the graph")
         v = graph.index[name]
         if ops[v] is not None:
-            raise InputError(place, f"{name!r} for the second time", "give one row a vertex")
+            raise InputError(place, f"a second row for {name!r}", "give one row per vertex")
         ops[v] = non_negative(row["ops"], f"{place}, ops")
         memory[v] = non_negative(row["memory"], f"{place}, memory")
         sizes[v] = [non_negative(size, f"{place}, sizes") for size in entries(row["sizes"])]
         if len(sizes[v]) != outputs[v]:
             raise InputError(
-                f"{place}, sizes", f"{len(sizes[v])} sizes", f"give {outputs[v]}, one an output"
+                f"{place}, sizes", f"{len(sizes[v])} sizes", f"give {outputs[v]}, one per output"
             )
     given = [count for count in ops if count is not None]
     if len(given) < n:
         missing = graph.names[ops.index(None)]
-        raise InputError("", f"no row for vertex {missing!r}", "give one row a vertex")
+        raise InputError("", f"no row for vertex {missing!r}", "give one row per vertex")
     return replace(
         graph,
         ops=RationalArray.from_fractions(given),

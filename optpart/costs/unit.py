@@ -1,4 +1,4 @@
-"""Unit costs for everything, so that only the structure matters."""
+"""Unit costs, so that only the structure matters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from optpart.problem.rational import RationalArray
 
 
 def unit(graph: Graph) -> Graph:
-    """Return the graph with 1 operation a vertex, outputs of size 1, and no resident memory."""
+    """Return the graph with 1 operation per vertex, outputs of size 1, and no resident memory."""
     return replace(
         graph,
         ops=RationalArray(np.ones(len(graph), dtype=np.int64)),

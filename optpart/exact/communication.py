@@ -1,4 +1,4 @@
-"""Transfers in the CP-SAT model: which happen, when they start, and where they queue."""
+"""Transfers in the CP-SAT model: their literals, starts and queues."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Crossings:
     Attributes
     ----------
     happens : dict from (tensor, destination) to literal
-        It holds exactly if the producer is elsewhere and a consumer is there.
+        True exactly if the producer is elsewhere and a consumer is at the destination.
     targets : dict from tensor to list of destinations
     begin : dict from (tensor, destination) to IntVar
-        Where transfers queue.
+        Only if transfers queue.
     sent : dict from (tensor, destination) to list of (sender, literal)
-        Where transfers queue.
+        Only if transfers queue.
     """
 
     def __init__(self, core: Core) -> None:
@@ -48,7 +48,7 @@ class Crossings:
                     self._start(tensor, d)
 
     def _consumers(self) -> dict[int, dict[int, list[int]]]:
-        """Per tensor and device the units that may consume it there, its producer's left out."""
+        """Return, per tensor and device, the units (but the producer) that may consume it there."""
         unit = self.core.instance.unit_of
         found: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
         for u, v, tensor in self.core.edges():
@@ -111,13 +111,13 @@ class Crossings:
     # --- lengths ---------------------------------------------------------------------------
 
     def length(self, tensor: int, e: int, d: int) -> int:
-        """Time from the start of a transfer to its arrival."""
+        """Return the time from the start of a transfer to its arrival."""
         grid = self.core.task.grid
         send = int(grid.send[e]) if self.communication == "sendrecv" else 0
         return send + grid.delay(tensor, e, d)
 
     def arrival(self, tensor: int, d: int) -> Expression:
-        """Arrival of a transfer that happens; otherwise, if transfers queue, its start."""
+        """Return the arrival of a transfer; its start if it is queued but does not happen."""
         if self.communication == "delay":
             u = self.producer[tensor]
             return self.core.end[u] + sum(
@@ -128,14 +128,14 @@ class Crossings:
         )
 
     def begin_known(self, tensor: int, d: int) -> int:
-        """Start of a transfer in the schedule to start from, if it happens there."""
+        """Return the start of a transfer in the initial schedule, if it happens there."""
         known, u = self.core.task.known, self.producer[tensor]
         if known is None or self.communication == "delay":
             return self.core.end_known(u)
         return known.begin.get((tensor, d), self.core.end_known(u))
 
     def arrival_known(self, tensor: int, d: int) -> int:
-        """Arrival of a tensor in the schedule to start from; at its producer when it is made."""
+        """Return the arrival of a tensor in the initial schedule; locally, its producer's end."""
         e = self.core.device_known(self.producer[tensor])
         if e in (-1, d):
             return self.core.end_known(self.producer[tensor])
@@ -144,7 +144,7 @@ class Crossings:
     # --- queues ----------------------------------------------------------------------------
 
     def sends(self) -> dict[int, list[cp_model.IntervalVar]]:
-        """Send vertices by device; they take turns with what runs there ([L] §2.4)."""
+        """Return send vertices by device; they take turns with the vertices there ([L] §2.4)."""
         found: dict[int, list[cp_model.IntervalVar]] = defaultdict(list)
         if self.communication == "sendrecv":
             send = self.core.task.grid.send
@@ -226,10 +226,10 @@ class Crossings:
     def _carry(self, queue: list[tuple[Crossing, cp_model.IntVar, int]], channels: int) -> None:
         """Carry at most that many transfers at a time.
 
-        One without length needs a channel for its instant, which is free if fewer than all carry
-        something that began before and ends after it. Time is counted in half ticks there: what
-        has length occupies all but its first half tick, what has none the one at its instant.
-        The former weigh as much as all of the latter together, which thus disturb only where all
+        A transfer without length needs a channel for its instant: one that carries no transfer that
+        began before and ends after it. Time is counted in half ticks here: a transfer with length
+        occupies all but its first half tick, one without length the half tick at its instant. Each
+        of the former weighs as much as all of the latter together, which thus conflict only if all
         channels are taken.
         """
         if len(queue) <= channels:

@@ -1,4 +1,4 @@
-"""Why no schedule exists: a minimal set of conflicting requirements (design §3)."""
+"""Reasons why no schedule exists: minimal sets of conflicting requirements (design §3)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from optpart.kernels.compiled import UNLIMITED, whole_memory
 from optpart.problem.feasibility import devices_named, units_named
 from optpart.problem.instance import Instance
 
-#: Limit of one proof in deterministic time; units not proven infeasible by then count as placed.
+#: Limit of one proof, in deterministic time; beyond it, a placement is assumed to exist.
 _EFFORT = 2.0
 
 
 @dataclass(frozen=True)
 class _Kept:
-    """A subset of an instance's requirements: units to place, and limits to keep.
+    """A subset of an instance's requirements: units to place and limits to respect.
 
     Attributes
     ----------
@@ -42,8 +42,8 @@ def conflict(instance: Instance, seconds: float = 10.0) -> str:
     """Return which units cannot all be placed, and why; empty if that is not proven.
 
     Requirements are dropped one by one, first limits, then units, as long as no placement becomes
-    possible. So the set is minimal: dropping any of it makes a placement possible, if every solve
-    in between ended within ``seconds``.
+    possible. So the set is minimal, provided that every solve ended in time: without any one of the
+    requirements, a placement exists.
 
     Notes
     -----
@@ -76,13 +76,13 @@ def memory_conflict(instance: Instance, infeasible: Callable[[Instance], bool]) 
     Parameters
     ----------
     infeasible : callable
-        Whether it is proven that an instance has no schedule.
+        Returns whether an instance is proven to have no schedule.
 
     Returns
     -------
     str
-        Names devices none of whose limits can be spared, as far as ``infeasible`` proves it; empty
-        under memory models in which time does not count.
+        Names the devices of a minimal set of limits, as far as ``infeasible`` proves it; empty
+        under memory models that do not depend on time.
     """
     if instance.model.memory not in ("edges", "refcount"):
         return ""
@@ -129,7 +129,7 @@ class _Placements:
         )
 
     def impossible(self, kept: _Kept) -> bool:
-        """Whether it is proven that the units have no placement within the limits."""
+        """Return whether the units are proven to have no placement within the limits."""
         model = cp_model.CpModel()
         on = {
             (u, d): model.new_bool_var("")

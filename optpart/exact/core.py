@@ -14,7 +14,7 @@ Expression = cp_model.LinearExpr | int
 class Core:
     """Placement literals, start times shared by all devices, and the hints of both.
 
-    A unit that may be on one device only has no literal but the constant 1.
+    A unit that may be on only one device has the constant 1 as its literal.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class Core:
     makespan : IntVar
     start : list of IntVar, one per vertex
     end : list of linear expressions, one per vertex
-        The last three only after :meth:`add_times`.
+        This, ``makespan`` and ``start`` exist only after :meth:`add_times`.
     """
 
     makespan: cp_model.IntVar
@@ -80,7 +80,7 @@ class Core:
         return self.start_known(v) + int(self.duration[v, self.device_known(v)])
 
     def literals(self, v: int) -> list[tuple[int, cp_model.IntVar]]:
-        """Return the devices that a vertex may be on, each with the literal that says so."""
+        """Return the devices that a vertex may be on, each with its literal."""
         u = int(self.instance.unit_of[v])
         return [(d, self.on[u, d]) for d in self.devices[u]]
 
@@ -103,7 +103,7 @@ class Core:
         return self.model.new_optional_fixed_size_interval_var(start, size, literal, "")
 
     def no_later(self, one: Expression, other: Expression, *literals: cp_model.IntVar) -> None:
-        """Let one time be no later than another if all literals hold."""
+        """Require one time to be no later than another if all literals hold."""
         conditions = [literal for literal in literals if literal is not self.one]
         added = self.model.add(one <= other)
         if conditions:

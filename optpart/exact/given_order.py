@@ -13,7 +13,7 @@ from optpart.solution.schedule import Schedule
 
 
 def placement_of(instance: Instance, schedule: Schedule) -> dict[int, int]:
-    """Return where every vertex is, as :class:`~optpart.solution.goal.Goal` takes it."""
+    """Return the device of every vertex, for :class:`~optpart.solution.goal.Goal`."""
     return dict(enumerate(schedule.placement.tolist()))
 
 
@@ -25,14 +25,14 @@ def order_of(
     Parameters
     ----------
     placed : bool
-        Whether the placement is given as well. Pairs that follow from others are then left out;
-        otherwise every pair of vertices is ordered, for wherever they may meet. Transfers are
-        ordered only if they are certain to be there, that is if the placement is given.
+        Whether the placement is given as well. If so, pairs implied by others are left out;
+        otherwise every pair of vertices is ordered, wherever they may meet. Transfers are ordered
+        only if they are certain to exist, that is, if the placement is given.
     """
     rank = {v: i for i, v in enumerate(instance.graph.topological_order.tolist())}
 
     def key(entry: tuple[Task, Occupied]) -> tuple[Fraction, Fraction, int]:
-        """Of tasks without length that share a moment, those that others wait for come first."""
+        """Sort simultaneous tasks without length so that producers come before consumers."""
         task, use = entry
         vertex = task if isinstance(task, int) else int(instance.graph.tensor_vertex[task[0]])
         return use.start, use.end, rank[vertex]
@@ -51,8 +51,8 @@ def order_of(
 def _successive(tasks: list[tuple[Task, Occupied]]) -> Iterator[tuple[Task, Task]]:
     """Yield the pairs of tasks on one resource of which the first ends before the second starts.
 
-    Where a port has several channels, tasks that overlap are in no order. Of ``a`` before ``b``
-    before ``c`` the pair ``a, c`` is left out.
+    If a port has several channels, tasks that overlap are not ordered. If ``a`` comes before ``b``
+    and ``b`` before ``c``, the pair ``a, c`` is left out.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def given_by(instance: Instance, schedule: Schedule, what: str) -> Goal:
     Raises
     ------
     ContradictionError
-        If the schedule breaks the goal that is made from it, which is a defect.
+        If the schedule breaks the goal derived from it, which would be a bug.
     """
     placed, ordered = what in ("placement", "both"), what in ("order", "both")
     goal = Goal(

@@ -13,10 +13,10 @@ from optpart.solution.goal import Goal
 
 
 def identical(instance: Instance, goal: Goal) -> bool:
-    """Whether devices are identical and crossing takes no time: P|prec|Cmax, or a special case.
+    """Return whether the problem is P|prec|Cmax: identical devices, and crossing takes no time.
 
-    Then only how many vertices run at a time matters. Where nothing precedes anything not even
-    times do, and what decides is the assignment that the general model makes.
+    Then only the number of vertices running at a time matters. Without precedences not even times
+    matter, but only the assignment, for which the general model is better.
     """
     return (
         len(instance.graph.edge_source) > 0
@@ -53,8 +53,8 @@ def _crossing_is_free(instance: Instance) -> bool:
 class IdenticalModel:
     """Start times, and one cumulative constraint in place of the devices.
 
-    Vertices without length count for nothing: such a vertex may always run on the device and at
-    the end of the last of its inputs, or at 0, where nothing is in mid-run.
+    Vertices without length do not count: such a vertex may always run on the device and at the end
+    of the last of its inputs, or at 0, when no vertex is in mid-run.
     """
 
     def __init__(self, task: Task) -> None:

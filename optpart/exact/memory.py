@@ -1,10 +1,10 @@
 """Memory that changes with time in the CP-SAT model: active edges and copies of tensors.
 
-On an exact grid these constraints are those of design §2. On a grid that is rounded down they are
-a relaxation: what a true schedule holds over real times ``[a, b)`` is counted here over the whole
-ticks ``[⌈a⌉, ⌊b⌋)`` at most, at each of which it is truly held. A sum of up to three times that
-were each rounded down is less than three ticks below the true one, so a beginning may come
-:data:`_SLACK` ticks later than those sums say, and may be put off until nothing is left to hold.
+On an exact grid these constraints are those of design §2. On a rounded grid they are a relaxation:
+an amount held over real times ``[a, b)`` in a true schedule is counted here over at most the whole
+ticks ``[⌈a⌉, ⌊b⌋)``, at each of which it is truly held. A sum of up to three times, each rounded
+down, is less than three ticks below the true sum, so an amount may begin :data:`_SLACK` ticks later
+than these sums say, or so late that nothing is held at all.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST = 2**60
 
 
 class Amounts(NamedTuple):
-    """Memory in whole units: per tensor, per unit and per device (−1 is no limit)."""
+    """Memory in whole units: per tensor, per unit and per device (−1 means no limit)."""
 
     size: NDArray[np.int64]
     need: NDArray[np.int64]
@@ -38,8 +38,8 @@ class Amounts(NamedTuple):
 def amounts(instance: Instance, horizon: int) -> Amounts:
     """Return sizes, static needs and capacities in one unit.
 
-    Where exact numbers would be too large for the solver, everything is rounded down: amounts that
-    add up to at most a capacity still do when all are.
+    If exact numbers would be too large for the solver, everything is rounded down: amounts that add
+    up to at most a capacity still do when all are rounded.
     """
     sizes, static = instance.graph.tensor_size, instance.static_memory
     limits = [m for m in instance.cluster.memory if m is not None]
@@ -64,7 +64,7 @@ def amounts(instance: Instance, horizon: int) -> Amounts:
 
 
 def add_dynamic_memory(core: Core, crossings: Crossings | None) -> None:
-    """Keep memory ``edges`` or ``refcount`` on every device that has a limit."""
+    """Limit memory under ``edges`` or ``refcount`` on every device with a capacity."""
     if core.instance.model.memory in ("edges", "refcount") and (core.task.capacity >= 0).any():
         _Memory(core, crossings).add()
 
@@ -89,7 +89,7 @@ class _Memory:
             )
 
     def _room(self, d: int) -> Expression:
-        """Capacity of a device less what its units take for the whole run."""
+        """Return the capacity of a device less the static memory of its units."""
         core, capacity = self.core, int(self.core.task.capacity[d])
         if core.instance.model.memory == "edges":
             return capacity
@@ -139,7 +139,7 @@ class _Memory:
     def _active_since(
         self, since: cp_model.IntVar, u: int, v: int, tensor: int, d: int, there: cp_model.IntVar
     ) -> None:
-        """An edge counts from its arrival: at most that is where its interval begins."""
+        """Require the interval of an edge to begin no later than its arrival, up to the slack."""
         core, unit = self.core, self.core.instance.unit_of
         if unit[u] == unit[v]:
             core.no_later(since, core.end[u] + self.slack)
@@ -241,7 +241,7 @@ class _Memory:
         self, name: str, start: Expression, start_known: int,
         until: cp_model.IntVar, until_known: int,
     ) -> tuple[cp_model.IntVar, cp_model.IntVar]:  # fmt: skip
-        """Make the span of an amount held from ``start``, or up to the slack later, ``until``."""
+        """Make the span of an amount held from ``start``, or later by the slack, to ``until``."""
         if isinstance(start, cp_model.IntVar) and not self.slack:
             size = self.core.integer(
                 0, self.core.task.upper, f"{name}.size", until_known - start_known
@@ -256,7 +256,7 @@ class _Memory:
     def _span(
         self, name: str, since_known: int, until: cp_model.IntVar, until_known: int
     ) -> tuple[cp_model.IntVar, cp_model.IntVar]:
-        """Make beginning and length of a span that ends at ``until``."""
+        """Make the beginning and length of a span that ends at ``until``."""
         core = self.core
         known = min(since_known, until_known)
         since = core.integer(0, core.task.upper, f"{name}.since", known)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
-import struct
 from dataclasses import dataclass
-from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +22,8 @@ class Limits:
 class Incumbent:
     """A solution: seconds since the job was read, placement and starts in ticks.
 
-    There are no starts where only the placement was asked for; ``begin`` has those of transfers,
-    by (tensor, destination), where they queue.
+    There are no starts if only a placement was requested; ``begin`` has those of transfers,
+    by (tensor, destination), if they queue.
     """
 
     seconds: float
@@ -45,25 +42,8 @@ class LowerBound:
 
 @dataclass(frozen=True)
 class Done:
-    """The end of a job: the solver's status, and its last bound."""
+    """The end of a job: the solver's status and its last bound."""
 
     seconds: float
     status: str
     value: int | None
-
-
-def send(stream: IO[bytes], message: object) -> None:
-    """Write one message."""
-    content = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-    stream.write(struct.pack("<Q", len(content)) + content)
-    stream.flush()
-
-
-def receive(stream: IO[bytes]) -> Any:
-    """Read one message; ``None`` at the end of the stream."""
-    header = stream.read(8)
-    if len(header) < 8:
-        return None
-    (length,) = struct.unpack("<Q", header)
-    content = stream.read(length)
-    return pickle.loads(content) if len(content) == length else None

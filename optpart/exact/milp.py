@@ -6,14 +6,12 @@ check one another.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from fractions import Fraction
 
 import networkx as nx
 import numpy as np
 
-from optpart.bounds.bisection import horizon
 from optpart.bounds.load import load_ticks
 from optpart.bounds.windows import Windows, no_windows, windows
 from optpart.errors import UnsupportedError
@@ -22,15 +20,17 @@ from optpart.exact.milp_job import Job, Solver, passed_tensors
 from optpart.exact.process import SolverDiedError, borrowed
 from optpart.exact.pruning import NONE, Pruning
 from optpart.exact.symmetry import canonical, interchangeable_devices
-from optpart.kernels.compiled import UNLIMITED, arrays, whole_memory
+from optpart.kernels.compiled import UNLIMITED, whole_memory
+from optpart.kernels.horizon import horizon_without_queues
 from optpart.kernels.ticks import Grid
 from optpart.limits import check_seed
-from optpart.problem.feasibility import contradiction
+from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
-from optpart.solution.result import Budget, Progress, Result, Starts, Watch, conclude
+from optpart.solution.record import Record
+from optpart.solution.result import Budget, Result, Starts, Watch
 from optpart.solution.schedule import Schedule, retime
-from optpart.solution.verifier import verify
+from optpart.solution.termination import Termination
 
 #: Longest horizon in ticks: beyond it, the solvers' tolerances are no longer small against a tick.
 _HORIZON = 10**6
@@ -136,7 +136,7 @@ def _vertex_pairs(goal: Goal) -> tuple[tuple[int, int], ...]:
 def _grid(instance: Instance, makespan: Fraction | None) -> Grid:
     """The coarsest exact grid, or a rounded one where that has too many ticks for the solvers."""
     grid = Grid.of(instance, makespan)
-    upper = horizon(grid) if makespan is None else grid.floor(makespan)
+    upper = horizon_without_queues(grid) if makespan is None else grid.floor(makespan)
     if upper <= _HORIZON:
         return grid
     factor = -(-upper // _ROUNDED)
@@ -153,7 +153,7 @@ def _grid(instance: Instance, makespan: Fraction | None) -> Grid:
 
 
 class _Solve:
-    """One run: the incumbent and the bound in exact time, and the trace of both."""
+    """One run, from the first bound to the proof or the end of the budget."""
 
     def __init__(
         self,
@@ -166,41 +166,23 @@ class _Solve:
         without: frozenset[Pruning],
         starts: Starts | None,
     ) -> None:
+        self.record = Record(instance, goal, watch, bound=Fraction(0))
         self.instance = instance
         self.budget = budget
         self.seed = seed
-        self.watch = watch
         self.goal = goal
         self.solver = solver
         self.without = without
         self.starts = starts
-        self.begin = time.perf_counter()
-        self.incumbent: Schedule | None = None
-        self.makespan: Fraction | None = None
-        self.bound = Fraction(0)
-        self.trace: list[Progress] = []
-        self.reason = ""
         self.refused = ""
 
     def run(self, start: Schedule | None) -> Result:
         """Start from heuristics and combinatorial bounds, then let the solver close the gap."""
         infeasible = ""
-        try:
+        with self.record.until_interrupted():
             infeasible = self._run(start)
-        except KeyboardInterrupt:
-            self.reason = "interrupted"
-        return conclude(
-            self.instance,
-            "milp" if self.solver == "HiGHS" else "milp-cbc",
-            self.incumbent,
-            bound=None if infeasible else self.bound,
-            infeasible=infeasible,
-            reason=self.reason,
-            seconds=time.perf_counter() - self.begin,
-            seed=self.seed,
-            trace=tuple(self.trace),
-            goal=self.goal,
-        )
+        method = "milp" if self.solver == "HiGHS" else "milp-cbc"
+        return self.record.result(method, infeasible=infeasible, seed=self.seed)
 
     def _run(self, start: Schedule | None) -> str:
         """Return why nothing reaches the goal, if that is proven."""
@@ -209,46 +191,24 @@ class _Solve:
             return infeasible
         restricted = self.goal.narrowed(self.instance)
         self._start(start, restricted)
-        if self.goal.decides and self.incumbent is not None:
+        if self.goal.decides and self.record.incumbent is not None:
             return ""
         return self._search(restricted)
 
     def _start(self, start: Schedule | None, restricted: Instance) -> None:
         if start is not None:
             self.goal.require_kept(self.instance, start)
-            self._offer(start)
+            self.record.offer_start(start)
         for schedule in self.starts(restricted, self.seed) if self.starts else ():
-            self._offer(schedule)
-
-    def _offer(self, schedule: Schedule) -> str:
-        """Take a schedule if it is valid, reaches the goal and is better; say why it is refused."""
-        violations = verify(self.instance, schedule, most=1)
-        broken = str(violations[0]) if violations else self.goal.broken(self.instance, schedule)
-        if broken:
-            return broken
-        makespan = schedule.makespan(self.instance)
-        if self.makespan is None or makespan < self.makespan:
-            self.incumbent, self.makespan = schedule, makespan
-            self._report()
-        return ""
-
-    def _raise(self, bound: Fraction) -> None:
-        if bound > self.bound:
-            self.bound = bound
-            self._report()
-
-    def _report(self) -> None:
-        step = Progress(time.perf_counter() - self.begin, self.makespan, self.bound)
-        self.trace.append(step)
-        if self.watch is not None:
-            self.watch(step)
+            self.record.offer(schedule)
 
     def _search(self, restricted: Instance) -> str:
-        reached = None if Pruning.INCUMBENT in self.without else self.makespan
+        reached = None if Pruning.INCUMBENT in self.without else self.record.makespan
         limit = self.goal.makespan if reached is None else reached
         grid = _grid(restricted, limit)
         if limit is None:
-            upper = max(horizon(grid), grid.floor(self.makespan or Fraction(0)))
+            known = self.record.makespan or Fraction(0)
+            upper = max(horizon_without_queues(grid), grid.floor(known))
         else:
             upper = grid.floor(limit)
         if Pruning.WINDOWS in self.without:
@@ -261,27 +221,34 @@ class _Solve:
         elif Pruning.BOUNDS not in self.without:
             lower = load_ticks(restricted, grid, window)
         if lower is None or lower > upper:
-            if self.makespan is not None:
+            if self.record.makespan is not None:
                 raise AssertionError("bounds exclude a verified schedule; please report this")
-            return self._none(restricted)
-        self._raise(grid.time(lower))
-        if self.makespan == self.bound:
+            return excluded(self.instance, "bounds", self.goal.given)
+        self.record.raise_bound(grid.time(lower))
+        if self.record.makespan == self.record.bound:
             return ""
         if (rows := _rows(restricted, window)) > _MAX_ROWS:
-            self.reason = f"too large for MILP (about {rows:,} rows of {_MAX_ROWS:,} at most)"
+            self.record.end(
+                Termination.UNSUPPORTED,
+                f"too large for MILP (about {rows:,} rows of {_MAX_ROWS:,} at most)",
+            )
             return ""
-        left = self.budget.seconds - (time.perf_counter() - self.begin)
+        left = self.budget.seconds - self.record.seconds
         if left <= 0:
-            self.reason = "time limit"
+            self.record.end(Termination.TIME_LIMIT, "time limit")
             return ""
         job = self._job(restricted, grid, window, lower, upper)
         status = self._listen(job, Limits(left, 1, self.seed, None))
         if status == "INFEASIBLE":
-            if self.makespan is None:
-                return self._none(restricted)
-            self.reason = f"{self.solver} finds no schedule although one is known"
-        if self.makespan != self.bound and not self.reason:
-            self.reason = self.refused or (_CLOSED if grid.exact else _ROUNDING)
+            if self.record.makespan is None:
+                return excluded(self.instance, "search", self.goal.given)
+            self.record.end(
+                Termination.FAILED, f"{self.solver} finds no schedule although one is known"
+            )
+        closed = self.record.makespan == self.record.bound
+        if not closed and self.record.termination is Termination.COMPLETED:
+            why = self.refused or (_CLOSED if grid.exact else _ROUNDING)
+            self.record.end(Termination.ROUNDING, why)
         return ""
 
     def _job(
@@ -292,30 +259,30 @@ class _Solve:
         alike: list[list[int]] = []
         if Pruning.SYMMETRY not in self.without:
             alike = interchangeable_devices(restricted, self.goal)
-        if self.incumbent is not None:
-            placement = canonical(restricted, self.incumbent.placement, alike)
-            times = self.incumbent.start.fractions()
+        if self.record.incumbent is not None:
+            placement = canonical(restricted, self.record.incumbent.placement, alike)
+            times = self.record.incumbent.start.fractions()
             start = np.array([grid.floor(time) for time in times], dtype=np.int64)
-            sequence = self.incumbent.sequence
+            sequence = self.record.incumbent.sequence
         need, capacity = whole_memory(restricted, relax=True)
         return Job(
-            restricted,
-            grid,
-            window.head,
-            window.tail,
-            window.possible,
-            lower,
-            upper,
-            need,
-            np.where(capacity < UNLIMITED, capacity, -1),
-            _vertex_pairs(self.goal),
-            self.goal.traffic,
-            alike,
-            placement,
-            start,
-            sequence,
-            self.solver,
-            Pruning.LOAD_CUTS not in self.without,
+            instance=restricted,
+            grid=grid,
+            head=window.head,
+            tail=window.tail,
+            possible=window.possible,
+            lower=lower,
+            upper=upper,
+            need=need,
+            capacity=np.where(capacity < UNLIMITED, capacity, -1),
+            alike=alike,
+            load_cuts=Pruning.LOAD_CUTS not in self.without,
+            order=_vertex_pairs(self.goal),
+            traffic=self.goal.traffic,
+            placement=placement,
+            start=start,
+            sequence=sequence,
+            solver=self.solver,
         )
 
     def _listen(self, job: Job, limits: Limits) -> str:
@@ -325,40 +292,28 @@ class _Solve:
                 for message in process.solve(job, limits):
                     status = self._hear(message, job) or status
         except SolverDiedError as error:
-            self.reason = str(error)
+            self.record.end(Termination.FAILED, str(error))
         return status
 
     def _hear(self, message: Incumbent | LowerBound | Done, job: Job) -> str:
         """Take in what the solver says; return its final status with its last word."""
         match message:
             case Incumbent():
-                refused = self._offer(_timed(job, message))
+                refused = self.record.offer(_timed(job, message))
                 # Tolerances and rounding let through what does not hold.
                 self.refused = f"its last schedule is not valid: {refused}" if refused else ""
             case LowerBound():
-                self._raise(job.grid.time(message.value))
+                self.record.raise_bound(job.grid.time(message.value))
             case Done():
                 if message.status == _NO_CBC:
                     raise UnsupportedError("solver", message.status, "install it or use HiGHS")
                 if message.status == "FEASIBLE":
-                    self.reason = "time limit"
+                    self.record.end(Termination.TIME_LIMIT, "time limit")
                 elif message.status not in ("OPTIMAL", "INFEASIBLE"):
-                    self.reason = f"{self.solver} answered: {message.status}"
+                    said = f"{self.solver} answered: {message.status}"
+                    self.record.end(Termination.FAILED, said)
                 return message.status
         return ""
-
-    def _none(self, instance: Instance) -> str:
-        """Name the kinds of constraints that can make the instance infeasible."""
-        kinds = {
-            "allowed devices": not self.instance.allowed.all(),
-            "colocation": len(instance.units) < instance.vertices,
-            "separation": bool(instance.graph.separation),
-            "missing links": arrays(instance).may_block,
-            "memory": instance.model.memory == "estimate",
-            self.goal.given: bool(self.goal.given),
-        }
-        present = ", ".join(kind for kind, there in kinds.items() if there)
-        return f"no schedule keeps all of these (proven by search): {present}"
 
 
 def _rows(instance: Instance, window: Windows) -> int:

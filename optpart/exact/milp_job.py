@@ -1,4 +1,4 @@
-"""The job that the MILP method sends to its worker process, and what the answer proves.
+"""The job that the MILP method sends to its worker process, and what its answer proves.
 
 Nothing here imports a solver: PuLP loads HiGHS, and HiGHS and OR-Tools cannot share a process.
 """
@@ -14,61 +14,40 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.ticks import Grid
+from optpart.exact.model_data import ModelData
 from optpart.problem.instance import Instance
 
 Solver = Literal["HiGHS", "CBC"]
 
-#: Feasibility, integrality and dual tolerance that the solvers are asked for.
+#: Feasibility, integrality and dual tolerance set for the solvers.
 EPSILON = 1e-9
 
-#: The solvers may discard what is less than this better, in ticks.
+#: The solvers may discard solutions that are better by less than this, in ticks.
 MARGIN = 0.25
 
 
-@dataclass(frozen=True, eq=False)
-class Job:
-    """All that the linear program is built from; whole numbers in ticks.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Job(ModelData):
+    """All that the linear program is built from.
 
     Attributes
     ----------
-    head, tail : ndarray of int64, n × k
-    possible : ndarray of bool, units × k
-    lower, upper : int
-        Proven bound, and the makespan that must not be exceeded.
-    need, capacity : ndarray of int64
-        Static memory per unit and device; −1 is no limit.
     order : tuple of (int, int)
         Of each pair, the first vertex ends before the second starts if they share a device.
     traffic : Fraction, optional
         What must not be exceeded.
-    alike : list of list of int
-        Classes of interchangeable devices.
     placement, start : ndarray, optional
         A schedule to start from.
     sequence : list of int
         Its vertices by start.
-    load_cuts : bool
-        Whether to add what is implied by vertices taking turns on devices.
     """
 
-    instance: Instance
-    grid: Grid
-    head: NDArray[np.int64]
-    tail: NDArray[np.int64]
-    possible: NDArray[np.bool_]
-    lower: int
-    upper: int
-    need: NDArray[np.int64]
-    capacity: NDArray[np.int64]
     order: tuple[tuple[int, int], ...]
     traffic: Fraction | None
-    alike: list[list[int]]
     placement: NDArray[np.int32] | None
     start: NDArray[np.int64] | None
     sequence: list[int]
     solver: Solver
-    load_cuts: bool
 
 
 def proven_ticks(bound: float, starts: int, rows: int, horizon: int) -> int | None:
@@ -76,18 +55,18 @@ def proven_ticks(bound: float, starts: int, rows: int, horizon: int) -> int | No
 
     The least makespan on a grid is a whole number. The result is ``⌈B − ¼ − τ⌉``:
 
-    - ``¼`` is the margin :data:`MARGIN`. The solver may discard what is less than that better than
-      its incumbent, and it may state its incumbent as the bound all the same; so the margin is
-      taken off.
-    - ``τ = ε·H·(starts + 3·rows)``, what the tolerance ``ε`` of dual solutions can add to the
-      bound of one linear program: a reduced cost of the wrong sign by at most ``ε`` counts at most
-      ``ε`` times the range of its column or row; the range of a start is at most the horizon
+    - ``¼`` is the margin :data:`MARGIN`. The solver may discard solutions that beat its incumbent
+      by less than that and nevertheless report its incumbent as the bound; so the margin is
+      subtracted.
+    - ``τ = ε·H·(starts + 3·rows)`` is the most that the tolerance ``ε`` of dual solutions can add
+      to the bound of one linear program: a reduced cost of the wrong sign by at most ``ε`` adds at
+      most ``ε`` times the range of its column or row; the range of a start is at most the horizon
       ``H``, that of a row at most about ``3H``.
 
     Primal tolerances, of feasibility and integrality, only admit more solutions, so they lower the
-    bound and need no room. A search that has ended states at least its incumbent less the margin,
-    so with ``τ < ½`` the result is the incumbent; every decision to discard then was made with
-    more than ``τ`` in hand.
+    bound and need no allowance. A completed search reports at least its incumbent less the margin,
+    so with ``τ < ½`` the result is the incumbent; every decision to discard was then made with a
+    margin of more than ``τ``.
 
     Parameters
     ----------
@@ -101,7 +80,7 @@ def proven_ticks(bound: float, starts: int, rows: int, horizon: int) -> int | No
     Returns
     -------
     int or None
-        ``None`` where the bound is not finite.
+        ``None`` if the bound is not finite.
     """
     if not math.isfinite(bound):
         return None
@@ -109,7 +88,7 @@ def proven_ticks(bound: float, starts: int, rows: int, horizon: int) -> int | No
 
 
 def passed_tensors(instance: Instance) -> Mapping[tuple[int, int], list[int]]:
-    """The tensors that pass between two vertices, per pair."""
+    """Return, per pair of vertices, the tensors that pass between them."""
     graph = instance.graph
     passed: dict[tuple[int, int], list[int]] = {}
     for u, v, tensor in zip(

@@ -2,7 +2,7 @@
 
 Big-M disjunctions with one literal per direction, after Venugopalan & Sinnen, "ILP formulations for
 optimal task scheduling with communication delays on parallel systems", IEEE TPDS 26(1), 2015,
-carried over to unlike devices.
+adapted to heterogeneous devices.
 """
 
 from __future__ import annotations
@@ -143,12 +143,12 @@ class MilpModel:
             self._either(i, j, {pair: ds for pair, ds in ways.items() if ds}, contended)
 
     def _meet(self, i: int, j: int, d: int) -> bool:
-        """Whether the windows of two vertices on a device overlap."""
+        """Return whether the windows of two vertices on a device overlap."""
         head, last = self.head[:, d], self.upper - self.tail[:, d]
         return bool(last[i] > head[j] and last[j] > head[i])
 
     def _fits(self, i: int, j: int, d: int) -> bool:
-        """Whether the windows let ``j`` follow ``i`` on a device."""
+        """Return whether the windows permit ``j`` to follow ``i`` on a device."""
         duration = self.grid.duration
         return bool(
             self.head[i, d] + duration[i, d] + duration[j, d] + self.tail[j, d] <= self.upper
@@ -157,7 +157,7 @@ class MilpModel:
     def _either(
         self, i: int, j: int, ways: dict[tuple[int, int], list[int]], contended: list[int]
     ) -> None:
-        """If both are on a contended device, one of the orders possible there holds."""
+        """Require one of the possible orders if both vertices are on the same device."""
         for pair in ways:
             self._order(*pair)
         if len(ways) > 1:
@@ -170,7 +170,7 @@ class MilpModel:
             self._add(ordered >= (here if here is there else here + there - 1))
 
     def _order(self, i: int, j: int) -> None:
-        """A literal that makes ``i`` end before ``j`` starts."""
+        """Add a literal that makes ``i`` end before ``j`` starts."""
         if (i, j) in self.before:
             return
         self.before[i, j] = literal = self._binary(f"y_{i}_{j}")
@@ -184,9 +184,9 @@ class MilpModel:
                     self._add(self.on[u, d] + self.on[w, d] <= 1)
 
     def _memory(self) -> None:
-        """Static memory per device, as shares of its capacity: solvers count on moderate numbers.
+        """Static memory per device, as shares of its capacity: solvers expect moderate numbers.
 
-        Shares are rounded to doubles, which is far less than what the solvers tolerate.
+        Shares are rounded to doubles, by far less than the solvers' tolerances.
         """
         for d, most in enumerate(self.job.capacity.tolist()):
             if most >= 0:
@@ -281,7 +281,7 @@ def _sum(terms: Iterable[tuple[float, pulp.LpVariable]]) -> pulp.LpAffineExpress
 
 
 def _consumers(instance: Instance) -> dict[int, set[int]]:
-    """The units that consume each tensor."""
+    """Return the units that consume each tensor."""
     consumers: dict[int, set[int]] = {}
     for (_, v), tensors in passed_tensors(instance).items():
         for tensor in tensors:
@@ -290,7 +290,7 @@ def _consumers(instance: Instance) -> dict[int, set[int]]:
 
 
 def _related(instance: Instance) -> list[int]:
-    """Per vertex, the bit set of its descendants."""
+    """Return, per vertex, the bit set of its descendants."""
     after = [0] * instance.vertices
     following: list[list[int]] = [[] for _ in after]
     for u, v in passed_tensors(instance):
@@ -302,7 +302,7 @@ def _related(instance: Instance) -> list[int]:
 
 
 def _thresholds(values: NDArray[np.int64], most: int) -> list[int]:
-    """The least value and some larger ones up to ``most``, ascending."""
+    """Return the least value and some larger ones up to ``most``, ascending."""
     distinct = np.unique(values[values <= most])
     if len(distinct) > _THRESHOLDS:
         picked = np.linspace(0, len(distinct) - 1, _THRESHOLDS).round().astype(np.int64)

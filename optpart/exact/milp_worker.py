@@ -1,6 +1,6 @@
-"""The process in which the MILP solvers run; :mod:`optpart.exact.worker` is that of CP-SAT.
+"""The worker process of the MILP solvers; that of CP-SAT is :mod:`optpart.exact.worker`.
 
-PuLP and with it HiGHS are imported here only: they cannot share a process with OR-Tools.
+PuLP, and with it HiGHS, is imported only here: they cannot share a process with OR-Tools.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import highspy
 import pulp
 
-from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, send
+from optpart.children.scratch import Scratch
+from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
 from optpart.exact.milp_job import EPSILON, MARGIN, Job, proven_ticks
 from optpart.exact.milp_model import MilpModel
-from optpart.exact.serving import serve
-from optpart.scratch import Scratch
+from optpart.exact.serving import Send, serve
 
-#: How long past its limit CBC may take to write its answer.
+#: Seconds that CBC may take past its limit to write its answer.
 _GRACE = 5.0
 
 _CBC_BOUND = re.compile(r"^Lower bound:\s+(\S+)", re.MULTILINE)
@@ -45,18 +45,18 @@ def main() -> None:
     serve(_solve)
 
 
-def _solve(job: Job, limits: Limits, channel: IO[bytes]) -> None:
-    _Run(job, limits, channel).run()
+def _solve(job: Job, limits: Limits, send: Send) -> None:
+    _Run(job, limits, send).run()
 
 
 class _Run:
     """One job: build the model, solve it, and report the results."""
 
-    def __init__(self, job: Job, limits: Limits, channel: IO[bytes]) -> None:
+    def __init__(self, job: Job, limits: Limits, send: Send) -> None:
         self.begin = time.perf_counter()
         self.job = job
         self.limits = limits
-        self.channel = channel
+        self.send = send
         self.model = MilpModel(job)
         self.bound = job.lower
 
@@ -64,20 +64,20 @@ class _Run:
         solve = _highs if self.job.solver == "HiGHS" else _cbc
         left = max(0.01, self.limits.seconds - self._seconds())
         status = solve(self.model.problem, left, self.limits.seed, self._found, self._bounded)
-        send(self.channel, Done(self._seconds(), status, self.bound))
+        self.send(Done(self._seconds(), status, self.bound))
 
     def _seconds(self) -> float:
         return time.perf_counter() - self.begin
 
     def _found(self, values: Mapping[str, float]) -> None:
-        send(self.channel, Incumbent(self._seconds(), *self.model.incumbent(values), {}))
+        self.send(Incumbent(self._seconds(), *self.model.incumbent(values), {}))
 
     def _bounded(self, value: float) -> None:
         starts, rows = len(self.model.start) + 1, self.model.rows
         ticks = proven_ticks(value, starts, rows, self.job.upper)
         if ticks is not None and self.bound < ticks <= self.job.upper:
             self.bound = ticks
-            send(self.channel, LowerBound(self._seconds(), ticks))
+            self.send(LowerBound(self._seconds(), ticks))
 
 
 Found = Callable[[Mapping[str, float]], None]
@@ -155,10 +155,10 @@ def _cbc(problem: pulp.LpProblem, seconds: float, seed: int, found: Found, bound
         ended, values, *_, status = solver.readsol_MPS(solved, problem, variables, names, rows)
     if status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
         found(values)
-    # Where the search has ended, CBC does not always say its bound besides.
+    # If the search is complete, CBC does not always print its bound separately.
     if stated := _CBC_BOUND.search(log):
         bounded(float(stated[1]))
     elif status == pulp.LpSolutionOptimal:
         bounded(sum(c * values[x.name] for x, c in problem.objective.items()))
-    # Of an infeasible program PuLP knows two wordings, one of them in the first status only.
+    # PuLP reports infeasibility in two ways, one of them only in the first status.
     return "INFEASIBLE" if ended == pulp.LpStatusInfeasible else _CBC.get(status, "no answer")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Generator, Iterable, Iterator
 from fractions import Fraction
 from functools import cache
@@ -19,19 +18,19 @@ from typing import Any
 
 import numpy as np
 
+from optpart.children.scratch import Scratch
 from optpart.errors import InputError
 from optpart.exact import minizinc_data as data
 from optpart.kernels.ticks import Grid
 from optpart.limits import check_seed
-from optpart.problem.feasibility import contradiction
+from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
-from optpart.scratch import Scratch
 from optpart.solution.goal import Goal, Objective
-from optpart.solution.metrics import traffic
-from optpart.solution.result import Budget, Progress, Result, Watch, conclude
+from optpart.solution.record import Record
+from optpart.solution.result import Budget, Result, Watch
 from optpart.solution.schedule import Schedule, Transfers, crossings
-from optpart.solution.verifier import verify
+from optpart.solution.termination import Termination
 
 #: Limit on the entries of tables; larger models take impractically long to compile.
 _MAX_TERMS = 1_000_000
@@ -43,11 +42,14 @@ _SOLUTION = "----------"
 _PROOF = "=========="
 _UNSATISFIABLE = "=====UNSATISFIABLE====="
 
-_TIME_LIMIT = "time limit"
 
+class _EndedError(RuntimeError):
+    """The command ended without a proof; what it had found before still holds."""
 
-class _FailedError(RuntimeError):
-    """The command ended without an answer; what it had found before still holds."""
+    def __init__(self, termination: Termination, reason: str) -> None:
+        super().__init__(reason)
+        self.termination = termination
+        self.reason = reason
 
 
 def minizinc(
@@ -115,57 +117,36 @@ def models() -> Path:
 
 
 class _Solve:
-    """One run: the best schedule so far, the proven bound, and the trace of both."""
+    """One run: the makespan or the traffic, or one after the other."""
 
     def __init__(
         self, instance: Instance, goal: Goal, budget: Budget, watch: Watch | None, solver: str
     ) -> None:
+        self.record = Record(instance, goal, watch)
         self.instance = instance
         self.goal = goal
         self.budget = budget
-        self.watch = watch
         self.solver = solver
-        self.begin = time.perf_counter()
-        self.incumbent: Schedule | None = None
-        self.bound: dict[Objective, Fraction] = {}
-        self.trace: list[Progress] = []
-        self.reason = ""
         self.infeasible = ""
 
     def run(self, start: Schedule | None, seed: int) -> Result:
         """Minimise the objective, or both in turn if there are two."""
-        try:
-            self._search(start)
-        except KeyboardInterrupt:
-            self.reason = "interrupted"
-        except _FailedError as error:
-            self.reason = str(error)
-        return conclude(
-            self.instance,
-            "minizinc",
-            self.incumbent,
-            bound=self.bound.get("makespan"),
-            infeasible=self.infeasible,
-            reason=self.reason,
-            seconds=self._seconds(),
-            seed=seed,
-            trace=tuple(self.trace),
-            goal=self.goal,
-            traffic_bound=self.bound.get("traffic"),
-        )
-
-    def _seconds(self) -> float:
-        return time.perf_counter() - self.begin
+        with self.record.until_interrupted():
+            try:
+                self._search(start)
+            except _EndedError as error:
+                self.record.end(error.termination, error.reason)
+        return self.record.result("minizinc", infeasible=self.infeasible, seed=seed)
 
     def _search(self, start: Schedule | None) -> None:
         instance, k = self.instance, self.instance.devices
         if max(instance.vertices**2, instance.graph.tensors * k) * k > _MAX_TERMS:
-            raise _FailedError("too large for MiniZinc")
+            raise _EndedError(Termination.UNSUPPORTED, "too large for MiniZinc")
         self.grid = Grid.of(instance)
         self.sizes = data.Sizes.of(instance, self.goal)
         self.horizon = data.horizon(instance, self.grid)
-        if start is not None and (refused := self._offer(start)):
-            self.reason = f"the given start is not used: {refused}"
+        if start is not None:
+            self.record.offer_start(start)
         if self.goal.objective != "traffic" and not self._minimise("makespan"):
             return
         if self.goal.objective != "makespan":
@@ -179,74 +160,47 @@ class _Solve:
         names = ("tf", self.instance.model.communication, self.instance.model.memory)
         command = ["minizinc", "--solver", self.solver, "-a", "--output-mode", "json"]
         command += [str(models() / f"{name}.mzn") for name in names]
-        for answer in _answers(command, content, self.budget.seconds - self._seconds()):
+        for answer in _answers(command, content, self.budget.seconds - self.record.seconds):
             if answer == _UNSATISFIABLE:
                 self._no_schedule()
                 return False
             if answer == _PROOF:
                 break
-            refused = self._offer(_schedule(self.instance, self.grid, json.loads(answer)))
-            if refused:
-                raise _FailedError(f"MiniZinc's schedule is not valid: {refused}")
-        assert self.incumbent is not None
-        self.bound[objective] = self._value(self.incumbent, objective)
-        self._report(objective)
+            found = _schedule(self.instance, self.grid, json.loads(answer))
+            if broken := self.record.offer(found):
+                raise _EndedError(Termination.FAILED, f"MiniZinc's schedule is not valid: {broken}")
+        least = self._reached(objective)
+        assert least is not None
+        if objective == "makespan":
+            self.record.raise_bound(least)
+        else:
+            self.record.raise_traffic_bound(least)
         return True
 
     def _most(self, objective: Objective) -> tuple[int, int]:
         """Limits of makespan and traffic: those of the goal and of the incumbent."""
-        makespans = [self.goal.makespan, self.bound.get("makespan")]
+        makespans = [self.goal.makespan, self.record.bound]
         traffics = [self.goal.traffic]
-        if self.incumbent is not None:
-            reached = makespans if objective == "makespan" else traffics
-            reached.append(self._value(self.incumbent, objective))
+        reached = makespans if objective == "makespan" else traffics
+        reached.append(self._reached(objective))
         return (
             min([self.horizon, *(self.grid.floor(x) for x in makespans if x is not None)]),
             min([self.sizes.total, *(x // self.sizes.unit for x in traffics if x is not None)]),
         )
 
-    def _value(self, schedule: Schedule, objective: Objective) -> Fraction:
-        if objective == "makespan":
-            return schedule.makespan(self.instance)
-        return traffic(self.instance, schedule.placement)
-
-    def _offer(self, schedule: Schedule) -> str:
-        """Accept a better schedule; return why it is invalid or misses the goal."""
-        for violation in verify(self.instance, schedule, most=1):
-            return str(violation)
-        if broken := self.goal.broken(self.instance, schedule):
-            return broken
-        if self.incumbent is None or self._rank(schedule) < self._rank(self.incumbent):
-            self.incumbent = schedule
-            self._report("traffic" if self.goal.objective == "traffic" else "makespan")
-        return ""
-
-    def _rank(self, schedule: Schedule) -> list[Fraction]:
-        both: list[Objective] = ["makespan", "traffic"]
-        wanted = both if self.goal.objective == "lexicographic" else [self.goal.objective]
-        return [self._value(schedule, objective) for objective in wanted]
-
-    def _report(self, objective: Objective) -> None:
-        if objective == "traffic" and self.goal.objective == "lexicographic":
-            objective = "makespan"
-        assert self.incumbent is not None
-        value = self._value(self.incumbent, objective)
-        step = Progress(self._seconds(), value, self.bound.get(objective))
-        self.trace.append(step)
-        if self.watch is not None:
-            self.watch(step)
+    def _reached(self, objective: Objective) -> Fraction | None:
+        return self.record.makespan if objective == "makespan" else self.record.traffic
 
     def _no_schedule(self) -> None:
-        if self.incumbent is not None:
+        if self.record.incumbent is not None:
             raise AssertionError(
                 f"minizinc: {self.solver} finds no schedule of {self.instance.name}, which has "
                 "one; please report this as a bug"
             )
-        given = self.goal.given
         self.infeasible = (
             self.goal.contradiction(self.instance)
             or contradiction(self.instance)
-            or f"no schedule{given and ' with '}{given} exists (proven by {self.solver})"
+            or excluded(self.instance, self.solver, self.goal.given)
         )
 
 
@@ -275,11 +229,11 @@ def _answers(command: list[str], content: str, seconds: float) -> Iterator[str]:
 
     Raises
     ------
-    _FailedError
+    _EndedError
         If the limit passed, or the command failed or died.
     """
     if seconds <= 0:
-        raise _FailedError(_TIME_LIMIT)
+        raise _EndedError(Termination.TIME_LIMIT, "time limit")
     with Scratch() as scratch:
         path = scratch.folder / "instance.dzn"
         path.write_text(content, encoding="utf-8")
@@ -290,9 +244,9 @@ def _answers(command: list[str], content: str, seconds: float) -> Iterator[str]:
         if code == 0 and proof:
             yield proof
         elif not code:
-            raise _FailedError(_TIME_LIMIT)
+            raise _EndedError(Termination.TIME_LIMIT, "time limit")
         else:
-            raise _FailedError(_failure(code, scratch.complaints()))
+            raise _EndedError(Termination.FAILED, _failure(code, scratch.complaints()))
 
 
 def _solutions(lines: Iterable[str]) -> Generator[str, None, str]:

@@ -1,4 +1,4 @@
-"""An instance as data of the MiniZinc models (``models/tf.mzn`` declares what it must hold)."""
+"""An instance as data for the MiniZinc models (``models/tf.mzn`` declares the parameters)."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ LARGEST = 2**29
 
 @dataclass(frozen=True)
 class Sizes:
-    """Memory and sizes in the coarsest unit of which all are whole multiples.
+    """Memory and sizes in the largest unit that divides all of them.
 
     Attributes
     ----------
     unit : Fraction
     memory, size : list of int
-        Per vertex and per tensor; zeros where they do not matter.
+        Per vertex and per tensor; zeros if they do not matter.
     capacity : list of int
-        Per device; −1 where everything fits.
+        Per device; −1 if everything fits.
     total : int
-        No device ever holds more than this, and no more ever crosses.
+        Upper bound of the memory held by a device, and of the traffic.
     """
 
     unit: Fraction
@@ -41,12 +41,12 @@ class Sizes:
 
     @classmethod
     def of(cls, instance: Instance, goal: Goal) -> Sizes:
-        """Read what the memory model and the goal need.
+        """Read the amounts that matter to the memory model and the goal.
 
         Raises
         ------
         UnsupportedError
-            If it takes :data:`LARGEST` units or more.
+            If they amount to :data:`LARGEST` units or more.
         """
         graph, limits = instance.graph, instance.cluster.memory
         counts = instance.model.memory != "none"
@@ -59,9 +59,9 @@ class Sizes:
         total += graph.tensor_size.sum(graph.edge_tensor) / unit
         if total >= LARGEST:
             raise UnsupportedError(
-                "vertices", "sizes and memory are too fine for MiniZinc", "round them or use cpsat"
+                "vertices", "sizes and memory are too fine for MiniZinc", "round them"
             )
-        # Capacities need not be whole: whole amounts fit exactly if they fit into the floor.
+        # Capacities may be fractional: whole amounts fit if and only if they fit in the floor.
         floors = [-1 if limit is None or not counts else limit // unit for limit in limits]
         return cls(
             unit,
@@ -73,7 +73,7 @@ class Sizes:
 
 
 def _common_unit(amounts: Iterable[Fraction]) -> Fraction:
-    """Return the largest number of which all amounts are whole multiples; 1 if all are 0."""
+    """Return the largest number that divides all amounts; 1 if all are 0."""
     top, bottom = 0, 1
     for amount in amounts:
         top, bottom = math.gcd(top, amount.numerator), math.lcm(bottom, amount.denominator)
@@ -81,11 +81,11 @@ def _common_unit(amounts: Iterable[Fraction]) -> Fraction:
 
 
 def horizon(instance: Instance, grid: Grid) -> int:
-    """Return ticks within which some optimal schedule ends, if there is a schedule.
+    """Return a number of ticks within which some optimal schedule ends, if any exists.
 
-    Given which of any two events comes first, every rule of every model is a difference
-    constraint between two starts. The least solution is the longest path; it visits every run and
-    every crossing at most once, and leaves it with no more than its duration.
+    Once the order of any two events is given, every rule of every model is a difference constraint
+    between two starts. The least solution is given by longest paths; each visits every run and
+    every crossing at most once and adds at most its duration.
 
     Raises
     ------
@@ -98,9 +98,7 @@ def horizon(instance: Instance, grid: Grid) -> int:
     times = np.minimum(consumers, instance.devices - 1)
     ticks = int(grid.duration.max(axis=1, initial=0).sum()) + int((crossing * times).sum())
     if not grid.exact or ticks >= LARGEST:
-        raise UnsupportedError(
-            "vertices", "times are too fine for MiniZinc", "round them or use cpsat"
-        )
+        raise UnsupportedError("vertices", "times are too fine for MiniZinc", "round them")
     return ticks
 
 
@@ -115,7 +113,7 @@ def write(
         Makespan in ticks and traffic in units of size, which must not be exceeded.
     """
     graph, n, k = instance.graph, instance.vertices, instance.devices
-    # What takes longer than the horizon cannot be used, however much longer.
+    # Times beyond the horizon cannot be used, however much longer they are.
     never = most[0] + 1
     duration = np.clip(grid.duration, 0, never)
     values = {
@@ -159,7 +157,7 @@ def _delays(instance: Instance, grid: Grid) -> list[int]:
 
 
 def _number(instance: Instance, task: Task) -> int:
-    """Vertices come first, then the transfers of tensor 0 to each device, and so on."""
+    """Number tasks: vertices first, then the transfers of tensor 0 to each device, and so on."""
     if isinstance(task, int):
         return task + 1
     tensor, target = task

@@ -1,7 +1,7 @@
 """The CP-SAT model of the whole problem, one method per constraint group (design §2, §7).
 
-Transfers are :mod:`optpart.exact.communication`, memory that changes with time is
-:mod:`optpart.exact.memory`, a given order is :mod:`optpart.exact.ordering`.
+Transfers are in :mod:`optpart.exact.communication`, memory that changes with time in
+:mod:`optpart.exact.memory`, a given order in :mod:`optpart.exact.ordering`.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from optpart.exact.task import Found, Task
 #: Thresholds per device and side of the load cuts.
 _THRESHOLDS = 12
 
-#: Units whose choice among interchangeable devices is ordered.
+#: Maximal number of units whose choice among interchangeable devices is ordered.
 _BROKEN = 60
 
 
 class ScheduleModel(Core):
     """Start times shared by all devices, one optional interval per vertex and device.
 
-    A unit that may be on one device only has no literal but the constant 1, and its vertices have
+    A unit that may be on only one device has the constant 1 as its literal, and its vertices have
     plain intervals: a job shop is one interval per operation.
 
     Attributes
     ----------
     crossings : Crossings, optional
-        Where transfers take part in more than the precedences.
+        Present if transfers matter beyond the precedences.
     """
 
     def __init__(self, task: Task) -> None:
@@ -98,8 +98,8 @@ class ScheduleModel(Core):
     def _arrivals(self) -> None:
         """No vertex starts before its tensors have arrived, or before its predecessors have ended.
 
-        Per edge and device of the consumer, the arrival is linear in the producer's placement.
-        Where transfers queue this is the least that they take.
+        Per edge and device of the consumer, the arrival is linear in the producer's placement. If
+        transfers queue, this is a lower bound of it.
         """
         unit, grid = self.instance.unit_of, self.task.grid
         send = grid.send if self.instance.model.communication == "sendrecv" else 0 * grid.send
@@ -131,7 +131,7 @@ class ScheduleModel(Core):
                     self.model.add(sum(terms) <= capacity)
 
     def _objective(self) -> None:
-        """Minimise makespan or traffic, or nothing; keep the limit of traffic."""
+        """Minimise makespan, traffic or nothing, within the limit of traffic."""
         if self.task.counts_traffic:
             assert self.crossings is not None
             traffic = sum(
@@ -168,7 +168,7 @@ class ScheduleModel(Core):
         return Found(placement, start, begin)
 
     def _load_cuts(self) -> None:
-        """Load cut: vertices on a device between two thresholds run one after the other.
+        """Add load cuts: vertices on a device between two thresholds run one after the other.
 
         For a threshold ``h`` of heads and ``g`` of tails, ``h + g`` plus the run times on ``d`` of
         vertices with head ``≥ h`` and tail ``≥ g`` is at most the makespan: of those vertices the
@@ -205,10 +205,10 @@ class ScheduleModel(Core):
                     self.model.add(load + h + g <= self.makespan)
 
     def _order_of_interchangeable_devices(self) -> None:
-        """Units of earlier turn use earlier interchangeable devices.
+        """Make units of earlier turn use earlier interchangeable devices.
 
         Device ``i`` of a class is used by a unit only if device ``i − 1`` is by an earlier unit.
-        Said of the first units only: the clauses grow with the square of their number.
+        Imposed on the first units only: the clauses grow with the square of their number.
         """
         for devices in self.task.alike:
             for before, device in pairwise(devices):

@@ -12,7 +12,7 @@ from optpart.solution.goal import Task
 
 
 class _Use(NamedTuple):
-    """A resource by name and devices, the literal under which a task has it, from when to when."""
+    """The use of a resource by a task: name and devices, literal, start and end."""
 
     resource: tuple[str, int, int]
     literal: cp_model.IntVar
@@ -21,7 +21,7 @@ class _Use(NamedTuple):
 
 
 def add_order(core: Core, crossings: Crossings | None) -> None:
-    """For each pair, the first ends before the second starts if they share a resource."""
+    """Add the order: in each pair, the first ends before the second starts on a shared resource."""
     for first, second in core.task.order:
         for one in _uses(core, crossings, first):
             for other in _uses(core, crossings, second):

@@ -1,20 +1,14 @@
-"""The caller's end of the solver process: start it, feed it, outlive it."""
+"""The processes that the exact methods solve in, each for one solve after the other."""
 
 from __future__ import annotations
 
-import atexit
-import os
-import queue
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import IO
+from contextlib import contextmanager
 
-from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, receive, send
+from optpart.children.worker import Worker, WorkerDiedError
+from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
 
 #: How long past its limit the solver may take to answer before it is ended.
 GRACE = 10.0
@@ -32,14 +26,13 @@ class SolverProcess:
 
     Parameters
     ----------
-    worker : str
+    module : str
         Module whose ``main`` answers jobs.
     """
 
-    def __init__(self, worker: str) -> None:
-        self._worker = worker
-        self._process: subprocess.Popen[bytes] | None = None
-        self._messages: queue.SimpleQueue[object] = queue.SimpleQueue()
+    def __init__(self, module: str) -> None:
+        self._module = module
+        self.worker: Worker | None = None
 
     def solve(self, task: object, limits: Limits) -> Iterator[Incumbent | LowerBound | Done]:
         """Yield the solver's messages until the job is done.
@@ -49,91 +42,60 @@ class SolverProcess:
         SolverDiedError
             If the process ended or did not answer within its limit and a grace.
         """
-        process = self._started()
         deadline = time.monotonic() + limits.seconds + GRACE
         try:
-            assert process.stdin is not None
-            send(process.stdin, (task, limits))
+            worker = self._started()
+            worker.send((task, limits))
             while True:
-                try:
-                    message = self._messages.get(timeout=max(0.0, deadline - time.monotonic()))
-                except queue.Empty:
-                    raise SolverDiedError("the solver did not stop at its limit") from None
-                if message is None:
-                    code = process.wait()
-                    raise SolverDiedError(
-                        f"the solver died ({f'signal {-code}' if code < 0 else f'exit {code}'})"
-                    )
+                message = worker.receive(deadline - time.monotonic())
                 assert isinstance(message, (Incumbent, LowerBound, Done))
                 yield message
                 if isinstance(message, Done):
                     return
-        except BrokenPipeError:
+        except WorkerDiedError as error:
             self.stop()
-            raise SolverDiedError("the solver died before its job") from None
+            raise SolverDiedError(f"the solver {error}") from None
+        except TimeoutError:
+            self.stop()
+            raise SolverDiedError("the solver did not stop at its limit") from None
         except BaseException:  # also an interrupt, and a caller that has seen enough
             self.stop()
             raise
 
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is None or self._process.poll() is not None:
-            self._messages = queue.SimpleQueue()
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", f"from {self._worker} import main; main()"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is the caller's to handle
-            )
-            assert self._process.stdout is not None
-            threading.Thread(
-                target=pump, args=(self._process.stdout, self._messages), daemon=True
-            ).start()
-            atexit.register(self.stop)
-        return self._process
+    def _started(self) -> Worker:
+        if self.worker is None or not self.worker.running:
+            self.stop()
+            self.worker = Worker(self._module)
+        return self.worker
 
     def stop(self) -> None:
-        """Kill the process and its children."""
-        if self._process is not None:
-            if hasattr(os, "killpg"):
-                with suppress(ProcessLookupError):
-                    os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-        atexit.unregister(self.stop)
+        """End the process at once."""
+        if self.worker is not None:
+            self.worker.stop()
+            self.worker = None
 
 
 _shared: dict[str, SolverProcess] = {}
 _lent: dict[str, threading.Lock] = {}
 
 
-def shared(worker: str) -> SolverProcess:
+def shared(module: str) -> SolverProcess:
     """Return the process that serves one solve after the other."""
-    return _shared.setdefault(worker, SolverProcess(worker))
+    return _shared.setdefault(module, SolverProcess(module))
 
 
 @contextmanager
-def borrowed(worker: str) -> Iterator[SolverProcess]:
+def borrowed(module: str) -> Iterator[SolverProcess]:
     """Lend the shared process, or a separate one if another thread is using it."""
-    lock = _lent.setdefault(worker, threading.Lock())
+    lock = _lent.setdefault(module, threading.Lock())
     if lock.acquire(blocking=False):
         try:
-            yield shared(worker)
+            yield shared(module)
         finally:
             lock.release()
     else:
-        process = SolverProcess(worker)
+        process = SolverProcess(module)
         try:
             yield process
         finally:
             process.stop()
-
-
-def pump(stream: IO[bytes], messages: queue.SimpleQueue[object]) -> None:
-    """Pass messages on; ``None`` says that the process is gone."""
-    try:
-        while (message := receive(stream)) is not None:
-            messages.put(message)
-    finally:
-        messages.put(None)

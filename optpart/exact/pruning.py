@@ -1,8 +1,8 @@
 """Pruning rules of the exact methods, each with a switch that turns it off.
 
-Each rule removes solutions, or asserts something about those that are left, under a premise that
-``models/README.md`` states and argues. A rule applied where its premise fails is the likeliest way
-to a wrong optimum; solving again without it is the quickest way to find out.
+Each rule removes solutions, or constrains the remaining ones, under a premise that
+``models/README.md`` states and justifies. A rule applied although its premise fails is the most
+likely cause of a wrong optimum; solving again without it is the fastest way to find out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class Pruning(StrEnum):
 
     #: Units of earlier turn use earlier interchangeable devices.
     SYMMETRY = "symmetry"
-    #: Heads and tails confine starts, and bar devices on which the limit cannot be kept.
+    #: Heads and tails restrict starts, and exclude devices on which the limit cannot be met.
     WINDOWS = "windows"
     #: The makespan is at least what combinatorial bounds prove.
     BOUNDS = "bounds"

@@ -1,4 +1,4 @@
-"""From the solver's whole ticks to schedules in exact time."""
+"""Conversion of the solver's whole ticks to schedules in exact time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from optpart.solution.schedule import Schedule, Transfers, crossings, retime
 def schedules(instance: Instance, found: Incumbent, grid: Grid) -> Iterator[Schedule]:
     """Yield candidate schedules of a solution, most promising first; the verifier decides.
 
-    The solver's order, as early as possible, is valid and shortest where starting earlier never
-    hurts. Memory that changes with time may forbid it, and then the solver's own starts count;
-    they are true times on an exact grid only.
+    The solver's order, started as early as possible, is valid and shortest if starting earlier
+    never hurts. Memory that changes with time may forbid this; then the solver's own starts are
+    used, which are true times only on an exact grid.
     """
     if found.start is None:
         yield retime(instance, found.placement, instance.graph.topological_order.tolist())
@@ -32,7 +32,7 @@ def schedules(instance: Instance, found: Incumbent, grid: Grid) -> Iterator[Sche
 
 
 def _order(instance: Instance, found: Incumbent, grid: Grid) -> list[int | tuple[int, int]]:
-    """Vertices and queueing transfers by start, then end, then so that producers come first."""
+    """Sort vertices and queueing transfers by start, then end, then producers first."""
     assert found.start is not None
     graph, model = instance.graph, instance.model
     position = np.empty(instance.vertices, dtype=np.int64)

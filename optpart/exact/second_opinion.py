@@ -1,4 +1,4 @@
-"""A second opinion, by a method that shares no mathematics with the first, on proven claims."""
+"""A second opinion on proven claims, by a method that shares no mathematics with the first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from optpart.exact.enumeration import enumerate_all
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Result, Status
 
-#: Larger instances take enumeration longer than :data:`SECONDS`.
+#: Larger instances would take enumeration longer than :data:`SECONDS`.
 MAX_VERTICES = 9
 
 #: Wall-clock seconds that a second opinion may take.
@@ -22,13 +22,13 @@ def confirmed(result: Result, goal: Goal | None = None) -> Result:
     result : Result
         Only claims of more than feasibility are checked, on at most :data:`MAX_VERTICES` vertices.
     goal : Goal, optional
-        What the result answers.
+        The goal that the result answers.
 
     Raises
     ------
     ContradictionError
-        If enumeration, within :data:`SECONDS`, finds what the result excludes, or excludes what
-        the result holds.
+        If enumeration, within :data:`SECONDS`, finds a schedule that the result excludes, or
+        excludes the schedule of the result.
     """
     proven = result.status in (Status.OPTIMAL, Status.INFEASIBLE)
     if not proven or result.method == "enumerate" or result.instance.vertices > MAX_VERTICES:
@@ -48,7 +48,7 @@ def compare(one: Result, other: Result) -> None:
 
 
 def _excludes(one: Result, other: Result) -> str:
-    """Return how what the first has proven contradicts a schedule of the second."""
+    """Return how a proof of the first contradicts a schedule of the second; empty if not."""
     if other.makespan is None or other.traffic is None:
         return ""
     found = f"{other.method} has a schedule of makespan {other.makespan}, traffic {other.traffic}"

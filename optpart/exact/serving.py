@@ -1,37 +1,19 @@
-"""The solver's end of its process: jobs come in on standard input, messages go out."""
+"""The main loop of a process that solves one job after the other."""
 
 from __future__ import annotations
 
-import os
-import sys
-import threading
 from collections.abc import Callable
-from typing import IO, Any
+from typing import Any
 
-from optpart.exact.messages import receive
+from optpart.children.caller import Caller
+
+#: Sends a message to the caller.
+Send = Callable[[object], None]
 
 
-def serve(solve: Callable[[Any, Any, IO[bytes]], None]) -> None:
-    """Solve jobs one after the other; end at once when standard input does: the caller is gone."""
-    # The solver may print; messages get a descriptor of their own.
-    channel = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    jobs: list[Any] = []
-    arrived = threading.Condition()
-
-    def listen() -> None:
-        while True:
-            job = receive(sys.stdin.buffer)
-            if job is None:
-                os._exit(0)
-            with arrived:
-                jobs.append(job)
-                arrived.notify()
-
-    threading.Thread(target=listen, daemon=True).start()
+def serve(solve: Callable[[Any, Any, Send], None]) -> None:
+    """Solve jobs until the caller is gone."""
+    caller = Caller()
     while True:
-        with arrived:
-            while not jobs:
-                arrived.wait()
-            task, limits = jobs.pop(0)
-        solve(task, limits, channel)
+        task, limits = caller.receive()
+        solve(task, limits, caller.send)

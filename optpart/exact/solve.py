@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
@@ -30,17 +29,18 @@ from optpart.exact.symmetry import (
     talkers_first,
 )
 from optpart.exact.task import Asked, Known, Task
-from optpart.kernels.compiled import UNLIMITED, arrays, whole_memory
+from optpart.kernels.compiled import UNLIMITED, whole_memory
+from optpart.kernels.horizon import horizon
 from optpart.kernels.ticks import Grid
 from optpart.limits import check_seed
-from optpart.problem.feasibility import contradiction
+from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
-from optpart.solution.metrics import traffic
-from optpart.solution.result import Budget, Progress, Result, Starts, Status, Watch, conclude
+from optpart.solution.record import Record
+from optpart.solution.result import Budget, Result, Starts, Status, Watch
 from optpart.solution.result import gap as relative_gap
 from optpart.solution.schedule import Schedule
-from optpart.solution.verifier import verify
+from optpart.solution.termination import Termination
 
 #: Width of a rounded grid: wide enough to close a gap to about one in a million, narrow enough
 #: for the solver's linear programs.
@@ -67,8 +67,6 @@ _FINER = 4
 
 #: Traffic in whole units stays below this, so that the solver's doubles hold it exactly.
 _MOST_TRAFFIC = 2**50
-
-_ROUNDED = "closed but for rounding"
 
 WORKER = "optpart.exact.worker"
 
@@ -126,7 +124,7 @@ class _Units(NamedTuple):
 
 
 class _Solve:
-    """One run: the incumbent and the bounds in exact numbers, and the trace of both."""
+    """One run, from the first bound to the proof or the end of the budget."""
 
     def __init__(
         self,
@@ -137,23 +135,14 @@ class _Solve:
         goal: Goal,
         without: frozenset[Pruning] = NONE,
     ) -> None:
+        self.record = Record(instance, goal, watch, bound=Fraction(0))
         self.given = instance
         self.instance = instance
         self.budget = budget
         self.seed = seed
-        self.watch = watch
         self.goal = goal
         self.without = without
-        self.begin = time.perf_counter()
-        self.incumbent: Schedule | None = None
-        self.makespan: Fraction | None = None
-        self.traffic: Fraction | None = None
-        self.bound = Fraction(0)
-        self.traffic_bound: Fraction | None = None
-        self.trace: list[Progress] = []
-        self.reason = ""
         self.refused = ""
-        self.remarks: list[str] = []
         self.alike: list[list[int]] = []
         self.turn = np.zeros(0, dtype=np.int64)
         self.explains = True
@@ -163,7 +152,7 @@ class _Solve:
     def run(self, start: Schedule | None) -> Result:
         """Start from heuristics and combinatorial bounds, then let the solver close the gap."""
         infeasible = self.goal.contradiction(self.given)
-        try:
+        with self.record.until_interrupted():
             if not infeasible:
                 self.instance = self.goal.narrowed(self.given)
                 if Pruning.SYMMETRY not in self.without:
@@ -173,95 +162,39 @@ class _Solve:
             if not infeasible:
                 self._start(start)
                 infeasible = self._search()
-        except KeyboardInterrupt:
-            self.reason = "interrupted"
-        return conclude(
-            self.given,
-            "cpsat",
-            self.incumbent,
-            bound=None if infeasible else self.bound,
-            infeasible=infeasible,
-            goal=self.goal,
-            reason="; ".join(part for part in (self.reason, *self.remarks) if part),
-            seconds=time.perf_counter() - self.begin,
-            seed=self.seed,
-            workers=self.budget.workers,
-            trace=tuple(self.trace),
-            traffic_bound=None if infeasible else self.traffic_bound,
+        return self.record.result(
+            "cpsat", infeasible=infeasible, seed=self.seed, workers=self.budget.workers
         )
 
-    # --- incumbent and bounds --------------------------------------------------------------
+    # --- starts ----------------------------------------------------------------------------
 
     def _start(self, start: Schedule | None) -> None:
-        if self.goal.objective == "traffic":
-            self.traffic_bound = Fraction(0)
         if start is not None:
             self.goal.require_kept(self.given, start)
-            broken = self._broken(start)
-            if broken:
-                self.remarks.append(f"the start given was not used: {broken}")
-            else:
-                self._offer(start)
+            self.record.offer_start(start)
         for schedule in self.starts(self.instance, self.seed) if self.starts else ():
             if not self.goal.broken(self.instance, schedule):
-                self._offer(schedule)
+                self.record.take(schedule)
         self._improve_start()
 
     def _improve_start(self) -> None:
         """Run local search first on large instances, where the solver finds little."""
         small = self.instance.vertices <= _PROVABLE
         goal, limited = self.goal, self.budget.deterministic is None
-        if self.improve is None or small or self.incumbent is None or not limited:
+        if self.improve is None or small or self.record.incumbent is None or not limited:
             return
         if Pruning.BOUNDS in self.without:
             return
         if goal.objective != "makespan" or goal.order or goal.traffic is not None or goal.decides:
             return  # where it decides, the incumbent already is the answer
         budget = replace(self.budget, seconds=_SEARCHING * self.budget.seconds)
-        found = self.improve(self.instance, budget, self.seed, self.incumbent)
+        found = self.improve(self.instance, budget, self.seed, self.record.incumbent)
         if found.lower_bound is not None:
-            self._raise(found.lower_bound)
+            self.record.raise_bound(found.lower_bound)
         if found.schedule is not None:
-            self._offer(found.schedule)
-        if found.reason == "interrupted":
+            self.record.take(found.schedule)
+        if found.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
-
-    def _broken(self, schedule: Schedule) -> str:
-        """Return the first rule of instance or goal that a schedule breaks."""
-        violations = verify(self.instance, schedule, most=1)
-        return str(violations[0]) if violations else self.goal.broken(self.instance, schedule)
-
-    def _offer(self, schedule: Schedule) -> None:
-        makespan = schedule.makespan(self.instance)
-        crossing = traffic(self.instance, schedule.placement)
-        if self.makespan is not None and self.traffic is not None:
-            known = self.makespan, self.traffic
-            if not self.goal.better((makespan, crossing), known):
-                return
-        self.incumbent, self.makespan, self.traffic = schedule, makespan, crossing
-        self._report()
-
-    def _raise(self, bound: Fraction) -> None:
-        if bound > self.bound:
-            self.bound = bound
-            self._report()
-
-    def _raise_traffic(self, bound: Fraction) -> None:
-        if self.traffic_bound is None or bound > self.traffic_bound:
-            self.traffic_bound = bound
-            self._report()
-
-    def _report(self) -> None:
-        values = (self.makespan, self.bound)
-        if self.goal.objective == "traffic":
-            values = (self.traffic, self.traffic_bound or Fraction(0))
-        last = self.trace[-1] if self.trace else None
-        if last is not None and (last.objective, last.bound) == values:
-            return
-        step = Progress(time.perf_counter() - self.begin, *values)
-        self.trace.append(step)
-        if self.watch is not None:
-            self.watch(step)
 
     # --- search ----------------------------------------------------------------------------
 
@@ -270,72 +203,79 @@ class _Solve:
         if self.goal.objective == "traffic":
             return self._least_traffic(self.goal.makespan)
         infeasible = self._least_makespan()
-        if self.goal.objective == "lexicographic" and self.makespan == self.bound:
-            self._least_traffic(self.makespan)
+        if self.goal.objective == "lexicographic" and self.record.makespan == self.record.bound:
+            self._least_traffic(self.record.makespan)
         return infeasible
 
     def _least_makespan(self) -> str:
         scale = None
         while True:
-            if self.goal.decides and self.incumbent is not None:
+            if self.goal.decides and self.record.incumbent is not None:
                 return ""
             grid = Grid.of(self.instance, self._limit(), _TICKS)
             if scale is not None and grid.scale < _FINER * scale:
                 return ""
             infeasible = self._least_makespan_on(grid)
-            gap = relative_gap(self.makespan, self.bound)
-            if infeasible or grid.exact or self.reason != _ROUNDED or (gap or 0.0) <= _CLOSED:
+            gap = relative_gap(self.record.makespan, self.record.bound)
+            rounded = self.record.termination is Termination.ROUNDING and not self.refused
+            if infeasible or grid.exact or not rounded or (gap or 0.0) <= _CLOSED:
                 return infeasible
             # A poor start makes a coarse grid; from a better incumbent a finer one may close more.
             scale = grid.scale
 
     def _limit(self) -> Fraction | None:
         """The makespan that counts as too long, as far as it is known."""
-        reached = None if Pruning.INCUMBENT in self.without else self.makespan
+        reached = None if Pruning.INCUMBENT in self.without else self.record.makespan
         known = [limit for limit in (reached, self.goal.makespan) if limit is not None]
         return min(known, default=None)
 
     def _least_makespan_on(self, grid: Grid) -> str:
-        self.reason = ""
+        self.record.go_on()
         limit = self._limit()
         upper = None if limit is None else grid.floor(limit)
         window = self._windows(grid, upper)
         if window.bound is None:
-            return self._no_device(upper)
+            return self._excluded_by_bounds()
         lower = self._load(grid, window)
         if upper is not None and lower > upper:
-            return self._nothing_within(upper)
-        self._raise(grid.time(lower))
+            return self._excluded_by_bounds()
+        self.record.raise_bound(grid.time(lower))
         for bound in self._further_bounds():
-            if self.bound != self.makespan:
+            if self.record.bound != self.record.makespan:
                 value = bound.compute(self.instance, seconds=self._share(), makespan=limit)
-                self._raise(value or Fraction(0))
-        if self.bound == self.makespan:
+                self.record.raise_bound(value or Fraction(0))
+        if self.record.bound == self.record.makespan:
             return ""
         if upper is None:
-            upper = max(_serial(self.instance, grid), grid.floor(self.makespan or Fraction(0)))
+            upper = self._longest(grid)
         asked: Asked = "decision" if self.goal.decides else "makespan"
-        return self._solve_on(grid, window, max(lower, grid.floor(self.bound)), upper, asked)
+        lower = max(lower, grid.floor(self.record.bound or Fraction(0)))
+        return self._solve_on(grid, window, lower, upper, asked)
 
     def _least_traffic(self, limit: Fraction | None) -> str:
         """Minimise the traffic of schedules within a limit of makespan."""
-        self.reason = ""
-        self._raise_traffic(Fraction(0))
-        if self.traffic == self.traffic_bound:
+        self.record.go_on()
+        self.record.raise_traffic_bound(Fraction(0))
+        if self.record.traffic == self.record.traffic_bound:
             return ""
         grid = Grid.of(self.instance, limit, _TICKS)
         upper = None if limit is None else grid.floor(limit)
         window = self._windows(grid, upper)
         if window.bound is None:
-            return self._no_device(upper)
+            return self._excluded_by_bounds()
         lower = self._load(grid, window)
         if upper is not None and lower > upper:
-            return self._nothing_within(upper)
+            return self._excluded_by_bounds()
         if self.goal.objective == "traffic":
-            self.bound = max(self.bound, grid.time(lower))
+            self.record.raise_bound(grid.time(lower))
         if upper is None:
-            upper = max(_serial(self.instance, grid), grid.floor(self.makespan or Fraction(0)))
+            upper = self._longest(grid)
         return self._solve_on(grid, window, lower, upper, "traffic")
+
+    def _longest(self, grid: Grid) -> int:
+        """Return a makespan in ticks that an optimal schedule does not exceed."""
+        known = self.record.makespan or Fraction(0)
+        return max(horizon(self.instance, grid), grid.floor(known))
 
     def _windows(self, grid: Grid, upper: int | None) -> Windows:
         """Return heads and tails, sharpened within a small share of the budget."""
@@ -373,51 +313,47 @@ class _Solve:
             return [bound for bound in further if bound.cost != "anytime"]
         return further
 
-    def _no_device(self, upper: int | None) -> str:
-        if upper is None:
-            return "no device is left for some unit once missing links are taken into account"
-        return self._nothing_within(upper)
-
-    def _nothing_within(self, upper: int) -> str:
-        if self.incumbent is not None:
-            raise AssertionError(
-                f"bounds exclude a verified schedule within {upper} ticks; please report this"
-            )
-        return f"no schedule has a makespan of at most {self.goal.makespan} (proven by bounds)"
+    def _excluded_by_bounds(self) -> str:
+        if self.record.incumbent is not None:
+            raise AssertionError("bounds exclude a verified schedule; please report this")
+        return excluded(self.given, "bounds", self.goal.given)
 
     def _solve_on(self, grid: Grid, window: Windows, lower: int, upper: int, asked: Asked) -> str:
         if (terms := _terms(self.instance, window)) > _MAX_TERMS:
-            self.reason = f"too large for CP-SAT ({terms:,} terms of {_MAX_TERMS:,} at most)"
+            self.record.end(
+                Termination.UNSUPPORTED,
+                f"too large for CP-SAT ({terms:,} terms of {_MAX_TERMS:,} at most)",
+            )
             return ""
-        left = self.budget.seconds - (time.perf_counter() - self.begin)
+        left = self.budget.seconds - self.record.seconds
         if left <= 0:
-            self.reason = "time limit"
+            self.record.end(Termination.TIME_LIMIT, "time limit")
             return ""
         units = _traffic_units(self.instance)
         task = self._task(grid, window, lower, upper, asked, units)
         limits = Limits(left, self.budget.workers, self.seed, self.budget.deterministic)
         status = self._listen(task, limits, units)
         if status == "INFEASIBLE":
-            if self.incumbent is not None:
+            if self.record.incumbent is not None:
                 raise AssertionError("the solver excludes a verified schedule; please report this")
             return self._why()
-        if self.reason == "" and not self._closed(asked):
-            self.reason = self.refused or _ROUNDED
+        if self.record.termination is Termination.COMPLETED and not self._closed(asked):
+            self.record.end(Termination.ROUNDING, self.refused or "closed but for rounding")
         return ""
 
     def _why(self) -> str:
         """Return the smallest conflict found in the remaining time."""
-        goal, left = self.goal, self.budget.seconds - (time.perf_counter() - self.begin)
+        goal, left = self.goal, self.budget.seconds - self.record.seconds
         if goal.makespan is None and goal.traffic is None and not goal.order:
             reason = conflict(self.instance, min(left, _EXPLAINING))
             if not reason and self.explains:
                 reason = memory_conflict(self.instance, self._infeasible)
             if reason:
                 return f"{reason} (given {goal.given})" if goal.given else reason
-        return f"no schedule keeps {self._limits()} (proven by search)"
+        return excluded(self.given, "search", goal.given)
 
     def _infeasible(self, other: Instance) -> bool:
-        left = min(self.budget.seconds - (time.perf_counter() - self.begin), _EXPLAINING)
+        left = min(self.budget.seconds - self.record.seconds, _EXPLAINING)
         if left <= 0:
             return False
         run = _Solve(other, replace(self.budget, seconds=left), self.seed, None, Goal())
@@ -427,11 +363,11 @@ class _Solve:
     def _closed(self, asked: Asked) -> bool:
         match asked:
             case "makespan":
-                return self.makespan == self.bound
+                return self.record.makespan == self.record.bound
             case "traffic":
-                return self.traffic == self.traffic_bound
+                return self.record.traffic == self.record.traffic_bound
             case "decision":
-                return self.incumbent is not None
+                return self.record.incumbent is not None
 
     def _task(
         self, grid: Grid, window: Windows, lower: int, upper: int, asked: Asked, units: _Units
@@ -446,26 +382,28 @@ class _Solve:
             or instance.model.memory in ("edges", "refcount")
         )
         return Task(
-            instance,
-            grid,
-            window.head,
-            window.tail,
-            window.possible,
-            lower,
-            upper,
-            memory.need,
-            memory.capacity,
-            memory.size,
-            None if self.incumbent is None else self._known(grid, self.incumbent),
-            self.alike,
-            self.turn,
-            self._identical(),
-            asked,
-            timed,
-            goal.order,
-            units.weight,
-            -1 if goal.traffic is None else math.floor(goal.traffic / units.unit),
-            Pruning.LOAD_CUTS not in self.without,
+            instance=instance,
+            grid=grid,
+            head=window.head,
+            tail=window.tail,
+            possible=window.possible,
+            lower=lower,
+            upper=upper,
+            need=memory.need,
+            capacity=memory.capacity,
+            alike=self.alike,
+            load_cuts=Pruning.LOAD_CUTS not in self.without,
+            size=memory.size,
+            known=None
+            if self.record.incumbent is None
+            else self._known(grid, self.record.incumbent),
+            turn=self.turn,
+            identical=self._identical(),
+            asked=asked,
+            timed=timed,
+            order=goal.order,
+            weight=units.weight,
+            most_traffic=-1 if goal.traffic is None else math.floor(goal.traffic / units.unit),
         )
 
     def _known(self, grid: Grid, schedule: Schedule) -> Known:
@@ -501,7 +439,7 @@ class _Solve:
                 for message in solver.solve(task, limits):
                     status = self._hear(message, task, units) or status
         except SolverDiedError as error:
-            self.reason = str(error)
+            self.record.end(Termination.FAILED, str(error))
         return status
 
     def _hear(self, message: Incumbent | LowerBound | Done, task: Task, units: _Units) -> str:
@@ -515,9 +453,9 @@ class _Solve:
                 if message.value is not None:
                     self._raise_to(message.value, task, units)
                 if message.status in ("FEASIBLE", "UNKNOWN"):
-                    self.reason = "time limit"
+                    self.record.end(Termination.TIME_LIMIT, "time limit")
                 elif message.status not in ("OPTIMAL", "INFEASIBLE"):
-                    self.reason = f"the solver answered {message.status}"
+                    self.record.end(Termination.FAILED, f"the solver answered {message.status}")
                 return message.status
         return ""
 
@@ -525,9 +463,8 @@ class _Solve:
         """Offer what the verifier accepts of a solution."""
         refused = ""
         for schedule in schedules(self.instance, found, grid):
-            broken = self._broken(schedule)
+            broken = self.record.offer(schedule)
             if not broken:
-                self._offer(schedule)
                 return
             refused = refused or broken
         # Rounding: of amounts to the solver's integers, or of times.
@@ -536,51 +473,11 @@ class _Solve:
     def _raise_to(self, value: int, task: Task, units: _Units) -> None:
         match task.asked:
             case "makespan":
-                self._raise(task.grid.time(value))
+                self.record.raise_bound(task.grid.time(value))
             case "traffic":
-                self._raise_traffic(value * units.unit)
+                self.record.raise_traffic_bound(value * units.unit)
             case "decision":
                 pass
-
-    def _limits(self) -> str:
-        """Name the kinds of constraints that can make this instance infeasible."""
-        instance = self.instance
-        kinds = {
-            "allowed devices": not self.given.allowed.all(),
-            "colocation": len(instance.units) < instance.vertices,
-            "separation": bool(instance.graph.separation),
-            "missing links": arrays(instance).may_block,
-            "memory": instance.model.memory != "none",
-            self.goal.given: bool(self.goal.given),
-        }
-        present = [kind for kind, there in kinds.items() if there]
-        return " and ".join([", ".join(present[:-1]), present[-1]] if present[1:] else present)
-
-
-def _serial(instance: Instance, grid: Grid) -> int:
-    """Length of the serial schedule with the slowest times, an upper bound of the optimum.
-
-    Where something is running at every moment up to the makespan that is plain. A time at which
-    nothing runs and nothing crosses can be cut out of any schedule: what ran one after the other
-    still does, and what was held in memory at one time was so before, so memory of every model
-    holds. Under ``delay`` all transfers of a tensor run together. On a rounded grid each time is
-    less than a tick above its whole number.
-    """
-    return sum(_longest(instance, grid))
-
-
-def _longest(instance: Instance, grid: Grid) -> Iterator[int]:
-    """The longest time that each vertex and each transfer can run, in ticks rounded up."""
-    up = 0 if grid.exact else 1
-    yield from (int(p) + up for p in grid.duration.max(axis=1, initial=0))
-    delays = grid.delays.max(axis=1, initial=0).tolist()
-    measured = grid.measured.max(axis=(1, 2), initial=0).tolist()
-    send = int(grid.send.max(initial=0)) if instance.model.communication == "sendrecv" else 0
-    consumers = np.bincount(instance.graph.edge_tensor, minlength=instance.graph.tensors)
-    for row, count in zip(grid.size_class.tolist(), consumers.tolist(), strict=True):
-        copies = min(count, 1 if instance.model.communication == "delay" else instance.devices - 1)
-        longest = delays[row] if row < len(delays) else measured[row - len(delays)]
-        yield copies * (longest + send + 2 * up)
 
 
 def _traffic_units(instance: Instance) -> _Units:

@@ -1,9 +1,9 @@
 """Interchangeable devices: exchanging two of them maps the instance, and the goal, to themselves.
 
-Breaking a symmetry that is not there loses optima, so the definition leaves nothing to memory:
-:data:`_KEPT` says of *every* field of every class that makes up a problem what it takes for an
-exchange to leave that field as it was. A field added to one of these classes without an entry here
-stops the import of this module.
+Breaking a symmetry that does not exist loses optima, so nothing is left to memory: :data:`_KEPT`
+gives, for *every* field of every class that makes up a problem, the condition under which an
+exchange leaves that field unchanged. If a field is added to one of these classes without an entry
+here, the import of this module fails.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from optpart.solution.goal import Goal, Task
 
 
 class _Exchange(NamedTuple):
-    """Devices ``d`` and ``e`` of a problem trade places."""
+    """The exchange of devices ``d`` and ``e`` of a problem."""
 
     instance: Instance
     goal: Goal
@@ -32,19 +32,19 @@ class _Exchange(NamedTuple):
     e: int
 
     def of(self, device: int) -> int:
-        """Return where a device goes."""
+        """Return the device to which a device is mapped."""
         return {self.d: self.e, self.e: self.d}.get(device, device)
 
     def vector(self, values: Any) -> bool:
-        """Whether values, one per device, stay as they are."""
+        """Return whether values, one per device, stay unchanged."""
         return bool(values[self.d] == values[self.e])
 
     def columns(self, table: NDArray[Any]) -> bool:
-        """Whether a table with a column per device stays as it is."""
+        """Return whether a table with one column per device stays unchanged."""
         return np.array_equal(table[:, self.d], table[:, self.e])
 
     def matrix(self, values: NDArray[Any]) -> bool:
-        """Whether a value per pair of devices stays as it is; the diagonal does not count."""
+        """Return whether values per pair of devices stay unchanged; the diagonal is ignored."""
         swap = np.arange(self.instance.devices)
         swap[[self.d, self.e]] = self.e, self.d
         off = ~np.eye(len(swap), dtype=np.bool_)
@@ -116,7 +116,7 @@ def _nowhere(_: _Exchange) -> bool:
     return True
 
 
-#: A condition for each field, those that are quickly decided first; names are only labels.
+#: A condition for each field, the fastest ones first; names are only labels.
 _KEPT: Mapping[type, Mapping[str, Callable[[_Exchange], bool]]] = {
     Cluster: {
         "names": _nowhere,
@@ -159,7 +159,7 @@ _KEPT: Mapping[type, Mapping[str, Callable[[_Exchange], bool]]] = {
         "makespan": _nowhere,
         "traffic": _nowhere,
     },
-    # Its parts have entries of their own.
+    # The parts of the instance have entries of their own.
     Instance: dict.fromkeys(("graph", "cluster", "model", "durations", "name", "source"), _nowhere),
 }
 
@@ -185,10 +185,10 @@ _MAKESPAN = Goal()
 
 
 def interchangeable_devices(instance: Instance, goal: Goal = _MAKESPAN) -> list[list[int]]:
-    """Return the classes of two and more interchangeable devices, each ascending.
+    """Return the classes of at least two interchangeable devices, each ascending.
 
     Two devices are interchangeable if exchanging them leaves the instance and the goal unchanged
-    except for the devices' names. Every solution then has a counterpart in which they have traded
+    except for the devices' names. Every solution then has a counterpart in which they have changed
     places, with the same makespan and traffic.
     """
     classes: list[list[int]] = []
@@ -205,9 +205,9 @@ def interchangeable_devices(instance: Instance, goal: Goal = _MAKESPAN) -> list[
 
 
 def talkers_first(instance: Instance) -> NDArray[np.int64]:
-    """Return the units by the data that they exchange with others, most first.
+    """Return the units by the amount of data exchanged with others, largest first.
 
-    Where these are is worth most to know: it tells who else must wait for data.
+    Their placement is the most informative: it decides which others must wait for data.
     """
     graph, unit = instance.graph, instance.unit_of
     source, target = unit[graph.edge_source], unit[graph.edge_target]

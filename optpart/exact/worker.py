@@ -1,20 +1,18 @@
-"""The worker process of the solver: the caller survives if it crashes.
+"""The worker process of the solver, whose crash the caller survives.
 
 Reads jobs from standard input and writes messages (:mod:`optpart.exact.messages`).
 """
 
 from __future__ import annotations
 
-import threading
 import time
-from typing import IO
 
 from ortools.sat.python import cp_model
 
 from optpart.exact.identical import IdenticalModel
-from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, send
+from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
 from optpart.exact.model import ScheduleModel
-from optpart.exact.serving import serve
+from optpart.exact.serving import Send, serve
 from optpart.exact.task import Task
 
 #: Parameters that prove optimality with two workers: both run conflict-driven search, one of them
@@ -33,7 +31,7 @@ def main() -> None:
 
 
 def _strategies(task: Task) -> tuple[str, ...]:
-    """Return what the workers search with; empty for the solver's own choice."""
+    """Return the strategies of the workers; empty for the solver's own choice."""
     if task.sequences_only:
         return _SEQUENCING
     if task.identical or task.instance.vertices > _PROVABLE:
@@ -41,14 +39,8 @@ def _strategies(task: Task) -> tuple[str, ...]:
     return _PLACING
 
 
-def _solve(task: Task, limits: Limits, channel: IO[bytes]) -> None:
+def _solve(task: Task, limits: Limits, send: Send) -> None:
     begin = time.perf_counter()
-    lock = threading.Lock()
-
-    def tell(message: object) -> None:
-        with lock:
-            send(channel, message)
-
     built = IdenticalModel(task) if task.identical else ScheduleModel(task)
     solver = cp_model.CpSolver()
     parameters = solver.parameters
@@ -64,11 +56,11 @@ def _solve(task: Task, limits: Limits, channel: IO[bytes]) -> None:
     class Report(cp_model.CpSolverSolutionCallback):
         def on_solution_callback(self) -> None:
             found = built.found(self.value)
-            tell(Incumbent(time.perf_counter() - begin, found.placement, found.start, found.begin))
+            send(Incumbent(time.perf_counter() - begin, found.placement, found.start, found.begin))
 
     def bound(value: float) -> None:
-        # The solver passes whole bounds as doubles; they are exact below 2^53.
-        tell(LowerBound(time.perf_counter() - begin, round(value)))
+        # The solver passes integer bounds as doubles, which are exact below 2^53.
+        send(LowerBound(time.perf_counter() - begin, round(value)))
 
     solver.best_bound_callback = bound
     status = solver.solve(built.model, Report())
@@ -79,4 +71,4 @@ def _solve(task: Task, limits: Limits, channel: IO[bytes]) -> None:
         cp_model.UNKNOWN,
     ):
         least = round(solver.best_objective_bound)
-    tell(Done(time.perf_counter() - begin, solver.status_name(status), least))
+    send(Done(time.perf_counter() - begin, solver.status_name(status), least))

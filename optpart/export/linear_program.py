@@ -15,7 +15,6 @@ from typing import Literal
 
 import numpy as np
 
-from optpart.bounds.bisection import horizon
 from optpart.bounds.load import load_ticks
 from optpart.bounds.windows import windows
 from optpart.errors import InputError, OptpartError, UnsupportedError
@@ -24,6 +23,7 @@ from optpart.exact.milp_job import Job
 from optpart.exact.symmetry import interchangeable_devices
 from optpart.files import write_text
 from optpart.kernels.compiled import UNLIMITED, whole_memory
+from optpart.kernels.horizon import horizon_without_queues
 from optpart.kernels.ticks import Grid
 from optpart.problem.feasibility import contradiction
 from optpart.problem.instance import Instance
@@ -72,7 +72,7 @@ def program(instance: Instance, form: Literal["lp", "mps"]) -> tuple[str, list[s
     if not grid.exact:
         problem = "its times have no common unit of which they are moderate multiples"
         raise UnsupportedError(instance.name, problem, "round its times")
-    upper = horizon(grid)
+    upper = horizon_without_queues(grid)
     window = windows(instance, grid, upper)
     lower = None if window.bound is None else load_ticks(instance, grid, window)
     if lower is None or lower > upper:
@@ -88,23 +88,23 @@ def program(instance: Instance, form: Literal["lp", "mps"]) -> tuple[str, list[s
         problem = "its memory needs have no common unit of which they are moderate multiples"
         raise UnsupportedError(instance.name, problem, "round them")
     job = Job(
-        instance,
-        grid,
-        window.head,
-        window.tail,
-        window.possible,
-        lower,
-        upper,
-        need,
-        np.where(capacity < UNLIMITED, capacity, -1),
+        instance=instance,
+        grid=grid,
+        head=window.head,
+        tail=window.tail,
+        possible=window.possible,
+        lower=lower,
+        upper=upper,
+        need=need,
+        capacity=np.where(capacity < UNLIMITED, capacity, -1),
+        alike=interchangeable_devices(instance, Goal()),
+        load_cuts=True,
         order=(),
         traffic=None,
-        alike=interchangeable_devices(instance, Goal()),
         placement=None,
         start=None,
         sequence=[],
         solver="HiGHS",
-        load_cuts=True,
     )
     unit = "the time unit of the instance" if grid.scale == 1 else f"{1 / grid.scale} time units"
     remarks = [f"One unit of time of the program is {unit}; the objective is the makespan."]

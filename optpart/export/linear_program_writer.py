@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from optpart.children.scratch import Scratch
 from optpart.exact.milp_job import Job
 from optpart.exact.milp_model import MilpModel
-from optpart.scratch import Scratch
 
 #: Names of variables have at most 255 characters in the LP format, and are made of two labels.
 _LONGEST = 100

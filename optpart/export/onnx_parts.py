@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optpart.children.scratch import Scratch
 from optpart.errors import FaultsOf, InputError
 from optpart.export.plan import Plan, named
 from optpart.files import check_folder, write_faults, write_text
 from optpart.formats.json import pretty
 from optpart.formats.onnx import Nodes, read_nodes
-from optpart.scratch import Scratch
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto

@@ -24,7 +24,7 @@
     latency = "1/3"
     both = true                  # in both directions (default)
 
-Rows of a matrix are senders, columns receivers; its diagonal does not count; bandwidth 0 is no
+Rows of a matrix are senders, columns receivers; its diagonal is ignored; bandwidth 0 means no
 link. Numbers are exact: an integer, a decimal, or a string such as ``"1/3"``. Where links overlap,
 the last one counts. A link may also name all devices of a counted entry by its ``name``.
 
@@ -107,7 +107,7 @@ def read_named(path: str | Path) -> NamedCluster:
 
 
 def write(cluster: Cluster, path: str | Path) -> None:
-    """Write a cluster file, whole or not at all."""
+    """Write a cluster file, completely or not at all."""
     write_text(path, dumps(cluster))
 
 
@@ -304,7 +304,9 @@ def _names(name: str, count: Any, place: str) -> list[str]:
     if count is None:
         return [name]
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_DEVICES:
-        raise InputError(place, f"{count!r}", f"give a whole number of 1 to {MOST_DEVICES}")
+        raise InputError(
+            place, f"cannot be {count!r}", f"give a whole number from 1 to {MOST_DEVICES}"
+        )
     return [f"{name}{i}" for i in range(count)]
 
 
@@ -314,7 +316,9 @@ def _rows(value: Any, k: int, place: str, read_entry: _ReadEntry) -> _Rows:
         return [[read_entry(value, place)] * k for _ in range(k)]
     rows = [sequence(row, f"{place}[{i}]") for i, row in enumerate(value)]
     if len(rows) != k or any(len(row) != k for row in rows):
-        raise InputError(place, "wrong size", f"give {k} rows of {k} entries, one a device")
+        raise InputError(
+            place, "has the wrong size", f"give {k} rows of {k} entries, one per device"
+        )
     return [
         [read_entry(entry, f"{place}[{i}][{j}]") for j, entry in enumerate(row)]
         for i, row in enumerate(rows)
@@ -339,7 +343,7 @@ def _pairs(link: Any, place: str, groups: dict[str, list[int]]) -> list[tuple[in
 
 
 def dumps(cluster: Cluster) -> str:
-    """Return the text of a cluster file: what :func:`loads` reads."""
+    """Return the text of a cluster file, as :func:`loads` reads it."""
     k = len(cluster)
     rates = [
         [
@@ -368,7 +372,7 @@ def dumps(cluster: Cluster) -> str:
 
 
 def _matrix(rows: list[list[str]], distinct: set[str]) -> str:
-    """Write one value if all entries that count are equal, else the rows."""
+    """Write one value if all entries off the diagonal are equal, else the rows."""
     if len(distinct) <= 1:
         return distinct.pop() if distinct else "0"
     return "[\n" + "".join(f"  [{', '.join(row)}],\n" for row in rows) + "]"

@@ -1,4 +1,4 @@
-"""The table of formats, and which of them a file is in."""
+"""The table of formats, and the detection of a file's format."""
 
 from __future__ import annotations
 
@@ -27,12 +27,11 @@ class Format:
     module : str
         The module that reads the format; see :meth:`load`.
     suffixes : tuple of str
-        In lower case, with the dot: those that only this format has.
+        Suffixes that only this format has, in lower case, with the dot.
     distinctive : bool
-        Whether what it looks for is in no other format, so that it comes before those that claim
-        the same file.
+        Whether ``sniff`` accepts no other format, so that it takes precedence.
     needs_devices : bool
-        Whether the files have no devices of their own.
+        Whether files have no devices of their own.
     """
 
     name: str
@@ -46,25 +45,25 @@ class Format:
         """Return the module, which has some of these functions.
 
         ``read``
-            Reads a path; where ``needs_devices``, also takes their number.
+            Reads a path; with ``needs_devices``, also takes their number.
         ``sniff``, optional
-            Whether a text, in a file without suffix or with ``.txt``, looks like this format.
-            Where there is ``from_dict``, asked of an object in a ``.json`` file without the key
-            ``format``.
+            Returns whether the text of a file without suffix or with ``.txt`` looks like this
+            format; with ``from_dict``, whether an object in a ``.json`` file without the key
+            ``format`` does.
         ``from_dict``, optional
-            Builds an instance of a parsed JSON document and a name.
+            Builds an instance from a parsed JSON document and a name.
         """
         return import_module(self.module)
 
 
 _ROWS = (
-    Format("native", "instances as this program writes them", "optpart.formats.native"),
+    Format("native", "instances as optpart writes them", "optpart.formats.native"),
     Format("gxl", "task graphs of the University of Auckland", "optpart.formats.gxl", (".gxl",)),
     Format("jsplib", "classical job shops of OR-Library", "optpart.formats.jsplib", (".jsp",)),
     Format("fjs", "flexible job shops", "optpart.formats.fjs", (".fjs",)),
     Format(
         "santiago",
-        "task graphs on unlike machines by Santiago et al.",
+        "task graphs on unrelated machines by Santiago et al.",
         "optpart.formats.santiago",
         distinctive=True,
     ),
@@ -84,29 +83,29 @@ _ROWS = (
     ),
 )
 
-#: The formats that :func:`read_instance` takes, by name.
+#: The formats that :func:`read_instance` reads, by name.
 FORMATS = {row.name: row for row in _ROWS}
 
-#: Of these the content decides.
+#: Suffixes for which the content decides.
 _TEXTS = ("", ".txt")
 
 _IMPORTED = {
     ".pb": "a TensorFlow graph has neither devices nor costs",
     ".pbtxt": "a TensorFlow graph has neither devices nor costs",
-    ".csv": "a table is only a part of an instance",
-    ".toml": "a cluster alone is no instance",
+    ".csv": "a table is only part of an instance",
+    ".toml": "a cluster is only part of an instance",
 }
 
 
 def read_instance(
     path: str | Path, format: str | None = None, devices: int | None = None
 ) -> Instance:
-    """Read an instance from a file, by its format.
+    """Read an instance from a file in any of the formats.
 
     Parameters
     ----------
     format : str, optional
-        One of :data:`FORMATS`. Without it, the suffix decides: ``.gxl``, ``.stg``, ``.fjs`` or
+        One of :data:`FORMATS`. By default, the suffix decides: ``.gxl``, ``.stg``, ``.fjs`` or
         ``.jsp``; for ``.json``, ``.txt`` and files without a suffix, the content does.
     devices : int, optional
         For task graphs of the Standard Task Graph Set, which have none of their own.
@@ -114,7 +113,7 @@ def read_instance(
     Raises
     ------
     InputError
-        If the file is faulty, of no known format or of several, or holds only a part of an
+        If the file is faulty, of no known format or of several, or contains only part of an
         instance.
     """
     if Path(path).suffix.lower() == ".json" and format is None:
@@ -128,7 +127,7 @@ def read_instance(
         raise InputError(
             "",
             f"{found.summary} have no devices of their own",
-            "say how many with 'optpart import --devices'",
+            "give their number with 'optpart import --devices'",
             str(path),
         )
     return _read(found, path, devices)
@@ -136,15 +135,15 @@ def read_instance(
 
 def _need_no_devices(path: str | Path, devices: int | None) -> None:
     if devices is not None:
-        raise InputError("devices", "given, but the file has its own", "leave them out", str(path))
+        raise InputError("devices", "given, but the file has its own", "omit them", str(path))
 
 
 def _format(path: str | Path, name: str | None) -> Format:
-    """Return the format of a file by its name, else by the suffix, else by the content."""
+    """Return the format with the given name, else by the suffix, else by the content."""
     if name is not None:
         if name not in FORMATS:
             known = ", ".join(FORMATS)
-            raise InputError("format", f"unknown {name!r}", f"choose of {known}", str(path))
+            raise InputError("format", f"unknown {name!r}", f"choose one of {known}", str(path))
         return FORMATS[name]
     suffix = Path(path).suffix.lower()
     by_suffix = {each: row for row in FORMATS.values() for each in row.suffixes}
@@ -156,13 +155,13 @@ def _format(path: str | Path, name: str | None) -> Format:
         raise InputError(
             "",
             _IMPORTED[suffix],
-            "make an instance of it with 'optpart import'",
+            "turn it into an instance with 'optpart import'",
             str(path),
         )
     raise InputError(
         "",
         f"unknown suffix {suffix!r}",
-        f"give {', '.join(('.json', *by_suffix, '.txt'))}, or say which format it is with "
+        f"use {', '.join(('.json', *by_suffix, '.txt'))}, or name the format with "
         "'optpart import --format'",
         str(path),
     )
@@ -188,8 +187,8 @@ def _format_of_text(path: str | Path) -> Format:
     if found is None:
         raise InputError(
             "",
-            "of no format that is known",
-            "say which it is with 'optpart import --format'",
+            "is in no known format",
+            "name the format with 'optpart import --format'",
             str(path),
         )
     return found
@@ -207,7 +206,7 @@ def _read(row: Format, path: str | Path, *devices: int) -> Instance:
 
 
 def _sniffed(rows: list[Format], content: Any, path: str | Path) -> Format | None:
-    """Return the format that a content looks like; of several, the one that it can be read as."""
+    """Return the format that the content looks like; of several, the only one that reads it."""
     alike = [row for row in rows if row.load().sniff(content)]
     alike = [row for row in alike if row.distinctive] or alike
     if len(alike) < 2:
@@ -221,7 +220,7 @@ def _sniffed(rows: list[Format], content: Any, path: str | Path) -> Format | Non
         raise InputError(
             "",
             f"can be read both as {' and as '.join(row.name for row in readable)}",
-            "say which it is with 'optpart import --format'",
+            "name the format with 'optpart import --format'",
             str(path),
         )
     return (readable or alike)[0]

@@ -1,6 +1,6 @@
 """Model graphs with CPU and accelerator times, in the JSON of Tarnawski et al. (2020).
 
-That is the format of msr-fiddle/dnn-partitioning, which calls every accelerator an FPGA::
+This is the format of msr-fiddle/dnn-partitioning, which calls every accelerator an FPGA::
 
     {"maxFPGAs": 2, "maxCPUs": 1, "maxSizePerFPGA": 600.0,
      "nodes": [{"id": 1, "name": "embed", "supportedOnFpga": true, "cpuLatency": 6.0,
@@ -19,11 +19,26 @@ As a TF instance, with times in milliseconds and sizes in bytes as in the publis
   and no time between CPUs, which share that memory. Edges of one node and cost share a tensor;
 - ``size`` is the total memory of a node on an accelerator. The memory model is ``estimate`` with
   tensors of size 0, so that a device holds the sum of sizes, as in the source. The ``size`` of an
-  edge is debugging information there, and not read.
+  edge is debugging information there and not read.
 
-A vertex is called by the ``name`` of its node if every node has one of its own, otherwise by its
-``id``. Other keys are not read. The source minimises another latency: its accelerators run one
-contiguous piece of the graph each, and its CPUs any number of nodes at a time.
+A vertex takes the ``name`` of its node if all nodes have distinct ones, otherwise its
+``id``. Other keys are not read.
+
+The source has two objectives, and neither is the makespan of an instance:
+
+- of ``latency`` files it minimises another latency: accelerators run one contiguous piece of the
+  graph each, and CPUs any number of nodes at a time;
+- of ``throughput`` files, which describe pipelines of inference or training, it minimises the
+  largest load of a device, the time per item in steady state. The load of a CPU is the sum of its
+  run times. The load of an accelerator adds to that sum the ``cost`` of every node whose output
+  enters it or leaves it, once for each direction, since it does not compute meanwhile. A transfer
+  between two accelerators thus loads both. Forward nodes may have to be contiguous on each device;
+  in a variant, the largest forward load and the largest backward load (``isBackwardNode``) are
+  minimised in sum. Colour classes and memory are as above.
+
+In the published throughput files of layer graphs (``layer-…``), an edge's size divided by its
+``cost`` is a thousand times what it is in all other files, about 2 TB/s, as if ``cost`` were in
+seconds there. The numbers are read as they stand.
 """
 
 from __future__ import annotations
@@ -52,7 +67,7 @@ from optpart.problem.rational import non_negative, shown
 
 
 def sniff(document: Mapping[str, Any]) -> bool:
-    """Whether an object has the number of accelerators."""
+    """Return whether an object gives a number of accelerators."""
     return "maxFPGAs" in document
 
 
@@ -115,7 +130,9 @@ def _durations(node: Any, accelerators: int, cpus: int, v: int) -> list[Fraction
     place = f"nodes[{v}]"
     supported = member(node, "supportedOnFpga", place)
     if supported not in (0, 1):
-        raise InputError(f"{place}.supportedOnFpga", shown(supported), "give true or false")
+        raise InputError(
+            f"{place}.supportedOnFpga", f"cannot be {shown(supported)}", "give true or false"
+        )
     fast = None
     if supported:
         fast = non_negative(member(node, "fpgaLatency", place), f"{place}.fpgaLatency")
@@ -145,7 +162,7 @@ def _add_edges(
 
 
 def _delay(cost: Fraction, accelerators: int, cpus: int) -> list[list[Fraction]]:
-    """Transfer times by sender and receiver: ``cost`` for each end that is an accelerator."""
+    """Return transfer times by sender and receiver: ``cost`` for each end on an accelerator."""
     ends = [1] * accelerators + [0] * cpus
     return [[cost * (sender + receiver) for receiver in ends] for sender in ends]
 

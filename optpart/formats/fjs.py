@@ -1,18 +1,18 @@
 """The flexible job shop: the standard format, and that of Birgin et al. (2014).
 
-In the *standard* format (Brandimarte 1993, Hurink et al. 1994) the first line counts jobs and
-machines, and may add how many machines an operation has on average, which is not read. Then every
-job has a line: how many operations, and for each in order how many machines can run it, followed by
-each machine, counted from 1, and the duration there::
+In the *standard* format (Brandimarte 1993, Hurink et al. 1994) the first line gives the numbers of
+jobs and machines, and may add the average number of machines per operation, which is not read. Then
+every job has a line: the number of its operations, and for each in order the number of machines
+that can run it, followed by each machine, counted from 1, and the duration there::
 
     2 3 1.5
     2  1 1 4  2 2 6 3 5
     1  2 1 3 3 2
 
-In *Birgin's* format precedence is a directed acyclic graph. The first line counts operations, arcs
-and machines; then come the arcs, one per line, between operations counted from 0; then every
-operation has a line: how many machines can run it, each machine, counted from 0, and the duration
-there::
+In *Birgin's* format precedence is a directed acyclic graph. The first line gives the numbers of
+operations, arcs and machines; then come the arcs, one per line, between operations counted from 0;
+then every operation has a line: the number of machines that can run it, each machine, counted from
+0, and the duration there::
 
     3 2 2
     0 2
@@ -21,8 +21,8 @@ there::
     2  0 6 1 5
     1  1 3
 
-The second line tells the two formats apart: it holds an arc, two numbers, only in the latter.
-What follows a hash sign is a comment.
+The second line distinguishes the formats: only in the latter it is an arc, that is, two numbers.
+A hash sign begins a comment.
 
 As a TF instance: machines are devices ``m1``, ``m2``, … (in Birgin's format ``m0``, ``m1``, …),
 operation ``i`` of job ``j`` is the vertex ``j{j}.{i}``, jobs and operations counted from 0 (in
@@ -55,7 +55,7 @@ _Durations = dict[int, Fraction]
 
 
 def sniff(text: str) -> bool:
-    """Whether a text begins with numbers of jobs and machines, and perhaps another."""
+    """Return whether a text begins with numbers of jobs and machines, and perhaps another."""
     return leading_counts(text) in (2, 3)
 
 
@@ -69,7 +69,7 @@ def _instance(text: str, name: str) -> Instance:
     header, rest = header_and_rows(text)
     first = header.whole("number of jobs or operations", 1)
     second = header.whole("number of machines or arcs")
-    # No machines make no job shop, so that 0 counts arcs.
+    # A job shop has machines, so a 0 is a number of arcs.
     if second == 0 or (rest and len(rest[0].fields) == 2):
         return _birgin(first, second, header, rest, name)
     return _standard(first, second, header, rest, name)
@@ -122,7 +122,9 @@ def _durations(line: Line, machines: int, first: int) -> _Durations:
     for _ in range(line.whole("number of machines of an operation", 1, machines)):
         machine = line.whole("machine", first, machines - 1 + first)
         if machine - first in found:
-            raise InputError(line.place, f"machine {machine} twice", "name it once an operation")
+            raise InputError(
+                line.place, f"duplicate machine {machine}", "name it once per operation"
+            )
         found[machine - first] = line.number("duration")
     return found
 

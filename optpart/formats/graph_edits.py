@@ -1,4 +1,4 @@
-"""Edits of graphs that come from elsewhere: colocate the operations of a cell, break cycles."""
+"""Edits of imported graphs: colocate the operations of a cell, break cycles."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def colocate_cells(graph: Graph, pattern: str) -> Graph:
     Parameters
     ----------
     pattern : str
-        A regular expression that the beginnings of names match. Vertices are of one cell where its
-        groups capture the same, or where it has no groups, where it matches the same text:
+        A regular expression, matched at the beginning of names. Vertices form a cell if its groups
+        capture the same text or, if it has no groups, if it matches the same text:
         ``r"layer_\d+/step_\d+/"`` makes a group of each step of each layer, and
         ``r"(?:gradients/)?(layer_\d+/step_\d+)/"`` adds the gradients to it.
 
     Returns
     -------
     Graph
-        With one colocation group more for every cell of two vertices and more.
+        With one more colocation group for every cell of at least two vertices.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def colocate_cells(graph: Graph, pattern: str) -> Graph:
         begins = re.compile(pattern).match
     except (re.error, OverflowError, RecursionError) as error:
         raise InputError(
-            "pattern", f"{pattern!r} is no regular expression ({error})", "correct it"
+            "pattern", f"{pattern!r} is not a regular expression ({error})", "correct it"
         ) from None
     cells: dict[object, list[int]] = {}
     for v, name in enumerate(graph.names):
@@ -50,7 +50,9 @@ def colocate_cells(graph: Graph, pattern: str) -> Graph:
             cells.setdefault(match.groups() or match[0], []).append(v)
     if not cells:
         raise InputError(
-            "pattern", f"{pattern!r} fits no vertex", "give one that the beginnings of names match"
+            "pattern",
+            f"{pattern!r} matches no vertex",
+            "give one that matches the beginnings of names",
         )
     groups = (tuple(members) for members in cells.values() if len(members) > 1)
     return replace(graph, colocation=(*graph.colocation, *groups))
@@ -61,22 +63,22 @@ def break_cycles(
 ) -> tuple[list[NamedEdge], list[NamedEdge]]:
     """Remove edges until the rest is acyclic ([B] §4.1).
 
-    First those that lie on a cycle and leave one of the vertices ``closing``, which exist to close
-    loops; then every edge with which a traversal closes a cycle. The traversal is depth first, from
-    vertices without inputs in their order, then from all others, along edges in their order.
+    First, edges that lie on a cycle and leave one of the vertices ``closing``, which exist to close
+    loops; then every edge that closes a cycle in a depth-first traversal, which starts at vertices
+    without inputs in their order, then at all others, and follows edges in their order.
 
     Parameters
     ----------
     vertices : sequence of str
-        Others that edges name come after them.
+        Further vertices named by edges come after them.
     edges : iterable of NamedEdge
     closing : collection of str
 
     Returns
     -------
     kept, removed : list of NamedEdge
-        In their old order. An edge that is given several times is removed as often. Where one edge
-        between two vertices closes a cycle, all edges from the one to the other do.
+        In their original order. All copies of a repeated edge are removed together, and so are all
+        edges from one vertex to another if one of them closes a cycle.
     """
     listed = list(edges)
     successors: dict[str, dict[str, None]] = {v: {} for v in vertices}
@@ -96,7 +98,7 @@ def break_cycles(
 
 
 def _closing_pairs(successors: dict[str, dict[str, None]]) -> Iterator[tuple[str, str]]:
-    """Yield the pairs with which a depth-first traversal closes a cycle."""
+    """Yield the pairs that close a cycle in a depth-first traversal."""
     entered = {target for targets in successors.values() for target in targets}
     sources = [v for v in successors if v not in entered]
     seen: set[str] = set()

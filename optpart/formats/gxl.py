@@ -1,6 +1,6 @@
-"""Task graphs with communication in GXL, as the University of Auckland publishes them.
+"""Task graphs with communication in GXL, as published by the University of Auckland.
 
-A graph names its ``Number of processors``; a node has a ``Weight``, its run time; an edge has a
+A graph gives its ``Number of processors``; a node has a ``Weight``, its run time; an edge has a
 ``Weight``, the time that its data takes between two different processors. As a TF instance:
 identical devices of speed 1, an output tensor for every edge, bandwidth 1 and no contention
 (P|prec,c_ij|Cmax). The other attributes, such as the published schedule, are not read.
@@ -30,17 +30,17 @@ def read(path: str | Path) -> Instance:
 
 def _graph_element(text: str) -> ElementTree.Element:
     if "<!ENTITY" in text:  # a few lines of entities can expand to gigabytes
-        raise InputError("", "declares entities", "give a GXL file without any")
+        raise InputError("", "declares entities", "give a GXL file without entities")
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
         line, column = error.position
         raise InputError(
-            f"line {line}, column {column}", f"not XML ({error.msg})", "give a GXL file"
+            f"line {line}, column {column}", f"is not XML ({error.msg})", "give a GXL file"
         ) from None
     graph = root.find("graph") if root.tag == "gxl" else None
     if graph is None:
-        raise InputError("", "holds no <gxl><graph>", "give a GXL file")
+        raise InputError("", "has no <gxl><graph>", "give a GXL file")
     return graph
 
 
@@ -65,7 +65,9 @@ def _processors(graph: ElementTree.Element) -> int:
     number = _number(graph, attribute, "graph")
     if number.denominator != 1 or not 1 <= number <= _MOST_PROCESSORS:
         raise InputError(
-            f"graph: {attribute}", f"{number}", f"give a whole number of 1 to {_MOST_PROCESSORS}"
+            f"graph: {attribute}",
+            f"cannot be {number}",
+            f"give a whole number from 1 to {_MOST_PROCESSORS}",
         )
     return int(number)
 

@@ -1,4 +1,4 @@
-"""JSON as all formats read and write it: exact decimals, no key twice, one line for a fault."""
+"""JSON for all formats: exact decimals, no duplicate keys, faults in one line."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from optpart.errors import InputError
 from optpart.escaping import visible_json
 from optpart.problem.rational import decimal, shown
 
-#: What tells where a key stands, in a text that is known to be JSON.
+#: The tokens that locate a key in a text that is known to be JSON.
 _TOKEN = re.compile(r'(?P<text>"(?:[^"\\]|\\.)*")\s*(?P<colon>:)?|[{}\[\]]', re.DOTALL)
 
 
 def parse_json(text: str) -> Any:
-    """Parse JSON with exact decimals: the one door for every JSON file.
+    """Parse JSON with exact decimals; every JSON file is read through this function.
 
     Raises
     ------
     InputError
-        If it is not JSON, an object has a key twice, a number is not finite or has too many
-        digits, or a text has half a surrogate pair.
+        If it is not JSON, an object has a duplicate key, a number is not finite or has too many
+        digits, or a string has a lone surrogate.
     """
 
     def refuse(constant: str) -> Any:
@@ -34,7 +34,7 @@ def parse_json(text: str) -> Any:
             key, line, column = _second(text)
             raise InputError(
                 f"line {line}, column {column}",
-                f"the key {shown(key)} for the second time in one object",
+                f"duplicate key {shown(key)}",
                 "give every key once",
             )
         return found
@@ -43,25 +43,25 @@ def parse_json(text: str) -> Any:
         document = json.loads(
             text, parse_float=decimal, parse_constant=refuse, object_pairs_hook=once
         )
-        if "\\ud" in text.lower():  # half a character, which no file could hold again
+        if "\\ud" in text.lower():  # half a character, which cannot be written again
             json.dumps(document, ensure_ascii=False, default=str).encode()
         return document
     except json.JSONDecodeError as error:
         raise InputError(
             f"line {error.lineno}, column {error.colno}",
-            f"not JSON ({error.msg})",
+            f"is not JSON ({error.msg})",
             "give a JSON document",
         ) from None
     except RecursionError:
-        raise InputError("", "nested too deeply", "give a JSON document") from None
+        raise InputError("", "is nested too deeply", "give a JSON document") from None
     except UnicodeEncodeError:
-        raise InputError("", "a name with half a surrogate pair", "give valid text") from None
-    except ValueError as error:  # a number of too many digits
-        raise InputError("", f"not readable ({error})", "give shorter numbers") from None
+        raise InputError("", "has a string with a lone surrogate", "give valid text") from None
+    except ValueError as error:  # a number with too many digits
+        raise InputError("", f"cannot be read ({error})", "give shorter numbers") from None
 
 
 def _second(text: str) -> tuple[str, int, int]:
-    """Return the first key that its object has had already, with its line and column."""
+    """Return the first duplicate key, with its line and column."""
     above: list[set[str] | None] = []  # keys so far; None for a list
     for token in _TOKEN.finditer(text):
         match token[0][0]:
@@ -81,13 +81,13 @@ def _second(text: str) -> tuple[str, int, int]:
                     line_start = text.rfind("\n", 0, start) + 1
                     return key, text.count("\n", 0, start) + 1, start - line_start + 1
                 had.add(key)
-    raise AssertionError("no key stands twice")
+    raise AssertionError("there is no duplicate key")
 
 
 def keys(value: Any, known: set[str], place: str) -> Mapping[str, Any]:
-    """Return ``value`` if it is an object with known keys only."""
+    """Return ``value`` if it is an object with only known keys."""
     if not isinstance(value, dict):
-        raise InputError(place, f"a {_kind(value)}", "give an object")
+        raise InputError(place, f"is {_kind(value)}", "give an object")
     if not value.keys() <= known:
         unknown = next(key for key in value if key not in known)
         raise InputError(
@@ -99,33 +99,33 @@ def keys(value: Any, known: set[str], place: str) -> Mapping[str, Any]:
 def sequence(value: Any, place: str) -> list[Any]:
     """Return ``value`` if it is a list."""
     if not isinstance(value, list):
-        raise InputError(place, f"a {_kind(value)}", "give a list")
+        raise InputError(place, f"is {_kind(value)}", "give a list")
     return value
 
 
 def _kind(value: Any) -> str:
-    names = {dict: "object", list: "list", str: "string", type(None): "null", bool: "boolean"}
-    return names.get(type(value), "number")
+    names = {dict: "an object", list: "a list", str: "a string", type(None): "null"}
+    return names.get(type(value), "a boolean" if isinstance(value, bool) else "a number")
 
 
 def version(document: Any, expected: str) -> None:
     """Check the ``format`` key."""
     if not isinstance(document, dict):
-        raise InputError("", f"a {_kind(document)}", f'give an object with "format": "{expected}"')
+        raise InputError("", f"is {_kind(document)}", f'give an object with "format": "{expected}"')
     if document.get("format") != expected:
-        found = repr(document["format"]) if "format" in document else "missing"
-        raise InputError("format", f"{found}", f'this version reads "{expected}"')
+        found = f"is {document['format']!r}" if "format" in document else "is missing"
+        raise InputError("format", found, f'this version reads "{expected}"')
 
 
 def text(value: Any, place: str) -> str:
     """Return ``value`` if it is a string."""
     if not isinstance(value, str):
-        raise InputError(place, f"a {_kind(value)}", "give a string")
+        raise InputError(place, f"is {_kind(value)}", "give a string")
     return value
 
 
 def pretty(document: dict[str, Any]) -> str:
-    """Write JSON with one line per entry of each top-level list, fit to be shown on a terminal."""
+    """Write JSON with one line per entry of each top-level list, safe to show on a terminal."""
     lines = []
     for key, value in document.items():
         if isinstance(value, list) and value:

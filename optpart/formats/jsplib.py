@@ -1,7 +1,7 @@
-"""The classical job shop, as OR-Library and JSPLIB write it.
+"""The classical job shop, in the format of OR-Library and JSPLIB.
 
-The first line counts jobs and machines; then every job has a line with its operations in order,
-each a machine, counted from 0, and a duration::
+The first line gives the numbers of jobs and machines; then every job has a line with its operations
+in order, each a machine, counted from 0, and a duration::
 
     # comments begin with a hash sign
     2 3
@@ -29,7 +29,7 @@ from optpart.problem.instance import Instance
 
 
 def sniff(text: str) -> bool:
-    """Whether a text begins with numbers of jobs and machines."""
+    """Return whether a text begins with numbers of jobs and machines."""
     return leading_counts(text) == 2
 
 

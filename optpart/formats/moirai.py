@@ -6,11 +6,11 @@
      "nodes": [{"id": 0, "p": [8.0, 9.0], "mem": 5.0}, {"id": 1, "p": [7.0, 6.0], "mem": 2.0}],
      "edges": [{"src": 0, "dst": 1, "comm": [[0.0, 3.0], [4.0, 0.0]]}]}
 
-``p`` is a node's run time per device, ``mem`` the memory that it takes wherever it is placed,
+``p`` is a node's run time per device, ``mem`` the memory that it takes on any device,
 ``capacity`` the memory of each device, and ``comm`` the transfer time of an edge from a device
 (row) to another (column). As a TF instance: devices ``d0``, ``d1``, …; run times given per device;
-an output tensor for every edge with its transfer times; and the ``estimate`` of memory, which is
-the sum of ``mem`` here, as the file knows no tensor sizes and they are 0. All numbers are in the
+an output tensor for every edge with its transfer times; and the memory model ``estimate``, which is
+the sum of ``mem`` here, as the file has no tensor sizes and they are 0. All numbers are in the
 units of the file. Other keys are not read.
 """
 
@@ -34,7 +34,7 @@ from optpart.problem.rational import non_negative
 
 
 def sniff(document: Mapping[str, Any]) -> bool:
-    """Whether an object has the memory of devices."""
+    """Return whether an object gives the memory of devices."""
     return "capacity" in document
 
 
@@ -45,7 +45,7 @@ def read(path: str | Path) -> Instance:
 
 
 def from_dict(document: Any, name: str) -> Instance:
-    """Build an instance from the parsed document; ``name`` is for one that has none."""
+    """Build an instance from the parsed document; ``name`` is used if that has none."""
     devices = whole_member(document, "devices", 1, MOST_DEVICES)
     capacity = _numbers(member(document, "capacity"), devices, "capacity")
     nodes = sequence(member(document, "nodes"), "nodes")
@@ -78,12 +78,12 @@ def from_dict(document: Any, name: str) -> Instance:
 def _matrix(value: Any, size: int, place: str) -> list[list[Fraction]]:
     rows = sequence(value, place)
     if len(rows) != size:
-        raise InputError(place, f"{len(rows)} rows", f"give {size}, one a device")
+        raise InputError(place, f"{len(rows)} rows", f"give {size}, one per device")
     return [_numbers(row, size, f"{place}[{d}]") for d, row in enumerate(rows)]
 
 
 def _numbers(value: Any, count: int, place: str) -> list[Fraction]:
     numbers = sequence(value, place)
     if len(numbers) != count:
-        raise InputError(place, f"{len(numbers)} entries", f"give {count}, one a device")
+        raise InputError(place, f"{len(numbers)} entries", f"give {count}, one per device")
     return [non_negative(number, f"{place}[{i}]") for i, number in enumerate(numbers)]

@@ -33,7 +33,7 @@ def read(path: str | Path) -> Instance:
 
 
 def write(instance: Instance, path: str | Path) -> None:
-    """Write an instance file, whole or not at all."""
+    """Write an instance file, completely or not at all."""
     write_text(path, dumps(instance))
 
 
@@ -44,13 +44,13 @@ def from_dict(document: Any) -> Instance:
     text(top.get("$schema", ""), "$schema")
     for key in ("vertices", "devices"):
         if key not in top:
-            raise InputError(key, "missing", f"give a list of {key}")
+            raise InputError(key, "is missing", f"give a list of {key}")
     builder = GraphBuilder()
     _read_vertices(sequence(top["vertices"], "vertices"), builder)
     for e, edge in enumerate(sequence(top.get("edges", []), "edges")):
         if not isinstance(edge, list) or len(edge) != 3:
             raise InputError(
-                f"edges[{e}]", "not a triple", "give [source, target, output index or null]"
+                f"edges[{e}]", "is not a triple", "give [source, target, output index or null]"
             )
         builder.edge(edge[0], edge[1], edge[2])
     for g, group in enumerate(sequence(top.get("colocation", []), "colocation")):
@@ -124,5 +124,5 @@ def _read_model(value: Any) -> Model:
 
 
 def dumps(instance: Instance) -> str:
-    """Write the document, one vertex, edge, group or row a line."""
+    """Write the document with one vertex, edge, group or row per line."""
     return pretty(instance.to_dict())

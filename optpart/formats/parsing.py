@@ -13,8 +13,8 @@ from typing import Any
 from optpart.errors import InputError
 from optpart.problem.rational import non_negative, shown
 
-#: A matrix of vertices by devices, or of devices by devices per tensor, takes memory long before
-#: the file that asks for it is large.
+#: A matrix of vertices by devices, or of devices by devices per tensor, can be huge in memory
+#: although the file that asks for it is small.
 MOST_ENTRIES = 2_000_000
 
 _MOST = 10**9
@@ -28,7 +28,7 @@ class Line:
     place : str
         ``line 3``, as errors name it.
     fields : sequence of str
-        All of them, taken ones included.
+        All fields, including those taken.
     """
 
     def __init__(self, number: int, fields: Sequence[str]) -> None:
@@ -37,7 +37,7 @@ class Line:
         self._next = 0
 
     def field(self, what: str) -> str:
-        """Take the next field as it stands; ``what`` names it in the error."""
+        """Take the next field as text; ``what`` names it in the error."""
         if self._next == len(self.fields):
             raise InputError(self.place, f"ends before the {what}", "give a complete line")
         self._next += 1
@@ -46,13 +46,13 @@ class Line:
     def whole(self, what: str, least: int = 0, most: int = _MOST) -> int:
         """Take a whole number from ``least`` to ``most``."""
         text = self.field(what)
-        # A longer one is beyond every limit, and too long for Python where it is very long.
+        # A longer one exceeds every limit, and a very long one even those of Python.
         if not (text.isascii() and text.isdecimal() and len(text) <= 20):
             raise InputError(self.place, f"the {what} is {shown(text)}", _range_remedy(least, most))
         return checked_range(int(text), least, most, self.place, what)
 
     def number(self, what: str) -> Fraction:
-        """Take a number ``≥ 0``, exactly."""
+        """Take an exact number ``≥ 0``."""
         return non_negative(self.field(what), f"{self.place}, {what}")
 
     def end(self) -> None:
@@ -67,7 +67,7 @@ class Line:
 
 
 def lines(text: str) -> list[Line]:
-    """Return the lines that hold fields, separated by blanks; a hash sign begins a comment."""
+    """Return the lines that have fields, split at blanks; a hash sign begins a comment."""
     found = []
     for number, line in enumerate(text.split("\n"), start=1):
         fields = line.partition("#")[0].split()
@@ -77,7 +77,7 @@ def lines(text: str) -> list[Line]:
 
 
 def leading_counts(text: str) -> int:
-    """Return how many fields the first line with any has; 0 if it does not begin with a count."""
+    """Return the number of fields in the first line with any; 0 if the first is not a count."""
     for line in text.split("\n"):
         fields = line.partition("#")[0].split()
         if fields:
@@ -86,7 +86,7 @@ def leading_counts(text: str) -> int:
 
 
 def header_and_rows(text: str) -> tuple[Line, list[Line]]:
-    """Return the first of the lines that hold fields, which has counts, and the others."""
+    """Return the first line with fields, which has counts, and the others."""
     found = lines(text)
     if not found:
         raise InputError("", "is empty", "give a file whose first line has the counts")
@@ -94,14 +94,14 @@ def header_and_rows(text: str) -> tuple[Line, list[Line]]:
 
 
 def checked_range(value: int, least: int, most: int, place: str, what: str) -> int:
-    """Return ``value`` if it lies within ``least`` to ``most``."""
+    """Return ``value`` if it lies between ``least`` and ``most``."""
     if not least <= value <= most:
         raise InputError(place, f"the {what} is {shown(value)}", _range_remedy(least, most))
     return value
 
 
 def _range_remedy(least: int, most: int) -> str:
-    return f"give a whole number of {least} to {most}" if least < most else f"give {least}"
+    return f"give a whole number from {least} to {most}" if least < most else f"give {least}"
 
 
 def check_count(found: Sequence[object], expected: int, what: str) -> None:
@@ -115,13 +115,13 @@ def check_count(found: Sequence[object], expected: int, what: str) -> None:
 def check_entries(entries: int, what: str) -> None:
     """Refuse a matrix that is small in the file but huge in memory."""
     if entries > MOST_ENTRIES:
-        raise InputError("", f"{entries} {what}", f"give a file of at most {MOST_ENTRIES}")
+        raise InputError("", f"{entries} {what}", f"give a file with at most {MOST_ENTRIES}")
 
 
 def member(document: Any, key: str, place: str = "") -> Any:
     """Return an entry of a JSON object."""
     if not isinstance(document, dict):
-        raise InputError(place, "not an object", f"give an object with {key!r}")
+        raise InputError(place, "is not an object", f"give an object with {key!r}")
     if key not in document:
         raise InputError(place, f"no {key!r}", "give the key and its value")
     return document[key]
@@ -136,17 +136,17 @@ def whole_member(document: Any, key: str, least: int, most: int) -> int:
 
 
 def identifier(value: Any, place: str) -> str:
-    """Return what names a vertex or a class in JSON, a whole number or a text, as text."""
+    """Return the JSON identifier of a vertex or class, a whole number or a string, as text."""
     if isinstance(value, bool) or not isinstance(value, (int, str)) or value == "":
-        raise InputError(place, f"{shown(value)} names nothing", "give a whole number or a text")
+        raise InputError(place, f"cannot be {shown(value)}", "give a whole number or a string")
     try:
         return str(value)
-    except ValueError:  # more digits than Python writes
-        raise InputError(place, "a number of very many digits", "give a shorter one") from None
+    except ValueError:  # more digits than Python converts
+        raise InputError(place, "a number with very many digits", "give a shorter one") from None
 
 
 def known(edge: Any, key: str, names: Container[str], place: str) -> str:
-    """Return the vertex that an entry of an edge names."""
+    """Return the vertex named by an entry of an edge."""
     name = identifier(member(edge, key, place), f"{place}.{key}")
     if name not in names:
         raise InputError(f"{place}.{key}", f"no node {shown(name)}", "give the id of a node")

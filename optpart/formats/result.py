@@ -16,8 +16,9 @@ from optpart.formats.json import keys, parse_json, pretty, sequence, text, versi
 from optpart.problem.graph import CONTROL
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray, rational
-from optpart.solution.result import Result
+from optpart.solution.result import Result, Status
 from optpart.solution.schedule import Schedule, Transfers
+from optpart.solution.termination import Termination
 
 FORMAT = "optpart-result/1"
 
@@ -26,7 +27,7 @@ _CLAIMS = ("makespan", "lower_bound", "traffic", "traffic_bound")
 _TOP = {
     *_TEXTS, *_CLAIMS,
     "format", "instance_sha256", "status", "objective", "gap", "seconds", "seed", "workers",
-    "versions", "schedule", "trace",
+    "versions", "schedule", "termination", "trace",
 }  # fmt: skip
 _SCHEDULE = {"placement", "start", "transfers"}
 _TRANSFER = {"tensor", "to", "start", "end"}
@@ -62,6 +63,7 @@ def to_dict(result: Result) -> dict[str, Any]:
         "seconds": round(result.seconds, 6),
         "seed": result.seed,
         "workers": result.workers,
+        "termination": None if result.termination is None else str(result.termination),
         "reason": result.reason,
         "versions": result.versions,
         "schedule": None if schedule is None else schedule_to_dict(result.instance, schedule),
@@ -132,6 +134,7 @@ def _check_kinds(document: Mapping[str, Any]) -> None:
     for key in _CLAIMS:
         if document.get(key) is not None:
             rational(document[key], key)
+    termination(document)
     for key in ("seed", "workers"):
         if type(document.get(key, 0)) is not int:
             raise InputError(key, "not a whole number", "give a whole number")
@@ -150,6 +153,33 @@ def _check_kinds(document: Mapping[str, Any]) -> None:
         for value in step[1:]:
             if value is not None:
                 rational(value, f"trace[{i}]")
+
+
+def termination(document: Mapping[str, Any]) -> Termination | None:
+    """Read why the method ended.
+
+    Files that optpart wrote before 0.3 do not say. There a proven status, or that the claims were
+    refused, says it; otherwise it is unknown.
+
+    Returns
+    -------
+    Termination or None
+        ``None`` if it is unknown.
+
+    Raises
+    ------
+    InputError
+        If it is none of the values of :class:`Termination`.
+    """
+    value = document.get("termination")
+    if value is not None:
+        if value not in list(Termination):
+            raise InputError("termination", f"unknown {value!r}", f"use {', '.join(Termination)}")
+        return Termination(value)
+    if document.get("refused") is True:
+        return Termination.FAILED
+    proven = document.get("status") in (Status.OPTIMAL, Status.INFEASIBLE)
+    return Termination.PROVEN if proven else None
 
 
 def _check_number(value: Any, place: str) -> None:

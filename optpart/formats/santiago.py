@@ -1,7 +1,7 @@
-"""Task graphs on unlike machines, as Santiago et al. publish them (AASantiago/SchedulingInstances).
+"""Task graphs on unrelated machines by Santiago et al. (AASantiago/SchedulingInstances).
 
 Sections begin with a hash sign. A task has its number, counted from 0, and its run time on every
-machine; an edge has its number, the tasks that it leads from and to, and the time that its data
+machine; an edge has its number, its source and target task, and the time that its data
 takes between two different machines::
 
     #critical
@@ -35,7 +35,7 @@ _SECTIONS = ("#tasks", "#edges", "#end")
 
 
 def sniff(text: str) -> bool:
-    """Whether a text has the section of the tasks."""
+    """Return whether a text has a section of tasks."""
     return any(line.strip() == _SECTIONS[0] for line in text.split("\n"))
 
 
@@ -66,11 +66,11 @@ def _instance(text: str, name: str) -> Instance:
 
 def _machines(tasks: list[Line]) -> int:
     if not tasks:
-        raise InputError("#tasks", "no tasks", "give at least one, to know the machines")
+        raise InputError("#tasks", "no tasks", "give at least one; it tells the number of machines")
     machines = len(tasks[0].fields) - 1
     if not 1 <= machines <= MOST_DEVICES:
         raise InputError(
-            tasks[0].place, f"{machines} run times", f"give 1 to {MOST_DEVICES}, one a machine"
+            tasks[0].place, f"{machines} run times", f"give 1 to {MOST_DEVICES}, one per machine"
         )
     return machines
 

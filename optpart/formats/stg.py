@@ -1,17 +1,17 @@
 """Task graphs of the Standard Task Graph Set (Tobita & Kasahara 2002), without communication.
 
-The first line counts the tasks, less the two dummies: task 0, before all others, and the last one,
-after all others. Then every task has a line: its number, its processing time, how many
-predecessors it has, and which::
+The first line gives the number of tasks without the two dummies: task 0, before all others, and the
+last one, after all others. Then every task has a line: its number, its processing time, the number
+of its predecessors, and these::
 
     2
     0  0  0
     1  9  1  0
     2  4  1  0
     3  0  2  1  2
-    # what follows a hash sign is information
+    # text after a hash sign is ignored
 
-As a TF instance: identical devices of speed 1, whose number the caller gives, since the file does
+As a TF instance: identical devices of speed 1, whose number the caller gives, as the file does
 not; times are operations, in the units of the file; a precedence is a control dependency, so that
 nothing has to be transferred (P|prec|Cmax). The dummies are kept: they take no time.
 """
@@ -32,7 +32,7 @@ _DUMMIES = 2
 
 
 def sniff(text: str) -> bool:
-    """Whether a text begins with a number of tasks alone."""
+    """Return whether a text begins with a number of tasks alone on its line."""
     return leading_counts(text) == 1
 
 

@@ -1,4 +1,4 @@
-"""CSV tables with a fixed header, read so that every fault names its line."""
+"""CSV tables with a fixed header; every fault names its line."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def read_rows(path: str | Path, columns: Sequence[str]) -> list[tuple[str, dict[
     Returns
     -------
     list of (str, dict)
-        Per row its place (``line 3``) and its fields by column; blank lines are left out.
+        Place (``line 3``) and fields by column of each row; blank lines are skipped.
 
     Raises
     ------
     InputError
-        If the file is no CSV, has another header, or a row has too few or too many fields. It
-        does not name the file: that is the caller's part.
+        If the file is not CSV or has another header, or a row has too few or too many fields. The
+        caller adds the file.
     """
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     rows = []
@@ -45,13 +45,13 @@ def read_rows(path: str | Path, columns: Sequence[str]) -> list[tuple[str, dict[
                 rows.append((place, dict(zip(columns, row, strict=True))))
     except csv.Error as error:
         raise InputError(
-            f"line {reader.line_num}", f"not CSV ({error})", "give comma-separated values"
+            f"line {reader.line_num}", f"is not CSV ({error})", "give comma-separated values"
         ) from None
     return rows
 
 
 def dumps(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Write a table that :func:`read_rows` reads (RFC 4180)."""
+    """Write a table that :func:`read_rows` can read (RFC 4180)."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(columns)
@@ -61,7 +61,7 @@ def dumps(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
                 raise UnsupportedError(
                     column,
                     f"a field of {len(field)} characters is too long for CSV",
-                    "write the native format",
+                    "use the native format",
                 )
         writer.writerow(row)
     return text.getvalue()

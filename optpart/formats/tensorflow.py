@@ -2,8 +2,9 @@
 
 TensorFlow itself is not needed: the few fields that matter here are declared below, and all others
 are skipped. A ``GraphDef`` says what depends on what, which operations share a device
-(``loc:@NAME``) and where some of them must run; it holds no costs ([L] §6.2), so all costs of the
-graph are zero until :mod:`optpart.costs` gives it some.
+(``loc:@NAME``) and where some of them must run; it holds no run times ([L] §6.2), so all costs of
+the graph are zero until :mod:`optpart.costs` gives it some. :func:`read_workload` reads those
+tensor sizes and weights, in bytes, that :mod:`~optpart.formats.tensorflow_shapes` finds.
 """
 
 from __future__ import annotations
@@ -22,10 +23,16 @@ from google.protobuf.message import DecodeError
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_bytes, read_text
 from optpart.formats.graph_edits import NamedEdge, break_cycles
-from optpart.problem.graph import Graph, GraphBuilder
+from optpart.formats.tensorflow_shapes import ENUM, Known, known_sizes
+from optpart.problem.graph import CONTROL, Graph, GraphBuilder
+from optpart.problem.workload import Workload
 
-_SCHEMA = """
+_SCHEMA = (
+    """
 name: "graphdef.proto" package: "tensorflow" syntax: "proto3"
+enum_type { name: "DataType" """
+    + ENUM
+    + """ }
 message_type {
   name: "GraphDef"
   field { name: "node" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE
@@ -53,33 +60,57 @@ message_type {
   nested_type {
     name: "ListValue"
     field { name: "s" number: 2 label: LABEL_REPEATED type: TYPE_BYTES }
+    field { name: "shape" number: 7 label: LABEL_REPEATED type: TYPE_MESSAGE
+            type_name: ".tensorflow.TensorShapeProto" }
+  }
+  field { name: "type" number: 6 label: LABEL_OPTIONAL type: TYPE_ENUM
+          type_name: ".tensorflow.DataType" }
+  field { name: "shape" number: 7 label: LABEL_OPTIONAL type: TYPE_MESSAGE
+          type_name: ".tensorflow.TensorShapeProto" }
+  field { name: "tensor" number: 8 label: LABEL_OPTIONAL type: TYPE_MESSAGE
+          type_name: ".tensorflow.TensorProto" }
+}
+message_type {
+  name: "TensorProto"
+  field { name: "tensor_shape" number: 2 label: LABEL_OPTIONAL type: TYPE_MESSAGE
+          type_name: ".tensorflow.TensorShapeProto" }
+}
+message_type {
+  name: "TensorShapeProto"
+  field { name: "dim" number: 2 label: LABEL_REPEATED type: TYPE_MESSAGE
+          type_name: ".tensorflow.TensorShapeProto.Dim" }
+  field { name: "unknown_rank" number: 3 label: LABEL_OPTIONAL type: TYPE_BOOL }
+  nested_type {
+    name: "Dim"
+    field { name: "size" number: 1 label: LABEL_OPTIONAL type: TYPE_INT64 }
   }
 }
 """
+)
 
-# An output index is a few bytes in a file and as many tensors in memory.
+# An output index takes a few bytes in a file, but means that many tensors in memory.
 _MOST_OUTPUTS = 10_000_000
 
 _COLOCATION = b"loc:@"
 _LOOP_OPS = {"NextIteration", "RefNextIteration"}
-_REMEDY = "give a whole GraphDef as tf.io.write_graph writes it, named .pb or, as text, .pbtxt"
+_REMEDY = "give a complete GraphDef as written by tf.io.write_graph (.pb, or .pbtxt for text)"
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts of what a file contained.
+    """Counts of the contents of a file.
 
     Attributes
     ----------
     vertices : int
     inputs : int
-        Edges as written, repeated and removed ones included.
+        Edges as written, including repeated and removed ones.
     edges : int
         Distinct triples (source, output, target): the edges of the graph.
     pairs : int
         Distinct pairs (source, target), as [L] table 7.2 and [M] table 1 count edges.
     groups, largest_group : int
-        Colocation groups of two vertices and more, and the size of the largest.
+        Colocation groups of at least two vertices, and the size of the largest.
     removed : tuple of NamedEdge
         Distinct edges removed to break cycles, in the order of the file.
     """
@@ -101,12 +132,12 @@ def read_graph(
     Parameters
     ----------
     devices : sequence of str
-        Names of the cluster's devices, for vertices that name theirs. A vertex whose device is
-        one of them, or which gives (part of) a TensorFlow device name that fits some of them, may
-        run on these only. Of any other device specification, such as ``/device:GPU:0``, the type
-        (``GPU``) becomes the required device type.
+        Names of the cluster's devices. A vertex whose device is one of these names, or (part of) a
+        TensorFlow device name that matches some of them, may run on these devices only. From any
+        other device specification, such as ``/device:GPU:0``, only the type (``GPU``) is taken, as
+        the required device type.
     break_cycles : bool
-        Whether to remove edges from cycles, as while loops have: those that leave a
+        Whether to remove edges from cycles, such as while loops: those that leave a
         ``NextIteration``, then those that
         :func:`~optpart.formats.graph_edits.break_cycles` finds. What remains is one iteration of
         each loop.
@@ -122,11 +153,42 @@ def read_graph(
     Raises
     ------
     InputError
-        If the file is no GraphDef or cut short, names an input that does not exist or a vertex
-        twice, or has a cycle that is not to be broken.
+        If the file is not a GraphDef or truncated, names an input that does not exist or a vertex
+        twice, or has a cycle that may not be broken.
     """
     with FaultsOf(path):
         return _graph(_nodes(path), devices, break_cycles)
+
+
+def read_workload(
+    path: str | Path, devices: Sequence[str] = (), *, break_cycles: bool = False
+) -> Workload:
+    """Read a graph with the tensor sizes and weights that the file tells, in bytes.
+
+    Parameters and errors are those of :func:`read_graph`, and a tensor of more than 2^62 bytes is
+    refused.
+
+    Returns
+    -------
+    Workload
+        Without work. Sizes that are not known are 0, and ``assumed`` says of how many outputs.
+    """
+    with FaultsOf(path):
+        nodes = _nodes(path)
+        known = known_sizes(nodes)
+        graph, counts = _graph(nodes, devices, break_cycles, known)
+    outputs = [
+        (graph.names[v], k)
+        for v, k in zip(graph.tensor_vertex.tolist(), graph.tensor_output.tolist(), strict=True)
+        if k != CONTROL
+    ]
+    told = sum(k < len(known[v].outputs) and known[v].outputs[k] is not None for v, k in outputs)
+    remarks = [
+        f"The sizes of {told} of {len(outputs)} consumed outputs are known; the others count as 0."
+    ]
+    if counts.removed:
+        remarks.append(f"{len(counts.removed)} edges were removed to break cycles.")
+    return Workload(graph, name=Path(path).stem, source="GraphDef", assumed=tuple(remarks))
 
 
 @functools.cache
@@ -161,19 +223,24 @@ def _message(path: str | Path) -> Any:
         else:
             graph.ParseFromString(read_bytes(path))
     except text_format.ParseError as error:
-        # Its message quotes the whole line, which may be the whole file.
+        # The parser's message quotes the whole line, which may be the whole file.
         place = f"line {error.GetLine()}, column {error.GetColumn()}" if error.GetLine() else ""
-        raise InputError(place, "not a text GraphDef, or cut short", _REMEDY) from None
+        raise InputError(place, "is not a text GraphDef, or truncated", _REMEDY) from None
     except DecodeError:
-        raise InputError("", "not a binary GraphDef, or cut short", _REMEDY) from None
+        raise InputError("", "is not a binary GraphDef, or truncated", _REMEDY) from None
     except RecursionError:
-        raise InputError("", "nested too deeply", _REMEDY) from None
+        raise InputError("", "is nested too deeply", _REMEDY) from None
     if not graph.node:
-        raise InputError("", "holds no nodes", _REMEDY)
+        raise InputError("", "has no nodes", _REMEDY)
     return graph
 
 
-def _graph(nodes: list[Any], devices: Sequence[str], may_break: bool) -> tuple[Graph, Counts]:
+def _graph(
+    nodes: list[Any],
+    devices: Sequence[str],
+    may_break: bool,
+    known: Mapping[str, Known] | None = None,
+) -> tuple[Graph, Counts]:
     _check_nodes(nodes, may_break)
     inputs = kept = [_input(node, text) for node in nodes for text in node.input]
     removed: list[NamedEdge] = []
@@ -191,9 +258,13 @@ def _graph(nodes: list[Any], devices: Sequence[str], may_break: bool) -> tuple[G
     builder = GraphBuilder()
     for node in nodes:
         device_type, allowed = constraints[node.device]
+        found = Known() if known is None else known[node.name]
+        count = outputs[node.name]
+        sizes = [size or 0 for size in found.outputs[:count]]
         builder.vertex(
             node.name,
-            outputs=[0] * outputs[node.name],
+            memory=found.memory,
+            outputs=sizes + [0] * (count - len(sizes)),
             device_type=device_type,
             devices=allowed,
         )
@@ -218,7 +289,7 @@ def _check_nodes(nodes: list[Any], may_break: bool) -> None:
     seen: set[str] = set()
     for i, node in enumerate(nodes):
         if not node.name or not node.name.isprintable():
-            raise InputError(f"node[{i}]", f"the name is {node.name!r}", _REMEDY)
+            raise InputError(f"node[{i}]", f"cannot have the name {node.name!r}", _REMEDY)
         if node.name in seen:
             raise InputError(f"node[{i}]", f"a second node {node.name!r}", "make names unique")
         if node.op in _LOOP_OPS and not may_break:
@@ -240,13 +311,15 @@ def _input(node: Any, text: str) -> NamedEdge:
         return text, 0, node.name
     if not (output.isascii() and output.isdecimal()) or len(output) > 9:
         raise InputError(
-            f"node {node.name!r}", f"input {text!r}", "give name, name:output or ^name"
+            f"node {node.name!r}",
+            f"cannot have the input {text!r}",
+            "give name, name:output or ^name",
         )
     return source, int(output), node.name
 
 
 def _groups(nodes: list[Any]) -> Iterator[list[str]]:
-    """Yield the colocation groups of two and more, closed transitively."""
+    """Yield the colocation groups of at least two vertices, merged where they overlap."""
     position = {node.name: i for i, node in enumerate(nodes)}
     together: nx.Graph[Any] = nx.Graph()
     for node in nodes:
@@ -264,7 +337,7 @@ def _groups(nodes: list[Any]) -> Iterator[list[str]]:
 def _constraints(
     nodes: list[Any], devices: Sequence[str]
 ) -> dict[str, tuple[str | None, list[str] | None]]:
-    """Per device string of the file: required type, and allowed devices."""
+    """Return the required type and the allowed devices for each device string of the file."""
     parts = {name: _device_parts(name) or {} for name in devices}
     return {spec: _constraint(spec, parts) for spec in dict.fromkeys(n.device for n in nodes)}
 
@@ -278,7 +351,7 @@ def _constraint(
     if wanted is None:
         raise InputError(
             f"device {spec!r}",
-            "neither a device of the cluster nor a TensorFlow device name",
+            "is neither a device of the cluster nor a TensorFlow device name",
             "write one such as /job:worker/task:1/device:GPU:0",
         )
     fitting = [
@@ -288,10 +361,9 @@ def _constraint(
 
 
 def _device_parts(name: str) -> dict[str, str] | None:
-    """Split ``/job:worker/replica:0/task:1/device:GPU:0``; ``None`` if it is nothing like that.
+    """Split ``/job:worker/replica:0/task:1/device:GPU:0``; ``None`` if the name has another form.
 
-    Parts may be missing; those given as ``*`` count as missing. ``/gpu:0`` is the old way to write
-    ``/device:GPU:0``.
+    Parts may be missing; ``*`` counts as missing. ``/gpu:0`` is an old form of ``/device:GPU:0``.
     """
     if name and not name.startswith("/"):
         return None

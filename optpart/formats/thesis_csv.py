@@ -1,6 +1,6 @@
 """Graph and devices in two CSV files, as in [L] §3.1.1 and §6.2.
 
-[L] says what its files hold, but not in which columns. Here a graph is::
+[L] says what its files contain, but not in which columns. Here a graph is::
 
     id,name,ops,memory,size,device,successors,colocated
     0,load,30,4,50,CPU,1;2,
@@ -19,13 +19,13 @@ The devices are::
     d1,900,30,GPU,40
     d2,,40,GPU,
 
-Row ``i`` holds the transfer rates to the devices ``i+1 … k−1``: the upper triangle of a symmetric
-matrix, as a rate holds in both directions and a device communicates with itself at once ([L] §6.2).
-An empty ``memory`` is unlimited; an empty ``type`` serves only vertices of constraint ALL.
+Row ``i`` has the transfer rates to the devices ``i+1 … k−1``: the upper triangle of a symmetric
+matrix, since rates apply in both directions and a device reaches itself at once ([L] §6.2). An
+empty ``memory`` means unlimited; a device with an empty ``type`` runs only vertices with ALL.
 
-Instances have the ``delay`` model and, if any device has a memory, the ``estimate`` of
-[L] §4.1 (3). There, what is on a device must need *less* than its memory; in optpart it may fill
-the memory, so a memory of 900 here is one of just over 900 there.
+Instances have the ``delay`` model and, if any device has limited memory, the ``estimate`` of
+[L] §4.1 (3). There, the vertices on a device must need *less* than its memory; in optpart they may
+fill it, so a memory of 900 here corresponds to one of just over 900 there.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _read_cluster(path: str | Path) -> Cluster:
             raise InputError(
                 f"{place}, rates",
                 f"{len(triangle)} rates",
-                f"give {k - 1 - d}, one for every device further down",
+                f"give {k - 1 - d}, one for every device below",
             )
         for e, rate in enumerate(triangle, start=d + 1):
             rates[d][e] = rates[e][d] = non_negative(rate, f"{place}, rates")
@@ -94,7 +94,7 @@ def _choice(field: str, choices: Sequence[str], place: str) -> str:
     choice = field.strip()
     if choice not in choices:
         known = ", ".join(filter(None, choices))
-        raise InputError(place, f"unknown device type {choice!r}", f"choose of {known}")
+        raise InputError(place, f"unknown device type {choice!r}", f"choose one of {known}")
     return choice
 
 
@@ -106,7 +106,7 @@ def _read_graph(path: str | Path) -> Graph:
         identity = row["id"].strip()
         if not identity or identity in names or ";" in identity:
             raise InputError(
-                f"{place}, id", f"{identity!r}", "give a unique id without a semicolon"
+                f"{place}, id", f"cannot be {identity!r}", "give a unique id without a semicolon"
             )
         names[identity] = row["name"] or identity
         size = row["size"].strip()
@@ -133,24 +133,24 @@ def _named(field: str, names: dict[str, str], place: str) -> list[str]:
     identities = entries(field)
     for identity in identities:
         if identity not in names:
-            raise InputError(place, f"no vertex {identity!r}", "name ids of the file")
+            raise InputError(place, f"no vertex {identity!r}", "use ids from the file")
     return [names[identity] for identity in identities]
 
 
 def write(instance: Instance, graph_path: str | Path, devices_path: str | Path) -> None:
-    """Write the two files of an instance, each whole or not at all.
+    """Write the two files of an instance, each completely or not at all.
 
     Raises
     ------
     UnsupportedError
-        If the instance has what the format cannot hold: another model than the one described
-        above, durations, latencies, infinite or one-way transfer rates, other device types,
-        lists of allowed devices, separation, several outputs of a vertex, control dependencies of
-        a vertex with an output, or measured transfer times.
+        If the format cannot express the instance: another model than the one described above,
+        durations, latencies, infinite or one-way transfer rates, other device types, lists of
+        allowed devices, separation, several outputs of a vertex, control dependencies of a vertex
+        with an output, or measured transfer times.
     """
     unsupported = next(_unsupported(instance), None)
     if unsupported is not None:
-        raise UnsupportedError(*unsupported, "write the native format")
+        raise UnsupportedError(*unsupported, "use the native format")
     vertices, devices = (
         dumps(_VERTEX, _vertices(instance.graph)),
         dumps(_DEVICE, _devices(instance)),
@@ -160,32 +160,32 @@ def write(instance: Instance, graph_path: str | Path, devices_path: str | Path) 
 
 
 def _unsupported(instance: Instance) -> Iterator[tuple[str, str]]:
-    """Yield what the format cannot hold, as place and problem."""
+    """Yield what the format cannot express, as place and problem."""
     graph, cluster = instance.graph, instance.cluster
     rates = cluster.bandwidth.numerators
     if instance.model != _model(cluster):
-        yield "model", "thesis CSV has the delay model, and estimates if memory is limited"
+        yield "model", "thesis CSV has only the delay model, with estimates if memory is limited"
     if instance.given_durations is not None:
-        yield "durations", "thesis CSV holds operations and speeds only"
+        yield "durations", "thesis CSV has only operations and speeds"
     if np.any(cluster.latency.numerators != 0):
-        yield "latency", "thesis CSV holds no latencies"
+        yield "latency", "thesis CSV has no latencies"
     if np.any(cluster.infinite & ~np.eye(len(cluster), dtype=np.bool_)):
-        yield "bandwidth", "thesis CSV holds no infinite rates"
+        yield "bandwidth", "thesis CSV has no infinite rates"
     if np.any(rates != rates.T):
-        yield "bandwidth", "thesis CSV holds one rate for both directions"
+        yield "bandwidth", "thesis CSV has one rate for both directions"
     if not {*cluster.types, *graph.device_types} <= {None, *_TYPES}:
-        yield "device types", f"thesis CSV knows {', '.join(_TYPES)}"
+        yield "device types", f"thesis CSV has only {', '.join(_TYPES)}"
     if graph.allowed_devices:
-        yield "devices of vertices", "thesis CSV holds device types only"
+        yield "devices of vertices", "thesis CSV has only device types"
     if graph.separation:
-        yield "separation", "thesis CSV holds no separated pairs"
+        yield "separation", "thesis CSV has no separated pairs"
     if graph.tensor_delay:
-        yield "outputs", "thesis CSV holds no measured transfer times"
+        yield "outputs", "thesis CSV has no measured transfer times"
     if np.any(graph.tensor_output > 0):
-        yield "outputs", "thesis CSV holds one output a vertex"
+        yield "outputs", "thesis CSV has only one output per vertex"
     signals = graph.tensor_vertex[graph.tensor_output == CONTROL]
     if np.any(np.isin(signals, graph.tensor_vertex[graph.tensor_output != CONTROL])):
-        yield "edges", "thesis CSV holds no control dependency of a vertex with an output"
+        yield "edges", "thesis CSV has no control dependencies of a vertex with an output"
 
 
 def _vertices(graph: Graph) -> Iterator[list[str]]:

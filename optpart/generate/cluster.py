@@ -31,15 +31,15 @@ def drawn_cluster(
     devices : int
         Named ``d0``, ``d1``, …
     cpu : float
-        Probability of a device to be a ``CPU``; it is a ``GPU`` otherwise. See
+        Probability that a device is a ``CPU``; otherwise it is a ``GPU``. See
         :func:`device_types`.
     speed : (int, int)
         Range of the operations per time unit.
     rate : (int, int)
         Range of the bandwidths, which are the same in both directions.
     memory : (int, int), optional
-        Range of the capacities; the faster a device, the less memory it has ([L] §6.2). Without
-        it, memory is unlimited.
+        Range of the capacities; faster devices have less memory ([L] §6.2). By default, memory is
+        unlimited.
 
     Raises
     ------
@@ -69,9 +69,9 @@ def drawn_cluster(
 def device_types(rng: np.random.Generator, devices: int, cpu: float) -> list[str]:
     """Draw device types.
 
-    Both types are there if both are possible and there are two devices or more: where all draws
-    agree, one device at random becomes of the other type. A graph that asks for both types then
-    fits any such cluster.
+    If both types are possible and there are at least two devices, both types occur: if all draws
+    agree, one random device gets the other type. So a graph that needs both types fits any such
+    cluster.
     """
     draw.probability(cpu, "cpu")
     is_cpu = rng.random(devices) < cpu

@@ -1,4 +1,4 @@
-"""Draws that all generators share: integers within bounds, and distinct numbers."""
+"""Random draws that all generators share: integers in a range, and distinct numbers."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from optpart.errors import InputError
 #: Least and greatest value, both included.
 Range: TypeAlias = tuple[int, int]
 
-#: A source of randomness; a generator passed in advances.
+#: A source of randomness: a seed, or a generator, which advances.
 Seed: TypeAlias = int | np.random.Generator
 
 _INT64_MAX = 2**63 - 1
 
 
 def generator(seed: Seed) -> np.random.Generator:
-    """Return the generator itself, or a new one for a seed ``≥ 0``."""
+    """Return the given generator, or a new one for a seed ``≥ 0``."""
     if not isinstance(seed, np.random.Generator) and seed < 0:
         raise InputError("seed", f"{seed} is negative", "give a whole number ≥ 0")
     return np.random.default_rng(seed)
 
 
 def count(value: int, place: str, least: int = 0, most: int | None = None) -> int:
-    """Check a number of things."""
+    """Return a count if it is in its range."""
     if most is not None and value > most:
         raise InputError(place, f"{value} is too many", f"give a whole number of at most {most}")
     if value < least:
@@ -35,18 +35,18 @@ def count(value: int, place: str, least: int = 0, most: int | None = None) -> in
 
 
 def probability(value: float, place: str) -> float:
-    """Check a probability."""
+    """Return a probability if it is one."""
     if not 0 <= value <= 1:
-        raise InputError(place, f"{value} is no probability", "give a number from 0 to 1")
+        raise InputError(place, f"{value} is not a probability", "give a number from 0 to 1")
     return value
 
 
 def bounds(value: Range, place: str, least: int = 0) -> Range:
-    """Check a range."""
+    """Return a range if it is valid."""
     low, high = value
     if not least <= low <= high <= _INT64_MAX:
         raise InputError(
-            place, f"no range from {low} to {high}", f"give {least} ≤ minimum ≤ maximum < 2^63"
+            place, f"{low} to {high} is not a range", f"give {least} ≤ minimum ≤ maximum < 2^63"
         )
     return low, high
 
@@ -64,14 +64,14 @@ def distinct(
     size: int,
     taken: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
-    """Draw ``size`` distinct numbers below ``population``, every such set being equally likely.
+    """Draw ``size`` distinct numbers below ``population``; every such set is equally likely.
 
     Time and memory grow with the numbers drawn and taken, not with the population.
 
     Parameters
     ----------
     taken : ndarray of int64, optional
-        Distinct numbers that must not be drawn; at least ``size`` others must be left.
+        Distinct numbers that must not be drawn; at least ``size`` others must remain.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def distinct(
     if 2 * (len(taken) + size) > population:
         free = np.setdiff1d(np.arange(population), taken, assume_unique=True)
         return np.sort(rng.choice(free, size, replace=False))
-    # At least half of the population stays free, so every round finds half of what is missing.
+    # At least half of the population remains free, so every round finds half of the missing ones.
     found = np.empty(0, dtype=np.int64)
     while len(found) < size:
         more = rng.integers(population, size=size - len(found))

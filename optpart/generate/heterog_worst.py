@@ -18,7 +18,7 @@ from optpart.problem.model import Model
 #: The walk visits every link, and with loops every link is a device.
 MOST_DEVICES = 50
 
-#: The ratio is as good as reached long before.
+#: Greatest length of a long task; the ratio converges long before.
 LONGEST = 10**9
 
 #: A device, or the link between two.
@@ -41,13 +41,13 @@ def heterog_worst(
         Option(help="Also a link from every device to itself; transfers are vertices then."),
     ] = False,
 ) -> Instance:
-    """Return an instance whose order by rank takes about R times as long as the best order.
+    """Return an instance whose order by rank takes about R times as long as the optimal order.
 
-    A walk visits every device and every link. At each step a short task opens the next step; at
-    the first visit of a device or link a long task becomes ready together with the short one. The
-    long task is just so long that it outranks the short one with all that follows, so the order by
-    rank runs it first, and no two long tasks ever run together. The best order runs the short
-    tasks first, and then all long ones side by side.
+    A walk visits every device and every link. At each step, a short task enables the next step; at
+    the first visit of a device or link, a long task becomes ready together with the short one. The
+    long task is just long enough to outrank the short one with all its successors. So the order by
+    rank runs the long task first, and no two long tasks ever run in parallel. The optimal order
+    runs the short tasks first, and then all long ones in parallel.
 
     Parameters
     ----------
@@ -56,27 +56,27 @@ def heterog_worst(
     length : int
         Length of the shortest long task; a short one takes 1. The ratio approaches R as it grows.
     loops : bool
-        Also a link from every device to itself.
+        Whether to add a link from every device to itself.
 
     Returns
     -------
     Instance
-        Of communication ``link``, with R = M² devices and links; every vertex may run on one
-        device only. With loops R = M + M², and transfers are vertices on devices that stand for
-        the links (see :func:`~optpart.ordering.explicit.explicit`): a crossing from a device to
-        itself takes no time in any model of communication.
+        With communication ``link`` and R = M² devices and links; every vertex may run on one device
+        only. With loops, R = M + M², and transfers are vertices on devices that represent the links
+        (see :func:`~optpart.ordering.explicit.explicit`), since a crossing from a device to itself
+        takes no time in any communication model.
 
     Notes
     -----
-    [G] states T/T* ≈ M + M² and leaves the proof to an appendix that its text does not hold; this
-    family is ours. With links between distinct devices only, M + M² cannot be approached: T is at
-    most M² · T* (see :func:`~optpart.strategies.scheduling.heterog.heterog`), and this family
-    approaches that.
+    [G] states T/T* ≈ M + M² and refers to an appendix for the proof, which its text does not
+    include; this family is ours. With links between distinct devices only, M + M² cannot be
+    approached: T is at most M² · T* (see
+    :func:`~optpart.strategies.scheduling.heterog.heterog`), and this family approaches that.
 
-    Let the walk have S + 1 steps, of which the first visits of R resources have long tasks. The
-    order by rank takes the sum of all times, at least R · length. Running short tasks first, every
-    one as soon as it is ready, they have all ended by S, and every long task by
-    S + length + 2 · S, so T* ≤ length + 3 · S.
+    Let the walk have S + 1 steps, with long tasks at the first visits of the R resources. The order
+    by rank takes the sum of all times, at least R · length. If short tasks run first, each as soon
+    as it is ready, they have all ended by S, and every long task by S + length + 2 · S, so
+    T* ≤ length + 3 · S.
     """
     draw.count(devices, "devices", least=1, most=MOST_DEVICES)
     draw.count(length, "length", least=1, most=LONGEST)
@@ -94,7 +94,7 @@ def heterog_worst(
 
 
 def heterog_makespan(devices: int, length: int = 1000, *, loops: bool = False) -> Fraction:
-    """Return the makespan of the order by rank: all tasks one after the other."""
+    """Return the makespan of the order by rank: the sum of all times."""
     steps = _steps(devices, length, loops)
     return Fraction(sum(step.long or 0 for step in steps) + len(steps) - 1)
 
@@ -112,7 +112,7 @@ def _steps(devices: int, length: int, loops: bool) -> list[_Step]:
     seen: set[_Resource] = set()
     steps = []
     for i, resource in enumerate(walk):
-        # Shorter by 2 from step to step: more than the short task in between.
+        # Each is shorter by 2 than the one before: by more than the short task in between.
         long = None if resource in seen else length + 2 * (len(walk) - 1 - i)
         steps.append(_Step(resource, long))
         seen.add(resource)
@@ -120,7 +120,7 @@ def _steps(devices: int, length: int, loops: bool) -> list[_Step]:
 
 
 def _with_loops(devices: int, steps: list[_Step]) -> tuple[GraphBuilder, Cluster, Model]:
-    """Make every task a vertex, and every link a device."""
+    """Build a vertex for every task, and a device for every link."""
     graph = GraphBuilder()
     for i, (resource, long) in enumerate(steps):
         opened = []
@@ -137,7 +137,7 @@ def _with_loops(devices: int, steps: list[_Step]) -> tuple[GraphBuilder, Cluster
 
 
 def _with_transfers(devices: int, steps: list[_Step]) -> tuple[GraphBuilder, Cluster, Model]:
-    """Make the tasks of links transfers; a long one feeds a vertex that takes no time."""
+    """Build transfers for the tasks of links; a long one feeds a vertex that takes no time."""
     visits, links = steps[0::2], steps[1::2]
     graph = GraphBuilder()
     for i, (device, long) in enumerate(visits):

@@ -19,7 +19,7 @@ from optpart.problem.graph import Graph
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
 
-#: How an edge's probability falls with the level distance: a factor per further level, or a
+#: The decay of an edge's probability with the level distance: a factor per further level, or a
 #: function from the distance (≥ 1) to a factor from 0 to 1.
 Decay: TypeAlias = float | Callable[[int], float]
 
@@ -27,15 +27,19 @@ _Edges: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 _LARGEST_GROUP = 100
 
-#: Pools of equal probability times levels: each pool takes time for every level.
+#: Largest number of pools of equal probability × levels: each pool takes time for every level.
 _MOST_POOLS = 10**9
 
 
+#: Default probability of an edge between two vertices of different levels.
+EDGE_PROBABILITY = 0.05
+
+
 def layered(
-    seed: Seed,
+    seed: Seed = 0,
     *,
-    levels: int,
-    width: Range,
+    levels: int = 20,
+    width: Range = (5, 15),
     vertices: int | None = None,
     edge_probability: float | None = None,
     level_edges: int | None = None,
@@ -58,30 +62,31 @@ def layered(
     ----------
     seed : int or numpy.random.Generator
         Levels, level-based edges, random edges, weights, device types and colocation groups are
-        drawn in this order, so that a later parameter does not change what comes before it.
+        drawn in this order, so the parameters of one do not change the earlier ones.
     levels, width, vertices
         See :func:`level_starts`.
-    edge_probability : float
-        Probability that a pair of vertices of different levels is linked; or else
-    level_edges : int
-        The exact number of level-based edges, all admissible pairs being equally likely.
+    edge_probability : float, optional
+        Probability of an edge between two vertices of different levels. Without it and without
+        ``level_edges``, it is :data:`EDGE_PROBABILITY`.
+    level_edges : int, optional
+        Exact number of level-based edges; all admissible pairs are equally likely.
     level_limit : int, optional
         Greatest level distance of a level-based edge.
     decay : float or function, optional
-        Multiplies ``edge_probability``: by ``decay ** (distance - 1)``, or by ``decay(distance)``.
+        Factor on ``edge_probability``: ``decay ** (distance - 1)``, or ``decay(distance)``.
     random_edges : int
         Exact number of edges between pairs of different levels at any distance, drawn uniformly
-        from the pairs that the level-based edges left.
+        from the pairs without a level-based edge.
     ops, sizes, memory : (int, int)
         Ranges of operations and memory per vertex, and of tensor sizes.
     cpu_probability, gpu_probability : float
         Probability that a vertex, or a colocation group, requires a ``CPU`` or ``GPU``.
     colocated : int
-        Exact number of vertices in colocation groups. Sizes follow the power law
+        Exact number of vertices in colocation groups. The sizes of groups follow the power law
         ``P(size) ∝ size^-2`` from 2 to 100: many small groups and few large ones, as in [L]
         figure 6.1. The colocated vertices are drawn uniformly and grouped in the order of their
-        numbers, so that the members of a group lie in the same or in nearby levels. All members
-        require the device type of the group.
+        numbers, so the members of a group are in the same or in nearby levels. All members require
+        the device type of the group.
 
     Raises
     ------
@@ -90,8 +95,9 @@ def layered(
 
     Notes
     -----
-    Time and memory grow with vertices and edges: instead of testing each pair, the number of edges
-    is drawn (binomially, which is the same), and then a uniform set of that many pairs.
+    Time and memory are linear in vertices and edges: instead of testing each pair, the number of
+    edges is drawn from the equivalent binomial distribution, and then a uniform set of that many
+    pairs.
 
     Examples
     --------
@@ -137,7 +143,7 @@ def instance(
     max_width: Annotated[int, Option(1, MOST_VERTICES, "Most vertices a level.")] = 15,
     edge_probability: Annotated[
         float, Option(0, 1, "Of an edge between vertices of two levels.")
-    ] = 0.05,
+    ] = EDGE_PROBABILITY,
     level_limit: Annotated[
         int | None, Option(1, MOST_VERTICES, "No edge over more levels than this.")
     ] = None,
@@ -182,17 +188,17 @@ def instance(
 def level_starts(
     seed: Seed, *, levels: int, width: Range, vertices: int | None = None
 ) -> NDArray[np.int64]:
-    """Draw how many vertices each level has.
+    """Draw the number of vertices of each level.
 
-    :func:`layered` draws this first: the same seed gives the levels of its graph.
+    :func:`layered` draws these first, so the same seed gives the levels of its graph.
 
     Parameters
     ----------
     levels : int
     width : (int, int)
-        Least and greatest number of vertices of a level; drawn uniformly.
+        Least and greatest number of vertices of a level, which is drawn uniformly.
     vertices : int, optional
-        Exact total; what the drawn widths lack or exceed is spread over random levels.
+        Exact total; the difference to the drawn widths is spread over random levels.
 
     Returns
     -------
@@ -223,12 +229,12 @@ def level_starts(
 
 @dataclass(frozen=True)
 class _Pairs:
-    """The pairs of vertices whose levels are within a range of distances, numbered from 0.
+    """The pairs of vertices whose level distance is in a range, numbered from 0.
 
     Attributes
     ----------
     first : ndarray, length levels + 1
-        As of :func:`level_starts`.
+        As returned by :func:`level_starts`.
     low, span : ndarray, length levels
         First possible source, and number of possible sources, of the vertices of each level.
     start : ndarray, length levels + 1
@@ -253,7 +259,7 @@ class _Pairs:
         return int(self.start[-1])
 
     def ends(self, number: NDArray[np.int64]) -> _Edges:
-        """Return sources and targets of pairs."""
+        """Return the sources and targets of pairs."""
         level = np.searchsorted(self.start, number, side="right") - 1
         target, source = np.divmod(number - self.start[level], self.span[level])
         return self.low[level] + source, self.first[level] + target
@@ -284,9 +290,8 @@ def _edges(
                 "level_edges", "given with a probability or a decay", "give one or the other"
             )
         source, target = _exact_edges(rng, _Pairs.within(first, 1, farthest), level_edges)
-    elif edge_probability is None:
-        raise InputError("edge_probability", "missing", "give it or the number of level_edges")
     else:
+        edge_probability = EDGE_PROBABILITY if edge_probability is None else edge_probability
         draw.probability(edge_probability, "edge_probability")
         source, target = _probable_edges(rng, first, farthest, edge_probability, decay)
     every = _Pairs.within(first, 1, levels - 1)
@@ -307,7 +312,7 @@ def _probable_edges(
     edge_probability: float,
     decay: Decay | None,
 ) -> _Edges:
-    """Link each pair with its probability; pairs of one probability are drawn together."""
+    """Draw each pair with its probability; pairs of equal probability are drawn together."""
     pools = (
         [(1, farthest, edge_probability)]
         if decay is None
@@ -344,7 +349,7 @@ def _check_total(edges: int, possible: int, place: str) -> None:
     if edges > possible:
         raise InputError(
             place,
-            f"{edges} edges, and {possible} pairs to draw them from",
+            f"{edges} edges, but only {possible} pairs to draw them from",
             f"give at most {possible}",
         )
 
@@ -369,7 +374,7 @@ def _groups(rng: np.random.Generator, n: int, colocated: int) -> list[NDArray[np
 
 
 def _group_sizes(rng: np.random.Generator, total: int) -> NDArray[np.int64]:
-    """Draw sizes ≥ 2 from a truncated power law, the last one cut so that the sum is exact."""
+    """Draw sizes ≥ 2 from a truncated power law; the last one is cut to make the sum exact."""
     sizes = np.arange(2, _LARGEST_GROUP + 1)
     chance = 1.0 / sizes**2
     drawn = rng.choice(sizes, total // 2, p=chance / chance.sum())

@@ -1,27 +1,27 @@
-"""The two recurrent networks of [B] §5.1, operation by operation.
+"""The two recurrent networks of [B] §5.1 as graphs of single operations.
 
 ``rnn``: two LSTM layers unrolled for 40 steps, after the PTB model of the TensorFlow tutorial.
 ``nmt``: neural machine translation, an encoder and a decoder of two LSTM layers each, for sentences
 of 50 words; the decoder starts from the last states of the encoder. [B] mentions no attention.
 
-[B] gives the cells, layers, steps, layer size and batch size, and that steps are training steps.
-What surrounds the cells is kept as small as it can be:
+[B] gives the cells, layers, steps, layer size and batch size, and says that steps are training
+steps. Everything around the cells is kept as small as possible:
 
 - ``inputs/step_3`` is the embedding of the words that a step reads (``source/…`` and ``target/…``
   for ``nmt``);
-- ``layer_0/kernel`` and ``layer_0/bias`` are weights, ``layer_0/initial_state`` the first state;
-- ``layer_0/step_3/…`` is a cell: the operations of TensorFlow's ``BasicLSTMCell``; ``nmt`` puts
-  ``encoder/`` or ``decoder/`` before;
+- ``layer_0/kernel`` and ``layer_0/bias`` are weights, ``layer_0/initial_state`` is the first state;
+- ``layer_0/step_3/…`` is a cell: the operations of TensorFlow's ``BasicLSTMCell``; ``nmt`` prefixes
+  ``encoder/`` or ``decoder/``;
 - ``softmax/step_3/…`` maps a step's result to the vocabulary and compares it with the next word,
   ``loss`` sums over all steps.
 
 Training mirrors this: ``gradients/X`` is the gradient of operation ``X``. It reads the inputs of
-``X`` and the gradients of all that consume ``X``, and has an output for every input of ``X``;
+``X`` and the gradients of all consumers of ``X``, and has an output for every input of ``X``.
 ``update/W`` changes the weights ``W``, with which it is colocated.
 
-Costs follow from the sizes: tensors count bytes (4 an element); a matrix product has 2 operations
-per multiplication, all else one per element of its result; a gradient repeats its operation once
-for each input. [B] measures none of this.
+Costs follow from the sizes: tensor sizes are in bytes (4 per element); a matrix product has 2
+operations per multiplication, any other operation one per element of its result; a gradient repeats
+its operation once for each input. [B] measures none of this.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Costs = Literal["size", "unit", "drawn"]
 #: :func:`~optpart.formats.graph_edits.colocate_cells`.
 CELL = r"(?:gradients/)?(?:encoder/|decoder/)?layer_[0-9]+/step_[0-9]+/"
 
-#: Words that a step chooses among: those of the tutorial's corpus.
+#: Size of the vocabulary: that of the tutorial's corpus.
 VOCABULARY = 10_000
 
 #: Operations and bytes per microsecond. [B] §5.2.1 names the device, a GTX 1080: about 9 TFLOP/s,
@@ -57,7 +57,7 @@ SPEED, BANDWIDTH = 9_000_000, 15_000
 
 _BYTES = 4
 
-#: A vertex and the number of one of its outputs.
+#: A vertex and the index of one of its outputs.
 _Tensor: TypeAlias = tuple[str, int]
 
 
@@ -94,14 +94,14 @@ class _Network:
         ops: int | None = None,
         resident: int = 0,
     ) -> _Tensor:
-        """Add an operation, of one output unless several sizes are given; return the first."""
+        """Add an operation, with one output per size; return the first output."""
         outputs = [size] if isinstance(size, int) else list(size)
         ops = sum(outputs) if ops is None else ops
         self.operations[name] = _Operation(inputs, outputs, ops, resident)
         return name, 0
 
     def weights(self, name: str, size: int) -> _Tensor:
-        """Add a variable, which is there and costs nothing to read."""
+        """Add a variable, which costs nothing to read."""
         return self.add(name, (), size, ops=0, resident=size)
 
     def layer(self, name: str, inputs: Sequence[_Tensor], state: _State | None) -> list[_State]:
@@ -121,7 +121,7 @@ class _Network:
     def cell(
         self, name: str, given: _Tensor, state: _State, kernel: _Tensor, bias: _Tensor
     ) -> _State:
-        """Add one step of a layer: ``BasicLSTMCell``, by its names."""
+        """Add one step of a layer: ``BasicLSTMCell``, with its names."""
         size = self.batch * self.units
 
         def add(operation: str, *inputs: _Tensor, size: int | Sequence[int] = size) -> _Tensor:
@@ -150,7 +150,7 @@ class _Network:
         return [self.add(f"{name}/step_{t}", (), self.batch * self.units) for t in range(steps)]
 
     def loss(self, results: Sequence[_Tensor], vocabulary: int) -> None:
-        """Map results to words, and compare these with the right ones."""
+        """Add the loss: map results to words, and compare these with the correct ones."""
         kernel = self.weights("softmax/kernel", self.units * vocabulary)
         bias = self.weights("softmax/bias", vocabulary)
         losses = []
@@ -214,17 +214,17 @@ def rnn(
     Parameters
     ----------
     layers, steps : int
-        LSTM layers, and steps for which they are unrolled.
+        Numbers of LSTM layers, and of steps for which they are unrolled.
     units, batch : int
-        Size of a layer, and sentences at a time.
+        Size of a layer, and sentences per batch.
     vocabulary : int
     training : bool
-        Whether there are gradients and updates.
+        Whether to include gradients and updates.
 
     Returns
     -------
     Graph
-        Vertices named as the module says; weights and their updates colocated, nothing else.
+        With vertices named as the module describes; only weights and their updates are colocated.
     """
     network = _network(layers, steps, units, batch, vocabulary)
     given = network.words("inputs", steps)
@@ -251,7 +251,7 @@ def nmt(
     steps : int
         Words of a sentence, in both languages.
     units, batch, vocabulary, training
-        As of :func:`rnn`.
+        As in :func:`rnn`.
     """
     network = _network(layers, steps, units, batch, vocabulary)
     given, last = network.words("source", steps), []
@@ -306,14 +306,14 @@ def instance(
     seed : int
         For drawn costs only.
     costs : {"size", "unit", "drawn"}
-        ``size``: operations and bytes, as the module says, on devices of :data:`SPEED` with
+        ``size``: operations and bytes, as the module describes, on devices of :data:`SPEED` with
         :data:`BANDWIDTH` between any two; times are then microseconds. ``unit``: 1 for every
-        operation and tensor. ``drawn``: from 1 to 100, as [M] §5.1 draws them. The last two are
-        on devices of speed and bandwidth 1.
+        operation and tensor. ``drawn``: from 1 to 100, as in [M] §5.1. The last two use devices of
+        speed and bandwidth 1.
     cells : bool
-        Whether the operations of a cell are colocated, and those of its gradients ([B] §5.1.1).
+        Whether to colocate the operations of a cell, and those of its gradients ([B] §5.1.1).
     training : bool
-        Whether there are gradients and updates.
+        Whether to include gradients and updates.
 
     Raises
     ------
@@ -322,7 +322,7 @@ def instance(
     """
     check_devices(devices)
     if network not in ("rnn", "nmt"):
-        raise InputError("network", f"no network {network!r}", "choose of rnn, nmt")
+        raise InputError("network", f"no network {network!r}", "choose one of rnn, nmt")
     graph = rnn(training=training) if network == "rnn" else nmt(training=training)
     match costs:
         case "size":
@@ -332,7 +332,7 @@ def instance(
         case "drawn":
             graph, speed, bandwidth = drawn(graph, draw.generator(seed)), 1, 1
         case _:
-            raise InputError("costs", f"no costs {costs!r}", "choose of size, unit, drawn")
+            raise InputError("costs", f"no costs {costs!r}", "choose one of size, unit, drawn")
     if cells:
         graph = colocate_cells(graph, CELL)
     marks = [

@@ -57,6 +57,10 @@ GENERATORS = {
     "layered": Generator(
         "optpart.generate.layered:instance", "Draw a layered graph and a cluster, as in [L] §6.2."
     ),
+    "workflow": Generator(
+        "optpart.generate.workflow:instance",
+        "Draw a scientific workflow of one of five shapes, with its machines.",
+    ),
     "cluster": Generator(
         "optpart.generate.cluster:drawn_cluster",
         "Draw a cluster, as in [L] §6.2, into a TOML file.",

@@ -1,4 +1,4 @@
-"""Small random instances with whole-number times, for a grid of properties."""
+"""Small random instances with whole-number times, for a grid of parameters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SIZE_UNIT = 60
 _FINE = 1000
 _COARSE = 20
 
-#: Capacity of a device in hundredths of its even share of the need.
+#: Capacity of a device, in percent of its even share of the need.
 _CAPACITY = {"loose": 200, "tight": 110}
 
 
@@ -47,37 +47,38 @@ def small(
     groups: Annotated[bool, Option(help="Some vertices are colocated.")] = False,
     memory: Annotated[Tightness, Option()] = "none",
 ) -> Instance:
-    """Draw a small instance whose every run time and delay is a whole number.
+    """Draw a small instance whose run times and delays are all whole numbers.
 
-    The graph is layered ([L] §6.2): about √vertices levels, and about 1.5 edges per vertex, each
-    over one or two levels. For one seed, only ``vertices`` changes the graph and only ``devices``
-    the cluster; the other parameters scale times and add constraints, so that the effect of each
-    can be studied alone.
+    The graph is layered ([L] §6.2), with about √vertices levels and about 1.5 edges per vertex,
+    each over one or two levels. For one seed, only ``vertices`` changes the graph and only
+    ``devices`` the cluster. The other parameters scale times and add constraints, so the effect of
+    each can be studied separately.
 
     Parameters
     ----------
     vertices : int
     devices : int
-        At least 2: between fewer, nothing is communicated. Both types are there.
+        At least 2, since one device needs no communication. Both device types occur.
     seed : int
     ccr : float
-        Communication-to-computation ratio: mean delay, over tensors and ordered pairs of devices,
-        by mean run time, over vertices and devices. Met up to rounding: within a few percent.
+        Communication-to-computation ratio: the mean delay, over tensors and ordered pairs of
+        devices, divided by the mean run time, over vertices and devices. Rounding changes it by a
+        few percent.
     types : bool
-        A fifth of the vertices requires a CPU, and another a GPU.
+        Whether a fifth of the vertices require a CPU, and another fifth a GPU.
     groups : bool
-        About a fifth of the vertices is in colocation groups.
+        Whether about a fifth of the vertices are in colocation groups.
     memory : {"none", "loose", "tight"}
-        The memory model is ``estimate`` unless ``none``. Under ``tight``, a device holds 1.1 times
-        an even share of the total need, under ``loose`` 2 times; or else, if that is more, what it
-        holds in a packing that is found greedily: the units with the fewest allowed devices
-        first, then the largest ones, each onto the allowed device that holds least so far. That
-        packing is a placement, and every placement has a schedule, so the instance is feasible.
+        The memory model is ``estimate`` unless ``none``. The capacity of a device is 1.1 times an
+        even share of the total need under ``tight``, and 2 times under ``loose``, but at least what
+        it holds in a greedy packing: units with the fewest allowed devices first, then the largest
+        ones, each onto the allowed device that holds least so far. That packing is a placement, and
+        every placement has a schedule, so the instance is feasible.
 
     Returns
     -------
     Instance
-        Named like ``small-20-4-ccr1-t-g-tight-s1``, where ``t`` and ``g`` stand for types and
+        With a name such as ``small-20-4-ccr1-t-g-tight-s1``, where ``t`` and ``g`` mean types and
         groups.
     """
     draw.count(vertices, "vertices", least=1)
@@ -87,7 +88,7 @@ def small(
         raise InputError("ccr", f"{ccr} is out of range", "give a ratio from 1e-6 to 1e6")
     if memory not in get_args(Tightness):
         raise InputError(
-            "memory", f"unknown {memory!r}", f"choose of {', '.join(get_args(Tightness))}"
+            "memory", f"unknown {memory!r}", f"choose one of {', '.join(get_args(Tightness))}"
         )
     for_graph, for_cluster = draw.generator(seed).spawn(2)
     machines = _Machines.drawn(for_cluster, devices)
@@ -124,7 +125,7 @@ def _graph(rng: np.random.Generator, vertices: int, types: bool, groups: bool) -
 
 @dataclass(frozen=True)
 class _Machines:
-    """A cluster before its memory is known."""
+    """A cluster before its memory is chosen."""
 
     types: list[str]
     speeds: NDArray[np.int64]
@@ -149,9 +150,9 @@ class _Machines:
 
 
 def _scaled(graph: Graph, machines: _Machines, ccr: float) -> Graph:
-    """Bring operations and sizes to whole multiples of their units and to the wanted ratio.
+    """Scale operations and sizes to whole multiples of their units and to the requested ratio.
 
-    The smaller side becomes 1 to 20 units, so that rounding loses little on either.
+    The smaller side becomes 1 to 20 units, so that rounding changes neither side much.
     """
     ops, sizes = graph.ops.numerators, graph.tensor_size.numerators
     pairs = ~np.eye(len(machines.speeds), dtype=np.bool_)

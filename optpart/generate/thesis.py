@@ -1,4 +1,4 @@
-"""The six synthetic graphs of [L] table 7.1, redrawn with exactly its counts."""
+"""The six synthetic graphs of [L] table 7.1, redrawn with exactly the same counts."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from optpart.problem.graph import Graph
 from optpart.problem.instance import Instance
 from optpart.problem.model import Model
 
-#: Share of the vertices (and colocation groups) that require a CPU, and that require a GPU. [L]
-#: has such constraints and does not give the figure.
+#: Share of the vertices (and colocation groups) that require a CPU, and share that require a GPU.
+#: [L] has such constraints but does not give the figure.
 TYPE_PROBABILITY = 0.1
 
 
@@ -50,10 +50,10 @@ TABLE = {
 
 
 def graph(number: int, seed: Seed = 0) -> Graph:
-    """Draw graph 1 to 6 of [L] table 7.1, weights from 1 to 100 ([L] §6.2).
+    """Draw graph 1 to 6 of [L] table 7.1, with weights from 1 to 100 ([L] §6.2).
 
-    Colocation groups and device types are drawn as :func:`~optpart.generate.layered.layered`
-    says, a tenth of the vertices for each type.
+    Colocation groups and device types are drawn as in :func:`~optpart.generate.layered.layered`,
+    with a tenth of the vertices for each type.
     """
     row = _row(number)
     return layered(
@@ -71,7 +71,7 @@ def graph(number: int, seed: Seed = 0) -> Graph:
 
 
 def levels(number: int, seed: Seed = 0) -> NDArray[np.int64]:
-    """Return where the levels of ``graph(number, seed)`` start, and the number of vertices."""
+    """Return the starts of the levels of ``graph(number, seed)``, and the number of vertices."""
     row = _row(number)
     return level_starts(seed, levels=row.levels, width=row.width, vertices=row.vertices)
 
@@ -89,16 +89,16 @@ def instance(
     ----------
     number : int
     devices : int
-        At least 2, so that both device types are there.
+        At least 2, so that both device types occur.
     seed : int
         The graph is ``graph(number, seed)``.
     memory : bool
-        Memory model ``estimate``; otherwise ``none``, with unlimited devices. The thesis gives no
-        capacities. Here they are drawn from 2 to 4 times the need of an even share, so that
-        together the devices hold about 3 times the need, and the faster ones have less. The
-        smallest holds at least two of the largest assignment unit. Then any device that lacks
-        room for a unit is at least half full, and a greedy strategy finds room for every unit
-        that may run anywhere.
+        Whether the memory model is ``estimate``; otherwise it is ``none``, with unlimited devices.
+        The thesis gives no capacities. Here, they are drawn from 2 to 4 times an even share of the
+        need, so that the devices together hold about 3 times the need; faster ones have less. The
+        smallest holds at least twice the largest assignment unit. So any device without room for a
+        unit is at least half full, and a greedy strategy finds room for every unit that may run
+        anywhere.
     """
     check_devices(devices, least=2)
     rng = draw.generator(seed)

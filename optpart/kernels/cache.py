@@ -1,9 +1,9 @@
-"""Where compiled functions are kept between runs: numba's cache, made safe to read and to lose.
+"""A cache of compiled functions between runs: numba's, hardened against damage and full disks.
 
-numba trusts what it finds: a damaged file ends the process, at worst inside the code generator,
-and a full disk ends it when it writes. Here every file begins with a digest of what follows. What
-does not match its digest counts as missing, so the function is compiled again; a file that cannot
-be written is not kept. Both cases print one line to standard error.
+numba trusts its files: a damaged one ends the process, at worst inside the code generator, and so
+does a failed write. Here every file begins with a digest of its content. A file that does not match
+its digest counts as missing, so the function is compiled again; a file that cannot be written is
+not kept. Both cases print one line to standard error.
 """
 
 # mypy: allow-untyped-calls
@@ -26,12 +26,12 @@ _said: set[str] = set()
 
 
 def keep_compiled(function: Any) -> None:
-    """Let a compiled function (of ``numba.njit``) be kept on disk, if there is a place for it."""
+    """Keep a compiled function (of ``numba.njit``) on disk, if a folder can be written."""
     if not hasattr(function, "py_func"):  # numba's compilation is disabled
         return
     try:
         function._cache = _Kept(function.py_func)
-    except (RuntimeError, OSError) as error:  # no folder that could be written
+    except (RuntimeError, OSError) as error:  # no writable folder
         function._cache = _NotKept(str(error))
 
 
@@ -46,7 +46,7 @@ class _NotKept(NullCache):
 
 
 class _Kept(FunctionCache):
-    """numba's cache of a function, with files that carry a digest."""
+    """numba's cache of a function, with a digest in every file."""
 
     def __init__(self, py_func: Any) -> None:
         super().__init__(py_func)
@@ -67,7 +67,7 @@ class _SealedFiles(IndexDataCacheFile):
     """The index and the data of one function; names and contents are numba's."""
 
     def save(self, key: Any, data: Any) -> None:
-        # With its key: where processes write at once, the index of one may name another's data.
+        # With its key: if processes write concurrently, one's index may name another's data.
         super().save(key, (self._source_stamp, key, data))
 
     def load(self, key: Any) -> Any:
@@ -94,7 +94,7 @@ class _SealedFiles(IndexDataCacheFile):
             stream.write(_DIGEST(dumped).digest() + dumped)
 
     def _unsealed(self, path: str) -> Any:
-        """Return the content of a file, or ``None`` where there is none that can be trusted."""
+        """Return the content of a file, or ``None`` if it is missing or cannot be trusted."""
         try:
             sealed = Path(path).read_bytes()
         except FileNotFoundError:
@@ -103,12 +103,12 @@ class _SealedFiles(IndexDataCacheFile):
             _say(f"{path}: cannot be read ({error.strerror}); compiling again")
             return None
         if _DIGEST(sealed[_LENGTH:]).digest() != sealed[:_LENGTH]:
-            _say("kept machine code is damaged or of another version; compiling again", path)
+            _say("cached machine code is damaged or from another version; compiling again", path)
             return None
         try:
             return pickle.loads(sealed[_LENGTH:])
-        except (ImportError, AttributeError):  # it names what another version of optpart had
-            _say("kept machine code is damaged or of another version; compiling again", path)
+        except (ImportError, AttributeError):  # it names what only another version of optpart has
+            _say("cached machine code is damaged or from another version; compiling again", path)
             return None
 
 

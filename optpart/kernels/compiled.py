@@ -1,6 +1,6 @@
 """Support for compiled code: the decorator, and an instance as flat arrays of doubles.
 
-Compiled code chooses, it never proves: its times are doubles, its schedules are timed again in
+Compiled code chooses but never proves: its times are doubles, its schedules are timed again in
 exact arithmetic, and its bounds are computed on integers (:mod:`optpart.kernels.ticks`).
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, cast
-from weakref import WeakKeyDictionary
+from weakref import finalize
 
 import numba
 import numpy as np
@@ -68,15 +68,15 @@ def announce_compilation() -> None:
 class Arrays(NamedTuple):
     """An instance as compiled code sees it.
 
-    Times are in units of ``1/scale``. Where the instance has an exact grid that unit is its tick,
-    all times are whole numbers, and doubles compute with them without any rounding.
+    Times are in units of ``1/scale``. If the instance has an exact grid, that unit is its tick: all
+    times are whole numbers, and arithmetic with them in doubles is exact.
     """
 
     scale: float
     order: NDArray[np.int32]  # topological
     ops: NDArray[np.float64]  # n, scaled so that ops / speed is a time
     speed: NDArray[np.float64]  # k
-    durations: NDArray[np.float64]  # n × k, or 0 × k where ops and speed say it
+    durations: NDArray[np.float64]  # n × k, or 0 × k if they follow from ops and speed
     tensor_vertex: NDArray[np.int32]
     size: NDArray[np.float64]  # t, scaled so that size / bandwidth is a time
     bandwidth: NDArray[np.float64]  # k × k; inf where unlimited, 0 where there is no link
@@ -97,27 +97,30 @@ class Arrays(NamedTuple):
     capacity: NDArray[np.int64]  # k
     apart_start: NDArray[np.int32]
     apart: NDArray[np.int32]  # units that must not share a device
-    may_block: bool  # whether something cannot cross somewhere
+    may_block: bool  # whether some tensor cannot cross between some devices
 
 
-_cache: WeakKeyDictionary[Instance, Arrays] = WeakKeyDictionary()
+#: By identity: to compare an instance with an equal one takes longer than to find its arrays.
+_cache: dict[int, Arrays] = {}
 
 
 def arrays(instance: Instance) -> Arrays:
-    """Return the arrays of an instance, made once."""
-    if instance not in _cache:
-        _cache[instance] = _build(instance)
-    return _cache[instance]
+    """Return the arrays of an instance, built once and cached."""
+    key = id(instance)
+    if key not in _cache:
+        _cache[key] = _build(instance)
+        finalize(instance, _cache.pop, key, None)
+    return _cache[key]
 
 
 def _floats(values: RationalArray, factor: Fraction = Fraction(1)) -> NDArray[np.float64]:
-    """``values · factor`` as the nearest doubles, exact where they are whole and below 2^53."""
+    """Return ``values · factor`` as the nearest doubles, exact if whole and below 2^53."""
     scale = factor / values.denominator
     numerators = values.numerators
     if scale.denominator == 1 and scale <= _LARGE and numerators.dtype != object:
         return np.asarray(numerators * float(scale.numerator), dtype=np.float64)
     if numerators.dtype == object or max(scale.numerator, scale.denominator) > _LARGE:
-        # Beyond doubles all is equally large: heuristics choose blindly, and proofs do not ask.
+        # Beyond doubles, all is equally large: heuristics choose blindly; proofs never look here.
         exact = (Fraction(int(n)) * scale for n in numerators.ravel())
         flat = [float(min(value, Fraction(_LARGE))) for value in exact]
         return np.array(flat, dtype=np.float64).reshape(numerators.shape)
@@ -145,7 +148,7 @@ def _build(instance: Instance) -> Arrays:
                 if entry is not None:
                     measured[row, d, e] = float(entry * scale)
     in_start, out_start = graph.in_edges[0], graph.out_edges[0]
-    # Edges between the same two vertices stand side by side, so that neighbours count once.
+    # Edges between the same two vertices are adjacent, so that neighbours count once.
     in_edges = np.lexsort((graph.edge_source, graph.edge_target))
     out_edges = np.lexsort((graph.edge_target, graph.edge_source))
     unit_start, unit_vertex = grouped(instance.unit_of, units)
@@ -155,7 +158,7 @@ def _build(instance: Instance) -> Arrays:
     apart_start, apart_order = grouped(both[:, 0].copy(), units)
     return Arrays(
         scale=float(scale),
-        # Copies, because compiled code tells read-only arrays from others and compiles for both.
+        # Copies, because numba would compile for read-only arrays separately.
         order=graph.topological_order.copy(),
         ops=_floats(graph.ops, scale * cluster.speed.denominator),
         speed=cluster.speed.numerators.astype(np.float64),
@@ -185,14 +188,14 @@ def _build(instance: Instance) -> Arrays:
 
 
 def whole_memory(instance: Instance, *, relax: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return static need per unit and capacity per device as whole numbers.
+    """Return static memory per unit and capacity per device as whole numbers.
 
     Parameters
     ----------
     relax : bool
-        What to do where sums of the exact numbers would not stay below 2^62: with ``False`` needs
-        are rounded up, so that what fits here fits; with ``True`` they are rounded down, so that
-        what fits, fits here, as a proof demands.
+        How to round where sums of the exact numbers could reach 2^62. ``False`` rounds needs up, so
+        that whatever fits here really fits; ``True`` rounds them down, so that whatever really fits
+        also fits here, as proofs require.
     """
     static = instance.static_memory
     limits = [m for m in instance.cluster.memory if m is not None]
@@ -208,7 +211,7 @@ def whole_memory(instance: Instance, *, relax: bool) -> tuple[NDArray[np.int64],
 
 @inner
 def run_time(a: Arrays, v: int, d: int) -> Any:
-    """``p[v,d]``."""
+    """Return ``p[v,d]``."""
     if a.durations.shape[0]:
         return a.durations[v, d]
     return a.ops[v] / a.speed[d]
@@ -216,7 +219,7 @@ def run_time(a: Arrays, v: int, d: int) -> Any:
 
 @inner
 def crossing_time(a: Arrays, tensor: int, d: int, e: int) -> Any:
-    """``δ(τ,d,e)``; −1 where the tensor cannot cross."""
+    """Return ``δ(τ,d,e)``; −1 where the tensor cannot cross."""
     if d == e:
         return 0.0
     rate = a.bandwidth[d, e]
@@ -238,7 +241,7 @@ class State(NamedTuple):
     used : ndarray of int64, one per device
         Static memory taken.
     placed : ndarray of int64, one per unit and one
-        How many units were placed before it; the last entry counts all.
+        Number of units placed before it; the last entry counts all.
     """
 
     device: NDArray[np.int32]
@@ -248,7 +251,7 @@ class State(NamedTuple):
 
 @inner
 def nothing_placed(a: Arrays) -> Any:
-    """Return the state at the start."""
+    """Return the state in which no unit is placed."""
     units = a.need.shape[0]
     return State(
         np.full(units, -1, np.int32), np.zeros(a.speed.shape[0], np.int64),
@@ -258,7 +261,7 @@ def nothing_placed(a: Arrays) -> Any:
 
 @inner
 def fits(a: Arrays, unit: int, d: int, state: State) -> Any:
-    """Whether a unit may go to ``d``, given where the others are."""
+    """Return whether a unit may go to ``d``, given where the others are."""
     device, used = state.device, state.used
     if not a.allowed[unit, d] or used[d] + a.need[unit] > a.capacity[d]:
         return False

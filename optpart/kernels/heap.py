@@ -1,6 +1,6 @@
-"""A binary heap of numbers with keys, for compiled code: ``key`` and ``item`` are its arrays.
+"""A binary heap of integers with keys, for compiled code: ``key`` and ``item`` are its arrays.
 
-The least key comes first, and of equal keys the least number.
+The least key comes first, and of equal keys the least integer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from optpart.kernels.compiled import inner
 
 @inner
 def heap_push(key: Any, item: Any, size: int, at: float, what: int) -> Any:
-    """Add an item, and return the new size."""
+    """Add an item and return the new size."""
     i = size
     while i > 0:
         parent = (i - 1) >> 1
@@ -28,7 +28,7 @@ def heap_push(key: Any, item: Any, size: int, at: float, what: int) -> Any:
 
 @inner
 def heap_pop(key: Any, item: Any, size: int) -> Any:
-    """Drop the first item, and return the new size."""
+    """Remove the first item and return the new size."""
     size -= 1
     at, what = key[size], item[size]
     i = 0

@@ -1,4 +1,4 @@
-"""Random numbers for compiled code: SplitMix64, its whole state in one array."""
+"""Random numbers for compiled code: SplitMix64, with its whole state in one array."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def source(rng: np.random.Generator) -> NDArray[np.uint64]:
 
 @inner
 def uniform(state: Any) -> Any:
-    """Draw a number of ``[0, 1)``."""
+    """Draw a number from ``[0, 1)``."""
     state[0] += _STEP
     z = state[0]
     z = (z ^ (z >> _30)) * _FIRST
@@ -32,5 +32,5 @@ def uniform(state: Any) -> Any:
 
 @inner
 def below(state: Any, bound: int) -> Any:
-    """Draw a whole number of ``0 … bound − 1``."""
+    """Draw a whole number from ``0 … bound − 1``."""
     return np.int64(uniform(state) * bound)

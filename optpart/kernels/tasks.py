@@ -2,7 +2,7 @@
 
 Under ``delay`` the tasks are the vertices. Under ``sendrecv`` every crossing adds a send vertex on
 the sender's device ([L] §2.4); under ``link`` and ``port`` every crossing is a task of the link
-that it uses, so that links are devices like any other ([G] §4.2).
+that it uses, so that links act as further devices ([G] §4.2).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from optpart.solution.schedule import crossings
 
 
 class Tasks(NamedTuple):
-    """A task graph with fixed resources, in doubles of the unit of :class:`Arrays`.
+    """A task graph with fixed resources; times are doubles in the unit of :class:`Arrays`.
 
     Tasks ``0 … n−1`` are the vertices; task ``n + c`` is crossing ``c`` of
     :func:`~optpart.solution.schedule.crossings`.

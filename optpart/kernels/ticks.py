@@ -1,4 +1,4 @@
-"""Exact times as the whole numbers that solvers and bounds compute with (design §3)."""
+"""Exact times as integers, for solvers and bounds (design §3)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from optpart.problem.instance import Instance
 #: The largest horizon, in ticks, that counts as an exact grid.
 MAX_HORIZON = 2**40
 
-#: Limit on the entries of the table of delays; beyond it, sizes are rounded down to fewer values.
+#: Maximal entries of the table of delays; beyond, sizes are rounded down to fewer values.
 _MAX_TABLE = 2**24
 
 _LONGEST = 2**48
@@ -40,9 +40,9 @@ class Grid:
     duration : ndarray of int64, n × k
         −1 where the vertex is not allowed.
     size_class : ndarray of int32, length t
-        Row of ``delays`` that a tensor reads; from ``len(delays)`` on, entry of ``measured``.
+        Row of ``delays`` for each tensor; values from ``len(delays)`` on stand for ``measured``.
     link_class : ndarray of int32, k × k
-        Column of ``delays`` that a device pair reads.
+        Column of ``delays`` for each device pair.
     delays : ndarray of int64, size classes × link classes
         −1 where nothing can cross, 0 within a device.
     measured : ndarray of int64, m × k × k
@@ -61,7 +61,7 @@ class Grid:
     send: NDArray[np.int64]
 
     def delay(self, tensor: int, sender: int, receiver: int) -> int:
-        """Return the transfer time in ticks, −1 where the tensor cannot cross."""
+        """Return the transfer time in ticks; −1 where the tensor cannot cross."""
         row = int(self.size_class[tensor])
         if row < len(self.delays):
             return int(self.delays[row, self.link_class[sender, receiver]])
@@ -82,12 +82,12 @@ class Grid:
 
     @classmethod
     def of(cls, instance: Instance, makespan: Fraction | None = None, ticks: int = 2**40) -> Grid:
-        """Build the coarsest exact grid, or, where that is too fine, a rounded one.
+        """Build the coarsest exact grid or, if even that is too fine, a rounded one.
 
         Parameters
         ----------
         makespan : Fraction, optional
-            A known upper bound of the makespan; otherwise everything one after the other counts.
+            A known upper bound of the makespan; by default, the length of the serial schedule.
         ticks : int
             Width of the rounded grid: ``makespan`` becomes about this many ticks.
         """
@@ -105,10 +105,10 @@ class Grid:
 
 
 def _serial(instance: Instance) -> Fraction:
-    """Length of the serial schedule, with each vertex and each transfer at its slowest.
+    """Return the length of the serial schedule, with each vertex and transfer at its slowest.
 
-    Where transfers take turns a tensor counts once per destination, otherwise once: no path crosses
-    with it twice.
+    Where transfers queue, a tensor counts once per destination; otherwise once, since it crosses at
+    most once on any path.
     """
     graph, cluster = instance.graph, instance.cluster
     turns = len(cluster) if instance.model.communication in ("link", "port") else 1
@@ -131,7 +131,7 @@ def _serial(instance: Instance) -> Fraction:
 
 
 class _Columns:
-    """Numbers ``numerators / denominator``, many at a time, as Python integers where needed."""
+    """Arrays of rationals ``numerators / denominator``, with Python integers where needed."""
 
     def __init__(self, numerators: NDArray[Any], denominator: int) -> None:
         self.numerators = numerators
@@ -139,7 +139,7 @@ class _Columns:
 
     @classmethod
     def affine(cls, values: NDArray[Any], den: int, factor: Fraction, plus: Fraction) -> _Columns:
-        """``values/den · factor + plus``."""
+        """Build ``values/den · factor + plus``."""
         common = den * factor.denominator * plus.denominator
         multiply = factor.numerator * plus.denominator
         add = plus.numerator * den * factor.denominator
@@ -147,15 +147,15 @@ class _Columns:
         return cls(values * multiply + add, common)
 
     def floors(self, scale: Fraction) -> NDArray[np.int64]:
-        """``⌊scale · values⌋``."""
+        """Return ``⌊scale · values⌋``."""
         bottom = self.denominator * scale.denominator
         values = _room(self.numerators, scale.numerator, bottom)
         ticks = values * scale.numerator // bottom
-        # Longer than any horizon, but safe to add up in 64 bits.
+        # The cap is longer than any horizon, but safe to add up in 64 bits.
         return np.asarray(np.minimum(ticks, _LONGEST), dtype=np.int64)
 
     def quantum(self) -> tuple[int, int]:
-        """Greatest common numerator and least common denominator in lowest terms."""
+        """Return the gcd of numerators and the lcm of denominators, in lowest terms."""
         if not self.numerators.any():
             return 0, 1
         numerators = _room(self.numerators, 1, self.denominator)
@@ -166,7 +166,7 @@ class _Columns:
 
 
 def _room(values: NDArray[Any], factor: int, *others: int) -> NDArray[Any]:
-    """Return the values as Python integers if arithmetic with these numbers needs the room."""
+    """Return the values, as Python integers if arithmetic with these numbers could overflow."""
     largest = int(np.abs(values).max(initial=0))
     if max(largest, 1) * abs(factor) + sum(map(abs, others)) >= 2**62:
         return values.astype(object)
@@ -174,7 +174,7 @@ def _room(values: NDArray[Any], factor: int, *others: int) -> NDArray[Any]:
 
 
 def _durations(instance: Instance) -> Iterator[tuple[NDArray[np.int32], _Columns]]:
-    """Per device: the vertices allowed there and their run times."""
+    """Yield, per device, the vertices allowed there and their run times."""
     given, ops = instance.given_durations, instance.graph.ops
     for d in range(instance.devices):
         allowed = np.flatnonzero(instance.vertex_allowed[:, d]).astype(np.int32)
@@ -190,7 +190,7 @@ def _durations(instance: Instance) -> Iterator[tuple[NDArray[np.int32], _Columns
 
 
 def _links(instance: Instance) -> tuple[NDArray[np.int32], list[tuple[Fraction, Fraction] | None]]:
-    """Number the distinct links: per device pair its class; per class (1/bandwidth, latency)."""
+    """Return the link class per device pair, and (1/bandwidth, latency) per class."""
     cluster = instance.cluster
     k = len(cluster)
     link_class = np.zeros((k, k), dtype=np.int32)
@@ -217,25 +217,24 @@ def _links(instance: Instance) -> tuple[NDArray[np.int32], list[tuple[Fraction, 
 
 
 def _sizes(instance: Instance) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Distinct numerators of the sizes of consumed tensors, and the class of every tensor."""
+    """Return the distinct numerators of tensor sizes, and the class of every tensor."""
     graph = instance.graph
     values, inverse = np.unique(graph.tensor_size.numerators, return_inverse=True)
     return values, inverse.astype(np.int32).reshape(-1)
 
 
 def quantum(instance: Instance, makespan: Fraction | None = None) -> Fraction | None:
-    """Return the largest time of which all times of an instance are whole multiples.
+    """Return the largest time that divides all times of an instance.
 
     Parameters
     ----------
     makespan : Fraction, optional
-        A known upper bound of the makespan; otherwise everything one after the other counts.
+        A known upper bound of the makespan; by default, the length of the serial schedule.
 
     Returns
     -------
     Fraction or None
-        ``None`` where the makespan would be more than :data:`MAX_HORIZON` of them; 1 where all
-        times are 0.
+        ``None`` if the makespan would exceed :data:`MAX_HORIZON` such units; 1 if all times are 0.
     """
     horizon = makespan if makespan is not None else _serial(instance)
     top, bottom = 0, 1
@@ -244,7 +243,7 @@ def quantum(instance: Instance, makespan: Fraction | None = None) -> Fraction | 
         nonlocal top, bottom
         numerator, denominator = columns.quantum()
         top, bottom = math.gcd(top, numerator), math.lcm(bottom, denominator)
-        # Numerators only ever shrink the quantum further, so 1/bottom decides only at the end.
+        # The numerators count too, so only an absurd denominator decides before the end.
         return bottom.bit_length() > 400
 
     for _, columns in _durations(instance):

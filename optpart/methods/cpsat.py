@@ -1,4 +1,4 @@
-"""The method ``cpsat``: heuristic starts, search where the instance is large, then CP-SAT."""
+"""The method ``cpsat``: heuristic starts, search if the instance is large, then CP-SAT."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def cpsat(
     Parameters
     ----------
     start : Schedule, optional
-        Where to start from besides the heuristics.
+        A start in addition to the heuristics.
     goal : Goal, optional
-        What is asked for; by default a least makespan.
+        The question; by default, the least makespan.
     without : frozenset of Pruning
-        Rules to leave out: slower, and the same answer if every rule is right.
+        Rules to leave out. This is slower; the answer is the same if every rule is sound.
 
     Raises
     ------
     InputError
-        If the goal names what the instance does not have, ``start`` contradicts the placement or
-        the order that the goal gives, or the seed is out of range.
+        If the goal names something that the instance does not have, ``start`` contradicts the
+        placement or order that the goal gives, or the seed is out of range.
     """
     return solve(
         instance,

@@ -25,9 +25,9 @@ def milp(
     solver: Solver = "HiGHS",
     without: frozenset[Pruning] = NONE,
 ) -> Result:
-    """Solve as a mixed-integer program, from the best of the heuristics that reaches the goal.
+    """Solve as a mixed-integer program, from the best heuristic schedule that meets the goal.
 
-    See :func:`optpart.exact.milp.solve_milp` for what is supported, for parameters and errors.
+    See :func:`optpart.exact.milp.solve_milp` for supported models, parameters and errors.
     """
     return solve_milp(
         instance,

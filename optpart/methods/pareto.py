@@ -11,6 +11,7 @@ from optpart.methods.cpsat import cpsat
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Result, Status, Watch
+from optpart.solution.termination import Termination
 
 _ALL = Goal()
 
@@ -23,25 +24,26 @@ def pareto(
     watch: Watch | None = None,
     goal: Goal = _ALL,
 ) -> list[Result]:
-    """Return the Pareto front of makespan and traffic, by rising makespan.
+    """Return the Pareto front of makespan and traffic, by increasing makespan.
 
-    The ε-constraint method: of the schedules whose traffic is below that of the last point, the
-    shortest, and among those the one of least traffic, until there is none.
+    This is the ε-constraint method. Each point is a shortest schedule among those with less
+    traffic than the point before it and, among the shortest, one of least traffic; the front ends
+    where there is no such schedule.
 
     Parameters
     ----------
     budget : Budget, optional
-        Its seconds are for the whole front; its deterministic time is for each solve.
+        The seconds are for the whole front, the deterministic time is for each solve.
     goal : Goal
-        What is given and what must be kept on the whole front; its objective does not count.
+        What is given, and the limits that hold on the whole front; its objective is ignored.
 
     Returns
     -------
     list of Result
-        If all are ``OPTIMAL`` they are the whole front, one schedule for each point. Otherwise
-        the last one is what was reached when a proof was missing, possibly without a schedule:
-        the points before it are on the front, and the others have less traffic than they have.
-        A single ``INFEASIBLE`` result says that there is no schedule at all.
+        If all are ``OPTIMAL``, they are the whole front, one schedule per point. Otherwise the
+        last result, which may have no schedule, lacks a proof: the points before it are on the
+        front, and all further points have less traffic. A single ``INFEASIBLE`` result means
+        that there is no schedule at all.
 
     Raises
     ------
@@ -60,9 +62,11 @@ def pareto(
         front.append(result)
         if result.status is not Status.OPTIMAL or not result.traffic:
             return front
+        if result.termination is Termination.INTERRUPTED:
+            return front
         goal = replace(goal, traffic=result.traffic - _least_difference(instance))
 
 
 def _least_difference(instance: Instance) -> Fraction:
-    """No two different amounts of traffic are closer than this."""
+    """Return a lower bound of the difference between two different amounts of traffic."""
     return Fraction(1, instance.graph.tensor_size.denominator)

@@ -1,7 +1,8 @@
-"""Methods from a file of the user's, registered as those of a package are."""
+"""Methods from a user's file, registered like those of a package."""
 
 from __future__ import annotations
 
+from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import extract_tb
@@ -11,39 +12,48 @@ from optpart.methods import registry
 
 
 def load_plugin(path: str | Path) -> list[str]:
-    """Run a Python file, and return the names of the methods that it registers.
+    """Run a Python file and return the names of the methods and strategies that it registers.
 
     Raises
     ------
     InputError
-        If the file cannot be run, registers nothing, or takes the name of a built-in method.
+        If the file cannot be run, registers nothing, or takes a name that something else has.
     """
-    before = registry.own()
-    spec = spec_from_file_location(f"optpart_plugin_{Path(path).stem}", path)
+    before = registry.registered()
+    # Named by its whole path: the functions of two files are then never taken for the same.
+    spec = spec_from_file_location(f"optpart plug-in {Path(path).resolve()}", path)
     if spec is None or spec.loader is None:
-        raise InputError("", "no Python file", "give a file FILE.py", str(path))
+        raise InputError("", "not a Python file", "give a file FILE.py", str(path))
     try:
-        spec.loader.exec_module(module_from_spec(spec))
+        _run(spec, path)
+        added = [row for row in registry.registered() if row not in before]
+        if not added:
+            raise InputError("", "registers no method", "call optpart.register in it", str(path))
+    except InputError:
+        for row in registry.registered():
+            if row not in before:
+                registry.forget(row[1], row[0])
+        raise
+    return [name for _, name, *_ in added]
+
+
+def _run(spec: ModuleSpec, path: str | Path) -> None:
+    loader = spec.loader
+    assert loader is not None
+    try:
+        loader.exec_module(module_from_spec(spec))
     except FileNotFoundError as error:
         if error.filename != str(Path(path).absolute()) and Path(path).exists():
             raise _fault(path, error) from error
         raise InputError("", "no such file", "name a file that exists", str(path)) from None
-    except (Exception, SystemExit) as error:  # a file of the user's may raise anything
+    except InputError as error:  # a name that is taken
+        raise error.within(str(path)) from None
+    except (Exception, SystemExit) as error:  # a user's file may raise anything
         raise _fault(path, error) from error
-    added = [name for name, method in registry.own().items() if before.get(name) is not method]
-    if not added:
-        raise InputError("", "registers no method", "call optpart.register in it", str(path))
-    for name in added:
-        if name in registry.SOLVERS or registry.split(name) is not None:
-            registry.forget(name)
-            raise InputError(
-                name, "the name of a built-in method", "register it under another", str(path)
-            )
-    return added
 
 
 def _fault(path: str | Path, error: BaseException) -> InputError:
-    """Say in which line of the file it went wrong."""
+    """Return the error of a file that could not be run, with the line where it failed."""
     whole = str(Path(path).absolute())
     lines = [step.lineno for step in extract_tb(error.__traceback__) if step.filename == whole]
     line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
@@ -51,6 +61,6 @@ def _fault(path: str | Path, error: BaseException) -> InputError:
     return InputError(
         f"line {line}" if line else "",
         f"cannot be loaded ({type(error).__name__}: {text})",
-        "mend the file",
+        "fix the file",
         str(path),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
@@ -11,12 +11,13 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from inspect import signature
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
-from optpart.errors import InputError
+from optpart.errors import ArgumentError, InputError, PluginError
 from optpart.limits import check_seed
+from optpart.methods.own import checked_partitioner, checked_scheduler
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Method, Result, Watch, conclude
@@ -27,12 +28,14 @@ if TYPE_CHECKING:
 
 
 class Strategy(NamedTuple):
-    """Where a strategy lives, imported when first used, and what it does in one line.
+    """The location of a strategy, which is imported on first use, and a one-line summary.
 
-    ``needs`` names an optional package, ``argument`` the parameter that takes what stands after a
-    colon in the name of a method. ``takes_goal`` says that it has a parameter ``goal``; ``scope``
-    is then where the function lives that raises an :class:`InputError` for an instance and a goal
-    that it cannot solve, empty if it solves all.
+    ``needs`` names an optional package, ``argument`` the parameter that receives the text after a
+    colon in the name of a method. ``takes`` names its parameters beyond those of every method:
+    ``goal``, ``without`` for rules to leave out, ``checkpoint`` for a file of its state. ``scope``
+    is the location of a function that raises an :class:`InputError` for an instance and a goal that
+    the strategy cannot solve, empty if it can solve all. ``repairs`` says that it can repair a
+    start that is not valid.
     """
 
     path: str
@@ -40,32 +43,49 @@ class Strategy(NamedTuple):
     options: Mapping[str, object] = MappingProxyType({})
     needs: str = ""
     argument: str = ""
-    takes_goal: bool = False
+    takes: tuple[str, ...] = ()
     scope: str = ""
+    repairs: bool = False
 
     @property
     def available(self) -> bool:
-        """Whether the optional package that it needs is installed."""
+        """Return whether the optional package that it needs is installed."""
         return not self.needs or find_spec(self.needs) is not None
 
     def load(self) -> Callable[..., Any]:
-        """Return the function, its options bound."""
+        """Return the function with its options bound."""
         found = _load(self.path)
         return partial(found, **self.options) if self.options else found
 
-    def fault(self, instance: Instance, goal: Goal) -> str:
-        """Return why it cannot solve an instance for a goal; empty if it can."""
+    def fault(self, instance: Instance, goal: Goal) -> InputError | None:
+        """Return why it cannot solve an instance for a goal; ``None`` if it can."""
         if not self.scope:
-            return ""
+            return None
         try:
             _load(self.scope)(instance, goal)
         except InputError as error:
-            return error.problem
-        return ""
+            return error
+        return None
+
+
+@dataclass(frozen=True)
+class Own:
+    """A strategy that a user has registered, or that another package offers."""
+
+    name: str
+    summary: str
+    find: Callable[[], Callable[..., Any]]
+    checked: Callable[[str, Callable[..., Any]], Callable[..., Any]]
+    available: bool = True
+    argument: str = ""
+
+    def load(self) -> Callable[..., Any]:
+        """Return the function; what it returns is checked, and a failure is a PluginError."""
+        return self.checked(self.name, self.find())
 
 
 def _load(path: str) -> Callable[..., Any]:
-    """Return what stands in a module after the colon."""
+    """Return the object that a path ``module:name`` refers to."""
     module, _, attribute = path.partition(":")
     found: Callable[..., Any] = getattr(import_module(module), attribute)
     return found
@@ -75,11 +95,11 @@ _PAPER = MappingProxyType({"variant": "paper"})
 
 PARTITIONERS = {
     "hash": Strategy(
-        "optpart.strategies.partition.hashing:hashing", "units to devices in turn [L] §4.2"
+        "optpart.strategies.partition.hashing:hashing", "units to devices round-robin [L] §4.2"
     ),
     "hash-random": Strategy(
         "optpart.strategies.partition.random_hashing:random_hashing",
-        "at random by capacity [M] §3.1",
+        "at random, weighted by capacity [M] §3.1",
     ),
     "fastest": Strategy(
         "optpart.strategies.partition.fastest:fastest", "all on the fastest feasible device"
@@ -88,7 +108,8 @@ PARTITIONERS = {
         "optpart.strategies.partition.single_device:single_device", "everything on one device [B]"
     ),
     "batch-split": Strategy(
-        "optpart.strategies.partition.batch_split:batch_split", "ranges of equal rank [L] §4.4"
+        "optpart.strategies.partition.batch_split:batch_split",
+        "by rank, an equal share per device [L] §4.4",
     ),
     "batch-split-paper": Strategy(
         "optpart.strategies.partition.batch_split:batch_split",
@@ -97,36 +118,36 @@ PARTITIONERS = {
     ),
     "critical-path": Strategy(
         "optpart.strategies.partition.critical_path:critical_path",
-        "heaviest path on the fastest device, the rest by load [L] §4.6",
+        "critical path on the fastest device, the rest by load [L] §4.6",
     ),
     "critical-path-paper": Strategy(
         "optpart.strategies.partition.critical_path:critical_path",
-        "the same as in [M] §3.2.2",
+        "critical-path as in [M] §3.2.2",
         _PAPER,
     ),
     "iterated-critical-path": Strategy(
         "optpart.strategies.partition.iterated_critical_path:iterated_critical_path",
-        "path after path to the least loaded device [L] §4.5",
+        "each next critical path to the least loaded device [L] §4.5",
     ),
     "mite": Strategy(
         "optpart.strategies.partition.mite:mite",
         "memory, importance, traffic, execution time [L] §4.7",
     ),
     "mite-paper": Strategy(
-        "optpart.strategies.partition.mite:mite", "the same as in [M] §3.3.1", _PAPER
+        "optpart.strategies.partition.mite:mite", "mite as in [M] §3.3.1", _PAPER
     ),
     "dfs": Strategy(
         "optpart.strategies.partition.dfs:depth_first",
         "depth first, by traffic and execution time [L] §4.8",
     ),
     "dfs-paper": Strategy(
-        "optpart.strategies.partition.dfs:depth_first", "as in [M] §3.3.2", _PAPER
+        "optpart.strategies.partition.dfs:depth_first", "dfs as in [M] §3.3.2", _PAPER
     ),
     "heft": Strategy(
         "optpart.strategies.partition.heft:heft", "earliest finish time with insertion [L] §4.3"
     ),
     "cpop": Strategy(
-        "optpart.strategies.partition.cpop:cpop", "critical path on a processor (2002)"
+        "optpart.strategies.partition.cpop:cpop", "critical path on one processor (2002)"
     ),
     "peft": Strategy("optpart.strategies.partition.peft:peft", "optimistic cost table (2014)"),
     "etf": Strategy("optpart.strategies.partition.etf:etf", "earliest task first (1989)"),
@@ -135,18 +156,18 @@ PARTITIONERS = {
         "greedy earliest finish of the TensorFlow white paper [L] ch. 8",
     ),
     "up-rank": Strategy(
-        "optpart.strategies.partition.up_rank:up_rank", "by up-rank in turn [B] §4.1"
+        "optpart.strategies.partition.up_rank:up_rank", "by upward rank, devices in turn [B] §4.1"
     ),
     "task-parallel": Strategy(
         "optpart.strategies.partition.task_parallel:task_parallel",
-        "fringes onto all devices [B] §4.2",
+        "ready vertices spread over all devices [B] §4.2",
     ),
     "scoring": Strategy(
         "optpart.strategies.partition.scoring:scoring", "load against communication [B] §4.3"
     ),
     "scoring-tuned": Strategy(
         "optpart.strategies.partition.scoring_tuned:scoring_tuned",
-        "its weights searched for [B] §5.4",
+        "scoring with weights found by search [B] §5.4",
     ),
     "cluster-load": Strategy(
         "optpart.strategies.partition.cluster:cluster",
@@ -165,12 +186,12 @@ PARTITIONERS = {
     ),
     "expert": Strategy(
         "optpart.strategies.partition.expert:expert",
-        "one layer a device, by name; expert:FILE by the rules of a file [B]",
+        "one layer per device, by names; expert:FILE uses the rules in FILE [B]",
         argument="rules",
     ),
     "linear-greedy": Strategy(
         "optpart.strategies.partition.linear_greedy:linear_greedy",
-        "streaming: neighbours against load [B] §6.3.1",
+        "streaming: weighs neighbours against load [B] §6.3.1",
     ),
     "min-cut": Strategy(
         "optpart.strategies.partition.min_cut:min_cut",
@@ -180,21 +201,22 @@ PARTITIONERS = {
 }
 SCHEDULERS = {
     "fifo": Strategy(
-        "optpart.strategies.scheduling.fifo:fifo", "first executable, first run [L] §5.2"
+        "optpart.strategies.scheduling.fifo:fifo", "first executable, first served [L] §5.2"
     ),
     "pct": Strategy(
         "optpart.strategies.scheduling.pct:pct", "longest remaining path first [L] §5.3"
     ),
     "msr": Strategy(
-        "optpart.strategies.scheduling.msr:msr", "what enables most elsewhere first [L] §5.4"
+        "optpart.strategies.scheduling.msr:msr",
+        "maximal successor rank: what enables other devices first [L] §5.4",
     ),
     "as-placed": Strategy(
         "optpart.strategies.scheduling.as_placed:as_placed",
-        "in the order in which vertices were placed",
+        "the order in which vertices were placed",
     ),
 }
-#: Made for one model of communication or to compare with: as good a name after the plus, but not
-#: part of every table. ``heterog`` is ``pct`` under another name, see there.
+#: Made for one communication model, or for comparison: valid after the plus, but not part of every
+#: table. ``heterog`` is ``pct`` under another name; see its module.
 SPECIAL_SCHEDULERS = {
     "heterog": Strategy(
         "optpart.strategies.scheduling.heterog:heterog",
@@ -205,7 +227,7 @@ SPECIAL_SCHEDULERS = {
     ),
     "tao-printed": Strategy(
         "optpart.strategies.scheduling.tao:tao",
-        "the same with the comparator as printed [H] algorithm 2",
+        "tao with the comparator as printed [H] algorithm 2",
         MappingProxyType({"variant": "printed"}),
     ),
     "tio": Strategy(
@@ -216,59 +238,75 @@ SPECIAL_SCHEDULERS = {
     ),
     "as-received": Strategy(
         "optpart.strategies.scheduling.as_received:as_received",
-        "first come, first served, ties by number",
+        "first come, first served, ties by vertex number",
     ),
 }
 _EVERY_SCHEDULER = SCHEDULERS | SPECIAL_SCHEDULERS
-#: Strategies that also give an order, which their name alone stands for.
+#: Strategies that also give an order; their name alone means that order.
 ORDERED = ("heft", "cpop", "peft", "etf", "white-paper")
 CORE = ("hash", "fastest", "critical-path", "heft")
 CORE_ORDERED = ("heft",)
 SOLVERS = {
-    "cpsat": Strategy("optpart.methods.cpsat:cpsat", "CP-SAT, proves optimality", takes_goal=True),
+    "cpsat": Strategy(
+        "optpart.methods.cpsat:cpsat",
+        "CP-SAT, proves optimality",
+        takes=("goal", "without"),
+    ),
     "search": Strategy(
         "optpart.methods.search:search",
         "annealing of placement and order from the best heuristics; every model",
-        takes_goal=True,
+        takes=("goal", "checkpoint"),
         scope="optpart.search.search:check_scope",
+        repairs=True,
     ),
     "hybrid": Strategy(
         "optpart.methods.search:hybrid",
-        "search, and large neighbourhoods repaired greedily and by CP-SAT; every model",
-        takes_goal=True,
+        "search plus large neighbourhoods, repaired greedily and by CP-SAT; every model",
+        takes=("goal", "checkpoint"),
         scope="optpart.search.search:check_scope",
+        repairs=True,
     ),
     "milp": Strategy(
         "optpart.methods.milp:milp",
         "mixed-integer program by HiGHS; delay, memory none or estimate",
-        takes_goal=True,
+        takes=("goal", "without"),
         scope="optpart.exact.milp:check_scope",
     ),
     "milp-cbc": Strategy(
         "optpart.methods.milp:milp",
-        "the same by CBC",
+        "milp by CBC",
         MappingProxyType({"solver": "CBC"}),
-        takes_goal=True,
+        takes=("goal", "without"),
         scope="optpart.exact.milp:check_scope",
     ),
     "minizinc": Strategy(
         "optpart.exact.minizinc:minizinc",
-        "the MiniZinc models with Gecode; needs the command minizinc; small, every model",
-        takes_goal=True,
+        "the MiniZinc models with Gecode; small instances, every model; needs minizinc",
+        takes=("goal",),
         scope="optpart.exact.minizinc:check_scope",
     ),
     "enumerate": Strategy(
         "optpart.exact.enumeration:enumerate_all",
         "branch and bound without a solver; up to 12 vertices, every model",
-        takes_goal=True,
+        takes=("goal",),
         scope="optpart.exact.enumeration:check_scope",
     ),
 }
 
-#: Entry-point group through which other packages add methods.
+#: Entry-point groups through which other packages add methods and strategies.
 GROUP = "optpart.methods"
+PARTITIONERS_GROUP = "optpart.partitioners"
+SCHEDULERS_GROUP = "optpart.schedulers"
+
+#: What can be registered.
+Kind = Literal["method", "partitioner", "scheduler"]
 
 _own: dict[str, tuple[Method, str]] = {}
+_own_partitioners: dict[str, tuple[Callable[..., Any], str]] = {}
+_own_schedulers: dict[str, tuple[Callable[..., Any], str]] = {}
+
+#: A function that a user registers.
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -280,8 +318,31 @@ class Entry:
     summary: str
 
 
-def register(name: str, summary: str = "") -> Callable[[Method], Method]:
-    """Add a method of your own under a name.
+def register(
+    name: str, summary: str = "", *, kind: Kind = "method"
+) -> Callable[[Function], Function]:
+    """Add a method, a partitioning strategy or a scheduling strategy of your own under a name.
+
+    Parameters
+    ----------
+    name : str
+        Registering the same function again, as a notebook does, replaces it.
+    summary : str
+        For the list of methods; by default the first line of the docstring.
+    kind : {"method", "partitioner", "scheduler"}
+        ``method``: called as ``f(instance, budget=, seed=, start=, watch=)``, returns a
+        :class:`~optpart.solution.result.Result`. ``partitioner``: called as ``f(instance, rng)``,
+        returns a :class:`~optpart.strategies.base.Partition`, a device number for each vertex, or
+        a mapping from names of vertices to names of devices. ``scheduler``: called as
+        ``f(tasks, partition, rng)``, returns a
+        :class:`~optpart.strategies.simulator.Priority`, or a number for each task: a device runs
+        the executable task of largest number. Strategies join every pair, as ``NAME+pct`` and
+        ``hash+NAME``.
+
+    Raises
+    ------
+    InputError
+        If something else has that name.
 
     Examples
     --------
@@ -291,13 +352,56 @@ def register(name: str, summary: str = "") -> Callable[[Method], Method]:
     ...         instance, [0] * instance.vertices, instance.graph.topological_order.tolist()
     ...     )
     ...     return conclude(instance, "all-on-first", schedule, seed=seed)
-    """
 
-    def add(method: Method) -> Method:
-        _own[name] = method, summary or (method.__doc__ or "").partition("\n")[0]
-        return method
+    >>> @register("first", kind="partitioner")
+    ... def first(instance, rng):
+    ...     return [0] * instance.vertices
+    """
+    if kind not in get_args(Kind):
+        raise ArgumentError("kind", f"no kind {kind!r}", f"use {', '.join(get_args(Kind))}")
+
+    def add(function: Function) -> Function:
+        text = summary or (function.__doc__ or "").partition("\n")[0]
+        _check_name(name, kind, function)
+        rows = _registered()[kind]
+        rows[name] = function, text
+        for method in _own:
+            if split(method) is not None:
+                del rows[name]
+                raise InputError(
+                    name, f"would make {method!r} two methods", "register it under another name"
+                )
+        return function
 
     return add
+
+
+def _registered() -> dict[Kind, dict[str, tuple[Callable[..., Any], str]]]:
+    return {"method": _own, "partitioner": _own_partitioners, "scheduler": _own_schedulers}
+
+
+def _check_name(name: str, kind: Kind, function: Callable[..., Any]) -> None:
+    """Refuse a name that something else has, or that could not be asked for."""
+    known = _registered()[kind].get(name)
+    if known is not None:
+        if _written_in(known[0]) != _written_in(function):
+            raise InputError(
+                name, f"already the name of a registered {kind}", "register it under another"
+            )
+        return
+    other = "register it under another"
+    if kind == "method":
+        if name in SOLVERS or split(name) is not None:
+            raise InputError(name, "the name of a built-in method", other)
+        return
+    if not name or set(name) & set("+:"):
+        raise InputError(name, "no name of a strategy", "leave out the plus and the colon")
+    if name in (PARTITIONERS if kind == "partitioner" else _EVERY_SCHEDULER):
+        raise InputError(name, f"the name of a built-in {kind}", other)
+
+
+def _written_in(function: Callable[..., Any]) -> tuple[object, object]:
+    return getattr(function, "__module__", None), getattr(function, "__qualname__", function)
 
 
 def own() -> dict[str, Method]:
@@ -305,27 +409,87 @@ def own() -> dict[str, Method]:
     return {name: method for name, (method, _) in _own.items()}
 
 
-def forget(name: str) -> None:
-    """Take back what was registered under a name."""
-    del _own[name]
+def registered() -> list[tuple[Kind, str, Callable[..., Any], str]]:
+    """Return the kind, name, function and summary of everything that was registered."""
+    return [
+        (kind, name, function, summary)
+        for kind, rows in _registered().items()
+        for name, (function, summary) in rows.items()
+    ]
+
+
+def forget(name: str, kind: Kind = "method") -> None:
+    """Remove what was registered under a name."""
+    del _registered()[kind][name]
+
+
+def _own_row(kind: Kind, name: str) -> Own | None:
+    """Return the strategy of this name that was registered or comes from another package."""
+    checked = checked_partitioner if kind == "partitioner" else checked_scheduler
+    found = _registered()[kind].get(name)
+    if found is not None:
+        return Own(name, found[1], lambda: found[0], checked)
+    for point in entry_points(group=_group(kind)):
+        if point.name == name:
+            return Own(name, point.value, point.load, checked)
+    return None
+
+
+def _group(kind: Kind) -> str:
+    return PARTITIONERS_GROUP if kind == "partitioner" else SCHEDULERS_GROUP
+
+
+def _added(kind: Kind) -> list[str]:
+    """Name the strategies that are not built in."""
+    built_in = PARTITIONERS if kind == "partitioner" else _EVERY_SCHEDULER
+    plugged = [point.name for point in entry_points(group=_group(kind))]
+    names = dict.fromkeys([*_registered()[kind], *plugged])
+    return [name for name in names if name not in built_in]
+
+
+def _every_partitioner() -> list[str]:
+    return [*PARTITIONERS, *_added("partitioner")]
+
+
+def _every_scheduler() -> list[str]:
+    return [*_EVERY_SCHEDULER, *_added("scheduler")]
 
 
 def heuristics() -> list[str]:
-    """Names of the heuristics that stand in every table and that solvers start from.
+    """Return the names of the heuristics that are in every table and that solvers start from.
 
-    Few and fast: what runs them all compiles in seconds on a fresh machine.
+    They are few and fast: all of them compile within seconds on a fresh machine.
     """
     return [*CORE_ORDERED, *(f"{p}+{s}" for p in CORE for s in ("fifo", "pct"))]
 
 
-def pairs() -> list[str]:
-    """Names of all pairs for every table, and of the strategies with an order of their own."""
+def own_heuristics() -> list[str]:
+    """Names of the pairs with registered strategies that stand in every table."""
+    return [
+        *(f"{p}+{s}" for p in _own_partitioners for s in ("fifo", "pct", *_own_schedulers)),
+        *(f"{p}+{s}" for p in CORE for s in _own_schedulers),
+    ]
+
+
+def built_in_pairs() -> list[str]:
+    """Names of the pairs of built-in strategies, and of those with an order of their own."""
     installed = [name for name, strategy in PARTITIONERS.items() if strategy.available]
     return [*ORDERED, *(f"{p}+{s}" for p in installed for s in SCHEDULERS)]
 
 
+def pairs() -> list[str]:
+    """Return the names of all pairs, and of the strategies with an order of their own."""
+    installed = [name for name, strategy in PARTITIONERS.items() if strategy.available]
+    partitioners, schedulers = _added("partitioner"), _added("scheduler")
+    return [
+        *built_in_pairs(),
+        *(f"{p}+{s}" for p in installed for s in schedulers),
+        *(f"{p}+{s}" for p in partitioners for s in (*SCHEDULERS, *schedulers)),
+    ]
+
+
 def entries() -> list[Entry]:
-    """List everything that can stand after ``--method``."""
+    """List all names that ``--method`` accepts."""
     rows = [
         Entry(f"{name}+SCHEDULER", "partitioning", s.summary) for name, s in PARTITIONERS.items()
     ]
@@ -335,13 +499,23 @@ def entries() -> list[Entry]:
     ]
     rows += [Entry(name, "heuristic", "with the order that it finds itself") for name in ORDERED]
     rows += [Entry(name, "solver", s.summary) for name, s in SOLVERS.items()]
+    rows += [Entry(f"{p}+SCHEDULER", "own", text) for p, (_, text) in _own_partitioners.items()]
+    rows += [Entry(f"PARTITIONING+{s}", "own", text) for s, (_, text) in _own_schedulers.items()]
     rows += [Entry(name, "own", text) for name, (_, text) in _own.items()]
-    rows += [Entry(point.name, "plug-in", point.value) for point in entry_points(group=GROUP)]
+    for group, shown in (
+        (PARTITIONERS_GROUP, "{}+SCHEDULER"),
+        (SCHEDULERS_GROUP, "PARTITIONING+{}"),
+        (GROUP, "{}"),
+    ):
+        rows += [
+            Entry(shown.format(point.name), "plug-in", point.value)
+            for point in entry_points(group=group)
+        ]
     return rows
 
 
 def get(name: str) -> Method:
-    """Return the method of a name; an unknown one is an :class:`InputError` that lists all."""
+    """Return a method by name; raise an :class:`InputError` that lists all if there is none."""
     if name in _own:
         return _own[name][0]
     if name in SOLVERS:
@@ -354,15 +528,18 @@ def get(name: str) -> Method:
             loaded: Method = point.load()
             return loaded
     plug_ins = [point.name for point in entry_points(group=GROUP)]
-    known = ", ".join([*ORDERED, *(f"{p}+…" for p in PARTITIONERS), *SOLVERS, *_own, *plug_ins])
-    known += f"; after the plus {', '.join(_EVERY_SCHEDULER)}"
-    raise InputError("method", f"no method {name!r}", f"choose of {known} (see 'optpart methods')")
+    partitioners = (f"{p}+…" for p in _every_partitioner())
+    known = ", ".join([*ORDERED, *partitioners, *SOLVERS, *_own, *plug_ins])
+    known += f"; after the plus {', '.join(_every_scheduler())}"
+    raise InputError(
+        "method", f"no method {name!r}", f"choose one of {known} (see 'optpart methods')"
+    )
 
 
 def check(name: str) -> None:
     """Raise the :class:`InputError` of :func:`get` if nothing has that name.
 
-    A plug-in that exists and cannot be loaded passes: it fails when it is called for.
+    A plug-in that exists but cannot be loaded passes; it fails when it is used.
     """
     try:
         get(name)
@@ -372,40 +549,69 @@ def check(name: str) -> None:
         pass
 
 
-def takes_goal(name: str) -> bool:
-    """Whether a method has a parameter ``goal``; an unknown name is an :class:`InputError`.
+def takes(name: str, parameter: str) -> bool:
+    """Return whether a method has a parameter; raise :class:`InputError` for an unknown name.
 
-    Methods of your own and of other packages declare it by having one.
+    Your own methods and those of other packages accept one if they have a parameter ``goal``.
     """
     if name in SOLVERS and name not in _own:
-        return SOLVERS[name].takes_goal
+        return parameter in SOLVERS[name].takes
     method = get(name)
-    return split(name) is None and "goal" in signature(method).parameters
+    return split(name) is None and parameter in signature(method).parameters
+
+
+def takes_goal(name: str) -> bool:
+    """Whether a method pursues goals; see :func:`takes`."""
+    return takes(name, "goal")
+
+
+def taking(parameter: str) -> list[str]:
+    """Name the solvers and registered methods that have a parameter."""
+    return [name for name in (*SOLVERS, *_own) if takes(name, parameter)]
+
+
+def repairs(name: str) -> bool:
+    """Whether a method mends a start that is not valid."""
+    return name in SOLVERS and name not in _own and SOLVERS[name].repairs
+
+
+def is_own(name: str) -> bool:
+    """Whether a method is not built in, or has a part that is not: it may claim anything."""
+    parts = split(name)
+    if parts is None:
+        return name in _own or name not in SOLVERS
+    return parts[0].partition(":")[0] not in PARTITIONERS or (
+        parts[1] != "" and parts[1] not in _EVERY_SCHEDULER
+    )
 
 
 def supports(name: str, instance: Instance, goal: Goal | None = None) -> str:
-    """Return why a method cannot pursue a goal on an instance; empty if nothing is in the way.
+    """Return why a method does not support a goal on an instance; empty if it does.
 
-    What shows only on the way, such as too large a model, a method still refuses.
+    Some limits, such as the size of a model, show only later; the method then refuses.
 
     Parameters
     ----------
     goal : Goal, optional
-        By default the least makespan, which every method is for.
+        By default the least makespan, which every method supports.
 
     Raises
     ------
     InputError
-        If nothing has that name, or the goal names what the instance does not have.
+        If nothing has that name, or the goal names something that the instance does not have.
     """
-    goal = goal or Goal()
+    fault = _fault(name, instance, goal or Goal())
+    return "" if fault is None else fault.problem
+
+
+def _fault(name: str, instance: Instance, goal: Goal) -> InputError | None:
     goal.check(instance)
     if goal != Goal() and not takes_goal(name):
-        return "takes no goal but a least makespan"
+        return ArgumentError("method", "takes no goal but a least makespan", "")
     if name in SOLVERS and name not in _own:
         return SOLVERS[name].fault(instance, goal)
     check(name)
-    return ""
+    return None
 
 
 def supporting(instance: Instance, goal: Goal | None = None) -> list[str]:
@@ -413,9 +619,13 @@ def supporting(instance: Instance, goal: Goal | None = None) -> list[str]:
 
     A plug-in that cannot be loaded is left out.
     """
-    found = []
     plug_ins = [point.name for point in entry_points(group=GROUP)]
-    for name in dict.fromkeys([*SOLVERS, *_own, *pairs(), *plug_ins]):
+    return _able(dict.fromkeys([*SOLVERS, *_own, *pairs(), *plug_ins]), instance, goal)
+
+
+def _able(names: Iterable[str], instance: Instance, goal: Goal | None) -> list[str]:
+    found = []
+    for name in names:
         try:
             get(name)
         except (Exception, SystemExit):  # loading a plug-in may raise anything
@@ -425,13 +635,39 @@ def supporting(instance: Instance, goal: Goal | None = None) -> list[str]:
     return found
 
 
+def require(name: str, instance: Instance, goal: Goal | None = None) -> None:
+    """Refuse a method that cannot pursue a goal on an instance.
+
+    Raises
+    ------
+    InputError
+        That says why, and names the solvers and the methods of your own that can.
+    """
+    fault = _fault(name, instance, goal or Goal())
+    if fault is None:
+        return
+    plug_ins = [point.name for point in entry_points(group=GROUP)]
+    able = listed(_able(dict.fromkeys([*SOLVERS, *_own, *plug_ins]), instance, goal))
+    if isinstance(fault, ArgumentError):
+        remedy = f"use {able}" if able else "no other can"
+        raise ArgumentError(fault.place, f"{name} {fault.problem}", remedy)
+    remedy = f"{fault.remedy}, or use {able}" if able else fault.remedy
+    raise type(fault)(fault.place, fault.problem, remedy)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as words: ``a, b or c``."""
+    *most, last = names or [""]
+    return f"{', '.join(most)} or {last}" if most else last
+
+
 def warm_up(*, large: bool = False) -> None:
-    """Load or compile what the heuristics and bounds run on, so that their times are their own.
+    """Load and compile the code of heuristics and bounds, to keep that out of their times.
 
     Parameters
     ----------
     large : bool
-        Also what large instances are searched with.
+        Also the code of the search, which large instances use.
     """
     from optpart.bounds.best import all_bounds
     from optpart.problem.cluster import Cluster
@@ -451,36 +687,47 @@ def warm_up(*, large: bool = False) -> None:
 def split(name: str) -> tuple[str, str] | None:
     """Return the partitioning and the scheduling part of a pair; ``None`` for any other method.
 
-    The scheduling part is empty where the strategy's own order is meant.
+    The scheduling part is empty if the pair uses the strategy's own order.
     """
     partition, plus, scheduler = name.rpartition("+")
     if not plus:
         return (name, "") if name in ORDERED else None
-    strategy = PARTITIONERS.get(partition.partition(":")[0])
-    if strategy is None or (":" in partition and not strategy.argument):
+    first, colon, _ = partition.partition(":")
+    strategy = PARTITIONERS.get(first) or _own_row("partitioner", first)
+    if strategy is None or (colon and not strategy.argument):
         return None
-    return (partition, scheduler) if scheduler in _EVERY_SCHEDULER else None
+    known = scheduler in _EVERY_SCHEDULER or _own_row("scheduler", scheduler) is not None
+    return (partition, scheduler) if known else None
 
 
 def partitioner(name: str) -> Callable[..., Any]:
-    """Return the partitioning strategy of a name, with what stands after a colon there."""
+    """Return a partitioning strategy by name, with the argument after a colon bound."""
     strategy, colon, argument = name.partition(":")
-    found = PARTITIONERS[strategy]
+    found = PARTITIONERS.get(strategy) or _own_row("partitioner", strategy)
+    if found is None:
+        raise InputError(
+            "method", f"no partitioner {name!r}", f"choose one of {', '.join(_every_partitioner())}"
+        )
     return partial(found.load(), **{found.argument: argument}) if colon else found.load()
 
 
 def scheduler(name: str) -> Scheduler:
-    """Return the scheduling strategy of a name."""
-    if name not in _EVERY_SCHEDULER:
-        known = ", ".join(_EVERY_SCHEDULER)
-        raise InputError("method", f"no scheduler {name!r}", f"choose of {known}")
-    found: Scheduler = _EVERY_SCHEDULER[name].load()
+    """Return a scheduling strategy by name."""
+    return _scheduler_of(name)
+
+
+def _scheduler_of(name: str) -> Scheduler:
+    row = _EVERY_SCHEDULER.get(name) or _own_row("scheduler", name)
+    if row is None:
+        known = ", ".join(_every_scheduler())
+        raise InputError("method", f"no scheduler {name!r}", f"choose one of {known}")
+    found: Scheduler = row.load()
     return found
 
 
 @cache
 def _pair(name: str, partition: str, scheduler: str) -> Method:
-    """Make one method of a partitioning and a scheduling strategy."""
+    """Combine a partitioning and a scheduling strategy into a method."""
 
     def run(
         instance: Instance,
@@ -500,11 +747,17 @@ def _pair(name: str, partition: str, scheduler: str) -> Method:
         try:
             found = partitioner(partition)(instance, np.random.default_rng(seed))
             if scheduler:
-                schedule = simulate(instance, found, _EVERY_SCHEDULER[scheduler].load(), seed)
+                schedule = simulate(instance, found, _scheduler_of(scheduler), seed)
             else:
                 schedule = retime(instance, found.placement, found.order)
         except NoPlacementError as error:
             reason = str(error)
+        except PluginError:
+            raise
+        except InputError as error:  # nothing built in places what cannot be run
+            if not is_own(name):
+                raise
+            reason = f"its placement has no schedule: {error.problem}"
         seconds = time.perf_counter() - begin
         return conclude(instance, name, schedule, reason=reason, seconds=seconds, seed=seed)
 

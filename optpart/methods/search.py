@@ -13,10 +13,10 @@ from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Result, Watch
 from optpart.solution.schedule import Schedule
 
-#: Starts besides the heuristics that stand in every table.
+#: Starts in addition to the heuristics that are in every table.
 _STARTS = ("etf", "peft", "critical-path-paper+pct", "batch-split+pct", "mite+pct", "min-cut+pct")
 
-#: On at most this many vertices every pair of strategies is tried for a start.
+#: Instances of at most this many vertices try every pair of strategies as a start.
 _ALL_PAIRS = 2000
 
 
@@ -31,27 +31,27 @@ def search(
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
 ) -> Result:
-    """Improve the best of some heuristics until the budget ends.
+    """Improve the best heuristic schedule until the budget ends.
 
-    Supports every communication and memory model and every objective; of a goal, the objective
-    and a given placement. Each worker beyond the first is a process; they share what they find,
-    and the first of them begins with a bound. ``budget.deterministic`` counts thousands of moves;
-    with one worker the schedule is then the same in every run.
+    Supports every communication model, memory model and objective, and goals with a given
+    placement. Each worker beyond the first is a process; they share what they find, and the first
+    of them begins with a bound. ``budget.deterministic`` counts thousands of moves; with one worker
+    the schedule is then the same in every run.
 
     Parameters
     ----------
     start : Schedule, optional
-        Where to start from besides the heuristics; repaired if it is not valid.
+        A start in addition to the heuristics; repaired if it is not valid.
     checkpoint : path or StateFile, optional
-        Where to write the state, at most every ten seconds and at the end. A search goes on where
-        that fails; the reason of its result then says that the state was not kept.
+        Where to write the state, at most every ten seconds and at the end. If that fails, the
+        search continues, and the reason of its result says that the state was not kept.
     resume : bool
-        Go on from the checkpoint; what was spent before counts.
+        Continue from the checkpoint; the time spent before counts.
 
     Raises
     ------
     InputError
-        If the goal asks for something else, or the checkpoint is not one of this instance.
+        If the goal is not supported, or the checkpoint belongs to another instance.
     """
     return run_search(
         "search",
@@ -78,7 +78,7 @@ def hybrid(
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
 ) -> Result:
-    """As :func:`search`, and by large neighbourhoods that are repaired greedily and by CP-SAT.
+    """Search as :func:`search` does, and in large neighbourhoods repaired greedily and by CP-SAT.
 
     See :func:`search` for parameters and errors.
     """
@@ -99,10 +99,10 @@ def hybrid(
 def heuristic_starts(
     instance: Instance, seed: int, *, fast_only: bool
 ) -> Iterator[Schedule | None]:
-    """Yield what each heuristic finds, the fast ones of every table first."""
+    """Yield the schedule of each heuristic, starting with the fast ones of every table."""
     names = registry.heuristics()
     if instance.vertices <= _ALL_PAIRS and not fast_only:
-        installed = registry.pairs()
+        installed = registry.built_in_pairs()
         names += [name for name in (*_STARTS, *installed) if name in installed]
     for name in dict.fromkeys(names):
         yield registry.get(name)(instance, seed=seed).schedule

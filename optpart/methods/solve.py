@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -9,27 +10,28 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from optpart.bounds.best import best_bound
-from optpart.errors import InputError, OptpartError
+from optpart.errors import ArgumentError, InputError, OptpartError, PluginError
 from optpart.exact.given_order import given_by
 from optpart.exact.pruning import ALL
 from optpart.exact.second_opinion import compare, confirmed
 from optpart.methods import registry
 from optpart.methods.pareto import pareto
 from optpart.methods.starts import only_placement, started
-from optpart.problem.feasibility import contradiction
+from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
 from optpart.search.checkpoint import StateFile
 from optpart.search.layout import read_start
+from optpart.solution.audit import audited, described
 from optpart.solution.goal import Goal, Objective
+from optpart.solution.names import NamedOrder, NamedPlacement
 from optpart.solution.result import (
     Budget,
     Method,
     Result,
     Status,
     Watch,
-    conclude,
-    status_of,
+    proven_infeasible,
     with_bound,
 )
 from optpart.solution.schedule import Schedule
@@ -43,12 +45,6 @@ Start = str | Path | Schedule | Result
 
 #: Larger instances are searched before CP-SAT solves them.
 SEARCHED = 100
-
-#: Methods that keep a state and repair what they start from.
-SEARCHES = ("search", "hybrid")
-
-#: Exact methods whose pruning rules can be switched off.
-AUDITED = ("cpsat", "milp", "milp-cbc")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +75,7 @@ class Question:
     def warm_up(self) -> None:
         """Load or compile what a search runs on, so that it does not cost the budget."""
         searched = self.method == "cpsat" and self.instance.vertices > SEARCHED
-        if self.method in SEARCHES or searched:
+        if registry.repairs(self.method) or searched:
             from optpart.search.searcher import warm_up
 
             warm_up("hybrid" if self.method == "hybrid" else "search")
@@ -92,10 +88,8 @@ class Question:
         ContradictionError
             If enumeration contradicts what is said of a small instance.
         """
-        own = self.method in registry.own()
-        result = self._own(watch) if own else self._run(watch)
-        if self.goal is None:
-            result = bounded(result)
+        own = registry.is_own(self.method)
+        result = bounded(self._own(watch) if own else self._run(watch))
         return confirmed(result, self.goal)
 
     def _run(self, watch: Watch | None) -> Result:
@@ -105,48 +99,44 @@ class Question:
 
     def _own(self, watch: Watch | None) -> Result:
         """Run a method of the user's own, which may raise and claim anything."""
+        begin = time.perf_counter()
         try:
             claimed: object = self._run(watch)
         except OptpartError:
             raise
         except Exception as error:
-            raise InputError(
-                self.method, f"failed ({type(error).__name__}: {error})", "mend the method"
+            raise PluginError(
+                self.method, f"failed ({described(error)})", "fix the method"
             ) from error
-        if not isinstance(claimed, Result):
-            raise InputError(self.method, "returns no Result", "return what conclude gives")
-        schedule, bound = claimed.schedule, claimed.lower_bound
-        if schedule is None:
-            return claimed
-        again = conclude(self.instance, self.method, schedule)
-        if bound is not None and again.makespan is not None and bound > again.makespan:
-            raise InputError(
-                self.method,
-                f"claims the lower bound {bound} and has a schedule of {again.makespan}",
-                "mend the method",
-            )
-        if again.schedule is None:
-            return again
-        true = replace(claimed, makespan=again.makespan, traffic=again.traffic)
-        return replace(true, status=status_of(true))
+        result = audited(claimed, self.instance, self.method, self.seed, self.goal)
+        if result.refused:
+            raise PluginError(self.method, result.reason, "fix the method")
+        return result if result.seconds else replace(result, seconds=time.perf_counter() - begin)
 
     def front(self, watch: Watch | None = None) -> list[Result]:
         """Return the Pareto front of makespan and traffic; see :func:`pareto`."""
         goal = self.goal or Goal()
         return pareto(self.instance, self.budget, seed=self.seed, goal=goal, watch=watch)
 
+    def check_audit(self) -> None:
+        """Raise :class:`InputError` if the method cannot solve without pruning."""
+        if not registry.takes(self.method, "without"):
+            able = registry.listed(registry.taking("without"))
+            raise ArgumentError("audit", "not for this method", f"use {able}")
+
     def audit(self, result: Result) -> Result:
-        """Solve again without pruning, for the methods in :data:`AUDITED`.
+        """Solve again without pruning, for methods that have a parameter ``without``.
 
         Raises
         ------
+        InputError
+            If the method has none.
         ContradictionError
             If the two results exclude each other.
         """
-        able: Any = self.run
-        other: Result = partial(able, without=ALL)(
-            self.instance, budget=self.budget, seed=self.seed
-        )
+        self.check_audit()
+        run: Any = self.run
+        other: Result = partial(run, without=ALL)(self.instance, budget=self.budget, seed=self.seed)
         compare(result, other)
         return other
 
@@ -160,6 +150,8 @@ def ask(
     traffic_limit: str | int | Fraction | None = None,
     fix: Fix | None = None,
     start: Start | None = None,
+    placement: NamedPlacement | None = None,
+    order: NamedOrder | None = None,
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
     seconds: float = 60.0,
@@ -175,29 +167,34 @@ def ask(
     """
     run = registry.get(method)
     if objective not in get_args(Objective):
-        raise InputError(
+        raise ArgumentError(
             "objective", f"no objective {objective!r}", f"use {', '.join(get_args(Objective))}"
         )
     if fix is not None and fix not in get_args(Fix):
-        raise InputError("fix", f"cannot keep {fix!r}", f"use {', '.join(get_args(Fix))}")
+        raise ArgumentError("fix", f"cannot keep {fix!r}", f"use {', '.join(get_args(Fix))}")
+    if fix is not None and (placement is not None or order is not None):
+        name = "order" if placement is None else "placement"
+        raise ArgumentError(name, "given together with `fix`", "leave one of them out")
     given = first = None
     if start is not None:
-        repairs = method in SEARCHES
+        repairs = registry.repairs(method)
         given = first = _schedule(start, instance, seed, repair=repairs)
         if not repairs:
             first = _valid(start, instance, given, needed=fix != "placement")
     forced = fix is not None and given is None
-    goal = Goal()
+    goal = Goal.of(instance, placement=placement, order=order)
     if fix is not None:
         goal = _only(instance, fix) if given is None else given_by(instance, given, fix)
     goal = replace(
         goal,
         objective=objective,
-        makespan=None if within is None else rational(within, "--within"),
-        traffic=None if traffic_limit is None else rational(traffic_limit, "--traffic-limit"),
+        makespan=_limit(within, "within"),
+        traffic=_limit(traffic_limit, "traffic_limit"),
     )
+    registry.require(method, instance, goal)
     if goal != Goal():
-        run = _with_goal(run, method, goal)
+        with_goal: Any = run
+        run = partial(with_goal, goal=goal)
     if checkpoint is not None or resume:
         run = _with_checkpoint(run, method, checkpoint, resume)
     return Question(
@@ -218,22 +215,22 @@ def bounded(result: Result) -> Result:
         return result
     reason = contradiction(result.instance)
     if reason:
-        return replace(result, status=Status.INFEASIBLE, reason=reason)
+        return proven_infeasible(result, reason)
     bound = best_bound(result.instance, makespan=result.makespan)
     if bound.value is None:
-        reason = "missing links leave some unit no device"
-        return replace(result, status=Status.INFEASIBLE, reason=reason)
+        return proven_infeasible(result, excluded(result.instance, "bounds"))
     return with_bound(result, bound.value)
 
 
 def _schedule(start: Start, instance: Instance, seed: int, *, repair: bool) -> Schedule:
     """Return what to start from, unverified; searches also take results of other instances."""
-    if isinstance(start, Schedule):
-        return start
     if isinstance(start, Result):
         if start.schedule is None:
-            raise InputError("start", "a result without a schedule", "give one that has one")
-        return start.schedule
+            raise ArgumentError("start", "a result without a schedule", "give one that has one")
+        start = start.schedule
+    if isinstance(start, Schedule):
+        start.check_fits(instance)
+        return start
     if repair and Path(start).exists():
         return read_start(start, instance)
     return started(str(start), instance, seed)
@@ -256,34 +253,31 @@ def _only(instance: Instance, fix: Fix) -> Goal:
     """Return the goal that keeps the placement of an instance that allows no other."""
     placement = only_placement(instance) if fix == "placement" else None
     if placement is None:
-        raise InputError(
-            "--fix",
+        raise ArgumentError(
+            "fix",
             "nothing to take it from",
-            "give a result with --start, or a strategy such as heft",
+            "give a result with `start`, or a strategy such as heft",
         )
     return Goal(placement=placement)
 
 
-def _with_goal(run: Method, method: str, goal: Goal) -> Method:
-    """Return a method that pursues a goal; one that cannot is a fault of the user's."""
-    if not registry.takes_goal(method):
-        raise InputError(
-            "--method",
-            f"{method} takes no goal but a least makespan",
-            "use cpsat, milp, minizinc or enumerate",
-        )
-    with_goal: Any = run
-    return partial(with_goal, goal=goal)
+def _limit(value: str | int | Fraction | None, parameter: str) -> Fraction | None:
+    """Return a limit as a number."""
+    try:
+        return None if value is None else rational(value)
+    except InputError as error:
+        raise ArgumentError(parameter, error.problem, error.remedy) from None
 
 
 def _with_checkpoint(
     run: Method, method: str, checkpoint: str | Path | StateFile | None, resume: bool
 ) -> Method:
-    if method not in SEARCHES:
-        raise InputError(
-            "--checkpoint", f"{method} keeps no state", "use it with --method search or hybrid"
+    if not registry.takes(method, "checkpoint"):
+        able = registry.listed(registry.taking("checkpoint"))
+        raise ArgumentError(
+            "checkpoint", f"{method} keeps no state", f"use it with `method` {able}"
         )
     if checkpoint is None:
-        raise InputError("--resume", "nothing to go on from", "name the file with --checkpoint")
+        raise ArgumentError("resume", "nothing to go on from", "name the file with `checkpoint`")
     with_state: Any = run
     return partial(with_state, checkpoint=checkpoint, resume=resume)

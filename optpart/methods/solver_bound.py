@@ -1,4 +1,4 @@
-"""The bound that CP-SAT proves on its way."""
+"""The lower bound that CP-SAT proves."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from optpart.problem.model import Model
 from optpart.solution.result import Budget, Status
 
 
-def solver_bound(instance: Instance, seconds: float, workers: int = 2) -> Fraction | None:
-    """Bound the makespan by what CP-SAT proves within a budget.
+def solver_bound(
+    instance: Instance, seconds: float, workers: int = 2, seed: int = 0
+) -> Fraction | None:
+    """Return the lower bound of the makespan that CP-SAT proves within a budget.
 
-    Under models that it does not solve it bounds the relaxation in which transfers never wait,
-    nothing is sent by a device, and memory that depends on time has no limit.
+    It bounds a relaxation: transfers never wait, sending takes no time of a device, and memory
+    that depends on time has no limit.
 
     Returns
     -------
@@ -26,13 +28,18 @@ def solver_bound(instance: Instance, seconds: float, workers: int = 2) -> Fracti
 
     static = instance.model.memory == "estimate"
     relaxed = replace(instance, model=Model(memory="estimate" if static else "none"))
-    result = cpsat(relaxed, budget=Budget(seconds, workers))
+    result = cpsat(relaxed, budget=Budget(seconds, workers), seed=seed)
     if result.status is Status.INFEASIBLE:
         return None
     return result.lower_bound or Fraction(0)
 
 
-#: The bound as a row, for those that compute it with the others.
-SOLVER_BOUND = (
-    Bound("cpsat", "anytime", lambda x, *, seconds, makespan: solver_bound(x, seconds)),
-)
+def solver_row(workers: int = 2, seed: int = 0) -> tuple[Bound]:
+    """Return the bound as a row for :func:`~optpart.bounds.best.each_bound`."""
+
+    def compute(
+        instance: Instance, /, *, seconds: float, makespan: Fraction | None
+    ) -> Fraction | None:
+        return solver_bound(instance, seconds, workers, seed)
+
+    return (Bound("cpsat", "anytime", compute),)

@@ -1,4 +1,4 @@
-"""What a solve starts from, or has to keep: a result file, a strategy, or the instance itself."""
+"""The start of a solve, or the part that it must keep: from a file, a strategy or the instance."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from optpart.solution.schedule import Schedule, retime
 from optpart.strategies.base import NoPlacementError
 from optpart.strategies.simulator import simulate
 
-#: Orders what a partitioning strategy without an order of its own has placed.
+#: The scheduler for partitioning strategies without an order of their own.
 _SCHEDULER = "pct"
 
 
 def heuristic_schedules(instance: Instance, seed: int = 0) -> Iterator[Schedule]:
-    """Yield the schedules of the heuristics that solvers start from, where they find one."""
+    """Yield the schedules that the heuristics for starts of solvers find."""
     for name in registry.heuristics():
         schedule = registry.get(name)(instance, seed=seed).schedule
         if schedule is not None:
@@ -28,9 +28,9 @@ def heuristic_schedules(instance: Instance, seed: int = 0) -> Iterator[Schedule]
 
 
 def pair_of(name: str) -> str | None:
-    """Return the pair of strategies that a name stands for; ``None`` if for none.
+    """Return the pair of strategies that a name stands for; ``None`` if it stands for none.
 
-    A partitioning strategy alone is one with its own order if it has one, else with ``pct``.
+    The name of a partitioning strategy alone means its own order if it has one, else ``pct``.
     """
     pairs = (name, f"{name}+{_SCHEDULER}")
     return next((pair for pair in pairs if registry.split(pair) is not None), None)
@@ -39,8 +39,8 @@ def pair_of(name: str) -> str | None:
 def started(name: str, instance: Instance, seed: int = 0) -> Schedule:
     """Return the schedule of a result file or, if there is no such file, of a strategy.
 
-    It is not verified. Of a strategy that knows nothing of the memory model, or of a file that was
-    made for another, the placement may serve where the schedule does not.
+    The schedule is not verified. If the strategy ignores the memory model, or the file was made for
+    another model, the placement may be usable even if the schedule is not.
 
     Raises
     ------
@@ -53,8 +53,8 @@ def started(name: str, instance: Instance, seed: int = 0) -> Schedule:
     if pair is None:
         raise InputError(
             "",
-            "no such file, and no strategy of this name",
-            "name a result file, or a strategy of 'optpart methods'",
+            "neither a file nor a strategy",
+            "give a result file, or a strategy listed by 'optpart methods'",
             name,
         )
     partition, scheduler = registry.split(pair) or ("", "")
@@ -68,7 +68,7 @@ def started(name: str, instance: Instance, seed: int = 0) -> Schedule:
 
 
 def only_placement(instance: Instance) -> dict[int, int] | None:
-    """Return where each vertex must run, if the instance leaves no unit a choice of device."""
+    """Return the device of each vertex if every unit has one allowed device, else ``None``."""
     if (instance.allowed.sum(axis=1) > 1).any():
         return None
     units, devices = np.nonzero(instance.allowed)

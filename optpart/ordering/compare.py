@@ -35,21 +35,21 @@ ORDERS: dict[str, Scheduler] = {
 
 @dataclass(frozen=True)
 class Orders:
-    """The findings.
+    """The results of several orders, and of the solver.
 
     Attributes
     ----------
     best : Attainable
-        Best makespan that the solver and the orders found, and the solver's bounds.
+        The best makespan of the solver and the orders, and the solver's bounds.
     results : dict of str to Result
-        Verified, by the name of the order; of the solver as ``cpsat``.
+        Verified results by the name of the order; that of the solver is ``cpsat``.
     """
 
     best: Attainable
     results: dict[str, Result]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return per order its makespan, ``E``, and the range of ``E / E*``."""
+        """Return makespan, ``E``, and the range of ``E / E*`` of each order."""
         table = []
         for name, result in self.results.items():
             if result.makespan is None:
@@ -67,9 +67,9 @@ class Orders:
 
 
 def order(instance: Instance, name: str, seed: int = 0) -> Result:
-    """Return the schedule of one of :data:`ORDERS` of a graph that leaves no choice of devices."""
+    """Return the schedule of one of :data:`ORDERS` of an assigned graph."""
     if name not in ORDERS:
-        raise InputError("order", f"no order {name!r}", f"choose of {', '.join(ORDERS)}")
+        raise InputError("order", f"no order {name!r}", f"choose one of {', '.join(ORDERS)}")
     schedule = simulate(instance, Partition(assigned(instance)), ORDERS[name], seed)
     return conclude(instance, name, schedule, seed=seed)
 
@@ -79,8 +79,8 @@ def best_order(
 ) -> Result:
     """Solve for the optimal order, starting from the best of some schedules of one instance.
 
-    A graph that has a waist is split there first (:mod:`optpart.ordering.waist`), for half of the
-    time. Where the solver does not prove the order, the combinatorial bounds add what they prove.
+    A graph with a waist is first split there (:mod:`optpart.ordering.waist`), for half of the time.
+    If the solver does not prove the order optimal, the combinatorial bounds are used as well.
     """
     begin = time.perf_counter()
     best = min(known, key=lambda result: (result.makespan is None, result.makespan or 0))

@@ -1,9 +1,9 @@
 """Quality of an order: ordering efficiency and speed-up ([H] §3.1), and the attainable optimum.
 
 [H] measures an order between two makespans that ignore all dependencies (eq. 1 and 2), because the
-optimal order is NP-hard to find. Where it has been proven, an order can be measured against it:
+optimal order is NP-hard to find. If it is known and proven, an order can be measured against it:
 ``E*`` is the efficiency of the optimal order, ``E / E*`` the share of it that a heuristic reaches,
-and ``makespan* / lower`` says how loose eq. 2 is.
+and ``makespan* / lower`` the looseness of eq. 2.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class MakespanBounds:
     upper : Fraction
         Eq. 1, the theoretical worst: one op at a time.
     lower : Fraction
-        Eq. 2, the theoretical best: the time of the resource that is busy longest.
+        Eq. 2, the theoretical best: the total time of the busiest resource.
     """
 
     upper: Fraction
@@ -39,8 +39,8 @@ class MakespanBounds:
     def efficiency(self, makespan: Fraction) -> float:
         """Return the ordering efficiency ``E`` (eq. 3): 1 at best, 0 at worst.
 
-        Where nothing can overlap, upper and lower are the same and every order is the best. Idle
-        resources can make ``E`` negative: eq. 1 bounds only schedules that do not wait needlessly.
+        If nothing can overlap, upper and lower are equal and every order is optimal. Idle resources
+        can make ``E`` negative: eq. 1 bounds only schedules that never wait needlessly.
         """
         if self.upper == self.lower:
             return 1.0
@@ -48,12 +48,12 @@ class MakespanBounds:
 
     @property
     def speedup(self) -> float:
-        """Speed-up ``S`` of the best over the worst order at most (eq. 4); 0 if nothing runs."""
+        """The largest speed-up ``S`` of one order over another (eq. 4); 0 if nothing runs."""
         return float((self.upper - self.lower) / self.lower) if self.lower else 0.0
 
 
 def assigned(instance: Instance) -> NDArray[np.int32]:
-    """Return the placement of an instance that leaves no choice.
+    """Return the placement of an instance that leaves no choice of devices.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def assigned(instance: Instance) -> NDArray[np.int32]:
         raise InputError(
             f"vertices[{v}]",
             f"{instance.graph.names[v]!r} may run on {int(allowed[v].sum())} devices",
-            "give every vertex one device, or a placement",
+            "allow one device per vertex, or give a placement",
         )
     return np.asarray(allowed.argmax(axis=1), dtype=np.int32)
 
@@ -77,15 +77,15 @@ def makespan_bounds(
 ) -> MakespanBounds:
     """Return eq. 1 and eq. 2 of an assigned graph.
 
-    Ops are the vertices and all transfers. Devices are resources; transfers add to the resources
-    on which they take turns: to their link under ``link``, to both ports under ``port`` (shared out
-    evenly over the channels), with their send vertex to the sender under ``sendrecv``. Under
-    ``delay`` they take turns nowhere, so that they count in eq. 1 alone.
+    Ops are the vertices and all transfers. Devices are resources. Transfers add to the resources
+    that they occupy: their link under ``link``, both ports under ``port`` (divided evenly among the
+    channels), and, by their send vertex, the sender under ``sendrecv``. Under ``delay`` they occupy
+    nothing, so they count only in eq. 1.
 
     Parameters
     ----------
     placement : array of int, length n, optional
-        Not needed where every vertex has one allowed device only.
+        Not needed if every vertex has only one allowed device.
     """
     device = assigned(instance) if placement is None else np.asarray(placement, dtype=np.int32)
     load: dict[tuple[object, ...], Fraction] = {}
@@ -133,7 +133,7 @@ class Attainable:
     makespan : Fraction or None
         Makespan of the best known order.
     proven : Fraction
-        No order is shorter. It is at least eq. 2.
+        Proven lower bound of the makespan of all orders, at least eq. 2.
     """
 
     bounds: MakespanBounds
@@ -142,24 +142,24 @@ class Attainable:
 
     @property
     def optimal(self) -> bool:
-        """Whether the best known order is proven to be the optimal one."""
+        """Return whether the best known order is proven optimal."""
         return self.makespan == self.proven
 
     @property
     def efficiency(self) -> tuple[float, float]:
-        """Range in which ``E*`` lies; both ends are the same if the optimal order is proven."""
+        """Return the range of ``E*``; both ends are equal if the optimal order is proven."""
         least = 0.0 if self.makespan is None else self.bounds.efficiency(self.makespan)
         return least, self.bounds.efficiency(self.proven)
 
     def share(self, makespan: Fraction) -> tuple[float, float]:
-        """Range in which ``E / E*`` of an order lies; 1 where ``E*`` is 0 and all are the worst."""
+        """Return the range of ``E / E*`` of an order; 1 if ``E*`` is 0, so that all are equal."""
         own = self.bounds.efficiency(makespan)
         low, high = self.efficiency
         return (own / high if high else 1.0, own / low if low else 1.0)
 
     @property
     def looseness(self) -> tuple[float, float]:
-        """Range of the optimal makespan over eq. 2, less 1: how far the lower bound is off."""
+        """Return the range of the optimal makespan over eq. 2, minus 1."""
         low = float(self.proven / self.bounds.lower) - 1 if self.bounds.lower else 0.0
         if self.makespan is None:
             return low, float("inf")
@@ -172,11 +172,11 @@ def attainable(result: Result) -> Attainable:
     Parameters
     ----------
     result : Result
-        Of a solver that minimised the makespan without fixed decisions.
+        The result of a solver that minimised the makespan without fixed decisions.
     """
     if result.objective != "makespan" or result.given:
         raise InputError(
-            "result", "is of another problem than the least makespan", "solve it without a goal"
+            "result", "has another objective than the makespan", "solve it without a goal"
         )
     bounds = makespan_bounds(result.instance)
     proven = max(bounds.lower, result.lower_bound or Fraction(0))

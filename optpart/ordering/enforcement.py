@@ -1,8 +1,8 @@
 """Enforcing an order of transfers by counters at their sender ([H] §5.1).
 
-Priorities become whole numbers from 0 on, each the number of transfers that are handed over before.
-The sender counts what it has handed over to a channel; a transfer waits until the counter has
-reached its number, even if it could be sent and the channel is free.
+Priorities become ranks from 0: the number of transfers that are submitted before. The sender counts
+the transfers that it has submitted to a channel. A transfer waits until the counter has reached its
+rank, even if it is ready and the channel is free.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from optpart.strategies.simulator import Priority
 
 
 def counters(work: Tasks, priority: Priority) -> list[NDArray[np.int64]]:
-    """Return the transfers of every channel by their number.
+    """Return the transfers of every channel, by rank.
 
     Parameters
     ----------
     work : Tasks
         Its tasks are its vertices.
     priority : Priority
-        Equal ones are told apart by their ties.
+        Equal priorities are ordered by their ties.
     """
     if priority.value is None:
         raise InputError("priority", "none to enforce", "use a strategy that gives priorities")
@@ -36,15 +36,15 @@ def counters(work: Tasks, priority: Priority) -> list[NDArray[np.int64]]:
 
 
 def enforced(work: Tasks, order: list[NDArray[np.int64]]) -> Tasks:
-    """Return the tasks with every transfer waiting for the one before it in :func:`counters`.
+    """Return tasks in which every transfer waits for the one before it in :func:`counters`.
 
-    Where all transfers can be sent from the beginning, as those to a worker, priorities alone have
-    the same effect.
+    If all transfers can be sent from the beginning, such as those to a worker, priorities alone
+    have the same effect.
 
     Raises
     ------
     InputError
-        If a transfer would wait for one that depends on it: counters then wait forever.
+        If a transfer would wait for one that depends on it: counters would wait forever.
     """
     total = len(work.duration)
     source = np.repeat(np.arange(total), np.diff(work.out_start))
@@ -84,15 +84,15 @@ def _sorted(
 def overtaken(
     work: Tasks, priority: Priority, probability: float, rng: np.random.Generator
 ) -> Priority:
-    """Return priorities under which some transfers are overtaken by the next of their channel.
+    """Return priorities under which some transfers are overtaken by the next on their channel.
 
-    So it happens after they were handed over to gRPC: in 0.4% and 0.5% of the transfers of
+    This happens after transfers were submitted to gRPC: to 0.4% and 0.5% of the transfers of
     Inception ([H] §5.1).
 
     Parameters
     ----------
     probability : float
-        Of each transfer to go out after the one that was handed over behind it.
+        Probability that a transfer is sent after the one submitted after it.
     """
     value = np.zeros(len(work.duration)) if priority.value is None else priority.value.copy()
     for handed_over in counters(work, priority):

@@ -16,9 +16,9 @@ from optpart.solution.schedule import crossings
 
 
 def explicit(instance: Instance, placement: NDArray[np.int32] | Sequence[int]) -> Instance:
-    """Return the ordering problem that a placement leaves, without any transfers.
+    """Return the ordering problem of a placement, without any transfers.
 
-    Every crossing of the placement becomes a vertex on a device that stands for its link, every
+    Every crossing of the placement becomes a vertex on a device that represents its link, every
     vertex may run on one device only, and all edges are control dependencies. Schedules of the
     result are those of ``instance`` under the placement, with the same times: a vertex keeps its
     number, and crossing ``c`` of :func:`~optpart.solution.schedule.crossings` is vertex ``n + c``.
@@ -28,19 +28,19 @@ def explicit(instance: Instance, placement: NDArray[np.int32] | Sequence[int]) -
     instance : Instance
         Communication ``link``, memory ``none``.
     placement : array of int, length n
-        Any that keeps types, colocation and separation, which the result does not know.
+        A placement that respects types, colocation and separation; the result has none of them.
 
     Raises
     ------
     InputError
-        If the model is another, or something must cross where no link is.
+        If the model is another one, or a tensor must cross where there is no link.
     """
     model = instance.model
     if (model.communication, model.memory) != ("link", "none"):
         raise InputError(
             "model",
             f"communication {model.communication} and memory {model.memory}",
-            "give communication link and memory none",
+            "use communication link and memory none",
         )
     placement = np.asarray(placement, dtype=np.int32)
     graph, names = instance.graph, instance.cluster.names
@@ -85,7 +85,7 @@ def _crossing_time(instance: Instance, tensor: int, sender: int, target: int) ->
         names = instance.cluster.names
         raise InputError(
             "placement",
-            f"{instance.graph.tensor_name(tensor)} has to cross from {names[sender]} to "
+            f"{instance.graph.tensor_name(tensor)} must cross from {names[sender]} to "
             f"{names[target]}, which are not linked",
             "place producer and consumer together or on linked devices",
         )

@@ -1,13 +1,13 @@
-"""Time oracles ([H] §3, §5): how long an op takes, by its name.
+"""Time oracles ([H] §3, §5): the time of an op, by its name.
 
 Measured times come from
 
 - a CSV with the header ``name,time`` and a row per measurement,
 - a profile in the Chrome trace format, as TensorFlow writes it: complete events (``"ph": "X"`` with
-  ``dur``) and pairs of ``B`` and ``E`` events of one thread; an event is of the op that its
-  ``args.name`` says, or else its ``name``; its times are microseconds.
+  ``dur``) and pairs of ``B`` and ``E`` events of one thread; the op of an event is its
+  ``args.name`` or else its ``name``; times are in microseconds.
 
-The time of an op is the least of all that were measured ([H] §5). The general oracle needs no
+The time of an op is the least of its measured times ([H] §5). The general oracle needs no
 measurements ([H] eq. 6).
 """
 
@@ -33,7 +33,7 @@ _COLUMNS = ("name", "time")
 
 
 def least(measured: Iterable[tuple[str, Fraction]]) -> dict[str, Fraction]:
-    """Return the least time of every op."""
+    """Return the least measured time of every op."""
     times: dict[str, Fraction] = {}
     for name, time in measured:
         times[name] = min(time, times.get(name, time))
@@ -41,7 +41,7 @@ def least(measured: Iterable[tuple[str, Fraction]]) -> dict[str, Fraction]:
 
 
 def read_csv(path: str | Path) -> dict[str, Fraction]:
-    """Read measured times from a CSV; see the module."""
+    """Read measured times from a CSV; see the module for its format."""
     with FaultsOf(path):
         rows = read_rows(path, _COLUMNS)
         return least(
@@ -50,13 +50,13 @@ def read_csv(path: str | Path) -> dict[str, Fraction]:
 
 
 def read_trace(path: str | Path) -> dict[str, Fraction]:
-    """Read measured times from a Chrome trace; see the module."""
+    """Read measured times from a Chrome trace; see the module for its format."""
     with FaultsOf(path):
         return least(_durations(_events(read_text(path))))
 
 
 def read_times(path: str | Path) -> dict[str, Fraction]:
-    """Read a trace if the file is called ``.json``, else a CSV."""
+    """Read a trace if the suffix of the file is ``.json``, else a CSV."""
     return read_trace(path) if Path(path).suffix.lower() == ".json" else read_csv(path)
 
 
@@ -73,7 +73,7 @@ def _durations(events: list[Any]) -> Iterator[tuple[str, Fraction]]:
     for i, event in enumerate(events):
         place = f"traceEvents[{i}]"
         if not isinstance(event, dict):
-            raise InputError(place, "no object", "give a Chrome trace: a list of events")
+            raise InputError(place, "not an object", "give a Chrome trace: a list of events")
         kind = event.get("ph")
         if kind == "X":
             yield _name(event, place), non_negative(event.get("dur"), f"{place}.dur")
@@ -85,10 +85,10 @@ def _durations(events: list[Any]) -> Iterator[tuple[str, Fraction]]:
                 open_.append((_name(event, place), at))
                 continue
             if not open_:
-                raise InputError(place, "ends what has not begun", "give the event that begins it")
+                raise InputError(place, "an end without a begin", "give the event that begins it")
             name, start = open_.pop()
             if at < start:
-                raise InputError(f"{place}.ts", "lies before the beginning", "sort the events")
+                raise InputError(f"{place}.ts", "before the begin event", "sort the events")
             yield name, at - start
 
 
@@ -97,14 +97,14 @@ def _name(event: dict[str, Any], place: str) -> str:
     name = arguments.get("name") if isinstance(arguments, dict) else None
     name = event.get("name") if name is None else name
     if not isinstance(name, str) or not name:
-        raise InputError(f"{place}.name", f"{shown(name)} is no name", "name the op")
+        raise InputError(f"{place}.name", f"{shown(name)} is not a name", "name the op")
     return name
 
 
 def general(instance: Instance) -> dict[str, Fraction]:
-    """Return the times of the general oracle ([H] eq. 6): 1 for a *recv* op, 0 for all else.
+    """Return the times of the general oracle ([H] eq. 6): 1 for a *recv* op, 0 for any other.
 
-    Which ops are those says :func:`~optpart.strategies.scheduling.transfers.is_transfer`.
+    :func:`~optpart.strategies.scheduling.transfers.is_transfer` defines which ops are *recv* ops.
     """
     found = is_transfer(tasks(instance, assigned(instance)), instance.vertices)
     return {
@@ -116,18 +116,18 @@ def general(instance: Instance) -> dict[str, Fraction]:
 def with_times(instance: Instance, times: Mapping[str, Fraction]) -> Instance:
     """Return an assigned graph whose ops take the times of an oracle.
 
-    Ops that the oracle does not know keep their time, and what it knows besides does not matter: a
-    profile has events of the runtime, and may lack ops that take no time.
+    Ops that the oracle does not know keep their times, and unknown names of the oracle are ignored:
+    a profile contains events of the runtime, and may lack ops that take no time.
 
     Raises
     ------
     InputError
-        If it knows no op of the instance at all, or some vertex may run on several devices.
+        If the oracle knows no op of the instance, or some vertex may run on several devices.
     """
     device = assigned(instance)
     names = instance.graph.names
     if instance.vertices and not any(name in times for name in names):
-        raise InputError("", "no op of the instance is measured", "name ops as the instance does")
+        raise InputError("", "no op of the instance is measured", "use the instance's op names")
     known = dict(times)
     ops = [
         known.get(name, instance.duration(v, d)) * instance.cluster.speed[d]
@@ -136,7 +136,7 @@ def with_times(instance: Instance, times: Mapping[str, Fraction]) -> Instance:
     graph = replace(
         instance.graph,
         ops=RationalArray.from_fractions(ops),
-        # Given durations, which go, may have been all that told the device.
+        # The durations, which are replaced, may have been all that restricted the device.
         allowed_devices={v: (instance.cluster.names[d],) for v, d in enumerate(device.tolist())},
     )
     return replace(instance, graph=graph, durations=None)

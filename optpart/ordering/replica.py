@@ -5,32 +5,32 @@ Every op has exactly one allowed device. The devices are
 - ``worker_0``, …: the computational resource of a worker;
 - ``server_0``, …: that of a parameter server;
 - ``server_0/worker_1/0``, …: a channel that carries one transfer at a time from a sender to a
-  receiver, here from the server to the worker, with their number between these two. A sender and a
-  receiver have channels of their own in either direction, as under gRPC ([H] §5.1).
+  receiver, here from the server to the worker; channels between the same two are numbered. Each
+  direction has its own channels, as under gRPC ([H] §5.1).
 
-A transfer is one op on its channel: the end of it that takes the time. The other end, which only
-has to be activated, is an op without length on its own device.
+A transfer is one op on its channel: the end that takes the time. The other end, which only has to
+be activated, is an op of length 0 on its own device.
 
 =============================  =============  ==================================================
 op                             device         time
 =============================  =============  ==================================================
 ``server_0/read/P``            server         0
 ``server_0/send/P/worker_1``   server         0 (activation)
-``worker_1/recv/P``            channel        size of P by bandwidth
-``worker_1/X``                 worker         operations of X, a sample, times batch by speed
+``worker_1/recv/P``            channel        size of P / bandwidth
+``worker_1/X``                 worker         operations of X per sample × batch / speed
 ``worker_1/gradients/X``       worker         the same: gradient by the inputs of X
 ``worker_1/gradients/X/own``   worker         the same: gradient by the parameters of X
-``worker_1/send/P``            channel        size of P by bandwidth
+``worker_1/send/P``            channel        size of P / bandwidth
 ``server_0/recv/P/worker_1``   server         0 (activation)
-``server_0/aggregate/P``       server         an operation per element and worker but one
+``server_0/aggregate/P``       server         (workers − 1) operations per element
 ``server_0/update/P``          server         two operations per element
 =============================  =============  ==================================================
 
-The last six rows are there for training only. The partition of the reference worker ([H] §4) is the
-worker's part of that with its channels: all ``recv`` ops are leaves, all ``send`` ops are roots.
+The last six rows are only for training. The partition of the reference worker ([H] §4) is the part
+of the worker with its channels: all ``recv`` ops are leaves, all ``send`` ops are roots.
 
-Parameters go to servers in turn, as TensorFlow places them, and of one server to its channels in
-turn. Times are whole microseconds, rounded to the nearest, as a tracer would measure them; all
+Parameters go to servers in turn, as TensorFlow places them, and within a server to its channels in
+turn. Times are whole microseconds, rounded to the nearest, as a tracer would measure them. All
 edges are control dependencies, since all transfers are ops.
 """
 
@@ -54,7 +54,7 @@ SPEED = 500_000
 #: Bytes per microsecond of a channel: Ethernet of 1 Gbit/s ([H] §6).
 BANDWIDTH = 125
 
-#: Bytes of an element.
+#: Bytes per element.
 ELEMENT = 4
 
 #: Device type of all channels.
@@ -62,12 +62,12 @@ CHANNEL = "channel"
 
 
 class Platform(NamedTuple):
-    """How fast things go.
+    """The speeds of workers, servers and channels.
 
     Attributes
     ----------
     batch : int
-        Samples that a worker takes in an iteration.
+        Samples per worker and iteration.
     speed, server_speed : Fraction
         Operations per microsecond of a worker, and of a server.
     bandwidth : Fraction
@@ -98,7 +98,7 @@ def platform(
     bandwidth: Number = BANDWIDTH,
     server_speed: Number | None = None,
 ) -> Platform:
-    """Check and return a platform; a server is as fast as a worker unless its speed is given."""
+    """Return a checked platform; a server is as fast as a worker unless its speed is given."""
     worker = _positive(speed, "speed")
     return Platform(
         draw.count(batch, "batch", least=1),
@@ -125,14 +125,14 @@ def replica(
     channels : int
         Channels from one sender to one receiver.
     training : bool
-        Whether gradients are computed, sent, aggregated and applied; otherwise there is the forward
-        pass alone.
+        Whether gradients are computed, sent, aggregated and applied; otherwise there is only the
+        forward pass.
     on : Platform, optional
 
     Returns
     -------
     Instance
-        Without memory limits, of infinite bandwidth: all times are those of vertices.
+        Without memory limits and with infinite bandwidth: only vertices take time.
     """
     _check(model, workers, servers, channels, training)
     layout = _Layout(model, servers, channels, training, platform() if on is None else on)
@@ -157,7 +157,7 @@ def worker_partition(
 ) -> Instance:
     """Build the partition of the reference worker with its channels ([H] §2.4, §4).
 
-    Parameters are those of :func:`replica`.
+    The parameters are those of :func:`replica`.
     """
     _check(model, 1, servers, channels, training)
     layout = _Layout(model, servers, channels, training, platform() if on is None else on)
@@ -175,10 +175,10 @@ def _check(model: BaseModel, workers: int, servers: int, channels: int, training
     if devices > MOST_DEVICES:
         raise InputError(
             "workers, servers and channels",
-            f"make {devices} devices, channels included",
-            f"ask for at most {MOST_DEVICES}",
+            f"{devices} devices, channels included",
+            f"use at most {MOST_DEVICES}",
         )
-    # A worker has each op, and in training its gradients; and there is what receives and sends.
+    # Each worker has every op, in training also its gradients; besides, the ops of transfers.
     ops = workers * ways * (len(model.ops) + 3 * len(model.parameters))
     check_size(ops, devices=devices, place="workers and servers")
 
@@ -191,7 +191,7 @@ def _positive(value: Number, place: str) -> Fraction:
 
 
 class _Layout:
-    """Vertices, edges and devices, while they are collected."""
+    """A builder that collects vertices, edges and devices."""
 
     def __init__(
         self, model: BaseModel, servers: int, channels: int, training: bool, on: Platform
@@ -199,7 +199,7 @@ class _Layout:
         self.model, self.training, self.on = model, training, on
         self.servers, self.channels = servers, channels
         parameters = model.parameters
-        # In turn over the servers, and over the channels of each.
+        # In turn to the servers, and to the channels of each.
         self.home = {p.name: i % servers for i, p in enumerate(parameters)}
         self.lane = {p.name: i // servers % channels for i, p in enumerate(parameters)}
         self.builder = GraphBuilder()
@@ -228,7 +228,7 @@ class _Layout:
     # --- workers ---------------------------------------------------------------------------------
 
     def worker(self, w: int) -> None:
-        """Add the devices of a worker: itself, and the channels that end or begin there."""
+        """Add the devices of a worker: the worker itself and its channels."""
         self.device(f"worker_{w}", "worker")
         ways = [(f"server_{s}", f"worker_{w}") for s in range(self.servers)]
         ways += [(there, here) for here, there in ways if self.training]
@@ -237,7 +237,7 @@ class _Layout:
                 self.device(f"{sender}/{receiver}/{lane}", CHANNEL)
 
     def worker_ops(self, w: int) -> None:
-        """Add a worker's copy of the base model, its reads received and its updates sent."""
+        """Add a worker's copy of the base model, which receives parameters and sends updates."""
         worker = f"worker_{w}"
         for parameter in self.model.parameters:
             name = parameter.name
@@ -257,9 +257,9 @@ class _Layout:
             self._gradients(worker)
 
     def _gradients(self, worker: str) -> None:
-        """Add the backward pass: of each op the gradient by its inputs, and by its parameters.
+        """Add the backward pass: for each op, the gradients by its inputs and by its parameters.
 
-        An op whose inputs depend on no parameter needs no gradient by them.
+        An op whose inputs depend on no parameter needs no gradient by its inputs.
         """
         learnt = _depend_on_parameters(self.model)
         readers: dict[str, list[Op]] = {op.name: [] for op in self.model.ops}
@@ -268,7 +268,7 @@ class _Layout:
                 readers[name].append(op)
         for op in reversed(self.model.ops):
             above = tuple(f"{worker}/gradients/{reader.name}" for reader in readers[op.name])
-            # The loss itself has no reader: its gradient needs the loss alone.
+            # Nothing reads the loss: its gradient needs only the loss.
             needs = above or (f"{worker}/{op.name}",)
             time = self.on.compute(op.operations)
             if any(name in learnt for name in op.inputs):
@@ -284,7 +284,7 @@ class _Layout:
     # --- servers ---------------------------------------------------------------------------------
 
     def server_ops(self, workers: int) -> None:
-        """Add what servers do at the beginning: read every parameter, and activate its sends."""
+        """Add the servers' first ops: read every parameter, and activate its sends."""
         for parameter in self.model.parameters:
             name = parameter.name
             server = f"server_{self.home[name]}"
@@ -293,7 +293,7 @@ class _Layout:
                 self.vertex(f"{server}/send/{name}/worker_{w}", server, 0, (read,))
 
     def updates(self, workers: int) -> None:
-        """Add what servers do at the end: receive, aggregate and apply every gradient."""
+        """Add the servers' last ops: receive, aggregate and apply every gradient."""
         if not self.training:
             return
         for name, size in self.model.parameters:
@@ -310,7 +310,7 @@ class _Layout:
 
 
 def _depend_on_parameters(model: BaseModel) -> set[str]:
-    """Names of the ops whose results change with some parameter."""
+    """Return the names of the ops whose results depend on some parameter."""
     found: set[str] = set()
     for op in model.ops:
         if op.parameters or not found.isdisjoint(op.inputs):

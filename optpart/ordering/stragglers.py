@@ -21,8 +21,8 @@ class Steps(NamedTuple):
     ----------
     makespan : ndarray of float64, steps × workers
     upper, lower : ndarray of float64, steps × workers
-        Eq. 1 and eq. 2 of the times that the ops of that worker took in that step ([H] §3.1: they
-        are measured in the same iteration as the makespan).
+        Eq. 1 and eq. 2 for the times that the worker's ops took in that step ([H] §3.1: they are
+        measured in the same iteration as the makespan).
     """
 
     makespan: NDArray[np.float64]
@@ -36,13 +36,13 @@ class Steps(NamedTuple):
 
     @property
     def time(self) -> NDArray[np.float64]:
-        """Time of every step: all wait for the slowest worker."""
+        """Time of every step: that of the slowest worker."""
         slowest: NDArray[np.float64] = self.makespan.max(axis=1)
         return slowest
 
     @property
     def straggler(self) -> NDArray[np.float64]:
-        """Straggler effect of every step: the longest wait of a worker by the step's time."""
+        """Straggler effect of every step: the longest wait of a worker over the step's time."""
         wait: NDArray[np.float64] = (self.time - self.makespan.min(axis=1)) / self.time
         return wait
 
@@ -58,21 +58,21 @@ def simulate_steps(
     out_of_order: float = 0.0,
     seed: int = 0,
 ) -> Steps:
-    """Execute the partition of a worker again and again, on several workers side by side.
+    """Execute the partition of a worker repeatedly, on several workers in parallel.
 
     Parameters
     ----------
     work : Tasks
-        Of one worker; all workers are identical. Its tasks are its vertices.
+        The tasks of one worker, which are its vertices; all workers are identical.
     scheduler : Scheduler
-        Called for every step and worker; see :func:`offline`. It knows ``work``, not the noise.
+        Called for every step and worker; see :func:`offline`. It is given ``work`` without noise.
     noise : float
-        Standard deviation of the logarithm of the factor by which the time of an op varies.
+        Standard deviation of the logarithm of a random factor on the time of every op.
     slowness : float
         The same for a factor that all ops of a worker share during a step: variations of the whole
         system.
     out_of_order : float
-        Probability of a transfer to be overtaken by the next one; see :func:`overtaken`.
+        Probability that a transfer is overtaken by the next one; see :func:`overtaken`.
     seed : int
         The same seed gives the same noise under every scheduler.
     """
@@ -80,7 +80,7 @@ def simulate_steps(
         if not value >= 0:
             raise InputError(name, f"{value} is negative", "give a number ≥ 0")
     if not 0 <= out_of_order <= 1:
-        raise InputError("out_of_order", f"{out_of_order} is no probability", "give 0 to 1")
+        raise InputError("out_of_order", f"{out_of_order} is not a probability", "give 0 to 1")
     n = len(work.duration)
     partition = Partition(work.resource)
     system, drawing, swapping = (np.random.default_rng([seed, stream]) for stream in range(3))

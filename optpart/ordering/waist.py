@@ -1,10 +1,10 @@
-"""Splitting an assigned graph at its waist: a vertex before or after which everything else comes.
+"""Splitting an assigned graph at its waist: a vertex that every other one comes before or after.
 
-The loss of a training step is one: the forward pass and all transfers to the worker come before,
-the backward pass and all transfers from it after. The least makespan of the whole is then the least
-makespan of what comes before, plus that of what comes after, plus the time of the waist itself, if
-results cross without delay; and otherwise at least that. Solvers find and prove the two parts far
-sooner than the whole.
+The loss of a training step is a waist: the forward pass and all transfers to the worker come before
+it, the backward pass and all transfers from the worker after it. If results cross without delay,
+the least makespan of the whole is the sum of the least makespans of both parts and the time of the
+waist; otherwise, it is at least that. Solvers solve and prove the two parts much faster than the
+whole.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from optpart.solution.schedule import Schedule, retime
 
 
 class Split(NamedTuple):
-    """The findings about an instance from its two parts.
+    """The results for an instance from its two parts.
 
     Attributes
     ----------
     bound : Fraction
         Proven lower bound of the makespan of the whole.
     schedule : Schedule or None
-        Of the whole, if both parts have one.
+        A schedule of the whole, if both parts have one.
     """
 
     bound: Fraction
@@ -40,14 +40,15 @@ class Split(NamedTuple):
 
 
 def waist(instance: Instance) -> int | None:
-    """Return the waist that parts the vertices most evenly; ``None`` if there is none.
+    """Return the waist that divides the vertices most evenly; ``None`` if there is none.
 
-    The first and the last vertex of a graph are no waist: they part nothing.
+    The first and the last vertex of a graph do not count: they divide nothing.
 
     Notes
     -----
-    In a topological order, all vertices before position ``i`` lead to the one there if and only if
-    each of them has a successor at ``i`` or before; and likewise what comes after.
+    In a topological order, all vertices before position ``i`` lead to the one at ``i`` if and only
+    if each of them has a successor at ``i`` or before. The same holds, mirrored, for the vertices
+    after it.
     """
     graph, n = instance.graph, instance.vertices
     position = np.empty(n, dtype=np.int64)
@@ -72,7 +73,7 @@ def split(instance: Instance, v: int, solve: Callable[[Instance], Result]) -> Sp
     ----------
     solve : callable
         Called for both parts. They have the times and devices of the whole, and its edges without
-        delays, so that what is proven of them holds of the whole.
+        delays, so their bounds are valid for the whole.
     """
     device = assigned(instance)
     everything = instance.graph.topological_order
@@ -90,7 +91,7 @@ def split(instance: Instance, v: int, solve: Callable[[Instance], Result]) -> Sp
 
 
 def _sequence(result: Result) -> list[int]:
-    """Vertices by start, and those that start together by end, and topologically."""
+    """Return the vertices by start, then by end, then topologically."""
     schedule, instance = result.schedule, result.instance
     assert schedule is not None
     rank = np.empty(instance.vertices, dtype=np.int64)
@@ -102,7 +103,7 @@ def _sequence(result: Result) -> list[int]:
 
 
 def _restricted(instance: Instance, part: NDArray[np.int32], device: NDArray[np.int32]) -> Instance:
-    """Return some of the vertices with the edges between them, without delays and limits."""
+    """Return the sub-instance of some vertices and the edges between them, without limits."""
     names, devices = instance.graph.names, instance.cluster.names
     builder = GraphBuilder()
     for w in part.tolist():

@@ -12,15 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import InputError
+from optpart.escaping import brief
 from optpart.problem.rational import Number, RationalArray, non_negative, rational, shown
 
-#: What a matrix may be given as: one value for all pairs, or k rows of k entries.
+#: Accepted forms of a matrix: one value for all pairs, or k rows of k entries.
 Matrix = Number | None | Sequence[Sequence[Number | None]]
 
 
 @dataclass(frozen=True)
 class Device:
-    """One device: its name, speed (operations per time unit), type and memory (``None`` = all)."""
+    """One device: name, speed (operations per time unit), type, memory (``None`` = unlimited)."""
 
     name: str
     speed: Number = 1
@@ -43,7 +44,7 @@ class Cluster:
     bandwidth : RationalArray, k × k
         Size per time unit from sender (row) to receiver (column); 0 means no link.
     infinite : ndarray of bool, k × k
-        Where bandwidth has no limit; ``bandwidth`` is 0 there.
+        Whether bandwidth is unlimited; where it is, ``bandwidth`` is 0.
     latency : RationalArray, k × k
     """
 
@@ -58,6 +59,23 @@ class Cluster:
     def __len__(self) -> int:
         return len(self.names)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Cluster):
+            return NotImplemented
+        return (
+            (self.names, self.types, self.memory) == (other.names, other.types, other.memory)
+            and bool(np.array_equal(self.infinite, other.infinite))
+            and (self.speed, self.bandwidth, self.latency)
+            == (other.speed, other.bandwidth, other.latency)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.names)
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(sorted({kind for kind in self.types if kind is not None}))
+        return f"<Cluster of {len(self):,} devices{brief(f' ({kinds})') if kinds else ''}>"
+
     @cached_property
     def index(self) -> dict[str, int]:
         """Device number by name."""
@@ -65,7 +83,7 @@ class Cluster:
 
     @cached_property
     def linked(self) -> NDArray[np.bool_]:
-        """Where something can cross, k × k; a device is always linked to itself."""
+        """Whether tensors can cross, k × k; a device is always linked to itself."""
         with_bandwidth = np.asarray(self.bandwidth.numerators != 0, dtype=np.bool_)
         return with_bandwidth | self.infinite | np.eye(len(self), dtype=np.bool_)
 
@@ -114,9 +132,7 @@ class Cluster:
         for i in range(k):
             for j in range(k):
                 if delays[i][j] is None and i != j:
-                    raise InputError(
-                        f"latency[{i}][{j}]", "null is no latency", "give a number ≥ 0"
-                    )
+                    raise InputError(f"latency[{i}][{j}]", "must not be null", "give a number ≥ 0")
         return cls(
             names=tuple(seen),
             types=tuple(device.type for device in devices),
@@ -164,7 +180,9 @@ def _matrix(value: Any, k: int, place: str) -> list[list[Fraction | None]]:
     for i, row in enumerate(value):
         if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != k:
             size = len(row) if isinstance(row, Sequence) else "no"
-            raise InputError(f"{place}[{i}]", f"{size} entries", f"give {k} entries, one a device")
+            raise InputError(
+                f"{place}[{i}]", f"{size} entries", f"give {k} entries, one per device"
+            )
     cache: dict[object, Fraction] = {}
 
     def read(entry: object, i: int, j: int) -> Fraction | None:

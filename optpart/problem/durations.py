@@ -1,4 +1,4 @@
-"""Run times that are given per vertex and device."""
+"""Run times given per vertex and device."""
 
 from __future__ import annotations
 
@@ -26,16 +26,31 @@ class Durations:
     times: RationalArray
     possible: NDArray[np.bool_]
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Durations):
+            return NotImplemented
+        # Times where a vertex cannot run mean nothing.
+        return bool(np.array_equal(self.possible, other.possible)) and (
+            self.times.take(self.possible) == other.times.take(other.possible)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.possible.shape)
+
+    def __repr__(self) -> str:
+        n, k = self.possible.shape
+        return f"<Durations of {n:,} vertices on {k:,} devices>"
+
     @classmethod
     def of(cls, rows: Sequence[Sequence[Number | None]], n: int, k: int) -> Durations:
         """Read ``n`` rows of ``k`` times; ``None`` means that the vertex cannot run there."""
         if len(rows) != n:
-            raise InputError("durations", f"{len(rows)} rows", f"give {n} rows, one a vertex")
+            raise InputError("durations", f"{len(rows)} rows", f"give {n} rows, one per vertex")
         for v, row in enumerate(rows):
             if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != k:
                 size = len(row) if isinstance(row, Sequence) else "no"
                 raise InputError(
-                    f"durations[{v}]", f"{size} entries", f"give {k} entries, one a device"
+                    f"durations[{v}]", f"{size} entries", f"give {k} entries, one per device"
                 )
         times = RationalArray.of(
             [0 if entry is None else entry for row in rows for entry in row],

@@ -8,7 +8,7 @@ from fractions import Fraction
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
 
-#: Limit on the units that a reason names; if there are more, it gives their number.
+#: Maximal number of units that a reason names; of further ones it gives only the number.
 _SHOWN = 12
 
 
@@ -26,6 +26,41 @@ def contradiction(instance: Instance) -> str:
             names = instance.graph.names
             return f"{names[a]} and {names[b]} are colocated and separated at once"
     return _memory(instance)
+
+
+def excluded(instance: Instance, by: str, given: str = "") -> str:
+    """Say that no schedule exists, where no smaller conflict is known.
+
+    Parameters
+    ----------
+    by : str
+        Who has proven it.
+    given : str
+        What must be kept besides the constraints of the instance.
+
+    Returns
+    -------
+    str
+        Names every kind of constraint that can rule a schedule out.
+    """
+    kinds = {
+        "allowed devices": not instance.allowed.all(),
+        "colocation": len(instance.units) < instance.vertices,
+        "separation": bool(instance.graph.separation),
+        "missing links": _may_block(instance),
+        "memory": instance.model.memory != "none",
+        given: bool(given),
+    }
+    *most, last = [kind for kind, there in kinds.items() if there] or ["the rules of the model"]
+    kept = f"{', '.join(most)} and {last}" if most else last
+    return f"no schedule keeps {kept} (proven by {by})"
+
+
+def _may_block(instance: Instance) -> bool:
+    """Whether something cannot cross somewhere."""
+    matrices = instance.graph.tensor_delay.values()
+    barred = any(delay is None for matrix in matrices for row in matrix for delay in row)
+    return barred or not instance.cluster.linked.all()
 
 
 def _memory(instance: Instance) -> str:
@@ -60,7 +95,7 @@ def _memory(instance: Instance) -> str:
 
 
 def _fewest(units: list[int], need: RationalArray, room: Fraction) -> list[int]:
-    """Return a minimal set of units that exceeds the capacity; empty if all units fit."""
+    """Return a smallest set of units that exceeds the capacity; empty if all units fit."""
     largest_first = sorted(units, key=lambda unit: (-need[unit], unit))
     total = Fraction(0)
     for number, unit in enumerate(largest_first, 1):
@@ -71,7 +106,7 @@ def _fewest(units: list[int], need: RationalArray, room: Fraction) -> list[int]:
 
 
 def devices_named(instance: Instance, devices: Sequence[int]) -> str:
-    """Return the type of devices if they are all of that type, else their names."""
+    """Return a type if these are exactly the devices of that type, else their names."""
     names, types = instance.cluster.names, instance.cluster.types
     kind = types[devices[0]]
     if kind is not None and [d for d, t in enumerate(types) if t == kind] == list(devices):
@@ -80,7 +115,7 @@ def devices_named(instance: Instance, devices: Sequence[int]) -> str:
 
 
 def units_named(instance: Instance, units: Sequence[int]) -> str:
-    """Return the names of units, a dozen at most."""
+    """Return the names of units, at most a dozen."""
     shown = ", ".join(instance.unit_name(unit) for unit in units[:_SHOWN])
     return shown if len(units) <= _SHOWN else f"{shown} and {len(units) - _SHOWN} more"
 

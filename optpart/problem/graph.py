@@ -1,4 +1,4 @@
-"""The dataflow graph: what has to run, and what it hands on."""
+"""The dataflow graph: operations, and the tensors that pass between them."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ class Graph:
     device_types : tuple of (str or None), length n
         Required device type.
     allowed_devices : mapping from vertex to tuple of str
-        Only the vertices that name their devices.
+        Only for vertices that name their devices.
     tensor_vertex, tensor_output : ndarray of int32, length t
         Producer and output index of each tensor.
     tensor_size : RationalArray, length t
     tensor_delay : mapping from tensor to DelayMatrix
-        Only the tensors whose transfer times are given per device pair.
+        Only for tensors whose transfer times are given per device pair.
     edge_source, edge_target, edge_tensor : ndarray of int32, length e
         Distinct edges.
     colocation : tuple of tuple of int
-        Vertices that share a device, as given; :class:`~optpart.problem.instance.Instance` closes
-        them.
+        Groups of vertices that share a device, as given; overlapping groups are merged by
+        :class:`~optpart.problem.instance.Instance`.
     separation : tuple of (int, int)
         Pairs that must not share a device.
 
     Raises
     ------
     InputError
-        If an edge leads to nowhere or the graph has a cycle, which the message names.
+        If the graph has a cycle, which the message names.
     """
 
     names: tuple[str, ...]
@@ -80,18 +80,49 @@ class Graph:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "topological_order", self._sorted())
-        for array in (
+        for array in (*self._arrays(), self.topological_order):
+            array.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Graph):
+            return NotImplemented
+        mine, its = self._parts(), other._parts()
+        arrays = zip(self._arrays(), other._arrays(), strict=True)
+        return mine == its and all(np.array_equal(one, two) for one, two in arrays)
+
+    def __hash__(self) -> int:
+        return hash((len(self), self.tensors, len(self.edge_source)))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Graph of {len(self):,} vertices, {len(self.edge_source):,} edges, "
+            f"{self.tensors:,} tensors>"
+        )
+
+    def _parts(self) -> tuple[object, ...]:
+        return (
+            self.names,
+            self.device_types,
+            self.allowed_devices,
+            self.colocation,
+            self.separation,
+            self.tensor_delay,
+            self.ops,
+            self.memory,
+            self.tensor_size,
+        )
+
+    def _arrays(self) -> tuple[NDArray[np.int32], ...]:
+        return (
             self.tensor_vertex,
             self.tensor_output,
             self.edge_source,
             self.edge_target,
             self.edge_tensor,
-            self.topological_order,
-        ):
-            array.setflags(write=False)
-
-    def __len__(self) -> int:
-        return len(self.names)
+        )
 
     @property
     def tensors(self) -> int:
@@ -125,7 +156,7 @@ class Graph:
         return f"{name} (control)" if output == CONTROL else f"{name}:{output}"
 
     def _sorted(self) -> NDArray[np.int32]:
-        """Sort topologically (Kahn), smallest waiting list first in, first out."""
+        """Sort topologically (Kahn's algorithm with a first-in, first-out queue)."""
         n = len(self)
         start, edges = self.out_edges
         heads = self.edge_target[edges].tolist()
@@ -142,12 +173,12 @@ class Graph:
             raise InputError(
                 "edges",
                 "cycle " + " → ".join(self.names[v] for v in cycle),
-                "remove an edge of it; the graph must be acyclic",
+                "remove one of its edges; the graph must be acyclic",
             )
         return np.array(order, dtype=np.int32)
 
     def _cycle(self, stuck: set[int]) -> list[int]:
-        """Walk backwards inside ``stuck``, where every vertex has a predecessor, to a cycle."""
+        """Find a cycle by walking backwards in ``stuck``, where every vertex has a predecessor."""
         start, edges = self.in_edges
         path = [min(stuck)]
         position = {path[0]: 0}
@@ -165,10 +196,10 @@ class Graph:
         """Read a networkx ``DiGraph``.
 
         Node attributes: ``ops`` (or ``weight``), ``memory``, ``device_type``, ``devices``,
-        ``outputs``. An edge names the output it consumes with ``output`` (``None`` for a control
-        dependency), or brings a tensor of its own with ``size`` (or ``weight``); with neither it
-        is a control dependency. Graph attributes: ``colocation`` and ``separation``, lists of
-        groups and pairs of nodes.
+        ``outputs``. Edge attributes: ``output``, the output consumed (``None`` for a control
+        dependency), or ``size`` (or ``weight``), the size of a tensor of its own; an edge with
+        neither is a control dependency. Graph attributes: ``colocation`` and ``separation``, lists
+        of groups and pairs of nodes.
         """
         builder = GraphBuilder()
         for node, data in graph.nodes(data=True):
@@ -194,7 +225,7 @@ class Graph:
 
 
 def grouped(key: NDArray[np.int32], groups: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Group positions by key: ``order[start[g]:start[g+1]]`` have key ``g``, in their old order."""
+    """Group positions by key: ``order[start[g]:start[g+1]]`` have key ``g`` and are ascending."""
     order = np.argsort(key, kind="stable").astype(np.int32)
     start = np.zeros(groups + 1, dtype=np.int32)
     np.cumsum(np.bincount(key, minlength=groups), out=start[1:])
@@ -202,7 +233,7 @@ def grouped(key: NDArray[np.int32], groups: int) -> tuple[NDArray[np.int32], NDA
 
 
 class GraphBuilder:
-    """Collects vertices and edges by name; :meth:`build` checks and freezes them.
+    """A collector of vertices and edges by name; :meth:`build` checks and freezes them.
 
     Examples
     --------
@@ -287,7 +318,7 @@ class GraphBuilder:
         size: Number | None = None,
         place: str = "",
     ) -> GraphBuilder:
-        """Let ``target`` consume output number ``output`` of ``source``.
+        """Make ``target`` consume output number ``output`` of ``source``.
 
         ``output=None`` is a control dependency. With ``size`` the edge gets an output of its own.
         """
@@ -299,7 +330,7 @@ class GraphBuilder:
             output = CONTROL
         elif isinstance(output, bool) or not isinstance(output, int):
             raise InputError(
-                place, f"output index {output!r}", "give a whole number, or null for control"
+                place, f"no output {output!r}", "give its index, or null for a control dependency"
             )
         elif not 0 <= output < len(self._outputs[u]):
             raise InputError(
@@ -311,13 +342,13 @@ class GraphBuilder:
         return self
 
     def colocate(self, *names: str, place: str = "") -> GraphBuilder:
-        """Let all these vertices share a device."""
+        """Require these vertices to share a device."""
         place = place or f"colocation[{len(self._colocation)}]"
         self._colocation.append(tuple(self._vertex(name, place) for name in names))
         return self
 
     def separate(self, first: str, second: str, *, place: str = "") -> GraphBuilder:
-        """Forbid two vertices to share a device."""
+        """Forbid two vertices from sharing a device."""
         place = place or f"separation[{len(self._separation)}]"
         self._separation.append((self._vertex(first, place), self._vertex(second, place)))
         return self
@@ -327,7 +358,7 @@ class GraphBuilder:
             return self._index[name]
         except (KeyError, TypeError):
             raise InputError(
-                place, f"no vertex {name!r}", "name a vertex of the list of vertices"
+                place, f"no vertex {name!r}", "name a vertex from the list of vertices"
             ) from None
 
     def build(self) -> Graph:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import InputError
+from optpart.escaping import brief
 from optpart.problem.cluster import Cluster
 from optpart.problem.document import document
 from optpart.problem.durations import Durations
@@ -34,7 +35,7 @@ class Instance:
     model : Model
     durations : Durations or n rows of k numbers (``None`` where impossible), optional
     name, source : str
-        Its name and its origin.
+        Name and origin.
 
     Raises
     ------
@@ -55,14 +56,16 @@ class Instance:
         if self.durations is not None and not isinstance(self.durations, Durations):
             object.__setattr__(self, "durations", Durations.of(self.durations, n, k))
         self._check_delays(k)
-        self._check_groups()  # reads, and thereby checks, types and allowed devices as well
+        self._check_groups()  # computes, and thereby checks, types and allowed devices as well
 
     def _check_delays(self, k: int) -> None:
         for tensor, matrix in self.graph.tensor_delay.items():
             if len(matrix) != k or any(len(row) != k for row in matrix):
                 v, i = self.graph.tensor_vertex[tensor], self.graph.tensor_output[tensor]
                 raise InputError(
-                    f"vertices[{v}].outputs[{i}].delay", "wrong size", f"give {k} rows of {k}"
+                    f"vertices[{v}].outputs[{i}].delay",
+                    "has the wrong size",
+                    f"give {k} rows of {k}",
                 )
 
     def _check_groups(self) -> None:
@@ -73,10 +76,34 @@ class Instance:
                 names = _listed([self.graph.names[v] for v in members])
                 raise InputError(
                     "colocation",
-                    f"group {names} has no device that all may use"
+                    f"group {names} has no device that all its members may use"
                     + (f" ({_listed(alone)} has none at all)" if alone else ""),
-                    "loosen a device_type or devices entry, or split the group",
+                    "relax a device_type or devices entry, or split the group",
                 )
+
+    # --- equality and text -----------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same, names and sources included."""
+        if self is other:
+            return True
+        if not isinstance(other, Instance):
+            return NotImplemented
+        return (
+            (self.name, self.source, self.model) == (other.name, other.source, other.model)
+            and self.graph == other.graph
+            and self.cluster == other.cluster
+            and self.durations == other.durations
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.vertices, self.devices, len(self.graph.edge_source)))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Instance {brief(self.name)}: {self.vertices:,} vertices, {self.devices:,} devices, "
+            f"{self.model.communication}, memory {self.model.memory}>"
+        )
 
     # --- sizes -----------------------------------------------------------------------------
 
@@ -90,11 +117,11 @@ class Instance:
         """Number of devices k."""
         return len(self.cluster)
 
-    # --- what may run where ----------------------------------------------------------------
+    # --- allowed devices -------------------------------------------------------------------
 
     @cached_property
     def vertex_allowed(self) -> NDArray[np.bool_]:
-        """Where each vertex by itself may run, n × k."""
+        """Whether each vertex by itself may run on each device, n × k."""
         graph, cluster = self.graph, self.cluster
         n, k = len(graph), len(cluster)
         allowed = np.ones((n, k), dtype=np.bool_)
@@ -120,7 +147,7 @@ class Instance:
                     raise InputError(
                         f"vertices[{v}].devices[{i}]",
                         f"no device {name!r}",
-                        "name a device of the list of devices",
+                        "name a device from the list of devices",
                     )
                 row[cluster.index[name]] = True
             allowed[v] &= row
@@ -154,7 +181,7 @@ class Instance:
 
     @cached_property
     def allowed(self) -> NDArray[np.bool_]:
-        """Where each assignment unit may run, units × k."""
+        """Whether each assignment unit may run on each device, units × k."""
         allowed = np.ones((len(self.units), self.devices), dtype=np.bool_)
         np.logical_and.at(allowed, self.unit_of, self.vertex_allowed)
         return allowed
@@ -169,7 +196,7 @@ class Instance:
         return cast("list[tuple[int, int]]", sorted(pairs))
 
     def unit_name(self, unit: int) -> str:
-        """Return the vertex, or ``group of NAME (+m)`` for a colocation group."""
+        """Return the vertex, or ``the group of NAME (m vertices)`` for a colocation group."""
         members = self.units[unit]
         first = self.graph.names[members[0]]
         return first if len(members) == 1 else f"the group of {first} ({len(members)} vertices)"
@@ -177,13 +204,13 @@ class Instance:
     # --- exact times -----------------------------------------------------------------------
 
     def duration(self, vertex: int, device: int) -> Fraction:
-        """Exact run time ``p[v,d]``; meaningless where the vertex is not allowed."""
+        """Return the exact run time ``p[v,d]``, meaningless where the vertex is not allowed."""
         if self.given_durations is not None:
             return self.given_durations.times[vertex, device]
         return self.graph.ops[vertex] / self.cluster.speed[device]
 
     def delay(self, tensor: int, sender: int, receiver: int) -> Fraction | None:
-        """Exact transfer time ``δ(τ,d,e)``; ``None`` where the tensor cannot cross."""
+        """Return the exact transfer time ``δ(τ,d,e)``; ``None`` where the tensor cannot cross."""
         if sender == receiver:
             return Fraction(0)
         if not self.cluster.linked[sender, receiver]:
@@ -197,14 +224,14 @@ class Instance:
         return delay
 
     def send_duration(self, device: int) -> Fraction:
-        """Exact run time of a send vertex on ``device`` under ``sendrecv``."""
+        """Return the exact run time of a send vertex on ``device`` under ``sendrecv``."""
         return self.model.send_ops / self.cluster.speed[device]
 
     # --- static memory ---------------------------------------------------------------------
 
     @cached_property
     def static_memory(self) -> RationalArray:
-        """Memory that an assignment unit takes for the whole run, per unit.
+        """Memory that each assignment unit takes for the whole run.
 
         ``estimate``: ``m_v`` + own output sizes + sizes of distinct input tensors ([L] §4.1 (3));
         ``refcount``: ``m_v``, the part of it that does not depend on time; otherwise 0.
@@ -212,7 +239,7 @@ class Instance:
         graph = self.graph
         if self.model.memory in ("none", "edges"):
             return RationalArray.zeros(len(self.units))
-        # Python integers: sums over a unit may outgrow 64 bits.
+        # Python integers: sums over a unit may exceed 64 bits.
         sizes, resident = graph.tensor_size, graph.memory
         common = sizes.denominator * resident.denominator
         need = resident.numerators.astype(object) * sizes.denominator
@@ -235,7 +262,7 @@ class Instance:
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of the canonical native JSON without name and source."""
+        """SHA-256 of the canonical native JSON without name and source."""
         content = self.to_dict()
         del content["name"], content["source"]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

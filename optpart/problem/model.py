@@ -1,4 +1,4 @@
-"""How transfers and memory count."""
+"""The rules by which transfers and memory count."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Release = Literal["end", "start"]
 
 @dataclass(frozen=True)
 class Model:
-    """How transfers and memory count (design §2).
+    """The rules by which transfers and memory count (design §2).
 
     Attributes
     ----------
@@ -46,7 +46,9 @@ class Model:
             value = getattr(self, key)
             if value not in get_args(kind):
                 raise InputError(
-                    f"model.{key}", f"unknown {value!r}", f"choose of {', '.join(get_args(kind))}"
+                    f"model.{key}",
+                    f"unknown {value!r}",
+                    f"choose one of {', '.join(get_args(kind))}",
                 )
         object.__setattr__(self, "send_ops", non_negative(self.send_ops, "model.send_ops"))
         if (
@@ -54,4 +56,6 @@ class Model:
             or not isinstance(self.channels, int)
             or (self.channels < 1)
         ):
-            raise InputError("model.channels", f"{self.channels!r}", "give a whole number ≥ 1")
+            raise InputError(
+                "model.channels", f"cannot be {self.channels!r}", "give a whole number ≥ 1"
+            )

@@ -1,8 +1,8 @@
-"""Exact rational numbers, one by one and in arrays.
+"""Exact rational numbers, single and in arrays.
 
 Every number of an instance is an exact rational (design §3). An array of them is kept as integer
-numerators over one common denominator, so that a graph of a million vertices costs eight bytes a
-number and exact sums are integer sums.
+numerators over one common denominator, so that even a graph of a million vertices costs eight bytes
+per number, and exact sums are integer sums.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAX_EXPONENT = 300
 _MAX_BITS = 4000 * 10 // 3
 _MAX_LENGTH = 8700
 _NUMBER = re.compile(r"[+-]?(\d+/\d+|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)", re.ASCII)
-_FEWER = "give a number of fewer than 4000 digits"
+_FEWER = "give a number with fewer than 4000 digits"
 _INT64_MAX = 2**63 - 1
 
 
@@ -41,12 +41,12 @@ def rational(value: object, place: str = "") -> Fraction:
         A float counts as the decimal that Python prints for it (``0.1`` is one tenth); a string is
         an integer, a decimal or a fraction such as ``"1/3"``.
     place : str
-        Named in the error.
+        Where the value stands, for the error message.
 
     Raises
     ------
     InputError
-        If it is not a finite number.
+        If it is not a finite number, or has too many digits.
     """
     number = _read(value, place)
     if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MAX_BITS:
@@ -70,7 +70,7 @@ def _read(value: object, place: str) -> Fraction:
             if slash:
                 return Fraction(int(numerator), int(denominator))
             return _from_decimal(Decimal(text), place)
-        except (ArithmeticError, ValueError):  # zero below the line, or too many digits
+        except (ArithmeticError, ValueError):  # a zero denominator, or too many digits
             pass
     raise InputError(
         place,
@@ -80,10 +80,10 @@ def _read(value: object, place: str) -> Fraction:
 
 
 def decimal(digits: str) -> Decimal:
-    """Return a decimal as it stands in a file; its exponent is not expanded."""
+    """Read a decimal without expanding its exponent."""
     try:
         return Decimal(digits)
-    except ArithmeticError:  # an exponent beyond what Python counts
+    except ArithmeticError:  # an exponent beyond Python's range
         raise InputError("", f"{shown(digits)} has too many digits", _FEWER) from None
 
 
@@ -91,7 +91,7 @@ def _from_decimal(value: Decimal, place: str) -> Fraction:
     if not value.is_finite():
         raise InputError(place, f"{shown(value)} is not finite", "give a finite number")
     exponent = value.as_tuple().exponent
-    # Written short, but gigabytes as a fraction.
+    # Short as text, but gigabytes as a fraction.
     if isinstance(exponent, int) and (
         abs(exponent) > _MAX_EXPONENT or abs(value.adjusted()) > _MAX_LENGTH
     ):
@@ -100,11 +100,11 @@ def _from_decimal(value: Decimal, place: str) -> Fraction:
 
 
 def shown(value: object) -> str:
-    """Return a value as it stands in an error message: one short piece of text."""
+    """Return a value as a short text for an error message."""
     try:
         text = repr(value) if isinstance(value, str) else str(value)
-    except ValueError:  # more digits than Python writes
-        return "a number of very many digits"
+    except ValueError:  # more digits than Python converts
+        return "a number with very many digits"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -143,7 +143,7 @@ class RationalArray:
         for i, value in enumerate(values):
             try:
                 fractions.append(non_negative(value, ""))
-            except InputError as error:  # only now is the place worth writing out
+            except InputError as error:  # format the place only when it is needed
                 raise InputError(place(i), error.problem, error.remedy) from None
         return cls.from_fractions(fractions)
 
@@ -159,7 +159,7 @@ class RationalArray:
 
     @classmethod
     def from_integers(cls, numerators: list[int], denominator: int) -> RationalArray:
-        """Build from numerators over a denominator, in lowest common terms."""
+        """Build from numerators over a denominator, reduced to lowest terms."""
         common = math.gcd(denominator, *numerators)
         return cls(_integers([value // common for value in numerators]), denominator // common)
 
@@ -178,6 +178,22 @@ class RationalArray:
 
     def __len__(self) -> int:
         return len(self.numerators)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RationalArray):
+            return NotImplemented
+        if self.numerators.shape != other.numerators.shape:
+            return False
+        if self.denominator == other.denominator:
+            return bool(np.array_equal(self.numerators, other.numerators))
+        return self.fractions() == other.fractions()
+
+    def __hash__(self) -> int:
+        return hash(self.numerators.shape)
+
+    def __repr__(self) -> str:
+        shape = " × ".join(f"{size:,}" for size in self.numerators.shape)
+        return f"<RationalArray of {shape}>"
 
     def __getitem__(self, index: int | tuple[int, ...]) -> Fraction:
         return Fraction(int(self.numerators[index]), self.denominator)

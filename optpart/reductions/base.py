@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Source = TypeVar("Source")
 Solution = TypeVar("Solution")
 
-#: Larger numbers would not stay whole in the solvers' 64 bits.
+#: The largest number of a source: with larger ones, solvers could overflow 64 bits.
 _LARGEST = 2**40
 
 
@@ -44,28 +44,28 @@ class Question:
 
     @property
     def goal(self) -> Goal:
-        """The question as exact methods take it."""
+        """Return the question as a goal for exact methods."""
         return Goal(makespan=self.deadline)
 
 
 class Reduction(ABC, Generic[Source, Solution]):
     """A map from the instances of one NP-complete problem to TF, and from schedules back.
 
-    The proof that it is a reduction has two directions, and both run: :meth:`forth` turns a
+    The proof that it is a reduction has two directions, and both are code: :meth:`forth` turns a
     solution of the source into a schedule within the deadline, :meth:`back` turns any schedule
-    within the deadline into a solution. Neither is trusted: the verifier judges the schedule and
-    :meth:`check`, which knows the source problem alone, the solution.
+    within the deadline into a solution. Neither is trusted: the verifier checks the schedule, and
+    :meth:`check`, which knows only the source problem, checks the solution.
 
     Attributes
     ----------
     name : str
-        Its name on the command line.
+        The name on the command line.
     title : str
         The source problem.
     reference : str
-        Where its hardness is proven.
+        The source of its hardness proof.
     reading : str
-        How the source text is interpreted, or what the reduction says about TF.
+        The interpretation of the source text, or what the reduction says about TF.
     size : int
         Default size of a random source.
     keys : frozenset of str
@@ -81,7 +81,7 @@ class Reduction(ABC, Generic[Source, Solution]):
 
     @abstractmethod
     def read(self, document: Mapping[str, Any]) -> Source:
-        """Build a source from the parsed file; a fault is an :class:`InputError`."""
+        """Build a source from the parsed file; raise :class:`InputError` if it is not valid."""
 
     @abstractmethod
     def document(self, source: Source) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class Reduction(ABC, Generic[Source, Solution]):
 
     @abstractmethod
     def check(self, source: Source, solution: Solution) -> str:
-        """Return the fault of a solution by the rules of the source; empty if there is none."""
+        """Return the first rule of the source that a solution breaks; empty if it is valid."""
 
     @abstractmethod
     def describe(self, source: Source) -> str:
@@ -121,7 +121,7 @@ class Reduction(ABC, Generic[Source, Solution]):
 
 
 def read_source(reduction: Reduction[Source, Any], path: str | Path) -> Source:
-    """Read a source file; every fault is an :class:`InputError` that names file and place."""
+    """Read a source file; raise :class:`InputError` with file and place if it is not valid."""
     with FaultsOf(path):
         document = keys(parse_json(read_text(path)), {"problem", *reduction.keys}, "")
         if document.get("problem") != reduction.name:
@@ -154,7 +154,7 @@ def names(value: object, place: str) -> tuple[str, ...]:
         if not isinstance(name, str) or not name:
             raise InputError(f"{place}[{i}]", shown(name), "give a name")
         if name in listed[:i]:
-            raise InputError(f"{place}[{i}]", f"{name!r} twice", "give every one its own name")
+            raise InputError(f"{place}[{i}]", f"duplicate name {name!r}", "use each name once")
     if not listed:
         raise InputError(place, "empty", "give at least one name")
     return tuple(listed)
@@ -169,13 +169,15 @@ def arcs(value: object, place: str, known: Sequence[str]) -> tuple[tuple[int, in
             raise InputError(f"{place}[{e}]", "not a pair", "give [earlier, later]")
         for name in pair:
             if not isinstance(name, str) or name not in number:
-                raise InputError(f"{place}[{e}]", f"no {shown(name)}", "use a name of the list")
+                raise InputError(
+                    f"{place}[{e}]", f"unknown name {shown(name)}", "use a name of the list"
+                )
         found.append((number[pair[0]], number[pair[1]]))
     return tuple(found)
 
 
 def parallel(question: Question, placement: Sequence[int], start: Sequence[Fraction]) -> Schedule:
-    """Build a schedule in which every tensor leaves for other devices as soon as it is made."""
+    """Build a schedule in which every tensor leaves for other devices as soon as it exists."""
     from optpart.solution.schedule import crossings
 
     instance = question.instance

@@ -1,11 +1,11 @@
 """Bin packing → feasibility of TF under ``estimate`` memory.
 
-M. R. Garey, D. S. Johnson, Computers and Intractability (1979), SR1: do items of these sizes fit
-into so many bins of one capacity? An item is a vertex that takes no time and holds its size as
-resident memory, a bin a device with that capacity. All times are zero, so every placement that fits
-has makespan 0: even whether there is *any* placement is NP-hard. Under ``estimate`` ([L] §4.1 (3))
-a vertex without tensors counts for its resident memory alone. [L] writes ``<`` for a device's
-capacity; this project, and so this reduction, reads ``≤``.
+M. R. Garey, D. S. Johnson, Computers and Intractability (1979), SR1: do items of given sizes fit
+into a given number of bins of equal capacity? An item becomes a vertex that takes no time and has
+the item's size as resident memory; a bin becomes a device with that capacity. All times are zero,
+so every placement that fits has makespan 0: it is NP-hard to decide whether *any* placement exists.
+Under ``estimate`` ([L] §4.1 (3)), a vertex without tensors counts only its resident memory. [L]
+writes ``<`` for a device's capacity; this project, and so this reduction, uses ``≤``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Bins = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Items:
-    """Items by size, and the bins."""
+    """The sizes of the items, and the bins."""
 
     sizes: tuple[int, ...]
     capacity: int
@@ -41,7 +41,7 @@ class Items:
 
 
 class BinPacking(Reduction[Items, Bins]):
-    """Items to vertices, bins to devices; no time passes."""
+    """Items become vertices, bins become devices; all times are zero."""
 
     name = "bin-packing"
     title = "bin packing"
@@ -68,14 +68,14 @@ class BinPacking(Reduction[Items, Bins]):
         }
 
     def random(self, size: int, rng: np.random.Generator) -> Items:
-        """Draw items, about three a bin, and a capacity that they all but fill."""
+        """Draw items, about three per bin, and a capacity that they almost fill."""
         sizes = tuple(int(x) for x in rng.integers(20, 60, size=size, endpoint=True))
         bins = max(2, size // 3)
         least = max(max(sizes), -(-sum(sizes) // bins))
         return Items(sizes, least + int(rng.integers(0, 3)), bins)
 
     def to_tf(self, source: Items) -> Question:
-        """Build vertices that take memory and no time."""
+        """Build vertices that take memory but no time."""
         builder = GraphBuilder()
         for i, size in enumerate(source.sizes):
             builder.vertex(f"a{i}", 0, memory=size)
@@ -93,13 +93,13 @@ class BinPacking(Reduction[Items, Bins]):
         return one_after_the_other(self.to_tf(source), solution)
 
     def back(self, source: Items, schedule: Schedule) -> Bins:
-        """Read off the devices."""
+        """Return the device of each item."""
         return tuple(schedule.placement.tolist())
 
     def check(self, source: Items, solution: Bins) -> str:
-        """Fill the bins."""
+        """Check that every item is in a bin and no bin is too full."""
         if len(solution) != len(source.sizes):
-            return f"{len(solution)} bins named for {len(source.sizes)} items"
+            return f"{len(solution)} bins given for {len(source.sizes)} items"
         held = [0] * source.bins
         for size, b in zip(source.sizes, solution, strict=True):
             if not 0 <= b < source.bins:

@@ -29,7 +29,7 @@ REDUCTIONS: dict[str, Reduction[Any, Any]] = {
 
 
 def reduction(name: str) -> Reduction[Any, Any]:
-    """Return the reduction of a name; an unknown one is an :class:`InputError` that lists all."""
+    """Return a reduction by name; raise :class:`InputError` that lists all if there is none."""
     if name not in REDUCTIONS:
-        raise InputError("NAME", f"no reduction {name!r}", f"choose of {', '.join(REDUCTIONS)}")
+        raise InputError("NAME", f"no reduction {name!r}", f"choose one of {', '.join(REDUCTIONS)}")
     return REDUCTIONS[name]

@@ -1,13 +1,13 @@
 """CLIQUE → TF, through unit jobs and a limit of three slots.
 
 J. K. Lenstra, A. H. G. Rinnooy Kan, Complexity of scheduling under precedence constraints,
-Operations Research 26 (1978): has a graph of ``n`` nodes and ``e`` edges a clique of ``k`` nodes?
-Every node is a unit job, and every edge one that comes after its two ends. A clique has
-``l = k(k−1)/2`` edges. Fillers in three groups, each before all of the next, leave as many
-processors free as are wanted: ``k`` in the first slot, ``n − k + l`` in the second, ``e − l`` in
-the third. All slots are then full, so ``k`` nodes run first, ``l`` edges second, and only between
-``k`` nodes that are a clique are there so many. So single execution time scheduling, and with it TF
-by [M] lemma 2.2, is NP-hard even for a makespan of 3.
+Operations Research 26 (1978): does a graph of ``n`` nodes and ``e`` edges have a clique of ``k``
+nodes? Every node becomes a unit job, and every edge a unit job after those of its two ends. A
+clique has ``l = k(k−1)/2`` edges. Three groups of filler jobs, each before all of the next, leave
+``k`` processors free in the first slot, ``n − k + l`` in the second, and ``e − l`` in the third. In
+a schedule of three slots, all slots are full. So ``k`` nodes run in the first slot and ``l`` edges
+in the second, and only the ``k`` nodes of a clique have that many edges between them. Hence single
+execution time scheduling, and with it TF by [M] lemma 2.2, is NP-hard even for a makespan of 3.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Nodes = frozenset[int]
 
 @dataclass(frozen=True)
 class Network:
-    """An undirected graph, and the size of the clique that is sought."""
+    """An undirected graph, and the size of the clique to find."""
 
     names: tuple[str, ...]
     edges: tuple[tuple[int, int], ...]
@@ -42,17 +42,19 @@ class Network:
     def __post_init__(self) -> None:
         if self.size > len(self.names):
             raise InputError(
-                "size", f"{self.size} of {len(self.names)} nodes", "seek no more than there are"
+                "size",
+                f"{self.size} of {len(self.names)} nodes",
+                "give at most that many",
             )
         found: set[frozenset[int]] = set()
         for e, (u, v) in enumerate(self.edges):
             if u == v or frozenset((u, v)) in found:
-                raise InputError(f"edges[{e}]", "a loop or there twice", "join two nodes once")
+                raise InputError(f"edges[{e}]", "a loop or a duplicate", "join two nodes once")
             found.add(frozenset((u, v)))
 
     @property
     def within(self) -> int:
-        """How many edges a clique of the size has."""
+        """The number of edges in a clique of this size."""
         return self.size * (self.size - 1) // 2
 
     @property
@@ -62,9 +64,9 @@ class Network:
 
     @cached_property
     def jobs(self) -> Jobs:
-        """The scheduling problem with the same answer; nodes come first, then edges, fillers."""
+        """Return the scheduling problem with the same answer: jobs of nodes, edges, fillers."""
         n, e = len(self.names), len(self.edges)
-        if self.plain_no:  # the slots could not be filled: two jobs in a row, and one slot
+        if self.plain_no:  # too few edges to fill the slots; a trivial no
             return Jobs(("u", "v"), ((0, 1),), 1, 1)
         wanted = (self.size, n - self.size + self.within, e - self.within)
         processors = max(wanted) + 1
@@ -87,7 +89,7 @@ class Network:
 
 
 class Clique(Reduction[Network, Nodes]):
-    """Nodes and edges to unit jobs, and these to vertices."""
+    """Nodes and edges become unit jobs, and these become vertices."""
 
     name = "clique"
     title = "CLIQUE, by P|prec,p=1|Cmax ≤ 3"
@@ -101,7 +103,7 @@ class Clique(Reduction[Network, Nodes]):
         known = names(document["nodes"], "nodes")
         for i, name in enumerate(known):
             if not name.isalnum():
-                raise InputError(f"nodes[{i}]", repr(name), "use letters and digits alone")
+                raise InputError(f"nodes[{i}]", repr(name), "use only letters and digits")
         return Network(
             known, arcs(document["edges"], "edges", known), whole(document["size"], "size")
         )
@@ -116,7 +118,7 @@ class Clique(Reduction[Network, Nodes]):
         }
 
     def random(self, size: int, rng: np.random.Generator) -> Network:
-        """Draw every edge with probability 0.6; the clique is to have half of the nodes."""
+        """Draw every edge with probability 0.6, and ask for a clique of half of the nodes."""
         pairs = tuple(pair for pair in combinations(range(size), 2) if rng.random() < 0.6)
         return Network(tuple(f"n{v}" for v in range(size)), pairs, max(1, (size + 1) // 2))
 
@@ -133,12 +135,12 @@ class Clique(Reduction[Network, Nodes]):
         return SINGLE_EXECUTION_TIME.forth(source.jobs, tuple(slots))
 
     def back(self, source: Network, schedule: Schedule) -> Nodes:
-        """Read off which nodes run in the first slot."""
+        """Return the nodes that run in the first slot."""
         slots = SINGLE_EXECUTION_TIME.back(source.jobs, schedule)
         return frozenset(v for v in range(len(source.names)) if slots[v] == 0)
 
     def check(self, source: Network, solution: Nodes) -> str:
-        """Count the nodes and look for every edge between them."""
+        """Check the number of nodes, and that all are joined."""
         if len(solution) != source.size or not solution <= set(range(len(source.names))):
             return f"{len(solution)} nodes, not {source.size}"
         joined = {frozenset(ends) for ends in source.edges}
@@ -148,10 +150,10 @@ class Clique(Reduction[Network, Nodes]):
         return ""
 
     def describe(self, source: Network) -> str:
-        """Return numbers of nodes and edges and the size."""
+        """Return the numbers of nodes and edges, and the size."""
         return (
-            f"a graph of {len(source.names)} nodes and {len(source.edges)} edges; are some "
-            f"{source.size} nodes all joined to one another?"
+            f"a graph of {len(source.names)} nodes and {len(source.edges)} edges; does it have a "
+            f"clique of {source.size} nodes?"
         )
 
     def describe_solution(self, source: Network, solution: Nodes) -> str:

@@ -3,12 +3,12 @@
 J. A. Hoogeveen, J. K. Lenstra, B. Veltman, Three, four, five, six, or the complexity of scheduling
 with communication delays, Operations Research Letters 16 (1994): whether P∞|prec,p=1,c=1|Cmax has
 a schedule of length at most 6 is NP-complete (and of length at most 5 polynomial). A task takes one
-slot; between tasks on different processors, the later starts at least one slot after the
-earlier has ended; there are as many processors as one likes. TF is that problem with as many
-devices as tasks, c = s = 1, and one tensor a task whose size equals the bandwidth. No
-device is scarce here: what makes TF hard is when to communicate.
+slot. If a task needs another on a different processor, it starts at least one slot after the other
+has ended. The number of processors is unlimited. TF contains that problem: with as many devices as
+tasks, c = s = 1, and one tensor per task whose size equals the bandwidth. No device is scarce here:
+TF is hard because of communication alone.
 
-What is here is this embedding, not the proof of Hoogeveen, Lenstra and Veltman.
+This module has the embedding only, not the proof of Hoogeveen, Lenstra and Veltman.
 
 Starts in TF need not be whole; rounding all of them down keeps a schedule of unit tasks and unit
 delays valid.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Placed(NamedTuple):
-    """Where and when a task runs."""
+    """The processor and slot of a task."""
 
     processor: int
     slot: int
@@ -47,7 +47,7 @@ Places = tuple[Placed, ...]
 
 @dataclass(frozen=True)
 class Tasks:
-    """Unit tasks, pairs of which the later needs what the earlier makes, and the limit."""
+    """Unit tasks, pairs (earlier, later) where the later needs the earlier, and the limit."""
 
     names: tuple[str, ...]
     order: tuple[tuple[int, int], ...]
@@ -58,7 +58,7 @@ class Tasks:
 
 
 class UnitDelays(Reduction[Tasks, Places]):
-    """Tasks to vertices, processors to devices, of which there are enough."""
+    """Tasks become vertices, processors become devices, one per task."""
 
     name = "communication"
     title = "unit communication delays, P∞|prec,p=1,c=1|Cmax ≤ 6"
@@ -83,7 +83,7 @@ class UnitDelays(Reduction[Tasks, Places]):
         }
 
     def random(self, size: int, rng: np.random.Generator) -> Tasks:
-        """Draw tasks in four layers, each with one or two inputs of the layer before."""
+        """Draw tasks in four layers, each with one or two inputs from the layer before."""
         layer = sorted(int(x) for x in rng.integers(0, 4, size=size))
         order = []
         for v, at in enumerate(layer):
@@ -108,7 +108,7 @@ class UnitDelays(Reduction[Tasks, Places]):
         return Question(instance, Fraction(source.limit))
 
     def forth(self, source: Tasks, solution: Places) -> Schedule:
-        """Take places and slots over."""
+        """Run each task on its processor in its slot."""
         used = {processor: d for d, processor in enumerate(sorted({p for p, _ in solution}))}
         return parallel(
             self.to_tf(source),
@@ -141,7 +141,7 @@ class UnitDelays(Reduction[Tasks, Places]):
         return ""
 
     def describe(self, source: Tasks) -> str:
-        """Return numbers of tasks, pairs and slots."""
+        """Return the numbers of tasks, pairs and slots."""
         return (
             f"{len(source.names)} unit tasks, {len(source.order)} pairs with a delay of 1 unless "
             f"on one processor, any number of processors; do {source.limit} slots suffice?"

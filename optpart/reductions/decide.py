@@ -1,4 +1,4 @@
-"""The answer to a source by way of TF, with everything that vouches for it."""
+"""The answer to a source through TF, with its evidence."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from optpart.errors import InputError
 from optpart.methods import registry
 from optpart.problem.document import number
 from optpart.reductions.base import Question, Reduction, Solution, Source
@@ -14,20 +13,20 @@ from optpart.solution.result import Budget, Result, Status
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import verify
 
-#: A verdict in a word.
+#: The word for each verdict.
 WORDS = {True: "yes", False: "no", None: "unknown"}
 
 
 @dataclass(frozen=True, eq=False)
 class Answer(Generic[Source, Solution]):
-    """The findings about a source.
+    """The answer to a source, and its evidence.
 
     Attributes
     ----------
     verdict : bool or None
         ``None`` if the method ran out of time.
     solution : optional
-        Mapped back from the schedule, where the verdict is yes.
+        Mapped back from the schedule, if the verdict is yes.
     """
 
     reduction: Reduction[Source, Solution]
@@ -39,18 +38,18 @@ class Answer(Generic[Source, Solution]):
 
     @property
     def schedule_fault(self) -> str:
-        """The fault of the schedule; empty if there is none."""
+        """The first rule that the schedule breaks; empty if it is valid."""
         schedule = self.result.schedule
         return "" if schedule is None else fault(self.question, schedule)
 
     @property
     def solution_fault(self) -> str:
-        """The fault of the solution by the rules of the source; empty if there is none."""
+        """The first rule of the source that the solution breaks; empty if it is valid."""
         return "" if self.solution is None else self.reduction.check(self.source, self.solution)
 
     @property
     def forth_fault(self) -> str:
-        """The fault of the schedule built from the solution; empty if there is none."""
+        """The first rule that the schedule built from the solution breaks; empty if it is valid."""
         if self.solution is None or self.solution_fault:
             return ""
         return fault(self.question, self.reduction.forth(self.source, self.solution))
@@ -75,8 +74,8 @@ def decide(
 ) -> Answer[Source, Solution]:
     """Answer a source by an exact method for TF.
 
-    Yes needs a schedule within the deadline, no a proof that there is none: by bounds or by
-    search.
+    The answer yes needs a schedule within the deadline; no needs a proof that there is none, by
+    bounds or by search.
 
     Raises
     ------
@@ -84,11 +83,8 @@ def decide(
         If the method does not decide questions.
     """
     run: Callable[..., Result] = registry.get(method)
-    if not registry.takes_goal(method):
-        raise InputError(
-            "--method", f"{method} proves nothing", "use cpsat, milp, minizinc or enumerate"
-        )
     question = reduction.to_tf(source)
+    registry.require(method, question.instance, question.goal)
     result = run(question.instance, budget=budget or Budget(), seed=seed, goal=question.goal)
     if result.schedule is not None and not fault(question, result.schedule):
         return Answer(
@@ -100,7 +96,7 @@ def decide(
 
 
 def best_heuristic(question: Question) -> Schedule | None:
-    """Return the shortest schedule that the heuristics find, to look at where the answer is no."""
+    """Return the shortest schedule of the heuristics, to show if the answer is not yes."""
     instance = question.instance
     found = [registry.get(name)(instance).schedule for name in registry.heuristics()]
     schedules = [schedule for schedule in found if schedule is not None]

@@ -2,9 +2,9 @@
 
 M. R. Garey, D. S. Johnson, R. Sethi, The complexity of flowshop and jobshop scheduling, Mathematics
 of Operations Research 1 (1976): every job is a chain of operations, each with its machine and its
-time; do all end within a limit? A machine is a device and an operation a vertex that may run on
-this device alone, after the operation before it. So TF stays NP-hard where partitioning is done and
-only the order is asked for, as [H] §3 and [G] §4.2 say of their problems ([H] calls machines
+time; do all end within a limit? A machine becomes a device. An operation becomes a vertex that may
+run only on this device, after the operation before it. So TF remains NP-hard if the placement is
+given and only the order is free, as [H] §3 and [G] §4.2 say of their problems ([H] calls machines
 *resources*).
 """
 
@@ -35,7 +35,7 @@ Starts = tuple[tuple[Fraction, ...], ...]
 
 
 class Operation(NamedTuple):
-    """One step of a job: where it runs, and how long."""
+    """One step of a job: its machine and its time."""
 
     machine: str
     time: Fraction
@@ -55,12 +55,12 @@ class Shop:
 
 
 class JobShop(Reduction[Shop, Starts]):
-    """Machines to devices, operations to vertices with one allowed device."""
+    """Machines become devices, operations become vertices with one allowed device."""
 
     name = "job-shop"
     title = "job shop, J||Cmax"
     reference = "Garey, Johnson & Sethi 1976; [H] §3, [G] §4.2"
-    reading = "TF is NP-hard where the placement is given and only the order is asked for"
+    reading = "TF is NP-hard even if the placement is given and only the order is free"
     size = 4
     keys = frozenset({"jobs", "limit"})
 
@@ -71,7 +71,7 @@ class JobShop(Reduction[Shop, Starts]):
             steps = sequence(job, f"jobs[{j}]")
             jobs.append(tuple(_operation(step, f"jobs[{j}][{i}]") for i, step in enumerate(steps)))
         if not any(jobs):
-            raise InputError("jobs", "no operation", "give at least one [machine, time]")
+            raise InputError("jobs", "no operations", "give at least one [machine, time]")
         return Shop(tuple(jobs), _positive(document["limit"], "limit"))
 
     def document(self, source: Shop) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class JobShop(Reduction[Shop, Starts]):
         return Shop(shop.jobs, shop.limit + int(rng.integers(0, 6)))
 
     def to_tf(self, source: Shop) -> Question:
-        """Build one vertex an operation and a control dependency between neighbours of a job."""
+        """Build one vertex per operation, and control dependencies along each job."""
         builder = GraphBuilder()
         for j, job in enumerate(source.jobs):
             for i, step in enumerate(job):
@@ -104,21 +104,21 @@ class JobShop(Reduction[Shop, Starts]):
         return Question(instance, source.limit)
 
     def forth(self, source: Shop, solution: Starts) -> Schedule:
-        """Take the starts over."""
+        """Start each vertex when its operation starts."""
         index = {machine: d for d, machine in enumerate(source.machines)}
         placement = [index[step.machine] for job in source.jobs for step in job]
         starts = [start for job in solution for start in job]
         return parallel(self.to_tf(source), placement, starts)
 
     def back(self, source: Shop, schedule: Schedule) -> Starts:
-        """Take the starts over, job by job."""
+        """Return the starts, job by job."""
         starts = iter(schedule.start.fractions())
         return tuple(tuple(next(starts) for _ in job) for job in source.jobs)
 
     def check(self, source: Shop, solution: Starts) -> str:
         """Check jobs, machines and the limit."""
         if [len(job) for job in solution] != [len(job) for job in source.jobs]:
-            return "not one start for every operation"
+            return "not exactly one start per operation"
         busy: dict[str, list[tuple[Fraction, Fraction]]] = {}
         for j, (job, starts) in enumerate(zip(source.jobs, solution, strict=True)):
             free = Fraction(0)
@@ -182,7 +182,7 @@ def _positive(value: object, place: str) -> Fraction:
 def random_shop(jobs: int, machines: int, rng: np.random.Generator) -> Shop:
     """Draw jobs that visit every machine once; the limit is the largest load of a machine or job.
 
-    That is the least limit that is not plainly impossible.
+    This is the least limit that is not trivially impossible.
     """
     drawn = tuple(
         tuple(

@@ -1,9 +1,9 @@
 """PARTITION, or P2||Cmax → TF.
 
 M. R. Garey, D. S. Johnson, Computers and Intractability (1979), SP12; R. M. Karp (1972): do some of
-these positive whole numbers sum to half of the sum of all? As run times on two equal devices, they
-end at half of the sum if and only if they do. So TF is NP-hard without any edge and on two
-devices; but only in the ordinary sense: a table of all sums answers in time that is polynomial in
+the given positive whole numbers sum to half of the total? As run times on two equal devices, they
+can end at half of the total if and only if they do. So TF is NP-hard even without edges and on two
+devices, but only in the ordinary sense: a table of all sums gives the answer in time polynomial in
 the numbers themselves (:func:`optpart.reductions.special_cases.halves`).
 """
 
@@ -36,7 +36,7 @@ class Numbers:
 
 
 class Partition(Reduction[Numbers, Half]):
-    """Numbers to run times; the two sides to two devices."""
+    """Numbers become run times; the two sides become two devices."""
 
     name = "partition"
     title = "PARTITION, P2||Cmax"
@@ -78,9 +78,9 @@ class Partition(Reduction[Numbers, Half]):
         return frozenset(i for i, d in enumerate(schedule.placement.tolist()) if d == 0)
 
     def check(self, source: Numbers, solution: Half) -> str:
-        """Sum both sides."""
+        """Check that both sides have the same sum."""
         if not solution <= set(range(len(source.numbers))):
-            return "a number that is not there"
+            return "a number that does not exist"
         one = sum(source.numbers[i] for i in solution)
         other = sum(source.numbers) - one
         return "" if one == other else f"the sides sum to {one} and {other}"
@@ -119,7 +119,7 @@ def random_numbers(count: int, bits: int, rng: np.random.Generator) -> Numbers:
 
 
 def listed(numbers: Sequence[int], most: int = 16) -> str:
-    """Write numbers in a row, the first few of many."""
+    """Return numbers as text; if there are many, only the first ones."""
     shown = " ".join(map(str, numbers[:most]))
     return shown if len(numbers) <= most else f"{shown} …"
 

@@ -39,20 +39,20 @@ _STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
-#: Larger drawings lose their labels.
+#: Larger drawings have no labels.
 _MOST_LABELS = 40
 
 
 def draw(answer: Answer[Any, Any], path: str | Path) -> None:
-    """Write the picture of an answer, whole or not at all; the suffix names the format."""
+    """Write the picture of an answer, completely or not at all; the suffix gives the format."""
     suffix = Path(path).suffix.lower()[1:]
     if suffix not in _METADATA:
-        raise InputError("", f"no picture format {suffix!r}", "name it .png or .svg", str(path))
+        raise InputError("", f"no picture format {suffix!r}", "use .png or .svg", str(path))
     import matplotlib as mpl
 
     target = io.BytesIO()
     with mpl.rc_context():
-        mpl.rcdefaults()  # the settings of a user must not change the picture
+        mpl.rcdefaults()  # the user's settings must not change the picture
         mpl.rcParams.update(_STYLE)
         _figure(answer).savefig(target, format=suffix, dpi=_DPI, metadata=_METADATA[suffix])
     write_bytes(path, target.getvalue())
@@ -146,7 +146,7 @@ def _draw_gantt(axes: Axes, answer: Answer[Any, Any], schedule: Schedule) -> Non
 
 
 def _draw_memory(axes: Axes, answer: Answer[Any, Any], schedule: Schedule) -> None:
-    """Stack what every device holds: where no time passes, that is all there is to see."""
+    """Draw the memory of each device as a stack, for schedules that take no time."""
     instance = answer.question.instance
     held = [Fraction(0)] * instance.devices
     for v, d in enumerate(schedule.placement.tolist()):
@@ -186,7 +186,7 @@ def draw_numbers(
     *,
     limit: int | None = None,
 ) -> None:
-    """Draw numbers as bars, coloured by group where they are grouped."""
+    """Draw numbers as bars, coloured by group if there are groups."""
     colours = [_PLAIN if group is None else _COLOURS[g % len(_COLOURS)] for g in group or numbers]
     axes.bar(range(len(numbers)), [float(x) for x in numbers], color=colours, edgecolor="white")
     if len(numbers) <= _MOST_LABELS:
@@ -211,7 +211,7 @@ def draw_order(
     for at in sorted(set(column)):
         members = [v for v in range(len(names)) if column[v] == at]
         for i, v in enumerate(members):
-            # Neighbouring columns are shifted against each other: no arrow hides behind a vertex.
+            # Shift neighbouring columns against each other, so that no vertex hides an arrow.
             place[v] = at, (len(members) - 1) / 2 - i + 0.17 * (at % 2)
     for u, v in order:
         axes.annotate("", place[v], place[u], arrowprops=_arrow(len(names)))
@@ -267,7 +267,7 @@ def draw_jobs(
     machines: Sequence[str],
     starts: Sequence[Sequence[Fraction]] | None,
 ) -> None:
-    """Draw every job as a row of its operations: where they run, or else one after the other."""
+    """Draw every job as a row of its operations, at their starts or else one after another."""
     colour = {machine: _COLOURS[m % len(_COLOURS)] for m, machine in enumerate(machines)}
     last = Fraction(0)
     for j, job in enumerate(jobs):
@@ -285,4 +285,4 @@ def draw_jobs(
     _whole_ticks(axes)
     axes.set_yticks(range(len(jobs)), [f"job {j}" for j in range(len(jobs))])
     axes.invert_yaxis()
-    axes.set_xlabel("time" if starts is not None else "time of each operation, one after the other")
+    axes.set_xlabel("time" if starts is not None else "time of each operation, one after another")

@@ -1,24 +1,25 @@
-"""Single execution time scheduling → TF, exactly as [M] lemma 2.2 builds it.
+"""Single execution time scheduling → TF, exactly as in [M] lemma 2.2.
 
 J. D. Ullman, NP-complete scheduling problems, Journal of Computer and System Sciences 10 (1975):
 given jobs that take one time slot each, a partial order ≺ on them, k′ processors and a limit, is
-there ``g: jobs → {0, …, limit − 1}`` with ``g(v) < g(w)`` where ``v ≺ w`` and at most k′ jobs in a
-slot? [M] builds a vertex a job, an edge wherever ``v ≺ w``, k′ devices of speed 1, and c = 1.
+there a ``g: jobs → {0, …, limit − 1}`` with ``g(v) < g(w)`` if ``v ≺ w``, and at most k′ jobs in
+each slot? [M] builds a vertex per job, an edge wherever ``v ≺ w``, k′ devices of speed 1, and
+c = 1.
 
-Where the text of [M] is loose, it is read as follows.
+Where the text of [M] is not precise, it is read as follows.
 
-* "``t_i = B_ij = 0``, i.e., we ignore network communication": a time of 0/0 says nothing, and
-  literally a bandwidth of 0 is a missing link, with which the lemma is false: one job before two
-  others on two processors ends after 2 slots, but its vertices could not part. So tensors
-  have size 0, bandwidth is infinite, and everything crosses in no time.
+* "``t_i = B_ij = 0``, i.e., we ignore network communication": a time of 0/0 is undefined. Taken
+  literally, a bandwidth of 0 is a missing link, and the lemma is false: one job before two others
+  ends after 2 slots on two processors, but without a link all three vertices must share a device.
+  So tensors have size 0, bandwidth is infinite, and everything crosses in no time.
 * "an edge iff ``v₁ ≺ v₂``": ≺ is transitive, so pairs that follow from others become edges too.
 * ``max f(v) < t_max`` compares the *starts* of the jobs with the limit. Jobs take one slot and
-  start in whole slots, so this is makespan ≤ t_max, and that is what is asked here. It is not the
-  value that the artificial sink of [M] §2 takes: that is the makespan itself, and ``<`` would
-  cut off the last slot.
+  start in whole slots, so this means makespan ≤ t_max, which is the question here. The artificial
+  sink of [M] §2 is different: its start is the makespan itself, and ``<`` would exclude the last
+  slot.
 * ``f`` maps to ℕ. Here starts are rational; rounding all of them down keeps a schedule of
   unit jobs valid, since two starts that are at least 1 apart still are.
-* "``< C_j``" in equation 2: edges carry nothing, so any positive capacity will do: none is set.
+* "``< C_j``" in equation 2: edges carry nothing, so any positive capacity would do; none is set.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ Slots = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Jobs:
-    """Jobs of one slot each.
+    """Jobs that take one slot each.
 
     Attributes
     ----------
@@ -73,20 +74,20 @@ class Jobs:
 
 
 def acyclic(known: Sequence[str], order: Sequence[tuple[int, int]]) -> None:
-    """Raise :class:`InputError` if the pairs lead back to where they start."""
+    """Raise :class:`InputError` if the pairs form a cycle."""
     graph: nx.DiGraph[int] = nx.DiGraph(order)
     if not nx.is_directed_acyclic_graph(graph):
         cycle = " ≺ ".join(known[u] for u, *_ in nx.find_cycle(graph))
-        raise InputError("order", f"cycle {cycle} ≺ …", "remove a pair of it")
+        raise InputError("order", f"cycle {cycle} ≺ …", "remove one of its pairs")
 
 
 class SingleExecutionTime(Reduction[Jobs, Slots]):
-    """Jobs to vertices; a slot is a unit of time."""
+    """Jobs become vertices; a slot is a unit of time."""
 
     name = "scheduling"
     title = "single execution time scheduling, P|prec,p=1|Cmax"
     reference = "Ullman 1975; [M] lemma 2.2"
-    reading = "t = B = 0 is read as: crossing takes no time; max f < limit as makespan ≤ limit"
+    reading = "t = B = 0 is read as no time to cross; max f < limit as makespan ≤ limit"
     size = 10
     keys = frozenset({"jobs", "order", "processors", "limit"})
 
@@ -120,7 +121,7 @@ class SingleExecutionTime(Reduction[Jobs, Slots]):
         return Jobs(tuple(f"j{v}" for v in range(size)), tuple(order), processors, limit)
 
     def to_tf(self, source: Jobs) -> Question:
-        """Build G, k, c, s and t as the lemma says."""
+        """Build G, k, c, s and t as in the lemma."""
         builder = GraphBuilder()
         for name in source.names:
             builder.vertex(name, 1, outputs=[0])
@@ -164,10 +165,10 @@ class SingleExecutionTime(Reduction[Jobs, Slots]):
         return ""
 
     def describe(self, source: Jobs) -> str:
-        """Return numbers of jobs, pairs, processors and slots."""
+        """Return the numbers of jobs, pairs, processors and slots."""
         return (
-            f"{len(source.names)} jobs of one slot each, {len(source.order)} pairs that are "
-            f"ordered, {source.processors} processors; do {source.limit} slots suffice?"
+            f"{len(source.names)} jobs of one slot each, {len(source.order)} ordered pairs, "
+            f"{source.processors} processors; do {source.limit} slots suffice?"
         )
 
     def describe_solution(self, source: Jobs, solution: Slots) -> str:
@@ -184,7 +185,7 @@ class SingleExecutionTime(Reduction[Jobs, Slots]):
 
 
 def levels(n: int, order: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the number of jobs that must come before each, one after the other."""
+    """Return the length of the longest chain of jobs before each job."""
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_nodes_from(range(n))
     graph.add_edges_from(order)
@@ -196,7 +197,7 @@ def levels(n: int, order: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def by_slot(known: Sequence[str], slots: Sequence[int]) -> str:
-    """Write the contents of every slot."""
+    """Return the contents of every slot as text."""
     held = [
         " ".join(name for name, slot in zip(known, slots, strict=True) if slot == at)
         for at in range(max(slots) + 1)

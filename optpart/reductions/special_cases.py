@@ -1,7 +1,7 @@
 """Three polynomial special cases of TF, close to hard ones.
 
-Each solves sources of the reductions here directly, in time that is polynomial in their size (or,
-for :func:`halves`, in the numbers themselves).
+Each function solves sources of a reduction directly, in time polynomial in their size (or, for
+:func:`halves`, in the numbers themselves).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def hu(jobs: Jobs) -> Slots:
     """Schedule forests of unit jobs on any number of processors: highest level first.
 
     T. C. Hu, Parallel sequencing and assembly line problems, Operations Research 9 (1961).
-    Optimal where every job has at most one direct successor (in-forest); out-forests are
-    scheduled backwards. The limit of the jobs is ignored: compare it with the latest slot.
+    Optimal if every job has at most one direct successor (in-forest); out-forests are scheduled
+    backwards. The limit of the jobs is ignored: compare it with the latest slot.
 
     Raises
     ------
@@ -36,17 +36,16 @@ def hu(jobs: Jobs) -> Slots:
         slots = _list_schedule(backwards, jobs.processors, _levels(backwards))
         last = max(slots)
         return tuple(last - slot for slot in slots)
-    raise UnsupportedError(
-        "order", "neither an in-forest nor an out-forest", "use it where one side never branches"
-    )
+    raise UnsupportedError("order", "neither an in-forest nor an out-forest", "give one of these")
 
 
 def coffman_graham(jobs: Jobs) -> Slots:
     """Schedule unit jobs in any order on two processors: lexicographic labels.
 
     E. G. Coffman, R. L. Graham, Optimal scheduling for two-processor systems, Acta Informatica 1
-    (1972). Jobs are labelled from the last ones on, next the one whose direct successors' labels,
-    falling, are the least word; then the highest label goes first.
+    (1972). Jobs get ascending labels, successors first. The next label goes to the job whose direct
+    successors' labels, in descending order, are lexicographically least. The highest label then
+    runs first.
 
     Raises
     ------
@@ -55,7 +54,7 @@ def coffman_graham(jobs: Jobs) -> Slots:
     """
     if jobs.processors > 2:
         raise UnsupportedError(
-            "processors", f"{jobs.processors} of them", "use it with one or two processors"
+            "processors", f"{jobs.processors} processors", "give one or two processors"
         )
     graph = _covers(jobs)
     label: dict[int, int] = {}
@@ -74,10 +73,10 @@ def coffman_graham(jobs: Jobs) -> Slots:
 
 
 def halves(source: Numbers) -> Half | None:
-    """Solve PARTITION by a table of all sums up to a half; ``None`` where the answer is no.
+    """Solve PARTITION by a table of all sums up to a half; ``None`` if the answer is no.
 
     R. Bellman (1957). Time and memory grow with the number of numbers times their sum, which is
-    exponential in the digits that write them: *pseudo-polynomial*.
+    exponential in the number of their digits: *pseudo-polynomial*.
     """
     total = sum(source.numbers)
     if total % 2:
@@ -98,7 +97,7 @@ def halves(source: Numbers) -> Half | None:
 
 
 def _covers(jobs: Jobs) -> nx.DiGraph[int]:
-    """The direct pairs of the order: those that no third job lies between."""
+    """Return the direct pairs of the order: those without a third job between them."""
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_nodes_from(range(len(jobs.names)))
     graph.add_edges_from(jobs.order)
@@ -106,7 +105,7 @@ def _covers(jobs: Jobs) -> nx.DiGraph[int]:
 
 
 def _levels(graph: nx.DiGraph[int]) -> list[int]:
-    """Number of jobs that must come after each, one after the other."""
+    """Return the length of the longest chain of jobs after each job."""
     level = [0] * len(graph)
     for v in reversed(list(nx.topological_sort(graph))):
         level[v] = max((level[w] + 1 for w in graph[v]), default=0)
@@ -114,7 +113,7 @@ def _levels(graph: nx.DiGraph[int]) -> list[int]:
 
 
 def _list_schedule(graph: nx.DiGraph[int], processors: int, priority: Sequence[int]) -> Slots:
-    """Fill slot after slot with the ready jobs of highest priority."""
+    """Fill one slot after another with the ready jobs of highest priority."""
     waiting = [graph.in_degree(v) for v in range(len(graph))]
     ready = [(-priority[v], v) for v in range(len(graph)) if not waiting[v]]
     heapq.heapify(ready)

@@ -1,10 +1,11 @@
 """3-PARTITION → TF.
 
-M. R. Garey, D. S. Johnson, Computers and Intractability (1979), SP15: ``3m`` whole numbers of
-sum ``m·B``, each between ``B/4`` and ``B/2``; do they split into ``m`` triples of sum ``B``? As run
-times on ``m`` equal devices they end at ``B`` if and only if they do: every device is then busy
-from 0 to ``B``, and between a quarter and a half means that it runs three. The problem is
-NP-complete in the strong sense, so no table of sums helps, and TF without any edge is so too.
+M. R. Garey, D. S. Johnson, Computers and Intractability (1979), SP15: given ``3m`` whole numbers of
+sum ``m·B``, each between ``B/4`` and ``B/2``, do they split into ``m`` triples of sum ``B``? As run
+times on ``m`` equal devices, they can end at ``B`` if and only if they do: every device is then
+busy from 0 to ``B``, and runs three of them, since each takes between a quarter and a half of that.
+The problem is NP-complete in the strong sense, so no table of sums helps; TF, even without edges,
+is strongly NP-hard, too.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Threes:
             raise InputError("numbers", f"{count} numbers", "give three, six, nine, …")
         if total % self.triples:
             raise InputError(
-                "numbers", f"sum {total}", f"give a sum that {self.triples} triples can share"
+                "numbers", f"sum {total}", f"give numbers whose sum is divisible by {self.triples}"
             )
         for i, number in enumerate(self.numbers):
             if not self.bound < 4 * number or not 2 * number < self.bound:
@@ -54,7 +55,7 @@ class Threes:
 
     @property
     def triples(self) -> int:
-        """How many triples there are to be."""
+        """The number of triples."""
         return len(self.numbers) // 3
 
     @property
@@ -64,7 +65,7 @@ class Threes:
 
 
 class ThreePartition(Reduction[Threes, Triples]):
-    """Numbers to run times; triples to devices."""
+    """Numbers become run times; triples become devices."""
 
     name = "three-partition"
     title = "3-PARTITION, strongly NP-complete"
@@ -82,12 +83,12 @@ class ThreePartition(Reduction[Threes, Triples]):
         return {"problem": self.name, "numbers": list(source.numbers)}
 
     def random(self, size: int, rng: np.random.Generator) -> Threes:
-        """Draw about ``size`` numbers, a multiple of three, where both answers are likely."""
+        """Draw about ``size`` numbers, a multiple of three, such that both answers are likely."""
         triples = max(2, round(size / 3))
         return random_threes(triples, critical_bound(triples), rng)
 
     def to_tf(self, source: Threes) -> Question:
-        """Build a vertex a number and ``m`` devices of speed 1."""
+        """Build a vertex per number, and ``m`` devices of speed 1."""
         instance = Instance(
             run_times(source.numbers),
             Cluster.uniform(source.triples),
@@ -97,7 +98,7 @@ class ThreePartition(Reduction[Threes, Triples]):
         return Question(instance, Fraction(source.bound))
 
     def forth(self, source: Threes, solution: Triples) -> Schedule:
-        """Run each triple on a device of its own, that of the first number on the first."""
+        """Run each triple on its own device; the triple of the first number is on the first."""
         placement = [0] * len(source.numbers)
         for d, triple in enumerate(sorted(solution, key=min)):
             for i in triple:
@@ -113,7 +114,7 @@ class ThreePartition(Reduction[Threes, Triples]):
         )
 
     def check(self, source: Threes, solution: Triples) -> str:
-        """Check that every number is in one triple, and every sum."""
+        """Check that every number is in one triple, and check every sum."""
         if sorted(i for triple in solution for i in triple) != list(range(len(source.numbers))):
             return "not every number is in exactly one triple"
         for triple in solution:
@@ -146,11 +147,11 @@ class ThreePartition(Reduction[Threes, Triples]):
 
 
 def critical_bound(triples: int) -> int:
-    """Return a bound at which about one way to split random numbers is expected to fit.
+    """Return a bound at which random numbers are expected to have about one solution.
 
-    There are ``(3m)! / (6^m m!)`` ways. A triple of numbers that are uniform between ``B/4`` and
-    ``B/2`` has a sum of standard deviation ``B/8``, so it is ``B`` with probability about
-    ``8 / (√(2π) B)``; the last triple fits if the others do.
+    There are ``(3m)! / (6^m m!)`` ways to split them. The sum of three numbers that are uniform
+    between ``B/4`` and ``B/2`` has a standard deviation of ``B/8``, so it is ``B`` with probability
+    about ``8 / (√(2π) B)``; the last triple fits if the others do.
     """
     log_ways = math.lgamma(3 * triples + 1) - triples * math.log(6) - math.lgamma(triples + 1)
     return max(24, round(8 / math.sqrt(2 * math.pi) * math.exp(log_ways / max(1, triples - 1))))

@@ -1,4 +1,4 @@
-"""The tables of ``optpart gap --axis``: what placement lost and what order lost."""
+"""The tables of ``optpart gap --axis``: losses by placement and by order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from optpart.escaping import visible
 from optpart.report.console import PlainConsole
-from optpart.report.text import number, remark
+from optpart.report.text import infeasible, number, remark
 from optpart.solution.result import Result, Status
 from optpart.study.attribution import Bracket, Division, Split
 
@@ -19,7 +19,7 @@ FORMAT = "optpart-axis/1"
 
 
 def print_division(console: PlainConsole, division: Division) -> None:
-    """Print one instance: the least makespan of all, and a row per pair, the best first."""
+    """Print one instance: the least makespan of all, and a row per pair, best first."""
     instance = division.instance
     size = (
         f"{instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
@@ -33,9 +33,9 @@ def print_division(console: PlainConsole, division: Division) -> None:
 
 
 def _said(free: Result) -> str:
-    """Say what the best of all placements and orders is."""
+    """Describe the best of all placements and orders."""
     if free.status is Status.INFEASIBLE:
-        return f"infeasible: {free.reason}"
+        return infeasible(free.reason)
     note = f" ({free.reason})" if free.reason else ""
     if free.status is Status.OPTIMAL:
         return f"optimum {number(free.makespan, up=True)}{note}; losses are shares of it"
@@ -53,7 +53,7 @@ def _table(division: Division) -> Table:
     columns = ("makespan", "in the best order", "lost by placement", "by order", "in all")
     for column in [*(["seed"] if several else []), *columns]:
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("")  # gives way first where the terminal is narrow
+    table.add_column("")  # the first to shrink on a narrow terminal
     for split in sorted(division.splits, key=_by_makespan):
         table.add_row(
             "  " + split.pair.method,
@@ -72,7 +72,7 @@ def _by_makespan(split: Split) -> tuple[bool, Any, str]:
 
 
 def _remark(split: Split) -> str:
-    """Say why something is missing."""
+    """Return the reason why a figure is missing."""
     ordered = split.ordered
     if ordered is not None and ordered.status is Status.INFEASIBLE:
         return f"no order of its placement is valid: {ordered.reason}"
@@ -89,7 +89,7 @@ def _makespan(bracket: Bracket | None) -> str:
 
 
 def share(bracket: Bracket | None) -> str:
-    """Write a share in percent, a bracket rounded outwards; ``0`` only for an exact 0."""
+    """Return a share in percent, a bracket rounded outwards; ``0`` only for an exact 0."""
     if bracket is None:
         return "–"
     low = _percent(bracket.low, math.floor)

@@ -12,14 +12,14 @@ from optpart.escaping import visible
 
 
 class PlainConsole(Console):
-    """Shows strings as they are: no markup, no emoji codes, control characters as escapes."""
+    """A console that shows strings literally: no markup or emoji, control characters escaped."""
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Return the text that stands for a string, also for one in a table."""
+        """Return the literal text of a string, also in tables."""
         return super().render_str(visible(text), **options)
 
 
 def plain_console() -> PlainConsole:
-    """Return a console that cuts tables to fit a terminal only, never a file or a pipe."""
+    """Return a console that cuts tables to a terminal's width, but never for files or pipes."""
     width = None if sys.stdout.isatty() else 200
     return PlainConsole(markup=False, emoji=False, highlight=False, soft_wrap=True, width=width)

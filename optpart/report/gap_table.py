@@ -11,7 +11,7 @@ from rich.text import Text
 
 from optpart.escaping import visible
 from optpart.report.console import PlainConsole
-from optpart.report.text import number, percent, remark, seconds
+from optpart.report.text import infeasible, number, percent, remark, seconds
 from optpart.solution.result import Result
 from optpart.study.gap import EXACT, Comparison, Reference, Spread, Summary, excess, summarise
 
@@ -52,7 +52,7 @@ def _table(comparison: Comparison) -> Table:
 
 
 def _seeds_table(comparison: Comparison) -> Table:
-    """Return the table for several seeds: means, the best, and how far they scatter."""
+    """Return the table for several seeds: means, best values and standard deviations."""
     reference = comparison.reference
     table = _method_table(
         "solved", "best", "mean", "± std", f"mean over {reference.kind}", "over bound", "traffic",
@@ -76,7 +76,7 @@ def _seeds_table(comparison: Comparison) -> Table:
 
 
 def _named(method: str, refused: bool) -> Text:
-    """Mark the rows that standard error names: their remark may be cut."""
+    """Return the name of a method, marked if standard error has its full remark."""
     return Text(("! " if refused else "  ") + method)
 
 
@@ -92,17 +92,17 @@ def _remark_of_seeds(spread: Spread) -> str:
 
 
 def _method_table(*columns: str) -> Table:
-    """Return an empty table: the method, figures, and room for a remark."""
+    """Return an empty table with columns for the method, figures and a remark."""
     table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="dim")
     table.add_column("  method", no_wrap=True)
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("")  # gives way first where the terminal is narrow
+    table.add_column("")  # the first to shrink on a narrow terminal
     return table
 
 
 def print_line(console: PlainConsole, comparison: Comparison) -> None:
-    """Print one instance on one line: the reference, and the best that is not the reference."""
+    """Print an instance on one line: the reference, and the best other method."""
     reference = comparison.reference
     name = f"{visible(comparison.instance.name):34}"
     if reference.infeasible:
@@ -136,7 +136,7 @@ def _several_seeds(comparisons: list[Comparison]) -> bool:
 
 
 def _said(comparison: Comparison) -> str:
-    """Say what the reference is and who vouches for it."""
+    """Describe the reference and its origin."""
     reference = comparison.reference
     bound = "no bound"
     if reference.bound is not None:
@@ -156,11 +156,11 @@ def _said(comparison: Comparison) -> str:
 
 def _infeasible(reference: Reference) -> str:
     by = f" ({reference.bound_by})" if reference.bound_by else ""
-    return f"infeasible: {reference.infeasible}{by}"
+    return f"{infeasible(reference.infeasible)}{by}"
 
 
 def comparison_gap(comparison: Comparison) -> float | None:
-    """Relative distance between the reference and the bound, as in a result file."""
+    """Return the relative gap between the reference and the bound, as in a result file."""
     from optpart.solution.result import gap
 
     return gap(comparison.reference.makespan, comparison.reference.bound)
@@ -203,7 +203,7 @@ def _by_mean(row: Summary) -> tuple[bool, float, str]:
 def to_rows(comparisons: list[Comparison]) -> list[dict[str, Any]]:
     """Return one flat record per instance and method; exact numbers as strings.
 
-    With several seeds it holds means over the runs that found a schedule, and standard deviations.
+    With several seeds, a record holds means and standard deviations over the runs with a schedule.
     """
     if _several_seeds(comparisons):
         return [_seeds_row(spread) for c in comparisons for spread in c.spreads()]
@@ -276,7 +276,7 @@ def to_csv(comparisons: list[Comparison]) -> str:
     rows = to_rows(comparisons)
     stream = io.StringIO()
     if rows:
-        # Readers that ignore quotes take a carriage return in a name for the end of a line.
+        # Readers that ignore quotes would end the line at a carriage return in a name.
         bare = any("\r" in str(value) for row in rows for value in row.values())
         writer = csv.DictWriter(
             stream,
@@ -290,7 +290,7 @@ def to_csv(comparisons: list[Comparison]) -> str:
 
 
 def to_document(comparisons: list[Comparison]) -> dict[str, Any]:
-    """Return everything as one JSON document; with several seeds each run, and the means."""
+    """Return everything as a JSON document; with several seeds, every run and the means."""
     results = _run_rows(comparisons)
     means = {}
     if _several_seeds(comparisons):

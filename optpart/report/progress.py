@@ -15,7 +15,7 @@ _QUIET = 10.0
 
 
 class ProgressLine:
-    """Rewrites one line on a terminal; elsewhere writes a line now and then."""
+    """A line that is rewritten in place on a terminal, and printed now and then elsewhere."""
 
     def __init__(self, label: str = "") -> None:
         self.label = label
@@ -24,7 +24,7 @@ class ProgressLine:
         self._last = time.monotonic()
 
     def __call__(self, name: str, step: Progress | None) -> None:
-        """Show what a method is doing."""
+        """Show the progress of a method."""
         text = f"{self.label}{name}"
         if step is not None:
             text += (
@@ -43,7 +43,7 @@ class ProgressLine:
             self._last = time.monotonic()
 
     def clear(self) -> None:
-        """Remove the line, so that results can be printed."""
+        """Remove the line, to make room for results."""
         if self._terminal and self._width:
             sys.stderr.write("\r" + " " * self._width + "\r")
             sys.stderr.flush()

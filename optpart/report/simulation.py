@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.errors import InputError
+from optpart.errors import ArgumentError
 from optpart.escaping import visible
 from optpart.formats import result as result_format
 from optpart.methods import registry
@@ -33,23 +33,26 @@ class Simulated:
     Attributes
     ----------
     result : Result
-        Without a schedule where the verifier refuses it.
+        Without a schedule if the verifier rejects it.
     schedule : Schedule or None
-        What was executed, whether it is valid or not; ``None`` without a placement.
+        The executed schedule, valid or not; ``None`` without a placement.
     choices : ndarray of int32 or None
-        Executable vertices at each decision ([L] figure 7.10); ``None`` where a strategy's own
-        order leaves nothing to decide.
+        Number of executable vertices at each decision ([L] figure 7.10); ``None`` if a strategy's
+        own order leaves nothing to decide.
     """
 
     result: Result
     schedule: Schedule | None = None
     choices: NDArray[np.int32] | None = None
 
+    def __repr__(self) -> str:
+        return f"<Simulated {self.result!r}>"
+
 
 def run(
     instance: Instance, method: str, placement: NDArray[np.int32] | None, seeds: Iterable[int]
 ) -> list[Simulated]:
-    """Execute once per seed; with a placement, only the scheduling part of ``method`` counts."""
+    """Execute once per seed; with a placement, use only the scheduling part of ``method``."""
     if placement is not None:
         scheduler = method.rpartition("+")[2]
         registry.scheduler(scheduler)
@@ -58,8 +61,8 @@ def run(
     parts = registry.split(method)
     if parts is None:
         registry.get(method)
-        raise InputError(
-            "--method", f"{method!r} is no pair of strategies", "give PARTITIONING+SCHEDULER"
+        raise ArgumentError(
+            "method", f"{method!r} is not a pair of strategies", "give PARTITIONING+SCHEDULER"
         )
     return [_placed(instance, method, *parts, seed) for seed in seeds]
 
@@ -91,7 +94,7 @@ def _executed(
 
 @dataclass(frozen=True)
 class Row:
-    """Activity of one device; peak memory under two models."""
+    """The activity of one device, and its peak memory under two models."""
 
     device: str
     vertices: int
@@ -102,7 +105,7 @@ class Row:
 
 
 def rows(instance: Instance, schedule: Schedule) -> list[Row]:
-    """Return what every device did until the makespan."""
+    """Return the activity of every device until the makespan."""
     times, makespan = busy(instance, schedule), schedule.makespan(instance)
     count = np.bincount(schedule.placement, minlength=instance.devices).tolist()
     edges = peak_memory(instance, schedule, "edges")
@@ -114,7 +117,7 @@ def rows(instance: Instance, schedule: Schedule) -> list[Row]:
 
 
 def to_document(simulated: Simulated) -> dict[str, Any]:
-    """Return the result, and under ``simulation`` what its devices did."""
+    """Return the result and, under ``simulation``, the activity of its devices."""
     document = result_format.to_dict(simulated.result)
     schedule, choices = simulated.schedule, simulated.choices
     if schedule is not None:
@@ -135,7 +138,7 @@ def to_document(simulated: Simulated) -> dict[str, Any]:
 
 
 def print_runs(runs: list[Simulated]) -> None:
-    """Print the makespan over all runs, and the devices of the first."""
+    """Print the makespan over all runs, and the devices of the first run."""
     first = runs[0]
     result, instance = first.result, first.result.instance
     if first.schedule is None:
@@ -143,7 +146,7 @@ def print_runs(runs: list[Simulated]) -> None:
         return
     makespan = number(first.schedule.makespan(instance), up=True)
     if result.schedule is None:
-        say(f"{instance.name}: {result.method}, INFEASIBLE schedule of makespan {makespan}:")
+        say(f"{instance.name}: {result.method}, makespan {makespan}, but not a valid schedule:")
         say(f"  {result.reason}")
     else:
         traffic = number(result.traffic, up=True)
@@ -169,7 +172,7 @@ def _spread(runs: list[Simulated]) -> str:
     refused = len(runs) - len(values)
     return (
         f" (mean of {len(values)} runs {statistics.fmean(values):.6g}, "
-        f"standard deviation {deviation:.3g}{f', {refused} infeasible' if refused else ''})"
+        f"standard deviation {deviation:.3g}{f', {refused} not valid' if refused else ''})"
     )
 
 

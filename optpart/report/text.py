@@ -1,4 +1,4 @@
-"""Numbers for people: short, and never better than they are."""
+"""Numbers for people: short, and never rounded to a better value."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _DIGITS = 6
 
 
 def number(value: Fraction | None, *, up: bool) -> str:
-    """Write a rational with six significant digits.
+    """Return a rational with six significant digits.
 
     Parameters
     ----------
     up : bool
-        Direction of rounding: up for what should be small (makespans), down for bounds.
+        Direction of rounding: up for makespans and the like, down for bounds.
     """
     if value is None:
         return "–"
@@ -30,12 +30,17 @@ def number(value: Fraction | None, *, up: bool) -> str:
 
 
 def remark(text: str) -> Text:
-    """Return a remark for a table: on one line, cut where there is no room, and never marked up."""
+    """Return a remark for a table: on one line, cut if there is no room, and without markup."""
     return Text(visible(text), no_wrap=True, overflow="ellipsis")
 
 
+def infeasible(why: str) -> str:
+    """Say that an instance is proven to have no schedule."""
+    return f"INFEASIBLE: {why}"
+
+
 def percent(value: float | None) -> str:
-    """Write a share as percent; ``0`` only for an exact 0."""
+    """Return a share in percent; ``0`` only for an exact 0."""
     if value is None:
         return "–"
     if value == 0:
@@ -46,7 +51,7 @@ def percent(value: float | None) -> str:
 
 
 def seconds(value: float) -> str:
-    """Write a duration."""
+    """Return a duration with its unit."""
     if value < 0.001:
         return "<1 ms"
     return f"{1000 * value:.0f} ms" if value < 0.9995 else f"{value:.1f} s"

@@ -1,4 +1,4 @@
-"""Check a result file: its schedule, and every figure that it claims."""
+"""The check of a result file: its schedule, and every figure that it claims."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from typing import Any, get_args
 from optpart.errors import FaultsOf, InputError
 from optpart.escaping import shortened
 from optpart.formats.json import sequence
-from optpart.formats.result import read_document, schedule_from_dict
+from optpart.formats.result import read_document, schedule_from_dict, termination
 from optpart.problem.instance import Instance
 from optpart.problem.rational import non_negative, rational
 from optpart.report.text import number
 from optpart.solution.goal import Objective
 from optpart.solution.metrics import traffic
 from optpart.solution.result import Status, objective_gap
+from optpart.solution.termination import Termination
 from optpart.solution.verifier import Violation
 from optpart.solution.verifier import verify as verify_schedule
 
-#: Bounds, each with what it bounds.
+#: Bounds, each with the figure that it bounds.
 _BOUNDS = (("lower_bound", "makespan"), ("traffic_bound", "traffic"))
 
-#: The numbers of a result, and what reads them.
+#: The numbers of a result, and their readers.
 _NUMBERS = {
     "makespan": rational,
     "traffic": rational,
@@ -34,7 +35,7 @@ _NUMBERS = {
     "seconds": non_negative,
 }
 
-#: Times and gaps are written with so much precision.
+#: The precision with which times and gaps are written.
 _ROUNDING = Fraction(1, 10**6)
 
 _ZERO = Fraction(0)
@@ -52,9 +53,9 @@ class Check:
     violations : tuple of Violation
         Empty if the schedule is valid and the claims agree with it.
     makespan : Fraction or None
-        Of the schedule.
+        The makespan of the schedule.
     summary : str
-        What is true of a valid result, in one line.
+        The figures of a valid result, in one line.
     """
 
     violations: tuple[Violation, ...]
@@ -65,13 +66,12 @@ class Check:
 def check_result(instance: Instance, path: str | Path) -> Check:
     """Check a result file against its instance.
 
-    The lower bound is not proven again: whether it is one is for its method to say, and for a
-    certificate to show.
+    The lower bound is not proven again: its method vouches for it, or a certificate proves it.
 
     Raises
     ------
     InputError
-        If the file is not a result, or holds no schedule and does not claim one.
+        If the file is not a result, or neither holds nor claims a schedule.
     """
     document = read_document(path)
     with FaultsOf(path):
@@ -79,16 +79,17 @@ def check_result(instance: Instance, path: str | Path) -> Check:
 
 
 def check_document(instance: Instance, document: Any) -> Check:
-    """Check a result as its file would hold it; see :func:`check_result`."""
+    """Check the document of a result; see :func:`check_result`."""
     claims = {
         key: None if document.get(key) is None else read(document[key], key)
         for key, read in _NUMBERS.items()
     }
     trace = _trace(document.get("trace", []))
     wrong = _status(document, claims)
+    unproven = _termination(document)
     if document.get("schedule") is None:
-        if wrong:
-            return Check(tuple(wrong), None, "")
+        if wrong or unproven:
+            return Check((*wrong, *unproven), None, "")
         raise InputError("schedule", "missing", "give a result that holds a schedule")
     schedule = schedule_from_dict(document["schedule"], instance)
     violations = verify_schedule(instance, schedule) + wrong
@@ -97,7 +98,7 @@ def check_document(instance: Instance, document: Any) -> Check:
     makespan = schedule.makespan(instance)
     found = {"makespan": makespan, "traffic": traffic(instance, schedule.placement)}
     violations += _claims(document, instance, claims, found)
-    violations += _steps(trace, document, claims, found)
+    violations += [*_steps(trace, document, claims, found), *unproven]
     bound = claims["lower_bound"]
     summary = f"valid: makespan {number(makespan, up=True)}"
     if bound is not None:
@@ -123,7 +124,7 @@ def _trace(value: Any) -> list[_Step]:
 
 
 def _status(document: Any, claims: dict[str, Fraction | None]) -> list[Violation]:
-    """Return where the status, or what else is claimed, contradicts that there is a schedule."""
+    """Return violations where the status or a claim disagrees with the presence of a schedule."""
     status, there = document.get("status"), document.get("schedule") is not None
     if status not in list(Status):
         return [Violation("status", f"unknown {_short(status)}")]
@@ -135,6 +136,14 @@ def _status(document: Any, claims: dict[str, Fraction | None]) -> list[Violation
         for key in ("makespan", "traffic")
         if not there and claims[key] is not None
     ]
+
+
+def _termination(document: Any) -> list[Violation]:
+    """Return whether a proof is said to have ended the method and the status claims none."""
+    status, why = document.get("status"), termination(document)
+    if why is not Termination.PROVEN or status in (Status.OPTIMAL, Status.INFEASIBLE):
+        return []
+    return [Violation("termination", f"{why}, but the status is {_short(status)}")]
 
 
 def _claims(
@@ -163,7 +172,7 @@ def _claims(
         if objective != "makespan" and claims["traffic_bound"] != found["traffic"]:
             wrong.append(Violation("status", "OPTIMAL, but the traffic bound is not the traffic"))
     if any(bound is not None and bound > value for value, bound in values):
-        return wrong  # there is no gap then
+        return wrong  # there is no gap to check
     return wrong + _gap(claims["gap"], objective_gap(objective, values[0], values[1]))
 
 
@@ -172,7 +181,7 @@ def _gap(claimed: Fraction | None, actual: float | None) -> list[Violation]:
         return []
     if actual is None:
         return [Violation("gap", f"claimed {number(claimed, up=True)}, but there is no bound")]
-    # 0 says that it is proven, and must be exact.
+    # A gap of 0 means proven, and must be exact.
     same = abs(claimed - Fraction(actual)) <= _ROUNDING and (claimed == 0) == (actual == 0)
     return [] if same else [Violation("gap", f"claimed {_short(claimed)}, but it is {actual}")]
 
@@ -183,7 +192,7 @@ def _steps(
     claims: dict[str, Fraction | None],
     found: dict[str, Fraction],
 ) -> Iterator[Violation]:
-    """Yield where the trace goes back in time, or claims more than the result reached."""
+    """Yield violations where the trace goes back in time, or claims more than the result."""
     last = _ZERO
     for i, (seconds, value, bound) in enumerate(trace):
         place = f"trace[{i}]"
@@ -203,11 +212,11 @@ def _steps(
         yield Violation(
             "trace",
             f"ends at {number(last, up=True)} s, "
-            f"and the run at {number(claims['seconds'], up=True)} s",
+            f"but the run at {number(claims['seconds'], up=True)} s",
         )
 
 
 def _short(value: object) -> str:
-    """Write a value of the file in few characters."""
+    """Return a value of the file in few characters."""
     text = repr(value) if isinstance(value, str) else str(value)
     return shortened(text, 60)

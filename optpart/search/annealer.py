@@ -19,8 +19,8 @@ from optpart.search.traffic import Crossed, count_moved, uncount
 #: Share of moves around a vertex of a critical path; the others are around any vertex.
 _CRITICAL = 0.8
 
-#: A critical path is recomputed after this share of its length in accepted moves: it seldom
-#: changes much at once, and tracing it costs as much as many moves.
+#: A critical path is recomputed after a number of accepted moves that is this share of its length:
+#: it seldom changes much at once, and tracing it costs as much as many moves.
 _REFRESH = 20.0
 
 
@@ -30,7 +30,7 @@ class Heat(NamedTuple):
     Attributes
     ----------
     makespan, traffic, excess : float
-        Weights of the three.
+        Weights of makespan, traffic and excess memory.
     hot, cold : float
         Temperature at the first and last move.
     """
@@ -60,7 +60,7 @@ class Best(NamedTuple):
 
 @inner
 def latest(p: Plan) -> Any:
-    """Makespan of a plan with true times."""
+    """Return the makespan of a plan whose times are up to date."""
     end = 0.0
     for d in range(p.last.shape[0]):
         if p.last[d] >= 0:
@@ -83,7 +83,7 @@ def critical_path(a: Arrays, p: Plan, path: Any, state: Any) -> Any:
         length += 1
         if p.start[v] <= 0.0:
             break
-        # Queues may delay a vertex beyond all of these; then the latest of them is followed.
+        # Queues may delay a vertex beyond all of these; then the path follows the latest of them.
         best = p.before[v]
         latest_end = p.end[best] if best >= 0 else -1.0
         for e in range(a.in_start[v], a.in_start[v + 1]):
@@ -105,13 +105,13 @@ def anneal(
     Parameters
     ----------
     p : Plan
-        With true times; also afterwards.
+        Its times are up to date, before and after.
     state : ndarray of uint64
-        Of the random numbers.
+        State of the random numbers.
     shares : ndarray of float64, one per move
-        Ascending to 1: which move is drawn.
+        Cumulative probabilities of the moves.
     tried : ndarray of int64, moves × 3
-        Added to: how often each was evaluated, accepted, and led to a new best plan.
+        Incremented: how often each was evaluated, accepted, and led to a new best plan.
     """
     n, last = p.device.shape[0], shares.shape[0] - 1
     path = np.empty(n, np.int32)

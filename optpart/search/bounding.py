@@ -10,7 +10,7 @@ from optpart.problem.instance import Instance
 #: The slower bounds respect their time limit up to this many vertices.
 _BOUNDED = 6000
 
-#: The load of the devices includes it.
+#: Bounds that the load of the devices includes.
 _IMPLIED = ("critical-path",)
 
 #: Upper estimate of the seconds that heads and tails take per vertex and pair of devices.

@@ -40,7 +40,7 @@ class Checkpoint:
 
 
 def write(path: str | Path, instance: Instance, reached: Checkpoint) -> None:
-    """Write a checkpoint, whole or not at all."""
+    """Write a checkpoint, completely or not at all."""
     layout = reached.layout
     document = {
         "format": FORMAT,
@@ -65,7 +65,7 @@ class StateFile:
     Attributes
     ----------
     fault : InputError or None
-        Why the file does not hold the latest state, if it does not.
+        Reason why the file does not contain the latest state, if it does not.
     """
 
     def __init__(self, path: str | Path, warn: Callable[[InputError], None] | None = None) -> None:
@@ -74,7 +74,7 @@ class StateFile:
         self._warn = warn
 
     def keep(self, instance: Instance, reached: Checkpoint) -> None:
-        """Write a checkpoint, or remember why it could not be written."""
+        """Write a checkpoint, or record why it could not be written."""
         before, self.fault = self.fault, None
         try:
             write(self.path, instance, reached)
@@ -90,7 +90,7 @@ def read(path: str | Path, instance: Instance) -> Checkpoint:
     Raises
     ------
     InputError
-        If the file is not a checkpoint, or is one of another instance.
+        If the file is not a checkpoint, or belongs to another instance.
     """
     with FaultsOf(path):
         return _checkpoint(parse_json(read_text(path)), instance)
@@ -101,7 +101,7 @@ def _checkpoint(document: Any, instance: Instance) -> Checkpoint:
     fields = keys(document, _KEYS, "")
     if fields.get("instance_sha256") != instance.sha256:
         raise InputError(
-            "instance_sha256", "of another instance", "resume with the instance it was written for"
+            "instance_sha256", "belongs to another instance", "use the instance it was written for"
         )
     n, k, t = instance.vertices, instance.devices, instance.graph.tensors
     device = _whole(fields.get("device"), "device", n, k)
@@ -112,7 +112,7 @@ def _checkpoint(document: Any, instance: Instance) -> Checkpoint:
     graph = instance.graph
     before = position[graph.edge_source] < position[graph.edge_target]
     if len(np.unique(order)) < n or not before.all():
-        raise InputError("order", "is no order of the graph", "use the file as it was written")
+        raise InputError("order", "is not an order of the graph", "use the file as it was written")
     seconds = non_negative(fields.get("seconds"), "seconds")
     moves = non_negative(fields.get("moves"), "moves")
     layout = Layout(device, order, eager.astype(np.bool_))
@@ -127,6 +127,6 @@ def _whole(value: Any, place: str, length: int, bound: int) -> np.ndarray[Any, n
         or not all(type(x) is int and 0 <= x < bound for x in value)
     ):
         raise InputError(
-            place, f"no {length} numbers below {bound}", "use the file as it was written"
+            place, f"must be {length} numbers below {bound}", "use the file as it was written"
         )
     return np.array(value, dtype=np.int32)

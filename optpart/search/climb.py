@@ -1,9 +1,9 @@
 """The annealer: rounds of melting and cooling, each from the best known layout.
 
-How hot a round becomes is found on the instance itself, by how much its cost has risen: at the
-same temperature, relative to the makespan, one graph is still frozen and another has lost all that
-was found. A round that has melted takes a number of moves to be rebuilt that grows with the graph;
-so rounds are few on large graphs, and on the largest nothing ever melts.
+The temperature of a round is determined on the instance itself, by the increase in cost: at the
+same temperature, relative to the makespan, one graph is still frozen while another has lost all
+structure. Rebuilding a melted layout takes a number of moves that grows with the graph; so there
+are few rounds on large graphs, and on the largest nothing ever melts.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ MELTS = (0.01, 0.03, 0.1, 0.3)
 #: Probability of each of these shares.
 _LIKELY = (0.15, 0.3, 0.35, 0.2)
 
-#: The share of the first round: where the budget is enough for another, and where not.
+#: The share of the first round: if the budget suffices for another one, and if not.
 _FIRST, _ONLY = 0.1, 0.03
 
-#: Temperatures as shares of the best: what melting begins with, unless it is known what it led to,
-#: and what it never exceeds.
+#: Temperatures of melting, as shares of the best cost: the first, until experience replaces it, and
+#: the maximum.
 _COLD, _HOTTEST = 3e-5, 0.1
 
-#: By how much melting raises the temperature in each move per vertex, and the share of a round
-#: that it may take.
+#: Factor by which melting raises the temperature in each move per vertex, and maximal share of a
+#: round that it takes.
 _RAISE, _MELTING = 1.07, 0.1
 
-#: Limit on the moves per vertex between two evaluations of the cost while melting.
+#: Maximal moves per vertex between two evaluations of the cost while melting.
 _MELTED = 5
 
-#: Melting begins at this share of the last temperature that it ended with.
+#: Melting begins at this share of the temperature at which the last one ended.
 _AGAIN = 0.1
 
-#: A round ends at this share of the temperature that it began to cool from.
+#: A round ends at this share of the temperature at which cooling began.
 _COOLING = 1 / 30
 
-#: First the start is improved without melting it, for this share of the budget.
+#: Share of the budget for improving the start without melting it.
 _QUENCH = 0.02
 
 #: Share of the budget of the first round, and the growth factor of each further round.
 _ROUND, _LONGER = 0.05, 1.4
 
-#: Moves per vertex that a round has at least, if the budget allows, and at most: fewer cannot
-#: rebuild what has melted, more are of little use.
+#: Minimal (if the budget allows) and maximal moves per vertex in a round: fewer cannot rebuild what
+#: has melted, more are of little use.
 _NEEDED, _ENOUGH = 4000, 8000
 
 #: Probability that a round melts as much as the last one if that one succeeded.
@@ -68,18 +68,18 @@ _PER_VERTEX = 1e-5
 
 @dataclass
 class Round:
-    """One melting and cooling.
+    """One round of melting and cooling.
 
     Attributes
     ----------
     melt : float
-        By which share the cost is to rise.
+        Share by which the cost should rise.
     begin, end : float
-        From which to which share of the budget it lasts.
+        Shares of the budget at which it begins and ends.
     temperature : float
-        As a share of the best: of melting the last, of cooling the first.
+        As a share of the best cost: the last one of melting, the first one of cooling.
     cooling : float, optional
-        When cooling began; ``None`` before.
+        Share of the budget at which cooling began; ``None`` before.
     """
 
     melt: float
@@ -99,7 +99,7 @@ class Climb:
         Value of the best layout: excess memory, primary and secondary objective; in the unit of
         :class:`~optpart.kernels.compiled.Arrays`.
     kinds : ndarray of int64, moves × 3
-        By kind of move: how many were evaluated, accepted, and led to a new best.
+        By kind of move: numbers of moves that were evaluated, accepted, and led to a new best.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Climb:
         Parameters
         ----------
         share : float
-            How much of the budget is spent.
+            Share of the budget spent so far.
         """
         current = self._round
         if current is None or share >= current.end:
@@ -162,7 +162,7 @@ class Climb:
         else:
             whole = current.end - current.cooling
             done = min(1.0, (share - current.cooling) / whole)
-            # As much of the round as the last step took is likely to be spent in this one.
+            # This step is likely to take as large a share of the round as the last one did.
             soon = min(1.0, done + max(0.0, share - self._spent) / whole)
             hot = current.temperature
             self._anneal(hot * _COOLING**done, hot * _COOLING**soon)
@@ -207,7 +207,7 @@ class Climb:
         return self._round
 
     def _melt(self, current: Round, share: float) -> None:
-        """Move at a temperature, and raise it unless the best has melted."""
+        """Make moves at a temperature, and raise it until the best has melted."""
         before = self.moves
         self._batch = min(self._batch, max(1, _MELTED * self._vertices))
         cost = self._anneal(current.temperature, current.temperature)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from optpart.search.state import State
 
-#: Ratio of candidate transfers to transfers that are freed.
+#: Ratio of candidate transfers to freed ones.
 _HEAVIEST = 4
 
 Ints = NDArray[np.integer]
@@ -65,7 +65,7 @@ def subgraph(state: State, rng: np.random.Generator) -> State:
 
 
 def colocation_groups(state: State, rng: np.random.Generator) -> State:
-    """Free colocation groups that start one after the other, and nothing else."""
+    """Free consecutively starting colocation groups, and nothing else."""
     a = state.at.arrays
     length = np.diff(a.unit_start)
     groups = np.flatnonzero(length > 1)
@@ -79,7 +79,7 @@ def colocation_groups(state: State, rng: np.random.Generator) -> State:
 
 
 def heaviest_traffic(state: State, rng: np.random.Generator) -> State:
-    """Free both ends of some of the transfers that take longest."""
+    """Free both ends of some of the longest transfers."""
     a = state.at.arrays
     delay = state.delay
     crossing = np.flatnonzero(delay > 0.0)

@@ -1,4 +1,4 @@
-"""Evaluation for all searchers: a plan, its value, and its schedule."""
+"""Evaluation of plans for all searchers: value and schedule."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Evaluator:
         self.crossed = crossed(sizes, instance.devices, edges, objective)
 
     def enter(self, layout: Layout) -> None:
-        """Make the plan that of a layout."""
+        """Set the plan to that of a layout."""
         load(self.plan, layout)
         self.refresh()
 
@@ -68,7 +68,7 @@ class Evaluator:
         return (over, *first)
 
     def weights(self, value: Value) -> tuple[float, float, float]:
-        """Weights of makespan, traffic and excess of memory around a value."""
+        """Return weights of makespan, traffic and excess memory, relative to a value."""
         _, first, second = value
         if self.objective == "makespan":
             return 1.0, 0.0, _EXCESS * first
@@ -101,7 +101,7 @@ class Evaluator:
 
 @kernel
 def _carry_out(a: Arrays, g: Links, r: Rules, p: Plan, x: Execution) -> Any:
-    """Return excess of memory and makespan of a plan."""
+    """Return the excess memory and the makespan of a plan."""
     if not r.whole:
         return 0.0, latest(p)
     makespan = execute(a, g, r, p, x, np.zeros(p.last.shape[0]))

@@ -1,9 +1,9 @@
 """Execute a plan from the beginning, under any communication and memory model.
 
-Transfers take part: a copy of a tensor queues right after the tensor is made, or right before its
-first consumer on the destination, as the plan says of each tensor. It queues for its link under
-``link`` ([G] §4.2), for its ports under ``port`` ([H] §2.1), for its sender under ``sendrecv``
-([L] §2.4).
+Transfers are included: a copy of a tensor queues right after the tensor is produced, or right
+before its first consumer at the destination, as the plan says for each tensor. It queues for its
+link under ``link`` ([G] §4.2), for its ports under ``port`` ([H] §2.1), for its sender under
+``sendrecv`` ([L] §2.4).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class Rules(NamedTuple):
     Attributes
     ----------
     whole : bool
-        Whether a change may reach everything, so that plans are carried out from the beginning.
+        Whether a change may affect everything, so that plans are executed from the beginning.
     communication, memory : int
         Position in the list of models.
     send : ndarray of float64, length k
         Run time of a send.
     channels : int
     at_start : bool
-        Whether the start of its last consumer frees a tensor.
+        Whether a tensor is freed when its last consumer starts.
     size, resident, capacity : ndarray of float64, lengths t, n, k
         Memory.
     """
@@ -83,9 +83,9 @@ class Execution(NamedTuple):
     items : ndarray of int64
         A vertex as its number, a transfer as ``n + tensor · k + destination``.
     link : ndarray of float64, k × k
-        Until when each link is taken.
+        Time until which each link is occupied.
     ports : ndarray of float64, 2 × k × channels
-        Until when each channel out of and into a device is taken.
+        Time until which each channel out of and into a device is occupied.
     """
 
     run: NDArray[np.int64]
@@ -101,7 +101,7 @@ class Execution(NamedTuple):
 
 
 def execution(instance: Instance, r: Rules) -> Execution:
-    """Make room for executions; next to none where plans are never carried out as a whole."""
+    """Allocate an execution; next to nothing if plans are never executed as a whole."""
     n, k = instance.vertices, instance.devices
     t, m = (instance.graph.tensors, len(instance.graph.edge_source)) if r.whole else (0, 0)
     return Execution(
@@ -120,7 +120,7 @@ def execution(instance: Instance, r: Rules) -> Execution:
 
 @inner
 def execute(a: Arrays, g: Links, r: Rules, p: Plan, x: Execution, free: Any) -> Any:
-    """Carry out a plan; ``free`` holds one number per device. Return the makespan."""
+    """Execute a plan and return the makespan; ``free`` is scratch with one entry per device."""
     n, k = p.device.shape[0], p.last.shape[0]
     x.run[0] += 1
     x.run[1] = 0
@@ -198,7 +198,7 @@ def _take_channel(port: Any, begin: float, until: float) -> None:
 
 @inner
 def excess(a: Arrays, g: Links, r: Rules, p: Plan, x: Execution) -> Any:
-    """Return by how much peaks of memory exceed the capacities, as shares of these, summed up."""
+    """Return the sum of relative amounts by which peaks of memory exceed the capacities."""
     k = p.last.shape[0]
     room = a.in_source.shape[0] + g.used_start.shape[0] + x.run[1]
     since, until, amount = np.empty(room), np.empty(room), np.empty(room)
@@ -211,7 +211,7 @@ def excess(a: Arrays, g: Links, r: Rules, p: Plan, x: Execution) -> Any:
         for v in range(p.device.shape[0]):
             level[p.device[v]] += r.resident[v]
     peak = level.copy()
-    # What is freed stands first, and the sort is stable: at one moment it goes first.
+    # Among equal times, releases come first: they are listed first, and the sort is stable.
     order = np.argsort(np.concatenate((until[:c], since[:c])), kind="mergesort")
     for j in order:
         i = j if j < c else j - c

@@ -22,9 +22,9 @@ class Notes(NamedTuple):
     Attributes
     ----------
     counts : ndarray of int64
-        Numbers of moved vertices, of delays, of times and of waiting vertices; the first position
-        that waits; the last position that a change has touched; the tensor that is now sent the
-        other way, or −1.
+        Numbers of moved vertices, of delays, of times and of waiting vertices; the first waiting
+        position; the last position touched by a change; the tensor whose eagerness was
+        toggled, or −1.
     moved, home, spot, place, run : one per moved vertex
         Vertex, and its device, neighbour before it, position and run time.
     edge, delay : one per delay that changed
@@ -130,7 +130,7 @@ def _link(p: Plan, v: Any, d: Any, x: Any) -> None:
 
 @inner
 def _shift(p: Plan, v: Any, to: Any) -> None:
-    """Move a vertex to a position of the order; those between make room."""
+    """Move a vertex to a position of the order, shifting those in between."""
     i = p.position[v]
     step = 1 if to > i else -1
     while i != to:
@@ -144,9 +144,9 @@ def _shift(p: Plan, v: Any, to: Any) -> None:
 
 @inner
 def move(a: Arrays, g: Links, p: Plan, s: Notes, v: Any, d: Any, to: Any) -> None:
-    """Put a vertex on a device and at a position of the order, and mark who needs new times.
+    """Put a vertex on a device and at a position of the order; mark vertices that need new times.
 
-    Who waits is noted by position: a change that moves several vertices keeps their positions.
+    Waiting is marked by position: a change that moves several vertices keeps their positions.
     """
     count, position = s.counts, p.position
     m = count[MOVED]
@@ -195,7 +195,7 @@ def _cross(p: Plan, s: Notes, e: Any, time: float) -> Any:
 def settle(a: Arrays, g: Links, p: Plan, s: Notes, limit: float) -> Any:
     """Propagate new times to the waiting vertices; return whether the schedule meets ``limit``.
 
-    Where it does not, some times are not those of the order: take the change back.
+    If it does not, some times are inconsistent with the order: take the change back.
     """
     count, waits, order, start, end, run, tail, delay = (
         s.counts, s.waits, p.order, p.start, p.end, p.run, p.tail, p.delay
@@ -227,7 +227,7 @@ def settle(a: Arrays, g: Links, p: Plan, s: Notes, limit: float) -> Any:
             logged += 1
             start[v] = at
             end[v] = until
-            # What stands after everything that was touched still has its tail.
+            # Vertices after all touched positions still have valid tails.
             if i > touched and until + tail[v] > limit:
                 fits = False
                 continue
@@ -242,7 +242,7 @@ def settle(a: Arrays, g: Links, p: Plan, s: Notes, limit: float) -> Any:
                 j = position[w]
                 if waits[j] == 0:
                     crossing = delay[in_of_out[e]]
-                    # Only who waited for it, or now does, starts at another time.
+                    # Only vertices that waited for it, or now do, change their start.
                     if until + crossing > start[w] or was + crossing >= start[w]:
                         waits[j] = 1
                         waiting += 1

@@ -19,12 +19,12 @@ from optpart.solution.schedule import Schedule, Transfers
 from optpart.strategies.partition.common import unit_time
 from optpart.strategies.partition.insertion import by_priority, topological_position
 
-#: Limit on the attempts to place the units in another order.
+#: Maximal number of attempts to place the units, each in another order.
 _TRIES = 100
 
 
 def layout_of(instance: Instance, schedule: Schedule, *, eager: bool = True) -> Layout:
-    """Return a layout that reproduces a schedule, or one as good if transfers queue."""
+    """Return a layout that reproduces a schedule, or an equally good one if transfers queue."""
     start = schedule.start.floats
     end = np.array([float(schedule.end(instance, v)) for v in range(instance.vertices)])
     order = np.lexsort((topological_position(instance), end, start)).astype(np.int32)
@@ -45,7 +45,7 @@ def _topological(instance: Instance, order: Ints) -> bool:
 def repaired(
     instance: Instance, schedule: Schedule | None, rng: np.random.Generator
 ) -> Layout | None:
-    """Return a layout that keeps every rule on placements, as close to a schedule as may be.
+    """Return a layout that obeys every rule on placements, as close to a schedule as possible.
 
     Units stay on the device of the schedule if they are allowed there and fit; the others, or all
     units if there is no schedule, go to the least loaded feasible device. Memory that changes
@@ -63,7 +63,7 @@ def repaired(
     if schedule is not None:
         wanted[instance.unit_of] = schedule.placement
         priority = -schedule.start.floats
-    # What is large or may go to few devices has its turn while there is room.
+    # Units that are large or may go to few devices come first, while there is room.
     choices = instance.allowed.sum(axis=1)
     turn = np.lexsort((-a.need, choices)).astype(np.int32)
     for _ in range(_TRIES):
@@ -72,7 +72,7 @@ def repaired(
             order = by_priority(instance, priority)
             eager = np.ones(instance.graph.tensors, dtype=np.bool_)
             return Layout(device[instance.unit_of], order, eager)
-        # Units that found no room go first next time; some of the others are removed.
+        # Units that did not fit come first next time; some of the others are removed.
         stuck = device < 0
         wanted[rng.random(units) < 0.2] = -1
         wanted[stuck] = -1
@@ -108,16 +108,16 @@ def _place(a: Arrays, wanted: Any, turn: Any) -> Any:
 
 
 def read_start(path: str | Path, instance: Instance) -> Schedule:
-    """Read a result of this or of another instance, matched by names of vertices and devices.
+    """Read a result of this or another instance, matched by names of vertices and devices.
 
-    What the result does not say of a vertex is left to :func:`repaired`: a vertex or device that
-    is not there any more is passed over, a new vertex starts with the last. The schedule is
-    therefore not valid in general; it is where to start from.
+    Missing data are left to :func:`repaired`: vertices and devices that no longer exist are
+    ignored, and new vertices start together with the last. The schedule is therefore not valid in
+    general; it is only a starting point.
 
     Raises
     ------
     InputError
-        If the file holds no schedule, or names no vertex of the instance.
+        If the file has no schedule, or names no vertex of the instance.
     """
     document = read_document(path)
     with FaultsOf(path):
@@ -126,15 +126,15 @@ def read_start(path: str | Path, instance: Instance) -> Schedule:
 
 def _matched(document: Any, instance: Instance) -> Schedule:
     if document is None:
-        raise InputError("schedule", "missing", "give a result that holds a schedule")
+        raise InputError("schedule", "is missing", "give a result with a schedule")
     fields = keys(document, {"placement", "start", "transfers"}, "schedule")
     placement, start = fields.get("placement"), fields.get("start")
     if not isinstance(placement, dict) or not isinstance(start, dict):
-        raise InputError("schedule", "no placement or no start", "give one entry per vertex")
+        raise InputError("schedule", "lacks placement or start", "give one entry per vertex")
     graph, devices = instance.graph, instance.cluster.index
     if not graph.index.keys() & placement.keys():
         raise InputError(
-            "schedule.placement", "names no vertex of the instance", "give a result of its graph"
+            "schedule.placement", "names no vertex of the instance", "give a result for its graph"
         )
     where, when = [], []
     last = Fraction(0)

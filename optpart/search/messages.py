@@ -37,7 +37,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Found:
-    """A layout better than any that its searcher knew."""
+    """A layout better than any known to its searcher."""
 
     layout: Layout
     value: Value
@@ -45,14 +45,14 @@ class Found:
 
 @dataclass(frozen=True)
 class Bounded:
-    """A proven bound; ``None`` says that no schedule exists."""
+    """A proven bound; ``None`` means that no schedule exists."""
 
     value: Fraction | None
 
 
 @dataclass(frozen=True)
 class Moves:
-    """How many moves a searcher has made, and how often each operator led to a new best."""
+    """The number of moves of a searcher, and the number of new bests per operator."""
 
     count: int
     paid: Counter[str]

@@ -1,7 +1,7 @@
 """Moves of local search: small changes of a plan around one vertex.
 
 Each returns whether it changed anything. ``least`` is the longest schedule that would still be
-accepted; a move that heads and tails alone show to be longer is not even made.
+accepted; a move is not even made if heads and tails alone prove it longer.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Move(NamedTuple):
     ----------
     name : str
     share : int
-        How often it is tried, as a weight against the other moves.
+        Weight with which it is drawn.
     order_share : int
-        The same where every unit has one device and only orders can change.
+        The same if every unit has one device and only orders can change.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Move(NamedTuple):
     order_share: int
 
 
-#: Every move. Its number in compiled code is its place here, and only :func:`change` uses that.
+#: Every move. Its number in compiled code is its position here; only :func:`change` uses that.
 TABLE = (
     Move("any-device", 30, 0),
     Move("neighbour-device", 24, 0),
@@ -61,10 +61,10 @@ _EXCHANGE = MOVES.index("exchange")
 _BLOCK_END = MOVES.index("block-end")
 _TRANSFER = MOVES.index("transfer")
 
-#: Positions that a vertex passes at most, so that moves of large graphs stay cheap.
+#: Maximal number of positions that a vertex passes, so that moves in large graphs stay cheap.
 _REACH = 2000
 
-#: Vertices on the longest chain that moves together, and on the longest block that is passed.
+#: Maximal vertices on a chain that moves together, and in a block that is passed.
 _CHAIN, _BLOCK = 5, 8
 
 
@@ -88,7 +88,7 @@ def cumulative_shares(*, placed: bool, transfers: bool) -> NDArray[np.float64]:
 def change(
     a: Arrays, g: Links, p: Plan, s: Notes, state: Any, kind: Any, v: Any, least: float
 ) -> Any:
-    """Make the move of a number around ``v``; return whether it changed anything.
+    """Make the move of a given number around ``v``; return whether it changed anything.
 
     :func:`release` and then :func:`~optpart.search.incremental.take_back` undo every move.
     """
@@ -117,7 +117,7 @@ def change(
 
 @inner
 def may_go(a: Arrays, p: Plan, unit: Any, d: Any) -> Any:
-    """Whether a unit may be on ``d``, given where the others are."""
+    """Return whether a unit may be on ``d``, given where the others are."""
     if not a.allowed[unit, d] or p.used[d] + a.need[unit] > a.capacity[d]:
         return False
     for i in range(a.apart_start[unit], a.apart_start[unit + 1]):
@@ -140,7 +140,7 @@ def may_go(a: Arrays, p: Plan, unit: Any, d: Any) -> Any:
 
 @inner
 def _move_unit(a: Arrays, g: Links, p: Plan, s: Notes, unit: Any, d: Any) -> None:
-    """Put all of a unit on ``d``; its vertices keep their positions."""
+    """Put a whole unit on ``d``; its vertices keep their positions."""
     first = a.unit_vertex[a.unit_start[unit]]
     p.used[p.device[first]] -= a.need[unit]
     p.used[d] += a.need[unit]
@@ -151,7 +151,7 @@ def _move_unit(a: Arrays, g: Links, p: Plan, s: Notes, unit: Any, d: Any) -> Non
 
 @inner
 def release(a: Arrays, p: Plan, s: Notes) -> None:
-    """Take back what a change did to the memory taken; before the change itself is."""
+    """Undo the effect of a change on used memory; call this before undoing the change itself."""
     for m in range(s.counts[MOVED] - 1, -1, -1):
         v = s.moved[m]
         unit = a.unit[v]
@@ -175,7 +175,7 @@ def neighbour(a: Arrays, v: Any, state: Any) -> Any:
 
 @inner
 def window(a: Arrays, p: Plan, v: Any, reach: Any) -> Any:
-    """First and last position that a vertex may have, given where the others are."""
+    """Return the first and last position that a vertex may have, given the others."""
     i = np.int64(p.position[v])
     low, high = max(0, i - reach), min(np.int64(p.device.shape[0]) - 1, i + reach)
     for e in range(a.in_start[v], a.in_start[v + 1]):
@@ -187,7 +187,7 @@ def window(a: Arrays, p: Plan, v: Any, reach: Any) -> Any:
 
 @inner
 def position_at(p: Plan, v: Any, low: Any, high: Any, ready: float) -> Any:
-    """Position of a window from which on the others start when ``v`` is ready or later."""
+    """Return the position of a window from which on others start when ``v`` is ready, or later."""
     i = np.int64(p.position[v])
     while low < high:
         middle = (low + high) >> 1
@@ -205,10 +205,10 @@ def to_device(
 ) -> Any:
     """Put the unit of ``v`` on ``d``.
 
-    A single vertex keeps its position or, as often, goes where its inputs are there: insertion
-    on an alternative machine after Mastrolilli and Gambardella (2000). Its head and tail there
-    are a lower bound of what comes out, because nothing before it changes its head and nothing
-    after it its tail.
+    A single vertex keeps its position or, as often, moves to where its inputs have arrived:
+    insertion on an alternative machine after Mastrolilli and Gambardella (2000). Its head and tail
+    there bound the result from below, because no vertex before it changes its head and none after
+    it its tail.
     """
     unit = a.unit[v]
     home = np.int64(p.device[v])
@@ -258,10 +258,10 @@ def chain(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any, d: Any) ->
 
 @inner
 def _swapped(a: Arrays, g: Links, p: Plan, w: Any, v: Any) -> Any:
-    """Longest way through either of two neighbours of a device once ``v`` runs before ``w``.
+    """Return the longest path through either of two neighbours on a device if ``v`` precedes ``w``.
 
-    What changes neither comes before both nor after both (Balas and Vazacopoulos 1998), so heads
-    of what they wait for and tails of what waits for them stay true.
+    Nothing before both or after both changes (Balas and Vazacopoulos 1998), so the heads of their
+    predecessors and the tails of their successors remain valid.
     """
     x, y = p.before[w], p.after[v]
     head, tail = (p.end[x] if x >= 0 else 0.0), (p.run[y] + p.tail[y] if y >= 0 else 0.0)
@@ -283,7 +283,7 @@ def _swapped(a: Arrays, g: Links, p: Plan, w: Any, v: Any) -> Any:
 
 @inner
 def before_previous(a: Arrays, g: Links, p: Plan, s: Notes, v: Any, least: float) -> Any:
-    """Let a vertex run before the one that its device runs before it (N5 on a critical block)."""
+    """Swap a vertex with its predecessor on the device (N5 on a critical block)."""
     w = p.before[v]
     if w < 0:
         return False
@@ -303,16 +303,16 @@ def before_previous(a: Arrays, g: Links, p: Plan, s: Notes, v: Any, least: float
 
 @inner
 def past_block(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any) -> Any:
-    """Let a vertex run before or after several neighbours on its device (N6 on a block)."""
+    """Move a vertex before or after several neighbours on its device (N6 on a block)."""
     earlier = uniform(state) < 0.5
     return _past(a, g, p, s, v, earlier, 1 + below(state, _BLOCK), False)
 
 
 @inner
 def block_end(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any) -> Any:
-    """Let a vertex run first or last of those that its device runs without a pause (N6).
+    """Move a vertex to the start or end of its block, which its device runs without a pause (N6).
 
-    Where it cannot, it goes as far as it can.
+    If it cannot go there, it goes as far as possible.
     """
     return _past(a, g, p, s, v, uniform(state) < 0.5, p.device.shape[0], True)
 
@@ -321,7 +321,7 @@ def block_end(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any) -> Any
 def _past(
     a: Arrays, g: Links, p: Plan, s: Notes, v: Any, earlier: Any, most: Any, joined: Any
 ) -> Any:
-    """Let a vertex run before or after so many neighbours, if joined only up to a pause."""
+    """Move a vertex past a number of neighbours, optionally only up to a pause."""
     low, high = window(a, p, v, p.device.shape[0])
     w = v
     for _ in range(most):
@@ -353,7 +353,7 @@ def anywhere(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any, reach: 
 
 @inner
 def exchange(a: Arrays, g: Links, p: Plan, s: Notes, v: Any, w: Any) -> Any:
-    """Let two units change their devices."""
+    """Exchange the devices of two units."""
     one, other = a.unit[v], a.unit[w]
     d, e = np.int64(p.device[v]), np.int64(p.device[w])
     if d == e:
@@ -363,7 +363,7 @@ def exchange(a: Arrays, g: Links, p: Plan, s: Notes, v: Any, w: Any) -> Any:
     allowed = may_go(a, p, one, e) and may_go(a, p, other, d)
     p.used[d] += a.need[one]
     p.used[e] += a.need[other]
-    # Each was asked as if the other were still where it is.
+    # Each was checked as if the other had not moved.
     if not allowed or (a.may_block and _joined(a, one, other)):
         return False
     _move_unit(a, g, p, s, one, e)
@@ -373,7 +373,7 @@ def exchange(a: Arrays, g: Links, p: Plan, s: Notes, v: Any, w: Any) -> Any:
 
 @inner
 def transfer(g: Links, p: Plan, s: Notes, state: Any, v: Any) -> Any:
-    """Send a tensor of a vertex eagerly if it was not, and the other way round."""
+    """Toggle whether a tensor of a vertex is sent eagerly."""
     made = g.made_start[v + 1] - g.made_start[v]
     if made == 0:
         return False
@@ -385,7 +385,7 @@ def transfer(g: Links, p: Plan, s: Notes, state: Any, v: Any) -> Any:
 
 @inner
 def _joined(a: Arrays, one: Any, other: Any) -> Any:
-    """Whether an edge joins two units."""
+    """Return whether an edge joins two units."""
     for i in range(a.unit_start[one], a.unit_start[one + 1]):
         v = a.unit_vertex[i]
         for e in range(a.in_start[v], a.in_start[v + 1]):

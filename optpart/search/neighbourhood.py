@@ -26,7 +26,7 @@ from optpart.search.state import State, valued
 WORKER = "optpart.search.part_worker"
 
 #: Scores of an operator for a new best, a better, an accepted and a rejected layout; the share of
-#: its old weight that it keeps at each update, and the tries between updates.
+#: its old weight that it keeps at each update; and the tries between updates.
 _SCORES, _KEPT, _SEGMENT = [5.0, 2.0, 1.0, 0.2], 0.8, 50
 
 #: Seconds of one step by greedy repair, or its tries if the budget counts moves.
@@ -49,7 +49,7 @@ _PLENTY = 600.0
 #: Equivalent annealing moves of one neighbourhood.
 _GREEDY, _EXACT = 50, 50_000
 
-#: How many vertices are freed for the solver at first, and by how much that changes.
+#: Initial number of vertices freed for the solver, and the factor by which it changes.
 _FREED, _GROWS, _SHRINKS = 20, 1.1, 0.9
 
 Operator = Callable[[State, np.random.Generator], State]
@@ -67,9 +67,9 @@ class Neighbourhoods:
     moves : int
         Neighbourhoods tried.
     effort : int
-        About as many moves of annealing as these took.
+        Their effort, in equivalent annealing moves.
     paid : Counter
-        By operator: how often it led to a new best.
+        Number of new bests per operator.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Neighbourhoods:
         at.enter(layout)
         value = at.value()
         self._now = valued(at, at.weights(value), self._size)
-        # Costs of before had other weights.
+        # Earlier costs had other weights.
         self._accept = self._accepting()
         return value
 
@@ -124,10 +124,10 @@ class Neighbourhoods:
         self._now = state
 
     def _iterate(self, stop: Any) -> bool:
-        """Try neighbourhoods until it is time to stop; return whether the best is better."""
+        """Try neighbourhoods until it is time to stop; return whether the best layout improved."""
         start = replace(self._now, size=self._size)
         found = self._alns.iterate(start, self._select, self._accept, stop)
-        # The first objective is that of the start.
+        # The first objective value is that of the start.
         self.moves += len(found.statistics.objectives) - 1
         best = found.best_state
         assert isinstance(best, State)
@@ -141,7 +141,7 @@ class Neighbourhoods:
 
 
 class Greedy(Neighbourhoods):
-    """Repair by insertion: thousands of neighbourhoods in a second."""
+    """Repair by insertion: thousands of neighbourhoods per second."""
 
     def __init__(
         self, evaluator: Evaluator, start: Layout, rng: np.random.Generator, *, timed: bool
@@ -152,13 +152,13 @@ class Greedy(Neighbourhoods):
         self._timed = timed
 
     def step(self, share: float) -> bool:
-        """Try some neighbourhoods; return whether the best has become better."""
+        """Try some neighbourhoods; return whether the best layout improved."""
         self._size = int(self.rng.integers(_FEWEST, _MOST + 1))
         return self._iterate(MaxRuntime(_SECONDS) if self._timed else MaxIterations(_TRIES))
 
 
 class Exact(Neighbourhoods):
-    """Repair by CP-SAT, in a process of its own: a crash there costs one neighbourhood."""
+    """Repair by CP-SAT in a separate process: a crash there costs only one neighbourhood."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class Exact(Neighbourhoods):
         self._vain = 0
 
     def step(self, share: float) -> bool:
-        """Try one neighbourhood; return whether the best has become better."""
+        """Try one neighbourhood; return whether the best layout improved."""
         better = self._iterate(MaxIterations(1))
         self._vain = 0 if better else self._vain + 1
         if better:
@@ -213,7 +213,7 @@ class Exact(Neighbourhoods):
         return valued(self.evaluator, state.weights, self._size)
 
     def _fitting(self, *, closed: bool) -> int:
-        """Return how many vertices to free so that the solver closes about every second part."""
+        """Return how many vertices to free so that the solver closes about half of the parts."""
         n = self.evaluator.instance.vertices
         size = self._size * _GROWS + 1 if closed else self._size * _SHRINKS
         return int(min(max(size, _FEWEST), n))

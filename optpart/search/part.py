@@ -1,9 +1,9 @@
 """A part of a schedule, solved separately with everything else fixed in place and order.
 
-The part is a stretch of the order of all vertices. What comes before it has its heads, what comes
-after it its tails, and neither changes: the longest way through the part is exact where links do
-not queue, and a part is as small for a hundred thousand vertices as for a hundred. Within the
-part, freed vertices may go elsewhere, all others keep device and order but not their starts.
+The part is a stretch of the order of all vertices. The heads of vertices before it and the tails of
+those after it do not change, so the longest path through the part is exact if links do not queue,
+and a part is as small for a hundred thousand vertices as for a hundred. Within the part, freed
+vertices may move to other devices; all others keep their device and order, but not their starts.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ Edge = tuple[int, int, dict[tuple[int, int], int]]
 
 
 class Stay(NamedTuple):
-    """A vertex on a device: earliest start, run time, and what must follow its end, in ticks."""
+    """A vertex on a device: earliest start, run time, and least time after its end, in ticks."""
 
     head: int
     run: int
     tail: int
 
 
-#: A vertex where something cannot be sent to or from.
+#: A vertex on a device that some data cannot reach or leave.
 NOWHERE = Stay(0, -1, 0)
 
 
@@ -50,7 +50,7 @@ class Part:
         In the instance.
     stays : list of dict from device to Stay, one per vertex
     unit : list of int, one per vertex
-        Number of its freed unit; −1 for one that stays where it is.
+        Number of its freed unit; −1 for a vertex that keeps its device.
     edges : list of Edge
     chains : list of (int, int)
         Neighbours on a device that keep their order.
@@ -60,9 +60,9 @@ class Part:
     apart : list of (int, int)
         Freed units that must not share a device.
     upper : int
-        Longest way through the part as it is.
+        Longest path through the part as it is.
     device, start : list of int, one per vertex
-        As they are.
+        Current devices and starts.
     """
 
     vertices: list[int]
@@ -90,7 +90,7 @@ def merged(state: State, part: Part, device: list[int], start: list[int]) -> Lay
     """Return the layout with the solver's solution of a part."""
     order, place = state.layout.order.copy(), state.layout.device.copy()
     run = [stays[d].run for stays, d in zip(part.stays, device, strict=True)]
-    # Of what starts and ends together, sources come before targets as they did before.
+    # Vertices that start and end together keep their order, so sources precede targets.
     begin = np.array(start)
     turn = np.lexsort((np.arange(len(start)), begin + np.array(run), begin))
     first = int(np.flatnonzero(order == part.vertices[0])[0])
@@ -160,7 +160,7 @@ class _Cut:
         return freed
 
     def _surroundings(self) -> None:
-        """When each device finishes what precedes the part, and what it runs afterwards."""
+        """Find the end of the vertices before the part on each device, and those after it."""
         k = len(self.a.speed)
         before, behind = self.order[: self.first], self.order[self.last + 1 :]
         self.through = np.zeros(k)
@@ -169,7 +169,7 @@ class _Cut:
         np.maximum.at(self.rest, self.device[behind], self.run[behind] + self.p.tail[behind])
 
     def _choice(self, unit: int) -> list[int]:
-        """Devices that a freed unit may have: its own, those of its neighbours, some others."""
+        """Return devices for a freed unit: its own, those of its neighbours, and some others."""
         a = self.a
         members = a.unit_vertex[a.unit_start[unit] : a.unit_start[unit + 1]]
         home = int(self.device[members[0]])
@@ -207,7 +207,7 @@ class _Cut:
         return float(a.latency[d, e]) + float(a.size[tensor]) / rate
 
     def _stay(self, v: int, d: int) -> Stay:
-        """Head and tail that the surroundings give to a vertex on a device."""
+        """Return the head and tail of a vertex on a device that follow from the surroundings."""
         a, p = self.a, self.p
         head, tail = float(self.through[d]), float(self.rest[d])
         for e in range(a.in_start[v], a.in_start[v + 1]):
@@ -266,7 +266,7 @@ class _Cut:
         }
 
     def _apart(self) -> list[tuple[int, int]]:
-        """Pairs of freed units; what is not freed has taken its device from their choice."""
+        """Return separated pairs of freed units; choices already exclude devices of other units."""
         a = self.a
         return [
             (i, self.number[other])
@@ -279,7 +279,7 @@ class _Cut:
 def _as_is(
     stays: list[dict[int, Stay]], edges: list[Edge], device: list[int]
 ) -> tuple[list[int], int]:
-    """Return starts and longest way through a part that keeps devices and order, in ticks."""
+    """Return starts and longest path through a part with its devices and order, in ticks."""
     start = [stay[d].head for stay, d in zip(stays, device, strict=True)]
     into: dict[int, list[tuple[int, int]]] = {}
     for i, j, delay in edges:

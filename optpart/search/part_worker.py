@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import IO
 
 import numpy as np
 from ortools.sat.python import cp_model
 
-from optpart.exact.messages import Done, Incumbent, Limits, send
-from optpart.exact.serving import serve
+from optpart.exact.messages import Done, Incumbent, Limits
+from optpart.exact.serving import Send, serve
 from optpart.search.part import NOWHERE, Part
 
 
@@ -18,7 +17,7 @@ def main() -> None:
     serve(_solve)
 
 
-def _solve(part: Part, limits: Limits, channel: IO[bytes]) -> None:
+def _solve(part: Part, limits: Limits, send: Send) -> None:
     begin = time.perf_counter()
     built = PartModel(part)
     solver = cp_model.CpSolver()
@@ -31,11 +30,11 @@ def _solve(part: Part, limits: Limits, channel: IO[bytes]) -> None:
         parameters.max_deterministic_time = limits.deterministic
     status = solver.solve(built.model)
     seconds = time.perf_counter() - begin
-    # After an early stop the status alone says nothing; the response holds a solution or none.
+    # After an early stop the status is inconclusive; the response may still have a solution.
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         device, start = built.found(solver)
-        send(channel, Incumbent(seconds, np.array(device, np.int32), np.array(start), {}))
-    send(channel, Done(time.perf_counter() - begin, solver.status_name(status), None))
+        send(Incumbent(seconds, np.array(device, np.int32), np.array(start), {}))
+    send(Done(time.perf_counter() - begin, solver.status_name(status), None))
 
 
 class PartModel:
@@ -75,7 +74,7 @@ class PartModel:
                 model.add_at_most_one(self.on[one][d], self.on[other][d])
 
     def _sum(self, i: int, values: dict[int, int]) -> cp_model.LinearExpr:
-        """The entry of a per-device list for the device of a vertex."""
+        """Return the value of a per-device table at the device of a vertex."""
         unit = self.part.unit[i]
         if unit < 0:
             return cp_model.LinearExpr.sum([values[self.part.device[i]]])
@@ -124,7 +123,7 @@ class PartModel:
             self._missing(i, j, delay)
 
     def _missing(self, i: int, j: int, delay: dict[tuple[int, int], int]) -> None:
-        """No unit where what it sends or needs cannot cross."""
+        """Exclude pairs of devices between which a tensor cannot cross."""
         for (d, there), crossing in delay.items():
             if crossing < 0:
                 literals = [
@@ -141,7 +140,7 @@ class PartModel:
                  for d in stays}  # fmt: skip
         for i, stays in enumerate(part.stays):
             for d, stay in stays.items():
-                # Devices on which nothing is free keep their order by chains alone.
+                # On devices without freed vertices, the chains alone keep the order.
                 if d not in freed or stay == NOWHERE:
                     continue
                 if part.unit[i] < 0:

@@ -42,13 +42,13 @@ class Plan(NamedTuple):
     start, end, run : length n
         Under ``delay`` always those of the order.
     tail : length n
-        Longest way from the end of a vertex to the end of the schedule.
+        Longest path from the end of a vertex to the end of the schedule.
     delay : one per in-edge
         Transfer time under the placement.
     used : length k
         Static memory.
     eager : length t
-        Whether copies of a tensor queue once it is made; otherwise once they are asked for.
+        Whether copies of a tensor queue once it is produced; otherwise once they are needed.
     """
 
     device: Ints
@@ -89,7 +89,7 @@ class Links(NamedTuple):
 def links(instance: Instance) -> Links:
     """Build the graph data that the search needs besides the arrays."""
     graph = instance.graph
-    # The same sorting as in the arrays: by target and source there, by source and target here.
+    # As in the arrays, in-edges are sorted by target, then source, out-edges the other way round.
     in_edges = np.lexsort((graph.edge_source, graph.edge_target))
     out_edges = np.lexsort((graph.edge_target, graph.edge_source))
     place = np.empty(len(in_edges), dtype=np.int32)
@@ -106,7 +106,7 @@ def links(instance: Instance) -> Links:
 
 
 def empty_plan(instance: Instance) -> Plan:
-    """Make room for a plan; :func:`load` fills it."""
+    """Allocate a plan; :func:`load` fills it."""
     n, k = instance.vertices, instance.devices
     return Plan(
         device=_whole(n),
@@ -132,7 +132,7 @@ def _whole(length: int) -> Ints:
 
 
 def load(p: Plan, layout: Layout) -> None:
-    """Set what :func:`rebuild` starts from."""
+    """Set the decisions from which :func:`rebuild` starts."""
     p.device[:], p.order[:], p.eager[:] = layout
     p.position[p.order] = np.arange(len(p.order), dtype=np.int32)
 
@@ -181,5 +181,5 @@ def rebuild(a: Arrays, g: Links, p: Plan) -> None:
 
 
 def by_start(p: Plan) -> Ints:
-    """Sort vertices by start: the order that says most about when a vertex will run."""
+    """Sort vertices by start, the order that best predicts when a vertex runs."""
     return np.lexsort((p.position, p.end, p.start)).astype(np.int32)

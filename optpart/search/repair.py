@@ -1,7 +1,7 @@
 """Greedy repair: freed units are placed again one by one, where they finish earliest.
 
-Until it is placed, a unit takes no time and crosses without delay: times of all others are then
-no later than they will be.
+Until it is placed, a unit takes no time and its tensors cross without delay, so that the times of
+all others are lower bounds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from optpart.search.moves import may_go, position_at, window
 from optpart.search.plan import Links, Plan, load
 from optpart.search.state import State, valued
 
-#: Limit on the positions that a vertex passes.
+#: Maximal number of positions that a vertex passes.
 _REACH = 2000
 
 #: Relative noise on the finish time of a unit, for diversity.
@@ -28,12 +28,12 @@ _REGRETTED = 64
 
 
 def earliest_finish(state: State, rng: np.random.Generator) -> State:
-    """Place in order of time."""
+    """Place freed units in order of time."""
     return _repaired(state, rng, regret=False)
 
 
 def regret(state: State, rng: np.random.Generator) -> State:
-    """Place the unit of largest regret first."""
+    """Place freed units by regret, the largest first."""
     return _repaired(state, rng, regret=len(state.freed) <= _REGRETTED)
 
 
@@ -52,7 +52,7 @@ def _repaired(state: State, rng: np.random.Generator, *, regret: bool) -> State:
 def _reinsert(
     a: Arrays, g: Links, p: Plan, s: Notes, freed: Any, by_regret: bool, draws: Any
 ) -> Any:
-    """Place the freed units; return whether all have found a device."""
+    """Place the freed units; return whether all of them got a device."""
     count = freed.shape[0]
     absent = np.zeros(p.device.shape[0], np.uint8)
     waits = np.ones(count, np.bool_)
@@ -97,7 +97,7 @@ def _take_out(a: Arrays, g: Links, p: Plan, absent: Any, v: Any) -> None:
 
 @inner
 def _times(a: Arrays, g: Links, p: Plan) -> None:
-    """Compute heads and tails from run times and delays as they are."""
+    """Compute heads and tails from the current run times and delays."""
     n = p.device.shape[0]
     for i in range(n):
         v = p.order[i]
@@ -118,7 +118,7 @@ def _times(a: Arrays, g: Links, p: Plan) -> None:
 
 @inner
 def _place(a: Arrays, p: Plan, v: Any, head: float, alone: Any) -> Any:
-    """Position that a vertex takes if its inputs are there at ``head``."""
+    """Return the position of a vertex whose inputs arrive at ``head``."""
     if not alone:
         return np.int64(p.position[v])
     low, high = window(a, p, v, _REACH)
@@ -139,7 +139,7 @@ def _head(a: Arrays, p: Plan, absent: Any, v: Any, d: Any) -> Any:
 
 @inner
 def _length(a: Arrays, p: Plan, absent: Any, unit: Any, d: Any) -> Any:
-    """Longest way through a unit once it is on ``d``."""
+    """Return the longest path through a unit if it is on ``d``."""
     longest = 0.0
     alone = a.unit_start[unit + 1] - a.unit_start[unit] == 1
     for j in range(a.unit_start[unit], a.unit_start[unit + 1]):

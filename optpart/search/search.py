@@ -16,8 +16,8 @@ import numpy as np
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.load import load_bound
 from optpart.errors import UnsupportedError
-from optpart.limits import check_seed
-from optpart.problem.feasibility import contradiction
+from optpart.limits import available_processors, check_seed
+from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.search import checkpoint as checkpoints
 from optpart.search.bounding import bounded
@@ -29,10 +29,10 @@ from optpart.search.plan import Layout
 from optpart.search.portfolio import Helper
 from optpart.search.searcher import Manner, Searcher, searcher
 from optpart.solution.goal import Goal
-from optpart.solution.metrics import traffic
-from optpart.solution.result import Budget, Progress, Result, Status, Watch, conclude
+from optpart.solution.record import Record
+from optpart.solution.result import Budget, Progress, Result, Status, Watch
 from optpart.solution.schedule import Schedule
-from optpart.solution.verifier import verify
+from optpart.solution.termination import Termination
 
 #: Shares of the budget that starts and bounds may take, and most seconds for a bound.
 _STARTING, _BOUNDING, _BOUNDING_BESIDE, _MOST_BOUNDING = 0.05, 0.1, 0.2, 120.0
@@ -89,9 +89,7 @@ def check_scope(instance: Instance, goal: Goal) -> None:
     """Raise an :class:`UnsupportedError` if more than an objective and a placement is given."""
     goal.check(instance)
     if goal.order or goal.makespan is not None or goal.traffic is not None:
-        raise UnsupportedError(
-            "goal", "an order or a limit is given", "give a placement only, or use method cpsat"
-        )
+        raise UnsupportedError("goal", "an order or a limit is given", "give a placement only")
 
 
 def run_search(
@@ -131,7 +129,7 @@ def run_search(
 
 
 class _Search:
-    """One run: the verified incumbent and the bound in exact numbers, and the trace of both."""
+    """One run, from the starts to the proof or the end of the budget."""
 
     def __init__(
         self,
@@ -143,39 +141,35 @@ class _Search:
         goal: Goal,
         starts: SearchStarts,
     ) -> None:
+        told = None if watch is None else lambda step: watch(self._detailed(step))
+        self.record = Record(instance, goal, told, bound=Fraction(0))
+        if goal.objective == "lexicographic":
+            self.record.traffic_bound = Fraction(0)
         self.manner: Manner = manner
         self.starts = starts
         self.given = instance
         self.instance = instance
         self.budget = budget
+        # More searchers than processors would only take turns.
+        self.workers = min(budget.workers, available_processors())
         self.seed = seed
-        self.watch = watch
         self.goal = goal
-        self.begin = time.perf_counter()
         self.rng = np.random.default_rng(seed)
         self.checkpoint: StateFile | None = None
         self.resumed: checkpoints.Checkpoint | None = None
-        self.incumbent: Schedule | None = None
-        self.makespan: Fraction | None = None
-        self.traffic: Fraction | None = None
-        self.bound = Fraction(0)
-        self.trace: list[Progress] = []
-        self.reason = ""
         self.infeasible = ""
         self.helpers: list[Helper] = []
         self.climb: Searcher | None = None
         self.taken: Layout | None = None
         self.verifying = 0.0
         self.asked = False
-        self.written = self.begin
-        self.remarks: list[str] = []
+        self.written = self.record.begin
 
     def run(self, start: Schedule | None) -> Result:
         """Run the search; return the verified result even if it is interrupted."""
         try:
-            self._search(start)
-        except KeyboardInterrupt:
-            self.reason = "interrupted"
+            with self.record.until_interrupted():
+                self._search(start)
         finally:
             for helper in self.helpers:
                 helper.stop()
@@ -184,22 +178,12 @@ class _Search:
                 self._take(self.climb, final=True)
                 self._write(self.climb, final=True)
         if self.checkpoint is not None and self.checkpoint.fault is not None:
-            self.remarks.append(f"state not kept: {self.checkpoint.fault.problem}")
-        objective = self.goal.objective
-        return conclude(
-            self.given,
+            self.record.remarks.append(f"state not kept: {self.checkpoint.fault.problem}")
+        return self.record.result(
             self.manner,
-            self.incumbent,
-            bound=None if self.infeasible else self.bound,
             infeasible=self.infeasible,
-            reason="; ".join(part for part in (self.reason, *self.remarks) if part),
-            seconds=self._seconds(),
             seed=self.seed,
             workers=self.budget.workers,
-            trace=tuple(self.trace),
-            objective=objective,
-            traffic_bound=None if objective == "makespan" or self.infeasible else Fraction(0),
-            goal=self.goal,
         )
 
     def _search(self, start: Schedule | None) -> None:
@@ -210,19 +194,23 @@ class _Search:
         self.infeasible = contradiction(self.instance)
         if self.infeasible:
             return
-        self.helpers = [Helper() for _ in range(1, self.budget.workers)]
+        if self.workers < self.budget.workers:
+            self.record.remarks.append(
+                f"{self.workers} of {self.budget.workers} workers ran, one on each processor"
+            )
+        self.helpers = [Helper() for _ in range(1, self.workers)]
         self._start(start)
         if self.resumed is not None:
             at = Evaluator(self.instance, self.goal.objective)
-            self._offer(at.schedule(self.resumed.layout))
+            self.record.offer(at.schedule(self.resumed.layout))
         self._bound_cheaply()
         layout = self._first_layout(start)
         if self.infeasible or self._proven():
             return
         if layout is None:
-            self.reason = self.reason or "no placement found that keeps the memory and all else"
+            self.record.reason = "no placement found that keeps the memory and all else"
             return
-        if self.budget.workers == 1 and self.budget.deterministic is None:
+        if self.workers == 1 and self.budget.deterministic is None:
             self._bound_here()
             if self.infeasible or self._proven():
                 return
@@ -231,68 +219,53 @@ class _Search:
     # --- starts ----------------------------------------------------------------------------
 
     def _start(self, start: Schedule | None) -> None:
-        if start is not None and not self._offer(start):
-            self.remarks.append("the start given does not fit and was repaired")
+        if start is not None and self.record.offer(start):
+            self.record.remarks.append("the start given does not fit and was repaired")
         # Where moves are counted, not seconds, only the fast ones are tried, and all of them.
         counted = self.budget.deterministic is not None
         found = self.starts(self.instance, self.seed, fast_only=counted)
-        while counted or self._seconds() <= _STARTING * self.budget.seconds:
+        while counted or self.record.seconds <= _STARTING * self.budget.seconds:
             try:
                 schedule = next(found)
             except StopIteration:
                 return
             if schedule is not None:
-                self._offer(schedule)
+                self.record.offer(schedule)
 
     def _first_layout(self, start: Schedule | None) -> Layout | None:
         """Return where the search begins: the incumbent, or a placement that keeps the rules."""
         if self.resumed is not None:
             return self.resumed.layout
-        if self.incumbent is not None:
-            return layout_of(self.instance, self.incumbent)
+        if self.record.incumbent is not None:
+            return layout_of(self.instance, self.record.incumbent)
         if start is not None and (layout := repaired(self.instance, start, self.rng)):
             return layout
         if layout := repaired(self.instance, None, self.rng):
             return layout
         self._ask_solver_once()
-        return None if self.incumbent is None else layout_of(self.instance, self.incumbent)
+        found = self.record.incumbent
+        return None if found is None else layout_of(self.instance, found)
 
     def _ask_solver_once(self) -> None:
         """Let an exact method find a first schedule, or prove that there is none."""
         from optpart.exact.solve import solve
 
-        if self.asked or self.incumbent is not None or self.instance.vertices > _SMALL:
+        if self.asked or self.record.incumbent is not None or self.instance.vertices > _SMALL:
             return
         self.asked = True
-        left = max(1.0, 0.5 * (self.budget.seconds - self._seconds()))
+        left = max(1.0, 0.5 * (self.budget.seconds - self.record.seconds))
         budget = Budget(left, self.budget.workers, self.budget.deterministic)
         result = solve(self.instance, budget=budget, seed=self.seed)
-        self._raise(result.lower_bound)
+        if result.lower_bound is not None:
+            self.record.raise_bound(result.lower_bound)
         if result.status is Status.INFEASIBLE:
             self.infeasible = result.reason
         elif result.schedule is not None:
-            self._offer(result.schedule)
+            self.record.offer(result.schedule)
+        if result.termination is Termination.INTERRUPTED:
+            raise KeyboardInterrupt
 
     # --- incumbent and bound ---------------------------------------------------------------
-
-    def _offer(self, schedule: Schedule) -> bool:
-        """Take a schedule if it is valid and better than the incumbent; return whether valid."""
-        if verify(self.instance, schedule, most=1) or self.goal.broken(self.instance, schedule):
-            return False
-        makespan = schedule.makespan(self.instance)
-        crossing = traffic(self.instance, schedule.placement)
-        if self.makespan is not None and self.traffic is not None:
-            known = self.makespan, self.traffic
-            if not self.goal.better((makespan, crossing), known):
-                return True
-        self.incumbent, self.makespan, self.traffic = schedule, makespan, crossing
-        self._report()
-        return True
-
-    def _raise(self, bound: Fraction | None) -> None:
-        if bound is not None and bound > self.bound:
-            self.bound = bound
-            self._report()
 
     def _bound_cheaply(self) -> None:
         if self.instance.vertices <= _QUICK:
@@ -301,55 +274,50 @@ class _Search:
 
     def _bound_here(self) -> None:
         seconds = min(_BOUNDING * self.budget.seconds, _MOST_BOUNDING)
-        self._bounded(bounded(self.instance, seconds, self.makespan))
+        self._bounded(bounded(self.instance, seconds, self.record.makespan))
 
     def _bounded(self, bound: Fraction | None) -> None:
         if bound is None:
-            self.infeasible = "no schedule exists (proven by bounds)"
-        self._raise(bound)
+            self.infeasible = excluded(self.given, "bounds", self.goal.given)
+        else:
+            self.record.raise_bound(bound)
 
     def _proven(self) -> bool:
-        if self.incumbent is None:
+        if self.record.incumbent is None:
             return False
         match self.goal.objective:
             case "makespan":
-                return self.makespan == self.bound
+                return self.record.makespan == self.record.bound
             case "traffic":
-                return self.traffic == 0
+                return self.record.traffic == 0
             case "lexicographic":
-                return self.makespan == self.bound and self.traffic == 0
+                return self.record.makespan == self.record.bound and self.record.traffic == 0
 
-    def _report(self) -> None:
-        least = Fraction(0) if self.goal.objective == "traffic" else self.bound
-        value = self.traffic if self.goal.objective == "traffic" else self.makespan
+    def _detailed(self, step: Progress) -> SearchProgress:
+        """Return a step with what the searchers have done by then."""
         moves = sum(helper.moves for helper in self.helpers)
         paid: Counter[str] = sum((helper.paid for helper in self.helpers), Counter())
         if self.climb is not None:
             moves += self.climb.moves
             paid += self.climb.paid
         often = paid.most_common(1)[0][0] if paid else ""
-        seconds = self._seconds()
-        step = SearchProgress(seconds, value, least, moves / max(seconds, 1e-9), often)
-        self.trace.append(Progress(seconds, value, least))
-        if self.watch is not None:
-            self.watch(step)
-
-    def _seconds(self) -> float:
-        return time.perf_counter() - self.begin
+        rate = moves / max(step.seconds, 1e-9)
+        return SearchProgress(step.seconds, step.objective, step.bound, rate, often)
 
     # --- search ----------------------------------------------------------------------------
 
     def _share(self, climb: Searcher) -> float:
         """How much of the budget is spent."""
-        before_seconds, before_moves = 0.0, 0
-        if self.resumed is not None:
-            before_seconds, before_moves = self.resumed.seconds, self.resumed.moves
-        spent = (self._seconds() + before_seconds) / max(self.budget.seconds, 1e-9)
+        spent = self._share_of_seconds()
         if self.budget.deterministic is None:
             return spent
-        moves = climb.effort + before_moves
+        moves = climb.effort + (0 if self.resumed is None else self.resumed.moves)
         counted = moves / max(1.0, 1000 * self.budget.deterministic)
         return 1.0 if spent >= 1.0 else counted
+
+    def _share_of_seconds(self) -> float:
+        before = 0.0 if self.resumed is None else self.resumed.seconds
+        return (self.record.seconds + before) / max(self.budget.seconds, 1e-9)
 
     def _climb(self, layout: Layout) -> None:
         timed = self.budget.deterministic is None
@@ -374,11 +342,13 @@ class _Search:
                 self._ask_solver_once()
             if self._proven() or self.infeasible:
                 return
-        self.reason = "time limit" if timed else "move limit"
+        late = timed or self._share_of_seconds() >= 1.0
+        limit = Termination.TIME_LIMIT if late else Termination.MOVE_LIMIT
+        self.record.end(limit, str(limit))
 
     def _manner_of(self, number: int) -> Manner:
         """The role of a worker: if there are several, every other one only anneals."""
-        mixed = self.budget.workers == 1 or number % 2 == 1
+        mixed = self.workers == 1 or number % 2 == 1
         return self.manner if mixed else "search"
 
     def _lazy_or_eager(self, layout: Layout) -> Layout:
@@ -396,7 +366,7 @@ class _Search:
     def _engage(self, layout: Layout) -> None:
         """Give the other searchers their jobs."""
         for number, helper in enumerate(self.helpers, start=1):
-            seconds = self.budget.seconds - self._seconds()
+            seconds = self.budget.seconds - self.record.seconds
             bounding = min(_BOUNDING_BESIDE * seconds, _MOST_BOUNDING) if number == 1 else 0.0
             job = Job(
                 self._manner_of(number),
@@ -406,7 +376,7 @@ class _Search:
                 (self.seed, number),
                 max(seconds, 0.01),
                 bounding,
-                self.makespan,
+                self.record.makespan,
             )
             helper.assign(job)
 
@@ -427,12 +397,12 @@ class _Search:
     def _take(self, climb: Searcher, *, final: bool = False) -> None:
         """Time and verify the best layout, if it is new and there is time for it."""
         value: Value = climb.value
-        busy = self.verifying > _VERIFYING * self._seconds()
+        busy = self.verifying > _VERIFYING * self.record.seconds
         if climb.best is self.taken or value[0] > 0.0 or (busy and not final):
             return
         begin = time.perf_counter()
         self.taken = climb.best
-        self._offer(climb.evaluator.schedule(climb.best))
+        self.record.offer(climb.evaluator.schedule(climb.best))
         self.verifying += time.perf_counter() - begin
 
     def _write(self, climb: Searcher, *, final: bool = False) -> None:
@@ -443,6 +413,6 @@ class _Search:
             self.written = now
             before = self.resumed or checkpoints.Checkpoint(climb.best, 0.0, 0)
             reached = checkpoints.Checkpoint(
-                climb.best, before.seconds + self._seconds(), before.moves + climb.effort
+                climb.best, before.seconds + self.record.seconds, before.moves + climb.effort
             )
             self.checkpoint.keep(self.given, reached)

@@ -1,4 +1,4 @@
-"""The interface of searchers, and a portfolio of several that take turns."""
+"""The interface of searchers, and a portfolio in which several take turns."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from optpart.search.evaluator import Evaluator, Value
 from optpart.search.plan import Layout
 from optpart.solution.goal import Objective
 
-#: How layouts are changed: by annealing, or by large neighbourhoods as well.
+#: The way layouts are changed: by annealing only, or by large neighbourhoods as well.
 Manner = Literal["search", "hybrid"]
 
-#: How much of the budget passes until what a searcher has found counts half.
+#: Share of the budget after which a searcher's gain counts half.
 _MEMORY = 0.05
 
 
 class Searcher(Protocol):
-    """One way of looking for better layouts.
+    """A method that searches for better layouts.
 
     Attributes
     ----------
@@ -42,11 +42,11 @@ class Searcher(Protocol):
 
     @property
     def moves(self) -> int:
-        """Return how many changes were tried."""
+        """Return the number of changes tried."""
 
     @property
     def effort(self) -> int:
-        """Return about how many moves of annealing what was done took."""
+        """Return the effort so far, in equivalent annealing moves."""
 
     @property
     def paid(self) -> Counter[str]:
@@ -56,12 +56,12 @@ class Searcher(Protocol):
         """Take another searcher's best into account."""
 
     def step(self, share: float) -> bool:
-        """Search for a moment; return whether the best has become better.
+        """Search briefly; return whether the best layout improved.
 
         Parameters
         ----------
         share : float
-            How much of the budget is spent.
+            Share of the budget spent so far.
         """
 
 
@@ -74,30 +74,30 @@ def searcher(
     *,
     seconds: float | None,
 ) -> Searcher:
-    """Make a searcher.
+    """Create a searcher.
 
     Parameters
     ----------
     seconds : float, optional
-        The budget; ``None`` where moves are counted and clocks must not matter.
+        The budget; ``None`` if it counts moves and must not depend on the clock.
     """
     timed = seconds is not None
     climb = Climb(Evaluator(instance, objective), start, rng, timed=timed)
     if manner == "search":
         return climb
-    # The package of operators takes a while to load, and only this manner needs it.
+    # The package of operators loads slowly, and only this manner needs it.
     from optpart.search.neighbourhood import Exact, Greedy
 
     evaluator = Evaluator(instance, objective)
     greedy = Greedy(evaluator, start, rng, timed=timed)
     turns = [Turn(climb, 0.4), Turn(greedy, 0.02)]
-    if objective != "traffic":  # the solver minimises the makespan only
+    if objective != "traffic":  # the solver minimises only the makespan
         turns.append(Turn(Exact(evaluator, start, rng, seconds=seconds), 0.3))
     return Mixed(turns, timed=timed)
 
 
 def warm_up(manner: Manner) -> None:
-    """Load or compile what searchers run on, so that a budget is not spent on that."""
+    """Load and compile everything searchers need, so that no budget is spent on that."""
     graph = GraphBuilder().vertex("a", 1, outputs=[1]).vertex("b", 1).edge("a", "b").build()
     tiny = Instance(graph, Cluster.uniform(2, bandwidth=1), name="warm-up")
     start = Layout(
@@ -113,14 +113,14 @@ def warm_up(manner: Manner) -> None:
 
 @dataclass
 class Turn:
-    """A searcher among others.
+    """A searcher in a portfolio.
 
     Attributes
     ----------
     least : float
         Its share of the time if it finds nothing.
     spent, gained : float
-        Time, and improvement as a share of the value; what is long past counts less.
+        Time, and improvement as a share of the value; older contributions count less.
     """
 
     searcher: Searcher
@@ -130,7 +130,7 @@ class Turn:
 
 
 class Mixed:
-    """Searchers that take turns: each has a share, and the rest goes to what pays most of late."""
+    """Searchers that take turns: each has a fixed share; the rest goes to recent success."""
 
     def __init__(self, turns: list[Turn], *, timed: bool) -> None:
         self._turns = turns
@@ -142,12 +142,12 @@ class Mixed:
 
     @property
     def moves(self) -> int:
-        """Return how many changes were tried."""
+        """Return the number of changes tried."""
         return sum(turn.searcher.moves for turn in self._turns)
 
     @property
     def effort(self) -> int:
-        """Return about how many moves of annealing what was done took."""
+        """Return the effort so far, in equivalent annealing moves."""
         return sum(turn.searcher.effort for turn in self._turns)
 
     @property
@@ -163,7 +163,7 @@ class Mixed:
                 turn.searcher.offer(layout, value)
 
     def step(self, share: float) -> bool:
-        """Let the searcher search that is furthest behind its share."""
+        """Run the searcher that is furthest behind its share."""
         kept = 0.5 ** (max(0.0, share - self._share) / _MEMORY)
         self._share = share
         for turn in self._turns:
@@ -184,7 +184,7 @@ class Mixed:
         return True
 
     def _due(self, turn: Turn) -> float:
-        """Share of the time that a searcher is to have."""
+        """Return the share of the time that a searcher should have."""
         rates = [other.gained / max(other.spent, 1e-9) for other in self._turns]
         rest = 1.0 - sum(other.least for other in self._turns)
         own = turn.gained / max(turn.spent, 1e-9)
@@ -192,7 +192,7 @@ class Mixed:
 
 
 def _improvement(before: Value, after: Value) -> float:
-    """Improvement of what has improved first, as a share of it."""
+    """Return the improvement of the first component that improved, as a share of it."""
     for one, other in zip(before, after, strict=True):
         if other < one:
             return min(1.0, (one - other) / one) if np.isfinite(one) else 1.0

@@ -1,4 +1,4 @@
-"""The state of large-neighbourhood search: a layout, its times, and what is freed of it."""
+"""The state of large-neighbourhood search: a layout, its times, and its freed units."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optpart.search.plan import Floats, Ints, Layout, by_start
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A layout with its times, sorted by start, or nearly so where transfers queue.
+    """A layout with its times, sorted by start, or nearly so if transfers queue.
 
     Attributes
     ----------
@@ -23,9 +23,9 @@ class State:
     cost : float
         The value as one number.
     weights : tuple of float
-        Of makespan, traffic and excess of memory in the cost; the same for all that are compared.
+        Weights of makespan, traffic and excess memory in the cost; equal for all states compared.
     size : int
-        About how many vertices an operator frees.
+        Approximate number of vertices that an operator frees.
     start, end, tail : ndarray of float64, length n
     delay : ndarray of float64, one per in-edge
     freed : ndarray of int32
@@ -55,13 +55,13 @@ class State:
 
 
 def valued(at: Evaluator, weights: tuple[float, float, float], size: int) -> State:
-    """Return the state of the evaluator's plan, whose times need not be true."""
+    """Return the state of the evaluator's plan, whose times need not be up to date."""
     p = at.plan
     at.refresh()
     value = at.value()
     if at.rules.whole:
         _executed(at)
-        # Where transfers queue, another order of the vertices is another order of the queues.
+        # If transfers queue, another order of the vertices means another order of the queues.
         p.order[:] = by_start(p)
         at.refresh()
         value = at.value()

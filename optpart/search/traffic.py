@@ -14,12 +14,12 @@ from optpart.solution.goal import Objective
 
 
 class Crossed(NamedTuple):
-    """How often each tensor crosses.
+    """The number of crossings of each tensor.
 
     Attributes
     ----------
     counts : bool
-        Whether traffic counts at all; nothing here is kept up to date otherwise.
+        Whether traffic matters; otherwise nothing here is kept up to date.
     first : bool
         Whether traffic is the primary objective.
     size : ndarray of float64, length t
@@ -28,11 +28,11 @@ class Crossed(NamedTuple):
     total : ndarray of float64
         The traffic.
     seen : ndarray of int64, length k
-        Devices met while one tensor is counted, by the number of the count in the last entry.
+        Devices met while counting one tensor, marked with the number of the count (the last entry).
     noted : ndarray of int64
-        Length of the notes.
+        Length of the undo log.
     tensor, before : ndarray
-        Notes: which counts were what, to take a change back.
+        The undo log: previous counts of tensors.
     """
 
     counts: bool
@@ -47,7 +47,7 @@ class Crossed(NamedTuple):
 
 
 def crossed(sizes: NDArray[np.float64], devices: int, edges: int, objective: Objective) -> Crossed:
-    """Make an empty count."""
+    """Return an empty count."""
     t = len(sizes)
     counts = objective != "makespan"
     room = 2 * (t + edges) + 2 if counts else 0

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import queue
-import sys
-import threading
 import time
 
 import numpy as np
 
-from optpart.exact.messages import receive, send
+from optpart.children.caller import Caller
 from optpart.search.bounding import bounded
 from optpart.search.messages import Bounded, Found, Job, Moves
 from optpart.search.searcher import searcher, warm_up
@@ -20,37 +16,23 @@ _COUNT = 1.0
 
 
 def main() -> None:
-    """Serve the one job that standard input brings."""
-    # What is printed must not get between the messages.
-    channel = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+    """Serve the one job of the caller; layouts of other searchers follow it."""
+    caller = Caller()
     warm_up("search")
-    job = receive(sys.stdin.buffer)
-    if not isinstance(job, Job):
-        return
+    job: Job = caller.receive()
     begin = time.perf_counter()
-    heard: queue.SimpleQueue[Found] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(heard,), daemon=True).start()
     if job.bound_seconds > 0:
         value = bounded(job.instance, job.bound_seconds, job.makespan)
-        send(channel, Bounded(value))
+        caller.send(Bounded(value))
     rng = np.random.default_rng(job.seed)
     own = searcher(job.manner, job.instance, job.objective, job.start, rng, seconds=job.seconds)
     counted = time.perf_counter()
     while (share := (time.perf_counter() - begin) / job.seconds) < 1.0:
-        while not heard.empty():
-            found = heard.get()
+        for found in caller.received():
             own.offer(found.layout, found.value)
         if own.step(share):
-            send(channel, Found(own.best, own.value))
+            caller.send(Found(own.best, own.value))
         if time.perf_counter() - counted > _COUNT:
             counted = time.perf_counter()
-            send(channel, Moves(own.moves, own.paid))
-    send(channel, Moves(own.moves, own.paid))
-
-
-def _listen(heard: queue.SimpleQueue[Found]) -> None:
-    while (message := receive(sys.stdin.buffer)) is not None:
-        if isinstance(message, Found):
-            heard.put(message)
-    os._exit(0)  # the caller is gone
+            caller.send(Moves(own.moves, own.paid))
+    caller.send(Moves(own.moves, own.paid))

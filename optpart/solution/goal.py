@@ -8,8 +8,11 @@ from fractions import Fraction
 from typing import Literal
 
 from optpart.errors import InputError
+from optpart.escaping import brief
 from optpart.problem.instance import Instance
+from optpart.problem.rational import Number, rational
 from optpart.solution.metrics import traffic
+from optpart.solution.names import NamedOrder, NamedPlacement, order_pairs, part_placement
 from optpart.solution.schedule import Schedule
 
 Objective = Literal["makespan", "traffic", "lexicographic"]
@@ -25,14 +28,14 @@ class Goal:
     Attributes
     ----------
     objective : {"makespan", "traffic", "lexicographic"}
-        ``lexicographic`` is least makespan, then least traffic among schedules of that makespan.
+        ``lexicographic``: least makespan, then least traffic among schedules of that makespan.
     placement : mapping from vertex to device
-        Where these vertices must run; others are free.
+        Devices on which these vertices must run; others are free.
     order : tuple of pairs of tasks
-        Of each pair, the first ends before the second starts wherever both occupy the same device
-        (vertices) or the same link or port (transfers, as ``(tensor, destination)``). Pairs that
-        share nothing say nothing. Under ``sendrecv`` a transfer occupies its sender for as long
-        as it is being sent.
+        In each pair, the first task must end before the second starts if both occupy the same
+        device (vertices) or the same link or port (transfers, as ``(tensor, destination)``).
+        Otherwise the pair has no effect. Under ``sendrecv`` a transfer occupies its sender while
+        it is being sent.
     makespan, traffic : Fraction, optional
         Upper limits: with ``makespan`` alone, this is the decision problem.
     """
@@ -42,6 +45,46 @@ class Goal:
     order: tuple[tuple[Task, Task], ...] = ()
     makespan: Fraction | None = None
     traffic: Fraction | None = None
+
+    @classmethod
+    def of(
+        cls,
+        instance: Instance,
+        *,
+        objective: Objective = "makespan",
+        placement: NamedPlacement | None = None,
+        order: NamedOrder | None = None,
+        makespan: Number | None = None,
+        traffic: Number | None = None,
+    ) -> Goal:
+        """Build a goal from names.
+
+        Parameters
+        ----------
+        placement : mapping from names of vertices to names of devices, optional
+            Of all vertices or of some.
+        order : sequence of names of vertices, or a mapping from devices to such, optional
+            Of two in one list that share a device, the earlier runs first. Under a device only
+            vertices stand that the placement puts there.
+        makespan, traffic : number, optional
+            Upper limits.
+
+        Raises
+        ------
+        InputError
+            If there is no vertex or device of a name, or a limit is no number.
+        """
+        where = part_placement(instance, placement or {})
+        return cls(
+            objective,
+            where,
+            order_pairs(instance, order or (), where),
+            None if makespan is None else rational(makespan, "makespan"),
+            None if traffic is None else rational(traffic, "traffic"),
+        )
+
+    def __repr__(self) -> str:
+        return f"<Goal: {self.objective}{f', given {brief(self.given, 80)}' if self.given else ''}>"
 
     @property
     def decides(self) -> bool:
@@ -65,7 +108,7 @@ class Goal:
     def better(self, value: tuple[Fraction, Fraction], other: tuple[Fraction, Fraction]) -> bool:
         """Return whether the first of two pairs of makespan and traffic is better.
 
-        A least makespan ignores the traffic; of equal traffic the shorter schedule is better.
+        For the makespan, traffic is ignored; of equal traffic, the shorter schedule is better.
         """
         match self.objective:
             case "makespan":
@@ -76,14 +119,14 @@ class Goal:
                 return value < other
 
     def check(self, instance: Instance) -> None:
-        """Raise :class:`InputError` if it names what the instance does not have."""
+        """Raise :class:`InputError` if the goal names something that the instance lacks."""
         n, k, t = instance.vertices, instance.devices, instance.graph.tensors
         for v, d in self.placement.items():
             if not (0 <= v < n and 0 <= d < k):
                 raise InputError(
                     "goal.placement",
                     f"no vertex {v} or no device {d}",
-                    f"number vertices below {n} and devices below {k}",
+                    f"use vertices below {n} and devices below {k}",
                 )
         for task in (task for pair in self.order for task in pair):
             inside = 0 <= task < n if isinstance(task, int) else _inside(task, t, k)
@@ -91,12 +134,12 @@ class Goal:
                 raise InputError(
                     "goal.order",
                     f"no task {task}",
-                    f"name vertices below {n} and pairs of a tensor below {t} and a device "
+                    f"use vertices below {n} and pairs of a tensor below {t} and a device "
                     f"below {k}",
                 )
 
     def contradiction(self, instance: Instance) -> str:
-        """Return why no schedule keeps the given placement; empty if no reason is found."""
+        """Return a reason why no schedule keeps the given placement; empty if none is found."""
         names, devices = instance.graph.names, instance.cluster.names
         first: dict[int, int] = {}
         for v, d in sorted(self.placement.items()):
@@ -118,20 +161,20 @@ class Goal:
         return replace(instance, graph=graph)
 
     def require_kept(self, instance: Instance, start: Schedule) -> None:
-        """Raise :class:`InputError` if a start contradicts the placement or order that is given.
+        """Raise :class:`InputError` if a start contradicts the given placement or order.
 
-        It may exceed the limits: then it is a starting point, not an answer.
+        It may exceed the limits; then it is only a starting point, not an answer.
         """
         broken = replace(self, makespan=None, traffic=None).broken(instance, start)
         if broken:
             raise InputError(
                 "start",
-                f"it does not keep what is given: {broken}",
-                "start from a schedule that keeps it, or give less",
+                f"contradicts the given placement or order: {broken}",
+                "start from a schedule that keeps both, or relax them",
             )
 
     def broken(self, instance: Instance, schedule: Schedule) -> str:
-        """Return the parts of the goal that a valid schedule violates; empty if none."""
+        """Return, in words, a part of the goal that a valid schedule violates; empty if none."""
         names, devices = instance.graph.names, instance.cluster.names
         for v, d in self.placement.items():
             if int(schedule.placement[v]) != d:
@@ -156,7 +199,7 @@ def _inside(task: tuple[int, int], tensors: int, devices: int) -> bool:
 
 @dataclass(frozen=True)
 class Occupied:
-    """The resource that a task occupies, and when."""
+    """The resources that a task occupies, and when."""
 
     what: frozenset[tuple[str, int, int]]
     start: Fraction

@@ -1,4 +1,4 @@
-"""Figures of a schedule other than its makespan."""
+"""Metrics of a schedule other than its makespan."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from optpart.solution.schedule import Schedule, crossings
 
 
 def traffic(instance: Instance, placement: NDArray[np.int32]) -> Fraction:
-    """Sum of sizes over crossings, once per tensor and destination device ([L] eq. 2.2, §2.4)."""
+    """Return the summed sizes of all crossings (tensor, destination) ([L] eq. 2.2, §2.4)."""
     tensors = np.array([tensor for tensor, _ in crossings(instance, placement)], dtype=np.int64)
     return instance.graph.tensor_size.sum(tensors)
 
 
 def busy(instance: Instance, schedule: Schedule) -> list[Fraction]:
-    """Time that each device spends on vertices."""
+    """Return the time that each device spends on vertices."""
     total = [Fraction(0)] * instance.devices
     for v, d in enumerate(schedule.placement.tolist()):
         total[d] += instance.duration(v, d)
@@ -29,7 +29,7 @@ def busy(instance: Instance, schedule: Schedule) -> list[Fraction]:
 
 
 def utilisation(instance: Instance, schedule: Schedule) -> list[float]:
-    """Share of the makespan that each device spends on vertices; 0 for an empty schedule."""
+    """Return the share of the makespan that each device spends on vertices; 0 if that is 0."""
     makespan = schedule.makespan(instance)
     return [float(time / makespan) if makespan else 0.0 for time in busy(instance, schedule)]
 
@@ -45,10 +45,10 @@ def peak_memory(
     Parameters
     ----------
     memory : {"edges", "refcount"}
-        What counts: sizes of active in-edges ([M] eq. 2), or resident memory and copies of tensors
-        until their last use ([L] §3.1.6, design §2).
+        Either sizes of active in-edges ([M] eq. 2), or resident memory and copies of tensors until
+        their last use ([L] §3.1.6, design §2).
     release : {"end", "start"}
-        Under ``refcount``: whether the end or the start of its last consumer frees a tensor.
+        Under ``refcount``: whether a tensor is freed at the end or the start of its last consumer.
     """
     times = _Times(instance, schedule)
     use = times.active_edges() if memory == "edges" else times.copies(release)
@@ -107,7 +107,7 @@ class _Times:
         )
 
     def active_edges(self) -> Use:
-        """An in-edge is active from its arrival until its target starts."""
+        """Return the use by in-edges, each active from its arrival until its target starts."""
         graph = self.instance.graph
         arrival = self.end[graph.edge_source].copy()
         arrival[~self.local] = self.arrive[self.edge_copy[~self.local]]
@@ -116,7 +116,7 @@ class _Times:
         return there, arrival, self.start[graph.edge_target], sizes
 
     def copies(self, release: Release) -> Use:
-        """A tensor is held at home from its making, elsewhere from the start of its transfer."""
+        """Return the use by tensors, held from the start of their producer or transfer."""
         graph = self.instance.graph
         freed = (self.start if release == "start" else self.end)[graph.edge_target]
         at_home = self.end[graph.tensor_vertex].copy()
@@ -140,13 +140,13 @@ def _peaks(
     amount: NDArray[Any],
     devices: int,
 ) -> list[int]:
-    """Largest sum per device of amounts held over half-open intervals ``[since, until)``."""
+    """Return per device the largest sum of amounts held over half-open ``[since, until)``."""
     held = since < until
     device, since, until, amount = device[held], since[held], until[held], amount[held]
     when = np.concatenate((until, since))
     change = np.concatenate((-amount, amount))
     where = np.concatenate((device, device))
-    # At one time what is freed goes first: it stands first, and the sort is stable.
+    # Among equal times, releases come first: they are listed first, and the sort is stable.
     order = np.lexsort((when, where))
     peaks = []
     for d in range(devices):

@@ -11,11 +11,13 @@ from functools import cache
 from importlib import metadata
 from typing import Protocol
 
+from optpart.escaping import brief
 from optpart.limits import check_seconds, check_workers
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal, Objective
 from optpart.solution.metrics import traffic
 from optpart.solution.schedule import Schedule
+from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
 
 
@@ -26,6 +28,11 @@ class Status(StrEnum):
     FEASIBLE = "FEASIBLE"
     INFEASIBLE = "INFEASIBLE"
     UNKNOWN = "UNKNOWN"
+
+    @property
+    def proven(self) -> bool:
+        """Whether nothing is left to find."""
+        return self in (Status.OPTIMAL, Status.INFEASIBLE)
 
 
 @dataclass(frozen=True)
@@ -101,11 +108,15 @@ class Result:
     given : str
         What was given and had to be kept, in words; status and bounds hold for schedules that keep
         it. Empty if nothing was.
+    termination : Termination or None
+        Why the method ended; ``None`` only if an older file, which does not say, holds the result.
     reason : str
-        Why there is no schedule or no proof, or another remark for the reader.
+        Why there is no schedule or no proof, or another remark. It is for people: no code may
+        depend on its wording.
     refused : bool
-        Whether the method failed, or claimed what does not hold and is not used; the reason says
-        which.
+        Whether the claims of the method are not used, because it failed or they do not hold; see
+        :func:`refused`. Then the method has failed, but a solver that died has not been refused:
+        what it had proven before still counts.
     trace : tuple of Progress
     """
 
@@ -126,6 +137,26 @@ class Result:
     traffic_bound: Fraction | None = None
     given: str = ""
     refused: bool = False
+    termination: Termination | None = Termination.COMPLETED
+
+    def __repr__(self) -> str:
+        made = "" if self.makespan is None else f", makespan {_brief(self.makespan)}"
+        bound = "" if self.lower_bound is None else f", lower bound {_brief(self.lower_bound)}"
+        return f"<Result {brief(self.method, 20)} on {brief(self.instance.name, 30)}: " + (
+            f"{self.status}{made}{bound}>"
+        )
+
+    @property
+    def placement(self) -> dict[str, str] | None:
+        """The device of each vertex, by name; ``None`` without a schedule."""
+        if self.schedule is None:
+            return None
+        return self.schedule.named_placement(self.instance)
+
+    @property
+    def order(self) -> dict[str, list[str]] | None:
+        """The vertices of each device in order of start, by name; ``None`` without a schedule."""
+        return None if self.schedule is None else self.schedule.named_order(self.instance)
 
     @property
     def gap(self) -> float | None:
@@ -175,6 +206,11 @@ class Method(Protocol):
         ...
 
 
+def _brief(value: Fraction) -> str:
+    exact = str(value)
+    return exact if len(exact) <= 12 else f"{float(value):.6g}"
+
+
 def conclude(
     instance: Instance,
     method: str,
@@ -182,6 +218,7 @@ def conclude(
     *,
     bound: Fraction | None = None,
     infeasible: str = "",
+    termination: Termination | None = Termination.COMPLETED,
     reason: str = "",
     seconds: float = 0.0,
     seed: int = 0,
@@ -203,6 +240,8 @@ def conclude(
         makespan.
     infeasible : str
         Why no schedule exists, if that is proven.
+    termination : Termination
+        Why the method ended short of a proof; ``PROVEN`` follows from the status.
     given : str
         What had to be kept, and what all of this holds under.
     goal : Goal, optional
@@ -223,6 +262,7 @@ def conclude(
         method,
         Status.UNKNOWN,
         lower_bound=bound,
+        termination=_ended(Status.UNKNOWN, termination),
         reason=reason,
         seconds=seconds,
         seed=seed,
@@ -233,7 +273,7 @@ def conclude(
         given=given,
     )
     if infeasible:
-        return replace(base, status=Status.INFEASIBLE, reason=infeasible)
+        return proven_infeasible(base, infeasible)
     if schedule is None:
         return base
     violations = verify(instance, schedule, most=1)
@@ -256,14 +296,34 @@ def conclude(
                 f"{method}: {name} {least} above a verified schedule of {value} on "
                 f"{instance.name}; please report this as a bug"
             )
-    return replace(known, status=status_of(known))
+    return with_status(known)
 
 
-def status_of(result: Result) -> Status:
-    """The status of a valid schedule, given the bounds."""
+def with_status(result: Result) -> Result:
+    """Return a result that has a schedule with the status that its bounds call for."""
     least = result.makespan == result.lower_bound, result.traffic == result.traffic_bound
     proven = {"makespan": least[0], "traffic": least[1], "lexicographic": all(least)}
-    return Status.OPTIMAL if proven[result.objective] else Status.FEASIBLE
+    status = Status.OPTIMAL if proven[result.objective] else Status.FEASIBLE
+    ended = result.termination if result.refused else _ended(status, result.termination)
+    return replace(result, status=status, termination=ended)
+
+
+def proven_infeasible(result: Result, why: str) -> Result:
+    """Return the result of an instance that is proven to have no schedule."""
+    ended = _ended(Status.INFEASIBLE, result.termination)
+    return replace(result, status=Status.INFEASIBLE, termination=ended, reason=why)
+
+
+def refused(result: Result, why: str) -> Result:
+    """Return a result whose method failed, or claims what does not hold."""
+    return replace(result, termination=Termination.FAILED, reason=why, refused=True)
+
+
+def _ended(status: Status, termination: Termination | None) -> Termination | None:
+    """Return why a method ended, given its status: by proof, unless the user stopped it."""
+    if status.proven and termination is not Termination.INTERRUPTED:
+        return Termination.PROVEN
+    return Termination.COMPLETED if termination is Termination.PROVEN else termination
 
 
 def with_bound(result: Result, bound: Fraction) -> Result:
@@ -272,7 +332,7 @@ def with_bound(result: Result, bound: Fraction) -> Result:
     result = replace(result, lower_bound=best)
     if result.status is Status.INFEASIBLE or result.makespan is None:
         return result
-    return replace(result, status=status_of(result))
+    return with_status(result)
 
 
 def versions() -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from optpart.errors import InputError
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
+from optpart.solution.names import NamedPlacement, placement_of, vertex, whole_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +24,7 @@ class Transfers:
     Attributes
     ----------
     tensor, target : ndarray of int32, length c
-        Which tensor goes to which device.
+        Tensor and destination device.
     start, end : RationalArray, length c
         A transfer starts when its sender begins to send (under ``sendrecv``: with the send
         vertex) and ends when the tensor has arrived.
@@ -36,6 +37,9 @@ class Transfers:
 
     def __len__(self) -> int:
         return len(self.tensor)
+
+    def __repr__(self) -> str:
+        return f"<Transfers: {len(self):,}>"
 
     @classmethod
     def of(cls, rows: Iterable[tuple[int, int, Fraction, Fraction]]) -> Transfers:
@@ -65,17 +69,56 @@ class Schedule:
     start: RationalArray
     transfers: Transfers
 
+    def __repr__(self) -> str:
+        used = len(np.unique(self.placement))
+        return (
+            f"<Schedule of {len(self.placement):,} vertices on {used:,} devices, "
+            f"{len(self.transfers):,} transfers>"
+        )
+
     def end(self, instance: Instance, vertex: int) -> Fraction:
-        """Exact end of a vertex."""
+        """Return the exact end of a vertex."""
         return self.start[vertex] + instance.duration(vertex, int(self.placement[vertex]))
 
     def makespan(self, instance: Instance) -> Fraction:
-        """Latest end; 0 for an empty graph."""
+        """Return the latest end of a vertex; 0 for an empty graph."""
         return max((self.end(instance, v) for v in range(instance.vertices)), default=Fraction(0))
+
+    def check_fits(self, instance: Instance) -> None:
+        """Raise :class:`InputError` if it has other vertices or devices than an instance."""
+        n, k = instance.vertices, instance.devices
+        where = self.placement
+        inside = not len(where) or bool(where.min() >= 0 and where.max() < k)
+        if len(where) != n or len(self.start) != n or not inside:
+            raise InputError(
+                "schedule",
+                f"not one of {n} vertices on {k} devices",
+                "give a schedule of this instance",
+            )
+
+    def named_placement(self, instance: Instance) -> dict[str, str]:
+        """Return the device of each vertex, by name."""
+        devices = instance.cluster.names
+        where = zip(instance.graph.names, self.placement.tolist(), strict=True)
+        return {name: devices[d] for name, d in where}
+
+    def named_order(self, instance: Instance) -> dict[str, list[str]]:
+        """Return the vertices of each device in order of start, by name.
+
+        Of vertices that start together, those without length come first, and of these the
+        topologically first.
+        """
+        rank = {v: i for i, v in enumerate(instance.graph.topological_order.tolist())}
+        ends = [self.end(instance, v) for v in range(instance.vertices)]
+        starts = self.start.fractions()
+        order: dict[str, list[str]] = {name: [] for name in instance.cluster.names}
+        for v in sorted(range(instance.vertices), key=lambda v: (starts[v], ends[v], rank[v])):
+            order[instance.cluster.names[self.placement[v]]].append(instance.graph.names[v])
+        return order
 
     @cached_property
     def sequence(self) -> list[int]:
-        """Vertices by start; of those that start together the lower number first."""
+        """Vertices sorted by start, and those that start together by number."""
         order: list[int] = np.argsort(self.start.numerators, kind="stable").tolist()
         return order
 
@@ -91,18 +134,18 @@ def crossings(instance: Instance, placement: NDArray[np.int32]) -> list[tuple[in
 
 def retime(
     instance: Instance,
-    placement: NDArray[np.int32] | Sequence[int],
-    order: Sequence[int | tuple[int, int]],
+    placement: NDArray[np.int32] | Sequence[int] | NamedPlacement,
+    order: Sequence[int | str | tuple[int, int]] | Mapping[str, Sequence[str]],
 ) -> Schedule:
-    """Give every vertex its earliest exact start for a placement and an order.
+    """Return the schedule of earliest exact starts for a placement and an order.
 
     Parameters
     ----------
-    placement : array of int, length n
-    order : sequence of int or (int, int)
-        All vertices, as numbers, and any transfers, as pairs (tensor, destination device), read
-        per device and per link. A transfer that is not named queues as soon as its tensor is made.
-        Under ``delay`` nothing queues and transfers need not be named.
+    placement : array of int, length n, or mapping from names of vertices to names of devices
+    order : sequence of int, str or (int, int), or mapping from names of devices to such names
+        All vertices, as numbers or names, and any transfers, as pairs (tensor, destination device),
+        read per device and per link. A transfer that is not named queues when its tensor is
+        produced. Under ``delay`` nothing queues and transfers need not be named.
 
     Returns
     -------
@@ -110,23 +153,30 @@ def retime(
         Start times are the earliest of all schedules that keep the order on every device and, for
         queueing transfers, on the sender (``sendrecv``), link or ports; with several channels a
         transfer starts as soon as those before it in the order leave a channel. Memory limits,
-        allowed devices and colocation are the verifier's part.
+        allowed devices and colocation are left to the verifier.
 
     Raises
     ------
     InputError
-        If the order is not complete or contradicts the edges, or something must cross where no
-        link is.
+        If the order is incomplete or contradicts the edges, a tensor must cross between devices
+        that are not linked, or a name is unknown.
 
     Notes
     -----
-    All times are whole multiples of one unit, so the work is done in Python integers of any size.
+    All times are whole multiples of one unit, so the computation uses Python integers of any size.
     """
-    return _Retiming(instance, np.asarray(placement, dtype=np.int32)).run(order)
+    if isinstance(placement, Mapping):
+        placement = placement_of(instance, placement)
+    where = np.asarray(placement, dtype=np.int32)
+    if isinstance(order, Mapping):
+        numbers: list[int | tuple[int, int]] = [*whole_order(instance, order, where.tolist())]
+    else:
+        numbers = [vertex(instance, v, "order") if isinstance(v, str) else v for v in order]
+    return _Retiming(instance, where).run(numbers)
 
 
 class _Retiming:
-    """The times of one placement as integers, and the state while an order is carried out."""
+    """The times of one placement as integers, and the state while an order is executed."""
 
     def __init__(self, instance: Instance, placement: NDArray[np.int32]) -> None:
         self.instance = instance
@@ -145,7 +195,7 @@ class _Retiming:
         self.start, self.end = [-1] * len(durations), [-1] * len(durations)
         self.begin, self.arrival = [-1] * len(delays), [-1] * len(delays)
         k = instance.devices
-        # More channels than transfers carry no more than one each.
+        # More channels than transfers would make no difference.
         channels = min(instance.model.channels, max(1, len(delays)))
         self.device_free = [0] * k
         self.link_free: dict[tuple[int, int], int] = {}
@@ -162,7 +212,7 @@ class _Retiming:
         delays: list[Fraction] = []
         for tensor, target in self.crossings:
             sender = self.device[self.producer[tensor]]
-            # Tensors of one size share their delays, unless theirs were measured.
+            # Tensors of the same size share their delays, unless these were measured.
             own = tensor if tensor in graph.tensor_delay else -1
             key = (own, sizes[tensor], sender, target)
             if key not in cache:
@@ -251,7 +301,7 @@ class _Retiming:
                 begin = max(made, min(outgoing), min(incoming))
                 arrival = begin + delay
                 for port in (outgoing, incoming):
-                    # Best fit: the channels that have been free longer stay so for what is earlier.
+                    # Best fit: channels that have been free longer are kept for earlier transfers.
                     last = max(free for free in port if free <= begin)
                     port[port.index(last)] = arrival
         self.begin[c], self.arrival[c] = begin, arrival
@@ -259,6 +309,6 @@ class _Retiming:
     def _contradiction(self, what: str, tensor: int) -> InputError:
         return InputError(
             "order",
-            f"{what} comes before {self.instance.graph.tensor_name(tensor)} is there",
+            f"{what} comes before {self.instance.graph.tensor_name(tensor)} is available",
             "order every vertex after the vertices that it depends on",
         )

@@ -1,6 +1,6 @@
-"""The exact checker: does this schedule keep every rule of the instance?
+"""The exact checker of schedules against every rule of an instance.
 
-It computes in :class:`fractions.Fraction` from the numbers of the instance alone and shares no code
+It computes in :class:`fractions.Fraction` from the numbers of the instance only and shares no code
 with what builds schedules (design §3).
 """
 
@@ -19,7 +19,7 @@ _ZERO = Fraction(0)
 
 @dataclass(frozen=True)
 class Violation:
-    """One broken rule: its name and, in words, where it breaks."""
+    """One broken rule: its name and, in words, where it is broken."""
 
     rule: str
     message: str
@@ -34,7 +34,7 @@ def verify(instance: Instance, schedule: Schedule, most: int = 20) -> list[Viola
     Parameters
     ----------
     most : int
-        Limit on the violations reported.
+        Maximal number of violations reported.
 
     Returns
     -------
@@ -86,7 +86,7 @@ class _Checker:
             yield Violation("complete", "a vertex is on a device that does not exist")
         moves = schedule.transfers
         if not len(moves.tensor) == len(moves.target) == len(moves.start) == len(moves.end):
-            yield Violation("complete", "transfers are cut short")
+            yield Violation("complete", "the arrays of the transfers differ in length")
         elif any(not 0 <= x < t for x in moves.tensor.tolist()) or any(
             not 0 <= d < k for d in moves.target.tolist()
         ):
@@ -130,7 +130,7 @@ class _Checker:
         return self.instance.graph.ops[vertex] / self.instance.cluster.speed[device]
 
     def _crossing_time(self, tensor: int, sender: int, receiver: int) -> Fraction | None:
-        """δ of design §2, read off the instance here once more; ``None`` where no link is."""
+        """Return δ of design §2, computed independently here; ``None`` where there is no link."""
         graph, cluster = self.instance.graph, self.instance.cluster
         free = bool(cluster.infinite[sender, receiver])
         rate = cluster.bandwidth[sender, receiver]
@@ -141,7 +141,7 @@ class _Checker:
         time = cluster.latency[sender, receiver]
         return time if free else time + graph.tensor_size[tensor] / rate
 
-    # --- where -----------------------------------------------------------------------------
+    # --- placement -------------------------------------------------------------------------
 
     def _placement(self) -> Iterator[Violation]:
         graph, cluster = self.instance.graph, self.instance.cluster
@@ -172,7 +172,7 @@ class _Checker:
                     f"{cluster.names[self.device[a]]}",
                 )
 
-    # --- when ------------------------------------------------------------------------------
+    # --- times -----------------------------------------------------------------------------
 
     def _transfers(self) -> Iterator[Violation]:
         graph = self.instance.graph
@@ -187,7 +187,7 @@ class _Checker:
             if (tensor, target) in present:
                 yield Violation("transfers", f"{what} crosses twice")
             elif (tensor, target) not in needed:
-                yield Violation("transfers", f"{what} crosses and nobody there needs it")
+                yield Violation("transfers", f"{what} crosses but is not needed there")
             present.add((tensor, target))
             u = self.producer[tensor]
             sender = self.device[u]
@@ -205,7 +205,7 @@ class _Checker:
             if end != start + self.sending[sender] + time:
                 yield Violation(
                     "transfers",
-                    f"{what} runs from {start} to {end} and takes {self.sending[sender] + time}",
+                    f"{what} runs from {start} to {end} but takes {self.sending[sender] + time}",
                 )
             if self.instance.model.communication == "delay" and start != self.end[u]:
                 yield Violation("transfers", f"{what} does not start when its tensor is made")
@@ -213,7 +213,7 @@ class _Checker:
             yield Violation(
                 "transfers",
                 f"{graph.tensor_name(tensor)} is needed on {self.device_names[target]} "
-                "and never crosses",
+                "but never crosses",
             )
 
     def _precedence(self) -> Iterator[Violation]:
@@ -227,7 +227,7 @@ class _Checker:
                 yield Violation(
                     "precedence",
                     f"{self.names[v]} starts at {self.start[v]}, before "
-                    f"{self.instance.graph.tensor_name(tensor)} is there at {at}",
+                    f"{self.instance.graph.tensor_name(tensor)} is available at {at}",
                 )
 
     def _devices(self) -> Iterator[Violation]:
@@ -260,7 +260,7 @@ class _Checker:
                 )
 
     def _ports(self) -> Iterator[Violation]:
-        """Limit the transfers at a time; one of length zero still needs a channel."""
+        """Limit the simultaneous transfers; one of length zero still needs a channel."""
         channels = Fraction(self.instance.model.channels)
         use: dict[tuple[str, int], list[tuple[Fraction, Fraction, Fraction]]] = defaultdict(list)
         for tensor, target, start, end in self.moves:
@@ -277,7 +277,7 @@ class _Checker:
                 yield Violation(
                     "port",
                     f"the {port} port of {self.device_names[d]} carries {peak} transfers "
-                    f"at {time}, of {channels} at most",
+                    f"at {time}, but at most {channels} are allowed",
                 )
 
     # --- memory ----------------------------------------------------------------------------
@@ -301,7 +301,7 @@ class _Checker:
             if peak > capacity:
                 yield Violation(
                     "memory",
-                    f"{cluster.names[d]} holds {peak} at {time}, of {capacity} at most",
+                    f"{cluster.names[d]} holds {peak} at {time}, but its capacity is {capacity}",
                 )
 
     def _estimate(self) -> dict[int, list[tuple[Fraction, Fraction, Fraction]]]:
@@ -349,7 +349,7 @@ class _Checker:
 def _overlaps(
     intervals: list[tuple[Fraction, Fraction, str]],
 ) -> Iterator[tuple[str, str]]:
-    """Yield pairs that run at once; a zero-length interval may touch but not lie inside another."""
+    """Yield pairs that overlap; a zero-length interval may touch but not lie inside another."""
     intervals.sort(key=lambda interval: interval[:2])
     until, holder = None, ""
     for start, end, name in intervals:
@@ -362,7 +362,7 @@ def _overlaps(
 def _peak(
     intervals: Iterable[tuple[Fraction, Fraction, Fraction]],
 ) -> tuple[Fraction, Fraction]:
-    """Return when half-open intervals ``[start, end)`` add up to most, and that amount."""
+    """Return when half-open intervals ``[start, end)`` add up to the most, and that amount."""
     change: dict[Fraction, Fraction] = defaultdict(Fraction)
     for start, end, amount in intervals:
         if start < end:

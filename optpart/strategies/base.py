@@ -20,8 +20,8 @@ class Partition(NamedTuple):
     ----------
     placement : ndarray of int32, length n
     placed : ndarray of int64, length n, or None
-        When each vertex was placed: smaller numbers earlier, the same number for all members of a
-        unit unless the strategy placed them one by one.
+        Position in the order of placement; the same for all members of a unit unless the strategy
+        placed them one by one.
     order : list of int, or None
         The execution order of a strategy that also schedules: all vertices, topologically sorted.
     """
@@ -31,7 +31,7 @@ class Partition(NamedTuple):
     order: list[int] | None = None
 
 
-#: A partitioning strategy; it raises :class:`NoPlacementError` if it finds no placement. Further
+#: A partitioning strategy; raises :class:`NoPlacementError` if it finds no placement. Further
 #: options are keyword arguments with defaults.
 Partitioner: TypeAlias = Callable[..., Partition]
 
@@ -39,7 +39,7 @@ Partitioner: TypeAlias = Callable[..., Partition]
 class NoPlacementError(OptpartError):
     """A strategy found no placement that keeps colocation, allowed devices and static memory.
 
-    That says nothing about whether one exists.
+    One may exist nevertheless.
     """
 
 

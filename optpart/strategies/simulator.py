@@ -22,10 +22,10 @@ class Priority(NamedTuple):
     Attributes
     ----------
     value : ndarray of float64, one per task, or None
-        A device runs the executable task of largest value. ``None``: the one that has been
+        A device runs the executable task of largest value; if ``None``, the one that has been
         executable longest.
     tie : ndarray of int64, one per task
-        Of equal tasks, the one of smallest tie runs first; all ties are different.
+        Of equal tasks, the one with the smallest tie runs first; all ties are distinct.
     weights : ndarray of float64, 4, or None
         If given, tasks are compared by their successor rank with these weights first
         ([L] eq. 5.2), by ``value`` only where that is equal.
@@ -47,7 +47,7 @@ class Execution(NamedTuple):
     ----------
     start : ndarray of float64, one per task
     choices : ndarray of int32, one per task
-        Executable tasks that its device chose among, itself included ([L] figure 7.10).
+        Number of executable tasks its device chose among, itself included ([L] figure 7.10).
     """
 
     start: NDArray[np.float64]
@@ -61,7 +61,7 @@ class Simulation(NamedTuple):
     ----------
     schedule : Schedule
     choices : ndarray of int32, one per vertex
-        Executable tasks when its device chose it, itself included ([L] figure 7.10).
+        Number of executable tasks when its device chose it, itself included ([L] figure 7.10).
     """
 
     schedule: Schedule
@@ -84,14 +84,13 @@ def simulation(
     ----------
     partition : Partition
     scheduler : Scheduler
-        Chooses among the executable tasks of a device whenever that is free.
+        Chooses among the executable tasks of a device whenever it is free.
 
     Notes
     -----
-    The device with the lowest local time decides next, when everything that can have reached it by
-    then is known; of several at one time the first. Under ``link`` and ``port`` transfers are
-    executed by their links under the same strategy; under ``port`` they then take the ports in the
-    order of their start.
+    The device with the lowest local time decides next, once everything that can reach it by then is
+    known; ties go to the first device. Under ``link`` and ``port``, links execute transfers under
+    the same strategy; under ``port``, transfers then take the ports in the order of their starts.
     """
     placement = partition.placement
     work = tasks(instance, placement)
@@ -106,8 +105,8 @@ def simulation(
 def execution_order(start: NDArray[np.float64], work: Tasks) -> list[int]:
     """Sort tasks by start so that no task comes before one that it depends on.
 
-    Of tasks that start together those without length go first, since the others may follow them
-    in time, and of these the topologically first.
+    Tasks that start together are sorted by duration, since others may depend on those of length
+    zero, and then topologically.
     """
     rank = np.empty(len(start), dtype=np.int64)
     rank[work.order] = np.arange(len(start))
@@ -157,7 +156,7 @@ def _execute(
     choices = np.zeros(n, np.int32)
     ready = np.zeros(n)
     waiting = missing.copy()
-    # Executable tasks: one binary heap a resource, side by side in one array.
+    # Executable tasks: one binary heap per resource, side by side in one array.
     heap = np.empty(n, np.int32)
     base = np.zeros(resources + 1, np.int32)
     for v in range(n):
@@ -168,8 +167,8 @@ def _execute(
     key = -ready if by_arrival else value
     by_successors = weights.shape[0] > 0
     unfinished = _predecessors(out_start, out_target) if by_successors else waiting
-    # Events: task v has ended (code −1 − v, only where somebody asks), has become executable (v),
-    # or resource d looks for work (n + d). At one time the smaller codes come first.
+    # Events: task v has ended (code −1 − v, only for successor ranks), becomes executable (v), or
+    # resource d looks for work (n + d). At equal times, smaller codes come first.
     time = np.empty(2 * (n + resources) + 1)
     code = np.empty(2 * (n + resources) + 1, np.int64)
     events = 0
@@ -234,7 +233,7 @@ def _execute(
 
 @inner
 def _predecessors(out_start: Any, out_target: Any) -> Any:
-    """Number of distinct predecessors of every task."""
+    """Return the number of distinct predecessors of every task."""
     n = out_start.shape[0] - 1
     count = np.zeros(n, np.int32)
     for v in range(n):
@@ -249,7 +248,7 @@ def _best_by_successors(
     heap: Any, base: int, size: int, key: Any, tie: Any, weights: Any,
     resource: Any, out_start: Any, out_target: Any, unfinished: Any, idle: Any,
 ) -> Any:  # fmt: skip
-    """Position of the executable task of largest successor rank ([L] eq. 5.2, [M] eq. 13)."""
+    """Return the position of the task of largest successor rank ([L] eq. 5.2, [M] eq. 13)."""
     best, best_rank = -1, -1.0
     for i in range(base, base + size):
         v = heap[i]

@@ -1,4 +1,4 @@
-"""Results that come from elsewhere: rebuilt from their documents, and verified again."""
+"""Results from elsewhere, rebuilt from their documents and verified again."""
 
 from __future__ import annotations
 
@@ -8,33 +8,36 @@ from typing import Any, TypeVar, cast, get_args
 
 from optpart.errors import InputError
 from optpart.formats.json import sequence, version
-from optpart.formats.result import FORMAT, schedule_from_dict
+from optpart.formats.result import FORMAT, schedule_from_dict, termination
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
+from optpart.solution.audit import audited
 from optpart.solution.goal import Objective
 from optpart.solution.result import Progress, Result, Status
-from optpart.study.audit import audited
+from optpart.solution.termination import Termination
 
 Value = TypeVar("Value")
 
-#: No run takes longer, and every shorter time is a double.
+#: More seconds than any run takes; every smaller number fits a double.
 _LONGEST = 10**12
 
 
 def rebuild(document: Any, instance: Instance) -> Result:
     """Build the result that a document describes.
 
-    The schedule is verified, and everything else that the document says must agree with it. Proofs
-    are taken from the document: a bound is what its method vouches for.
+    The schedule is verified, and everything else in the document must agree with it. Bounds are
+    taken from the document: the method that made them vouches for them.
 
     Raises
     ------
     InputError
-        If it is not a result document, belongs to another instance, or contradicts itself.
+        If the document is not a result, belongs to another instance, or contradicts itself.
     """
     version(document, FORMAT)
     if document.get("instance_sha256") != instance.sha256:
-        raise InputError("instance_sha256", "another instance's", "give a result of this instance")
+        raise InputError(
+            "instance_sha256", "belongs to another instance", "give a result of this instance"
+        )
     reason = _field(document, "reason", str, "")
     schedule = document.get("schedule")
     claimed = Result(
@@ -58,7 +61,11 @@ def rebuild(document: Any, instance: Instance) -> Result:
         traffic_bound=_number(document.get("traffic_bound"), "traffic_bound"),
         given=_field(document, "given", str, ""),
         refused=_field(document, "refused", bool, False),
+        termination=termination(document),
     )
+    if claimed.termination is Termination.PROVEN and not claimed.status.proven:
+        problem = f"{claimed.termination}, but the status is {claimed.status}"
+        raise InputError("termination", problem, "give a result as optpart writes it")
     result = audited(claimed, instance, claimed.method, claimed.seed)
     if result.refused and not claimed.refused:
         raise InputError("", result.reason, "give a result as optpart writes it")
@@ -94,14 +101,14 @@ def _step(entry: Any, place: str) -> Progress:
 
 def _status(value: Any) -> Status:
     if value not in list(Status):
-        raise InputError("status", f"unknown {value!r}", f"choose of {', '.join(Status)}")
+        raise InputError("status", f"unknown {value!r}", f"choose one of {', '.join(Status)}")
     return Status(value)
 
 
 def _objective(value: Any) -> Objective:
     if value not in get_args(Objective):
         raise InputError(
-            "objective", f"unknown {value!r}", f"choose of {', '.join(get_args(Objective))}"
+            "objective", f"unknown {value!r}", f"choose one of {', '.join(get_args(Objective))}"
         )
     return cast(Objective, value)
 

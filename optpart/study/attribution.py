@@ -1,4 +1,4 @@
-"""Attribution of a strategy pair's loss to its placement and to its order."""
+"""Attribution of the loss of a pair of strategies to its placement and to its order."""
 
 from __future__ import annotations
 
@@ -11,15 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import InputError, OptpartError
+from optpart.escaping import brief
 from optpart.methods import registry
 from optpart.methods.cpsat import cpsat
 from optpart.problem.instance import Instance
-from optpart.solution.goal import Goal
-from optpart.solution.result import Budget, Progress, Result, Status, status_of, with_bound
-from optpart.solution.schedule import Schedule
-from optpart.strategies.base import NoPlacementError
-from optpart.study import library
-from optpart.study.audit import (
+from optpart.solution.audit import (
     Finding,
     audited,
     contradicted,
@@ -29,6 +25,12 @@ from optpart.study.audit import (
     findings,
     refusal,
 )
+from optpart.solution.goal import Goal
+from optpart.solution.result import Budget, Progress, Result, Status, with_bound, with_status
+from optpart.solution.schedule import Schedule
+from optpart.solution.termination import Termination
+from optpart.strategies.base import NoPlacementError
+from optpart.study import library
 
 #: Called with the name of the current solve and, from the solver, its progress.
 Watch = Callable[[str, Progress | None], None]
@@ -43,7 +45,7 @@ class Bracket:
 
     @property
     def exact(self) -> bool:
-        """Whether the number is known."""
+        """Return whether the number is known."""
         return self.low == self.high
 
 
@@ -51,10 +53,10 @@ class Bracket:
 class Split:
     """One pair on one instance, and how its loss divides.
 
-    With P the makespan of the pair, O the least makespan of its placement and F the least makespan
-    of all, the pair loses ``(P − F) / F``: ``(P − O) / F`` by its order, ``(O − F) / F`` by its
-    placement. Where O or F is not proven, each loss is the bracket that the makespans and bounds
-    leave; it holds for every value that O and F may have.
+    Let P be the makespan of the pair, O the least makespan with its placement, and F the least
+    makespan of all. The pair loses ``(P − F) / F``: ``(P − O) / F`` by its order and
+    ``(O − F) / F`` by its placement. If O or F is not proven, each loss is a bracket that contains
+    the loss for every value that O and F may have.
 
     Attributes
     ----------
@@ -69,6 +71,10 @@ class Split:
     pair: Result
     ordered: Result | None
     free: Result
+
+    def __repr__(self) -> str:
+        name = brief(self.pair.instance.name)
+        return f"<Split of {brief(self.pair.method)} on {name}>"
 
     @property
     def best_order(self) -> Bracket | None:
@@ -108,7 +114,7 @@ def _bound(result: Result) -> Fraction:
 
 
 def _lost(above: Bracket, below: Bracket, base: Bracket) -> Bracket | None:
-    """Return where ``(above − below) / base`` lies; ``None`` where the base may be anything."""
+    """Return the bracket of ``(above − below) / base``; ``None`` if the base is unbounded."""
     assert above.high is not None
     if not base.high:
         return None
@@ -126,13 +132,16 @@ class Division:
     Attributes
     ----------
     findings : tuple of Finding
-        False claims of a solve, a pair or the library. No split rests on them.
+        False claims of a solve, a pair or the library. No split uses them.
     """
 
     instance: Instance
     free: Result
     splits: tuple[Split, ...]
     findings: tuple[Finding, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Division on {brief(self.instance.name)}: {len(self.splits)} splits>"
 
 
 def divide(
@@ -148,24 +157,24 @@ def divide(
     Parameters
     ----------
     pairs : iterable of str
-        Names of methods that consist of a partitioning and a scheduling strategy, or of one that
-        does both.
+        Names of methods that combine a partitioning and a scheduling strategy, or of a strategy
+        that does both.
     budget : Budget
-        Of each solve: one for every placement that differs from the others, and one without any.
+        The budget of each solve. There is one solve per distinct placement, and one with none.
 
     Raises
     ------
     InputError
         If a method is not such a pair.
     KeyboardInterrupt
-        If the user interrupts; nothing is divided then.
+        If the user interrupts; there is no partial division.
     """
     names = list(dict.fromkeys(pairs))
     for name in names:
         if registry.split(name) is None:
             registry.get(name)
             raise InputError(
-                "method", f"{name!r} is no pair of strategies", "give PARTITIONING+SCHEDULER"
+                "method", f"{name!r} is not a pair of strategies", "give PARTITIONING+SCHEDULER"
             )
     solve = _Solve(instance, budget, seeds[0], watch)
     made = [
@@ -206,7 +215,7 @@ def divide(
 def _held(found: Result, others: Iterable[Result]) -> Result:
     """Return the part of a solve that is consistent with other verified schedules.
 
-    Its schedule is the best of all of them, and no claim stays that one of them contradicts.
+    It has the best of all the schedules, and no claim that any of them contradicts.
     """
     known = [result for result in [found, *others] if result.makespan is not None]
     best = min(known, key=lambda result: result.makespan or 0, default=None)
@@ -217,11 +226,11 @@ def _held(found: Result, others: Iterable[Result]) -> Result:
     if best is found:
         return held
     better = replace(held, makespan=best.makespan, schedule=best.schedule, traffic=best.traffic)
-    return replace(better, status=status_of(better))
+    return with_status(better)
 
 
 def _with_library(free: Result, known: library.Evidence) -> tuple[Result, tuple[str, ...]]:
-    """Take the library's bound if it is better; also return the library's faults."""
+    """Use the library's bound if it is better; also return the library's faults."""
     bound = known.bound
     if bound is None or bound <= _bound(free) or free.status is Status.INFEASIBLE:
         return free, known.faults
@@ -247,7 +256,7 @@ def _tried(instance: Instance, method: str, seed: int, call: Callable[[], Result
 
 
 def _placement(result: Result) -> NDArray[np.int32] | None:
-    """Return the placement of a pair, also of one whose schedule breaks the memory model."""
+    """Return the placement of a pair, even if its schedule breaks the memory model."""
     if result.schedule is not None:
         return result.schedule.placement
     if result.refused:
@@ -288,6 +297,6 @@ class _Solve:
             )
 
         found = _tried(self.instance, "cpsat", self.seed, solve)
-        if found.reason.startswith("interrupted"):
+        if found.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
         return found

@@ -1,4 +1,4 @@
-"""Runs on a Dask cluster: on this machine, or on as many as its scheduler has workers on."""
+"""Runs on a Dask cluster: on this machine, or on all machines where its scheduler has workers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
-from optpart.errors import InputError
+from optpart.errors import ArgumentError, InputError
 from optpart.formats import native
 from optpart.formats.json import parse_json
+from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.result import Result
 from optpart.study import remote
@@ -25,29 +26,28 @@ from optpart.study.arrival import rebuild
 from optpart.study.run import Run, Watch, failed
 from optpart.version import __version__
 
-#: A run fails once this many workers have died under it, the last of them with no other run.
+#: A run fails after this many workers have died during it, the last while it ran alone.
 _DEATHS = 3
 
-#: Seconds to find a scheduler, and one worker at least.
+#: Seconds to wait for the scheduler, and for its first worker.
 _PATIENCE = 20.0
 
-#: Runs at the scheduler per thread of its workers: a worker finds its next one waiting.
+#: Runs submitted per worker thread, so that a worker never waits for its next run.
 _AHEAD = 2
 
 
 class DaskEngine:
-    """Does runs on the workers of a Dask cluster.
+    """An engine that executes runs on the workers of a Dask cluster.
 
-    Instances travel as native JSON, results as result documents that are verified on arrival. Dask
-    gives the runs of a worker that died to others.
+    Instances travel as native JSON, results as result documents that are verified on arrival. If a
+    worker dies, Dask gives its runs to others.
 
     Parameters
     ----------
     address : str
         Address of the scheduler; empty to start a local cluster for the sweep.
     workers : int
-        Threads that each run takes; a cluster of this machine's own has as many processes as its
-        cores allow.
+        Threads that each run takes; a local cluster has as many processes as the cores allow.
 
     Raises
     ------
@@ -61,8 +61,8 @@ class DaskEngine:
         try:
             self._dask: Any = import_module("distributed")
         except ImportError:
-            raise InputError(
-                "--engine", "needs the package distributed", "install optpart[dask]"
+            raise ArgumentError(
+                "engine", "needs the package distributed", "install optpart[dask]"
             ) from None
 
     def __call__(self, runs: Sequence[Run], watch: Watch | None) -> Iterator[tuple[Run, Result]]:
@@ -88,7 +88,7 @@ class DaskEngine:
                 return
 
     def _client(self, stack: ExitStack) -> Any:
-        """Connect to the cluster, after making it where there is none."""
+        """Connect to the cluster; start a local one if there is no address."""
         place: Any = self._address
         if not place:
             # The engine counts deaths itself: it knows which run was alone with its worker.
@@ -108,8 +108,8 @@ class DaskEngine:
                 _knock(self._address)
             client = stack.enter_context(self._dask.Client(place, timeout=_PATIENCE))
         except (OSError, ValueError) as error:
-            raise InputError(
-                "--engine",
+            raise ArgumentError(
+                "engine",
                 f"no Dask scheduler answers at {self._address} ({error})",
                 "give the HOST:PORT that 'dask scheduler' prints",
             ) from None
@@ -121,15 +121,15 @@ class DaskEngine:
         try:
             client.wait_for_workers(1, timeout=_PATIENCE)
         except TimeoutError:
-            raise InputError(
-                "--engine",
+            raise ArgumentError(
+                "engine",
                 f"the scheduler at {self._address} has no workers",
                 f"start some with 'dask worker {self._address} --nthreads 1'",
             ) from None
         if max(client.nthreads().values(), default=1) > 1:
-            raise InputError(
-                "--engine",
-                f"workers at {self._address} do several runs in one process, which would slow "
+            raise ArgumentError(
+                "engine",
+                f"workers at {self._address} execute several runs per process, which would slow "
                 "each other",
                 f"start them with 'dask worker {self._address} --nthreads 1 --nworkers N'",
             )
@@ -152,10 +152,10 @@ class DaskEngine:
                 return _arrived(run, document)
             deaths += document
             if deaths >= _DEATHS:
-                return failed(run, f"{deaths} workers died doing it")
+                return failed(run, f"{deaths} workers died while executing it")
 
     def _spread(self, client: Any, runs: Sequence[Run]) -> Iterator[tuple[Run, str | int]]:
-        """Yield runs with their documents, or with how many workers died before Dask gave up."""
+        """Yield each run with its document, or the number of workers that died in it."""
         waiting = deque(runs)
         at_work: dict[Any, Run] = {}
         arrivals = self._dask.as_completed()
@@ -175,16 +175,16 @@ class DaskEngine:
             return int(error.allowed_failures) + 1
         except InputError:
             raise
-        except Exception as error:  # of Dask's own, or whatever a worker lacks
-            raise InputError(
-                "--engine",
+        except Exception as error:  # an error of Dask, or of a worker that lacks something
+            raise ArgumentError(
+                "engine",
                 f"the cluster failed ({type(error).__name__}: {error})",
-                f"see that its scheduler runs and its workers have optpart {__version__}",
+                f"check that its scheduler runs and that its workers have optpart {__version__}",
             ) from None
 
 
 def _knock(address: str) -> None:
-    """Connect once: a client that fails to do so lives on, and disturbs the next one."""
+    """Check that the scheduler answers: a client that fails to connect disturbs the next one."""
     place = urlsplit(address if "://" in address else f"tcp://{address}")
     socket.create_connection((place.hostname or "", place.port or 0), timeout=_PATIENCE).close()
 
@@ -199,16 +199,33 @@ def _submit(client: Any, run: Run) -> Any:
             run.seed,
             run.budget,
             __version__,
+            _packed(),
             pure=False,
         )
 
 
+def _packed() -> bytes:
+    """Return what was registered here, for workers that have not run the code that does it."""
+    rows = registry.registered()
+    if not rows:
+        return b""
+    try:
+        packed: bytes = import_module("cloudpickle").dumps(rows)
+    except Exception as error:  # objects of somebody else's may refuse in any way
+        raise ArgumentError(
+            "engine",
+            f"what is registered cannot be sent to workers ({type(error).__name__}: {error})",
+            "register functions that can be pickled, or use local",
+        ) from None
+    return packed
+
+
 def _arrived(run: Run, document: str) -> Result:
-    """Rebuild the result of a run; one that does not hold costs its own row."""
+    """Rebuild the result of a run; if the document is not valid, only this run fails."""
     try:
         result = rebuild(parse_json(document), run.instance)
     except InputError as error:
-        return failed(run, f"a worker sent no result that holds ({error})")
+        return failed(run, f"a worker sent an invalid result ({error})")
     return replace(result, method=run.method, seed=run.seed)
 
 

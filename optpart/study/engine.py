@@ -1,11 +1,11 @@
-"""Where the runs of a sweep are done."""
+"""Engines: where a sweep executes its runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from optpart.errors import InputError
+from optpart.errors import ArgumentError
 from optpart.solution.result import Result
 from optpart.study.run import Run, Watch, execute, interrupted
 
@@ -13,7 +13,7 @@ _DASK = "dask"
 
 
 class Engine(Protocol):
-    """Executes runs in any order; an interrupted engine stops before all are done."""
+    """A function that executes runs in any order; if interrupted, it stops early."""
 
     def __call__(self, runs: Sequence[Run], watch: Watch | None) -> Iterator[tuple[Run, Result]]:
         """Yield each run with its result as soon as it is done."""
@@ -21,7 +21,7 @@ class Engine(Protocol):
 
 
 def local(runs: Sequence[Run], watch: Watch | None) -> Iterator[tuple[Run, Result]]:
-    """Do one run after the other in this process."""
+    """Execute the runs one after another in this process."""
     for run in runs:
         result = execute(run, watch)
         yield run, result
@@ -30,13 +30,13 @@ def local(runs: Sequence[Run], watch: Watch | None) -> Iterator[tuple[Run, Resul
 
 
 def choose(name: str, workers: int) -> Engine:
-    """Return the engine of a name.
+    """Return an engine by name.
 
     Parameters
     ----------
     name : str
-        ``local``; ``dask`` for a Dask cluster on this machine, or ``dask://ADDRESS`` for the one
-        whose scheduler is there.
+        ``local``; ``dask`` for a Dask cluster on this machine; or ``dask://ADDRESS`` for the
+        cluster whose scheduler has that address.
     workers : int
         Threads that each run takes.
     """
@@ -44,8 +44,8 @@ def choose(name: str, workers: int) -> Engine:
         return local
     scheme, _, address = name.partition("://")
     if scheme != _DASK or (name != _DASK and not address):
-        raise InputError(
-            "--engine", f"no engine {name!r}", "use local, dask or dask://HOST:PORT of a scheduler"
+        raise ArgumentError(
+            "engine", f"no engine {name!r}", "use local, dask or dask://HOST:PORT of a scheduler"
         )
     from optpart.study.dask import DaskEngine
 

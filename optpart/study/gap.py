@@ -1,4 +1,4 @@
-"""How far methods are from the optimum, or from the best that is known and proven."""
+"""The distance of methods from the optimum, or from the best known values and bounds."""
 
 from __future__ import annotations
 
@@ -8,43 +8,44 @@ from fractions import Fraction
 from statistics import stdev
 
 from optpart.bounds.best import best_bound
+from optpart.escaping import brief
 from optpart.limits import check_seed
 from optpart.methods import registry
 from optpart.problem import feasibility
 from optpart.problem.instance import Instance
+from optpart.solution.audit import Finding, contradicted, contradiction, denied, findings
 from optpart.solution.result import Budget, Progress, Result, Status
 from optpart.study import library
-from optpart.study.audit import Finding, contradicted, contradiction, denied, findings
 from optpart.study.engine import Engine, local
 from optpart.study.run import Run, Watch, interrupted
 from optpart.study.store import RowError, Store
 
-#: The origin of the reference's proof.
+#: The method that proves the reference.
 EXACT = "cpsat"
 
-#: Whom a finding, or a reference, names where it comes from the instance library.
+#: The source of findings and references from the instance library.
 LIBRARY = "library"
 
 
 @dataclass(frozen=True)
 class Reference:
-    """The reference that methods are measured against.
+    """The values that methods are measured against.
 
     Attributes
     ----------
     makespan : Fraction or None
-        The optimum, or the best that is known; ``None`` if no schedule is known.
+        The optimum, or the best known makespan; ``None`` if no schedule is known.
     bound : Fraction or None
         The best proven lower bound.
     makespan_by, bound_by : str
-        Who found or proved it, or that there is no schedule: a method or bound of this run, or
-        ``library``.
+        The method or bound of this run, or ``library``, that found or proved it, or that proved
+        that there is no schedule.
     infeasible : str
-        Why there is no schedule, if that is proven.
+        The reason why there is no schedule, if that is proven.
     note : str
-        Why the optimum is not known, if it is not.
+        The reason why the optimum is not known, if it is not.
     certified : bool
-        Whether the library has a checkable certificate of this optimum.
+        Whether the library has a certificate of this optimum.
     """
 
     makespan: Fraction | None
@@ -55,9 +56,12 @@ class Reference:
     note: str = ""
     certified: bool = False
 
+    def __repr__(self) -> str:
+        return f"<Reference: {self.kind}, from {brief(self.makespan_by)}, {brief(self.bound_by)}>"
+
     @property
     def kind(self) -> str:
-        """``optimum`` if the makespan is proven to be that, else ``best known``."""
+        """``optimum`` if the makespan is proven optimal, else ``best known``."""
         if self.infeasible:
             return "infeasible"
         if self.makespan is None:
@@ -76,7 +80,7 @@ class Comparison:
     interrupted : bool
         Whether the user stopped the sweep before all runs on this instance were done.
     findings : tuple of Finding
-        False claims of methods, the store and the library. No reference rests on them.
+        False claims of methods, the store and the library. No reference uses them.
     """
 
     instance: Instance
@@ -84,6 +88,10 @@ class Comparison:
     results: tuple[Result, ...]
     interrupted: bool = False
     findings: tuple[Finding, ...] = ()
+
+    def __repr__(self) -> str:
+        name = brief(self.instance.name)
+        return f"<Comparison on {name}: {len(self.results)} results, {self.reference.kind}>"
 
     def over_reference(self, result: Result) -> float | None:
         """``makespan / reference − 1``."""
@@ -94,11 +102,11 @@ class Comparison:
         return excess(result.makespan, self.reference.bound)
 
     def is_optimal(self, result: Result) -> bool:
-        """Whether any method has proven the makespan optimal."""
+        """Return whether any method has proven the makespan optimal."""
         return result.makespan is not None and result.makespan == self.reference.bound
 
     def spreads(self) -> list[Spread]:
-        """Return each method over its seeds."""
+        """Return a summary of each method over its seeds."""
         by_method: dict[str, list[Result]] = {}
         for result in self.results:
             by_method.setdefault(result.method, []).append(result)
@@ -107,11 +115,15 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """One method on one instance over several seeds; its figures cover runs with a schedule."""
+    """One method on one instance over several seeds; the figures cover the runs with a schedule."""
 
     comparison: Comparison
     method: str
     results: tuple[Result, ...]
+
+    def __repr__(self) -> str:
+        name = brief(self.comparison.instance.name)
+        return f"<Spread of {brief(self.method)} on {name}: {len(self.results)} results>"
 
     @property
     def found(self) -> list[Result]:
@@ -148,7 +160,7 @@ class Spread:
 
     @property
     def optimal(self) -> int:
-        """How many makespans any method has proven optimal."""
+        """The number of makespans that any method has proven optimal."""
         return sum(map(self.comparison.is_optimal, self.results))
 
     @property
@@ -173,7 +185,7 @@ def _mean(values: list[Fraction]) -> Fraction | None:
 
 
 def excess(value: Fraction | None, base: Fraction | None) -> float | None:
-    """``value / base − 1``; ``None`` where it is not defined."""
+    """Return ``value / base − 1``; ``None`` if it is not defined."""
     if value is None or base is None:
         return None
     if value == base:
@@ -194,7 +206,7 @@ class Summary:
     optimal, references : int
         How often it reached a proven optimum, and the number of instances with one.
     seconds : float
-        In total.
+        Total time.
     """
 
     method: str
@@ -209,17 +221,18 @@ class Summary:
 
 
 def default_methods() -> list[str]:
-    """All heuristics, what was registered, and the exact method that makes the reference."""
-    return [*registry.heuristics(), *registry.own(), EXACT]
+    """Return all heuristics, registered methods, and the exact method for the reference."""
+    heuristics = [*registry.heuristics(), *registry.own_heuristics()]
+    return [*heuristics, *registry.own(), EXACT]
 
 
 def chosen_methods(names: Sequence[str]) -> list[str]:
-    """Return the methods that names stand for: ``all`` is every pair, and none is the default.
+    """Return the methods that names stand for: ``all`` means every pair, no name the default.
 
     Raises
     ------
     InputError
-        If there is no method of one of the names.
+        If a name is unknown.
     """
     chosen = list(names) or default_methods()
     if "all" in chosen:
@@ -240,14 +253,14 @@ def compare(
 ) -> Comparison:
     """Run methods on an instance, and establish the reference that they are measured against.
 
-    Whether or not it is among ``names``, the exact method runs for the reference where it supports
-    the instance. A method that fails, or claims what a verified schedule contradicts, costs its
-    row, never the comparison: see :attr:`Comparison.findings`.
+    The exact method runs for the reference if it supports the instance, even if it is not among
+    ``names``. A method that fails, or makes a false claim, loses its own row only; see
+    :attr:`Comparison.findings`.
 
     Parameters
     ----------
     watch : callable, optional
-        Told the name of the method at work and, from methods that report it, their progress.
+        Called with the name of the running method and, if the method reports it, its progress.
     """
 
     def told(run: Run, step: Progress | None) -> None:
@@ -267,25 +280,24 @@ def sweep(
     store: Store | None = None,
     watch: Watch | None = None,
 ) -> Iterator[Comparison]:
-    """Compare methods on instances, each with every seed, wherever the runs are done.
+    """Compare methods on instances, each with every seed, on any engine.
 
-    The run for the reference, where the exact method is not among ``names``, has the first seed.
+    If the exact method is not among ``names``, its run for the reference has the first seed.
 
     Parameters
     ----------
     engine : Engine
-        Does the runs.
+        Executes the runs.
     store : Store, optional
-        Where finished runs are kept. What it holds already is not done again, unless the row does
-        not hold.
+        Keeps finished runs. A run that it already holds is not repeated, unless its row is invalid.
     watch : callable, optional
-        Told of the run at work, or just done, and of its progress where that is known.
+        Called with the run in progress, or just finished, and with its progress if known.
 
     Yields
     ------
     Comparison
-        In the order of the instances, each as soon as it is complete. After an interruption also
-        those that are not, as far as there is anything.
+        In the order of the instances, each as soon as it is complete. After an interruption,
+        incomplete ones that have any results follow.
     """
     for seed in seeds:
         check_seed(seed)
@@ -331,7 +343,7 @@ def _arrivals(
 ) -> Iterator[tuple[Run, Result]]:
     """Yield stored results, then those of the engine, which are stored.
 
-    A row of the store that does not hold is noted, and its run done again.
+    An invalid row of the store is reported, and its run repeated.
     """
     missing = []
     for run in runs:
@@ -354,13 +366,13 @@ def _arrivals(
 def _judge(
     instance: Instance, results: list[Result]
 ) -> tuple[Reference, list[Result], list[Finding]]:
-    """Establish the reference from verified schedules and the claims that they do not contradict.
+    """Establish the reference from verified schedules and claims that they do not contradict.
 
     Returns
     -------
     Reference
     list of Result
-        The same results, without the claims that are contradicted.
+        The same results, without contradicted claims.
     list of Finding
     """
     known = library.evidence(instance)
@@ -372,7 +384,7 @@ def _judge(
     least, by = min(makespans, key=lambda pair: pair[0], default=(None, ""))
 
     def holds(source: str, bound: Fraction | None) -> bool:
-        """Whether no schedule contradicts a bound, or without one that there is no schedule."""
+        """Return whether no schedule contradicts a bound or, without one, infeasibility."""
         if least is None or (bound is not None and bound <= least):
             return True
         claim = "INFEASIBLE" if bound is None else f"bound {bound}"
@@ -380,7 +392,7 @@ def _judge(
         return False
 
     if least is not None:
-        # What holds only under something given, schedules that do not keep it do not contradict.
+        # A claim under a given placement or order is not contradicted by other schedules.
         results = [
             denied(result, why)
             if not result.given and (why := contradicted(result, least, by))
@@ -403,7 +415,7 @@ def _reference(
     best: tuple[Fraction | None, str],
     holds: Callable[[str, Fraction | None], bool],
 ) -> Reference:
-    """Return the proven knowledge from results that nothing contradicts."""
+    """Return the reference that uncontradicted results prove."""
     makespan, makespan_by = best
     reason = feasibility.contradiction(instance)
     if reason and holds("feasibility", None):
@@ -420,7 +432,7 @@ def _reference(
         combinatorial = best_bound(instance, makespan=makespan)
         if holds(combinatorial.name, combinatorial.value):
             if combinatorial.value is None:
-                return Reference(None, None, infeasible="some unit has no device left")
+                return Reference(None, None, infeasible=feasibility.excluded(instance, "bounds"))
             bounds.append((combinatorial.value, combinatorial.name))
     vouched = known.bound is not None and holds(LIBRARY, known.bound)
     if known.bound is not None and vouched:
@@ -432,7 +444,7 @@ def _reference(
 
 
 def summarise(comparisons: list[Comparison]) -> list[Summary]:
-    """Add up each method over the instances that are not infeasible."""
+    """Summarise each method over the instances that are not infeasible."""
     comparisons = [c for c in comparisons if not c.reference.infeasible]
     names = list(dict.fromkeys(r.method for c in comparisons for r in c.results))
     return [_summary(name, comparisons) for name in names]

@@ -1,4 +1,4 @@
-"""The project's own instance library: instances by name, with what is known about each."""
+"""The project's own instance library: instances by name, with the best known values of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from optpart.problem.rational import rational
 from optpart.solution.result import Result, conclude
 from optpart.solution.schedule import Schedule
 
-#: Folder of the certificates, one folder an instance.
+#: Folder of the certificates, with one folder per instance.
 CERTIFICATES = "certificates"
 
 
@@ -32,11 +32,11 @@ class Known:
     group : str
         ``classic``, ``random``, ``tensorflow`` or ``thesis``.
     small : bool
-        Whether it belongs to what runs without a file being named.
+        Whether the instance is part of the small library, the default of ``optpart gap``.
     makespan, bound : Fraction or None
         Best known makespan and best proven bound.
     command : str
-        What found both.
+        The command that found both.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Known:
 
 @cache
 def folder() -> Path:
-    """Return where the library lies: inside the installed package, or beside it in a checkout."""
+    """Return the library's folder: inside the installed package, or beside it in a checkout."""
     package = Path(__file__).parents[1]
     installed = package / "instances"
     return installed if installed.is_dir() else package.parent / "instances"
@@ -66,12 +66,12 @@ def index() -> dict[str, Known]:
 
 
 def small() -> list[str]:
-    """Return the names of the instances that are measured where none is named."""
+    """Return the names of the instances that ``optpart gap`` measures by default."""
     return [row.name for row in index().values() if row.small]
 
 
 def unreadable() -> dict[str, str]:
-    """Return what is wrong with the rows of the index that cannot be read, by name."""
+    """Return the errors of the rows of the index that cannot be read, by name."""
     return _index()[1]
 
 
@@ -84,7 +84,7 @@ def _index() -> tuple[dict[str, Known], dict[str, str]]:
         for row in reader:
             name = row.get("name") or f"line {reader.line_num}"
             if name in rows:
-                faults[name] = "the index has two rows of that name"
+                faults[name] = "the index has two rows with that name"
                 continue
             try:
                 rows[name] = _known(row)
@@ -116,13 +116,13 @@ def load(name: str) -> Instance:
     Raises
     ------
     InputError
-        If the library has no instance of that name, or none that it can read.
+        If the library has no instance of that name, or the instance cannot be read.
     """
     if name not in index() and name in unreadable():
-        raise InputError(name, unreadable()[name], "mend the row", str(folder() / "index.csv"))
+        raise InputError(name, unreadable()[name], "fix the row", str(folder() / "index.csv"))
     if name not in index():
         raise InputError(
-            "", f"no file and no instance of the library {name!r}", "see 'optpart gap --list'"
+            "", f"neither a file nor a library instance: {name!r}", "see 'optpart gap --list'"
         )
     known = index()[name]
     if known.group == "thesis":
@@ -133,16 +133,16 @@ def load(name: str) -> Instance:
 
 
 def known(instance: Instance) -> Known | None:
-    """Return what the library knows about this very instance: equal name and equal hash."""
+    """Return the library's row for exactly this instance: equal name and equal hash."""
     row = index().get(instance.name)
     return row if row is not None and row.sha256 == instance.sha256 else None
 
 
 def certificate(name: str) -> Path | None:
-    """Return the folder of an instance's certificate; ``None`` if it has none of its optimum.
+    """Return the folder of the certificate of an instance's optimum; ``None`` if it has none.
 
-    It is not judged here, only compared: same content of the instance, and the makespan of the
-    index (``make check-certificates`` judges all).
+    The certificate is only compared here, not verified: it must be of the same instance and of the
+    makespan in the index (``make check-certificates`` verifies all certificates).
     """
     row = index().get(name)
     return None if row is None or _certificate_fault(row) else _certificate(row)
@@ -154,7 +154,7 @@ def _certificate(row: Known) -> Path | None:
 
 
 def _certificate_fault(row: Known) -> str:
-    """Say why the certificate of an instance is none of its optimum; empty if it is, or if none."""
+    """Return why a certificate is not of the instance's optimum; empty if it is, or if none."""
     path = _certificate(row)
     if path is None:
         return ""
@@ -168,7 +168,7 @@ def _certificate_fault(row: Known) -> str:
     except (InputError, OSError, KeyError, TypeError, ValueError, RecursionError):
         return "its certificate cannot be read"
     if not same:
-        return "its certificate is one of another instance"
+        return "its certificate belongs to another instance"
     if makespan != row.makespan:
         return f"its certificate is of {makespan}, the index says {row.makespan}"
     return ""
@@ -184,20 +184,20 @@ def best_schedule(instance: Instance) -> Schedule | None:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The part of the library's knowledge about an instance that can be verified.
+    """The library's knowledge about an instance, as far as it is consistent.
 
     Attributes
     ----------
     best : Result or None
         The library's best schedule, if the verifier accepts it.
     claimed : Fraction or None
-        What the index says is the best known makespan; ``None`` if anything of the row is wrong.
+        The best known makespan according to the index; ``None`` if anything in the row is wrong.
     bound : Fraction or None
-        What the index says is proven; ``None`` if anything of the row is wrong.
+        The proven bound according to the index; ``None`` if anything in the row is wrong.
     certified : bool
         Whether there is a certificate of the makespan.
     faults : tuple of str
-        What is wrong with the row, its schedule or its certificate.
+        The errors of the row, its schedule and its certificate.
     """
 
     best: Result | None = None
@@ -208,14 +208,14 @@ class Evidence:
 
     @property
     def makespan(self) -> Fraction | None:
-        """Of the best schedule."""
+        """The makespan of the best schedule."""
         return None if self.best is None else self.best.makespan
 
 
 def evidence(instance: Instance) -> Evidence:
-    """Return what the library knows about this very instance, as far as it agrees with itself.
+    """Return what the library knows about exactly this instance, as far as it is consistent.
 
-    The best schedule is verified. Bound and certificate count only if nothing of the row is wrong.
+    The best schedule is verified. Bound and certificate count only if nothing in the row is wrong.
     """
     row = index().get(instance.name)
     faults = [unreadable()[instance.name]] if instance.name in unreadable() else []
@@ -239,7 +239,7 @@ def evidence(instance: Instance) -> Evidence:
 
 
 def _is_ours(instance: Instance) -> bool:
-    """Whether an instance is that of the library, and not only named like it."""
+    """Return whether an instance is that of the library, and does not merely share its name."""
     try:
         return load(instance.name).sha256 == instance.sha256
     except (InputError, OSError):
@@ -247,7 +247,7 @@ def _is_ours(instance: Instance) -> bool:
 
 
 def _verified(instance: Instance, row: Known) -> tuple[Result | None, str]:
-    """Return the best schedule if it is valid, and what is wrong with it."""
+    """Return the best schedule if it is valid, and its error otherwise."""
     try:
         schedule = best_schedule(instance)
     except InputError as error:
@@ -256,7 +256,7 @@ def _verified(instance: Instance, row: Known) -> tuple[Result | None, str]:
         return None, ""
     result = conclude(instance, "library", schedule)
     if result.makespan is None:
-        return None, f"its best schedule does not hold: {result.reason}"
+        return None, f"its best schedule is refused: {result.reason}"
     if result.makespan != row.makespan:
         said = f"best known {row.makespan} is not that of its schedule, which is {result.makespan}"
         return result, said

@@ -10,17 +10,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from optpart.errors import ContradictionError, OptpartError, UnsupportedError
+from optpart.errors import ContradictionError, OptpartError, PluginError, UnsupportedError
 from optpart.exact.second_opinion import confirmed
 from optpart.methods import registry
 from optpart.problem.instance import Instance
+from optpart.solution.audit import audited, described, one_line, refusal
 from optpart.solution.result import Budget, Progress, Result, conclude
-from optpart.study.audit import audited, described, refusal
+from optpart.solution.termination import Termination
 from optpart.version import __version__
 
 
 class Key(NamedTuple):
-    """The identity of a run: runs with equal keys would repeat one another.
+    """The identity of a run: a run with an equal key would be a repetition.
 
     Input that a method reads besides the instance, such as the rules in ``expert:FILE``, is
     identified by its name only; ``deterministic`` is 0 if the budget has no such limit.
@@ -37,7 +38,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One run of a sweep, not done yet."""
+    """One run of a sweep, not yet executed."""
 
     instance: Instance
     method: str
@@ -62,14 +63,14 @@ Watch = Callable[[Run, Progress | None], None]
 
 
 def execute(run: Run, watch: Watch | None = None) -> Result:
-    """Do a run; a method that fails, or claims what does not hold, costs its own result only.
+    """Execute a run; a method that fails, or makes a false claim, loses its own result only.
 
-    What it prints goes to standard error, so that it cannot end up in a table.
+    The output of the method goes to standard error, so that it cannot end up in a table.
 
     Parameters
     ----------
     watch : callable, optional
-        Told that the run begins and, by methods that report it, its progress.
+        Called when the run begins and, if the method reports it, with its progress.
     """
     if watch is not None:
         watch(run, None)
@@ -83,36 +84,48 @@ def execute(run: Run, watch: Watch | None = None) -> Result:
                 watch=None if watch is None else lambda step: watch(run, step),
             )
         seconds = time.perf_counter() - begin
-        # A method of the user's own may forget to say what it was called and given.
+        # A user's method may leave out its name and seed.
         result = audited(claimed, run.instance, run.method, run.seed)
         if result.refused:
             return replace(result, seconds=seconds)
         return confirmed(result) if run.method in registry.SOLVERS else result
     except KeyboardInterrupt:
-        reason = "interrupted"
+        ended, reason = Termination.INTERRUPTED, "interrupted"
     except UnsupportedError as error:
-        reason = f"not supported: {error.problem}"
+        ended, reason = Termination.UNSUPPORTED, f"not supported: {error.problem}"
     except ContradictionError as error:
         return failed(run, str(error), time.perf_counter() - begin)
+    except PluginError as error:
+        return failed(run, one_line(f"{error.place}: {error.problem}"), time.perf_counter() - begin)
     except OptpartError as error:
-        reason = f"failed: {described(error)}"
+        ended, reason = Termination.FAILED, f"failed: {described(error)}"
     except MemoryError:
         return failed(run, "out of memory", time.perf_counter() - begin)
-    except BaseException as error:  # a method of the user's own may raise anything
+    except BaseException as error:  # a user's method may raise anything
         return failed(run, described(error), time.perf_counter() - begin)
-    return without_schedule(run, reason, time.perf_counter() - begin)
+    return without_schedule(run, ended, reason, time.perf_counter() - begin)
 
 
 def failed(run: Run, what: str, seconds: float = 0.0) -> Result:
-    """Return the result of a run that a fault of its method, or of its machine, has ended."""
+    """Return the result of a run that failed because of its method or its machine."""
     return refusal(run.instance, run.method, run.seed, f"failed: {what}", seconds)
 
 
-def without_schedule(run: Run, reason: str, seconds: float = 0.0) -> Result:
-    """Return the result of a run that came to nothing."""
-    return conclude(run.instance, run.method, None, reason=reason, seconds=seconds, seed=run.seed)
+def without_schedule(
+    run: Run, termination: Termination, reason: str, seconds: float = 0.0
+) -> Result:
+    """Return the result of a run that found nothing."""
+    return conclude(
+        run.instance,
+        run.method,
+        None,
+        termination=termination,
+        reason=reason,
+        seconds=seconds,
+        seed=run.seed,
+    )
 
 
 def interrupted(result: Result) -> bool:
-    """Whether a run was cut short by the user, so that its result is not what it would find."""
-    return result.reason.startswith("interrupted")
+    """Return whether the user cut a run short, so that its result is not final."""
+    return result.termination is Termination.INTERRUPTED

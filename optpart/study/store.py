@@ -1,4 +1,4 @@
-"""Finished runs in a file, so that a sweep that was killed goes on where it was."""
+"""Finished runs in a file, so that a killed sweep continues where it stopped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from optpart.solution.result import Result
 from optpart.study.arrival import rebuild
 from optpart.study.run import Key, Run
 
-#: Marks the file as ours in its header: "optp".
+#: The application id in the header of our files: "optp".
 _APPLICATION = 0x6F707470
 _VERSION = 1
 
@@ -46,7 +46,7 @@ class Store:
     Parameters
     ----------
     path : str or Path
-        Made if it does not exist.
+        Created if it does not exist.
 
     Raises
     ------
@@ -57,7 +57,7 @@ class Store:
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
         with self._faults():
-            # Absolute, because SQLite takes some names, such as ":memory:", for something else.
+            # Absolute, because SQLite gives some names, such as ":memory:", a special meaning.
             self._database = sqlite3.connect(
                 self._path.absolute(), timeout=30.0, isolation_level=None
             )
@@ -80,7 +80,7 @@ class Store:
         Raises
         ------
         RowError
-            If the row of this run is damaged or does not hold; others may well.
+            If the row of this run is damaged or false; other rows may be valid.
         """
         with self._faults():
             row = self._database.execute(_FIND, run.key).fetchone()
@@ -102,13 +102,13 @@ class Store:
         return result
 
     def add(self, run: Run, result: Result) -> None:
-        """Keep what a run found."""
+        """Store the result of a run."""
         document = json.dumps(result_format.to_dict(result))
         with self._faults():
             self._database.execute(_ADD, (*run.key, document))
 
     def _prepare(self) -> None:
-        """Make the table in a new file; refuse a file that is something else."""
+        """Create the table in a new file; refuse any other file that is not a store."""
         found = self._pragma("application_id"), self._pragma("user_version")
         if found == (0, 0) and not self._database.execute("SELECT 1 FROM sqlite_master").fetchone():
             self._database.execute("PRAGMA journal_mode = WAL")
@@ -117,10 +117,10 @@ class Store:
                 f"PRAGMA user_version = {_VERSION}; COMMIT"
             )
         elif found != (_APPLICATION, _VERSION):
-            raise self._refusal("no store of this version of optpart")
+            raise self._refusal("not a store of this version of optpart")
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute(_FIND, Key("", "", 0, 0.0, 0, 0.0, ""))
-        # A file that can only be read is refused now, not when the first run is done.
+        # Refuse a read-only file now, not after the first run.
         self._database.executescript("BEGIN IMMEDIATE; ROLLBACK")
 
     def _pragma(self, name: str) -> Any:
@@ -135,7 +135,10 @@ class Store:
 
     def _refusal(self, problem: str) -> InputError:
         return InputError(
-            "", problem, "name a new file, or one that 'optpart gap --store' made", str(self._path)
+            "",
+            problem,
+            "name a new file, or one that 'optpart gap --store' created",
+            str(self._path),
         )
 
 

@@ -1,4 +1,4 @@
-"""Random instances, goals and schedules, and a judge that tries everything: for tests and benches.
+"""Random instances, goals and schedules, and a brute-force solver, for tests and benchmarks.
 
-Nothing else in the package imports it.
+No other part of the package imports it.
 """

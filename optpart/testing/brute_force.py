@@ -1,6 +1,6 @@
-"""The exact optimum of a tiny instance, by trying everything.
+"""The exact optimum of a tiny instance, by brute force.
 
-It reads the raw numbers of the instance and shares no code with what it is there to judge.
+It reads the raw numbers of the instance and shares no code with the solvers that it tests.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from optpart.problem.instance import Instance
 
 @dataclass(frozen=True)
 class Optimum:
-    """The least makespan, and a placement and an order that reach it."""
+    """The least makespan, and a placement and an order that achieve it."""
 
     makespan: Fraction
     placement: list[int]
@@ -25,8 +25,8 @@ class Optimum:
 def optimum(instance: Instance) -> Optimum | None:
     """Enumerate placements and orders together; return the best, ``None`` if there is no schedule.
 
-    Communication ``delay``, memory ``none`` or ``estimate``; meant for up to 6 vertices and 3
-    devices.
+    Supports communication ``delay`` and memory ``none`` or ``estimate``; meant for up to 6 vertices
+    and 3 devices.
     """
     assert instance.model.communication == "delay"
     assert instance.model.memory in ("none", "estimate")
@@ -39,9 +39,9 @@ def optimum(instance: Instance) -> Optimum | None:
 
 
 class _Search:
-    """Depth first: append one ready vertex to one device, as early as it can run there.
+    """A depth-first search that appends one ready vertex to one device, as early as possible.
 
-    All times are whole multiples of ``1 / scale``, so they are kept as integers.
+    All times are whole multiples of ``1 / scale`` and are kept as integers.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -110,7 +110,7 @@ class _Search:
             self.device[v] = -1
 
     def _steps(self) -> Iterator[tuple[int, int, int]]:
-        """Every (start, vertex, device) that may come next."""
+        """Yield every (start, vertex, device) that may come next."""
         for v in range(self.n):
             if self.device[v] >= 0 or any(self.device[u] < 0 for u, _ in self.inputs[v]):
                 continue
@@ -140,7 +140,7 @@ class _Search:
         )
 
     def _bound(self, now: int) -> int:
-        """No completion is shorter: critical paths without delays, and all work on all devices."""
+        """Return a lower bound of completions: critical paths without delays, and total work."""
         left = [v for v in range(self.n) if self.device[v] < 0]
         path = max(
             max([now, *(self.end[u] for u, _ in self.inputs[v])]) + self.tail[v] for v in left
@@ -154,7 +154,7 @@ def _whole(time: Fraction | None, scale: int) -> int | None:
 
 
 def _run_time(instance: Instance, v: int, d: int) -> Fraction | None:
-    """Run time of a vertex; ``None`` where it must not run."""
+    """Return the run time of a vertex; ``None`` if it must not run there."""
     graph, cluster, given = instance.graph, instance.cluster, instance.given_durations
     if graph.device_types[v] not in (None, cluster.types[d]):
         return None
@@ -166,7 +166,7 @@ def _run_time(instance: Instance, v: int, d: int) -> Fraction | None:
 
 
 def _delay(instance: Instance, tensor: int, sender: int, receiver: int) -> Fraction | None:
-    """Time from the end of the producer to the arrival; ``None`` where nothing can cross."""
+    """Return the time from the producer's end to the arrival; ``None`` if there is no link."""
     graph, cluster = instance.graph, instance.cluster
     if sender == receiver:
         return Fraction(0)
@@ -181,7 +181,7 @@ def _delay(instance: Instance, tensor: int, sender: int, receiver: int) -> Fract
 
 
 def _groups(n: int, colocation: tuple[tuple[int, ...], ...]) -> list[set[int]]:
-    """Per vertex everything that shares its device, itself included."""
+    """Return, for each vertex, all vertices that share its device, itself included."""
     group = [{v} for v in range(n)]
     for members in colocation:
         merged = set().union(*(group[v] for v in members))
@@ -191,7 +191,7 @@ def _groups(n: int, colocation: tuple[tuple[int, ...], ...]) -> list[set[int]]:
 
 
 def _estimates(instance: Instance) -> list[Fraction]:
-    """[L] §4.1 (3), per vertex."""
+    """Return the memory of each vertex by [L] §4.1 (3)."""
     graph = instance.graph
     need = [graph.memory[v] for v in range(len(graph))]
     for tensor, u in enumerate(graph.tensor_vertex):

@@ -1,11 +1,11 @@
-"""Random instances that hold every feature with every other, and structure besides.
+"""Random instances that combine every feature with every other, and have structure.
 
-Independent draws hardly ever give two devices that are interchangeable, or a graph that is a
-chain. Yet every reduction of a solver rests on such a premise, and is wrong where it takes an
-instance for one that fulfils the premise and does not. So a cluster is drawn by classes of equal
-devices (all alike, two classes, or each its own) that may yet differ in one field, many instances
-have no feature at all, and then up to two single numbers are changed: the draws lie just inside and
-just outside of every premise.
+Independent draws hardly ever give two interchangeable devices, or a graph that is a chain. Yet
+every simplification in a solver relies on such a property, and is wrong if it is applied to an
+instance that almost has the property. So a cluster is drawn by classes of equal devices (one class,
+two classes, or one per device), which may still differ in one field; many instances have no special
+feature; and finally up to two single numbers are changed. The draws lie just inside and just
+outside of every such property.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from optpart.testing.pick import Draw, Pick, picking, seeded
 
 T = TypeVar("T")
 
-#: A matrix of numbers, or of nothing.
+#: A matrix of numbers or ``None``.
 Rows = list[list[Fraction | None]]
 
-#: All times of an instance are multiples of one of these, and all sizes of another.
+#: The units of time and of size, one of these each: all times and all sizes are multiples of them.
 _UNITS = (Fraction(1), Fraction(1), Fraction(1, 2), Fraction(2, 3))
 _FAR_UNITS = (Fraction(1, 10**9), Fraction(10**9), Fraction(1, 7919), Fraction(10**12 + 39))
 
-#: Factors of one number among ordinary ones: no grid of time holds both.
+#: Factors for one number among ordinary ones, so that no time grid holds both.
 _AWKWARD = (Fraction(1, 7919), Fraction(10**12 + 39), Fraction(10**12 + 39, 7919 * 10**12))
 
-#: Capacity of a device in hundredths of all that it could ever hold: least and most.
+#: Least and greatest capacity of a device, in percent of the most that it could ever hold.
 _CAPACITY: dict[Memory, tuple[int, int]] = {
     "none": (0, 100),
     "estimate": (40, 100),
@@ -45,12 +45,12 @@ _CAPACITY: dict[Memory, tuple[int, int]] = {
 }
 
 
-#: In what devices may differ.
+#: The fields in which devices of a class may differ.
 _FIELDS = ("speed", "type", "memory", "bandwidth", "latency", "tensor delay", "duration")
 
 
 class Options(TypedDict, total=False):
-    """What may occur in an instance; see :class:`Shape` for the defaults."""
+    """The features that an instance may have; see :class:`Shape` for the defaults."""
 
     types: bool
     allowed: bool
@@ -71,23 +71,23 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Shape:
-    """What may occur in an instance.
+    """The features that an instance may have.
 
     Attributes
     ----------
     vertices, devices : (int, int)
-        Fewest and most.
+        Least and greatest number.
     measured : bool
-        Transfer times of a tensor given per device pair.
+        Whether transfer times of a tensor may be given per device pair.
     rational : bool
-        Numbers that are not whole.
+        Whether there may be numbers that are not whole.
     far : bool
-        Units of time and of size that are far from one.
+        Whether the units of time and of size may be far from one.
     exact : bool
-        All times are whole in ticks of one length; otherwise single numbers may be so awkward
-        that no grid holds all times.
+        Whether all times are multiples of one tick; otherwise single numbers may be so awkward that
+        no grid holds all times.
     release : {"end", "start"}, optional
-        Of ``refcount``; otherwise either.
+        The option of ``refcount``; by default either.
     longest : int
         The longest run time on a fast device, in units of time.
     """
@@ -130,7 +130,7 @@ def draw_instance(
     Parameters
     ----------
     vertices, devices : int or (int, int)
-        How many, or fewest and most.
+        The number, or the least and the greatest one.
     """
     shape = Shape(_range(vertices), _range(devices), communication, memory, **options)
     name = f"drawn-{communication}-{memory}-{seed}"
@@ -145,7 +145,7 @@ def random_instance(
     memory: Memory = "none",
     **options: Unpack[Options],
 ) -> Instance:
-    """Draw an instance of at least one vertex and one device by a numpy generator."""
+    """Draw an instance of at least one vertex and one device with a NumPy generator."""
     shape = Shape((1, max_vertices), (1, max_devices), communication, memory, **options)
     return drawn(picking(rng), shape)
 
@@ -171,20 +171,20 @@ class _Vertex:
 class _Instance:
     """The numbers of an instance while they are drawn.
 
-    A vertex may always run at *home*, and vertices that are colocated have one home: no unit is
-    without a device.
+    A vertex may always run at its *home*, and colocated vertices have the same home. So every unit
+    has an allowed device.
     """
 
     def __init__(self, draw: Draw, shape: Shape) -> None:
         self.draw, self.shape = draw, shape
         self.n = max(draw.between(*shape.vertices), draw.between(*shape.vertices))
         self.k = max(draw.between(*shape.devices), draw.between(*shape.devices))
-        #: One in four has no feature at all but the model's, before single numbers are changed.
+        #: One in four has only the model's features, before single numbers are changed.
         self.plain = draw.chance(4)
         self.time, self.measure = self._unit(), self._unit()
         self.fractions = shape.rational and self._feature(3)
         self.device_class = self._classes()
-        #: In what devices of a class differ nevertheless, if in anything.
+        #: The field in which devices of a class differ nevertheless, if any.
         self.odd = draw.one_of((None, None, None, *_FIELDS))
         self._groups()
         self._vertices()
@@ -200,11 +200,11 @@ class _Instance:
         return self.draw.one_of(_FAR_UNITS if far else _UNITS)
 
     def _feature(self, of: int) -> bool:
-        """Decide whether a feature occurs in the instance at all."""
+        """Decide whether the instance has a feature at all."""
         return not self.plain and self.draw.chance(of)
 
     def _classes(self) -> list[int]:
-        """Draw the class of each device; devices of a class are alike."""
+        """Draw the class of each device; devices of a class are equal."""
         match self.draw.one_of(("unlike", "alike", "two")):
             case "alike":
                 return [0] * self.k
@@ -256,7 +256,7 @@ class _Instance:
     # --- graph -----------------------------------------------------------------------------
 
     def _groups(self) -> None:
-        """Draw colocation and homes; groups may share vertices, and then are one."""
+        """Draw colocation and homes; groups that share vertices are one group."""
         draw, n = self.draw, self.n
         self.colocation: list[list[int]] = []
         if self.shape.colocation and n > 1 and self._feature(3):
@@ -265,7 +265,7 @@ class _Instance:
                 pairs = len(group) > 2 and draw.chance(2)
                 self.colocation += [list(pair) for pair in pairwise(group)] if pairs else [group]
         self.home = [draw.between(0, self.k - 1) for _ in range(n)]
-        for _ in self.colocation:  # as often as a home may have to be handed on
+        for _ in self.colocation:  # as often as a home may have to be passed on
             for group in self.colocation:
                 least = min(self.home[v] for v in group)
                 for v in group:
@@ -327,7 +327,7 @@ class _Instance:
                 self.edges.append((u, v, None))
 
     def _pairs(self) -> list[tuple[int, int]]:
-        """Draw the form of the graph: pairs of ranks, ascending."""
+        """Draw the shape of the graph: ascending pairs of ranks."""
         draw, n = self.draw, self.n
         every = list(combinations(range(n), 2))
         form = draw.one_of(
@@ -386,7 +386,7 @@ class _Instance:
             if late
             else [[Fraction(0)] * self.k for _ in range(self.k)]
         )
-        # A capacity that does not count may still be there.
+        # Capacities may be given even if the model ignores them.
         limited = draw.chance(6) if shape.memory == "none" else not draw.chance(6)
         self.memory: list[Fraction | None] = self._capacities() if limited else [None] * self.k
 
@@ -399,14 +399,14 @@ class _Instance:
                 return None
             if draw.chance(12):
                 return Fraction(0)
-            # A whole number of units, so that what just fits occurs.
+            # A whole number of units, so that exact fits occur.
             share = draw.between(*_CAPACITY[self.shape.memory])
             return measure * (everything * share // (100 * measure))
 
         drawn = self._by_class("memory", capacity)
         if not draw.chance(4):
             return drawn
-        # What every unit takes at home, for what it takes there at most, or a little less.
+        # What every unit takes at its home at most, or a little less.
         taken = [Fraction(0)] * self.k
         for v, home in enumerate(self.home):
             taken[home] += self._estimate(v)
@@ -464,7 +464,7 @@ class _Instance:
     # --- single changes --------------------------------------------------------------------
 
     def changed(self) -> _Instance:
-        """Change up to two single numbers, so that what was alike is so but for them."""
+        """Change up to two single numbers, so that equal parts differ only in these."""
         changes = [self._change_vertex, self._change_tensor]
         if self.k > 1:
             changes += [self._change_device, self._change_link]
@@ -544,7 +544,7 @@ class _Instance:
         if not self.shape.measured or k < 2 or draw.chance(3):
             outputs[o] = self._size(), delay
             return
-        if delay is None:  # as long as it takes anyway, but for one pair of devices
+        if delay is None:  # the usual times, except for one pair of devices
             delay = [[self._crossing(size, d, e) for e in range(k)] for d in range(k)]
         d, e = draw.some(k, 2)
         delay[d][e] = None if draw.chance(4) else self._number(0, 3, self.time)
@@ -555,7 +555,7 @@ class _Instance:
         return self.latency[d][e] + (size / rate if rate else 0)
 
     def _make_awkward(self) -> None:
-        """Multiply one time by a factor that leaves no ticks in common with the others."""
+        """Multiply one time by a factor that leaves no common tick with the others."""
         draw = self.draw
         factor = draw.one_of(_AWKWARD)
         v = draw.between(0, self.n - 1)

@@ -1,4 +1,4 @@
-"""Random goals: every objective, limit and given decision, alone and together."""
+"""Random goals: every objective, limit and given decision, alone and combined."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GoalKind = Literal[
     "mixed",
 ]
 
-#: What a limit is above or below a schedule's, in parts of it.
+#: The distances of a limit from a schedule's value, as shares of the value.
 _STEPS = (
     Fraction(0),
     Fraction(-1, 1000),
@@ -48,11 +48,11 @@ def draw_goal(
     Parameters
     ----------
     schedule : Schedule, optional
-        A valid schedule of the instance: it gives placements and orders, and its makespan and
-        traffic are where limits are drawn, so that of an optimal schedule tells most. Without one
-        all that is given is drawn freely.
+        A valid schedule of the instance. Placements and orders are taken from it, and limits are
+        drawn near its makespan and traffic, so an optimal schedule gives the hardest goals. Without
+        a schedule, everything is drawn freely.
     kind : optional
-        Otherwise any.
+        The kind of goal; by default any.
     """
     return _Goals(Draw(seeded(seed, "goal", kind)), instance, schedule).drawn(kind)
 
@@ -113,7 +113,7 @@ class _Goals:
         return limit * (1 + self.draw.one_of(_STEPS))
 
     def _placement(self) -> dict[int, int]:
-        """Draw where some vertices must run: as scheduled, but for one in eight."""
+        """Draw devices for some vertices: as scheduled, except for one in eight."""
         draw, instance = self.draw, self.instance
         n = instance.vertices
         given = {}
@@ -124,7 +124,7 @@ class _Goals:
         return given
 
     def _order(self) -> tuple[tuple[Task, Task], ...]:
-        """Draw some pairs: of what a schedule keeps, or any at all."""
+        """Draw some ordered pairs: in the order of the schedule, or any."""
         draw = self.draw
         if self.schedule is not None and draw.chance(2):
             what = draw.one_of(("order", "both"))

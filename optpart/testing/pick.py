@@ -1,4 +1,4 @@
-"""One source of chance for every draw: whole numbers between two bounds."""
+"""The source of randomness for all draws: whole numbers between two bounds."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ Pick = Callable[[int, int], int]
 
 
 def seeded(*seed: object) -> Pick:
-    """Return a pick that depends on its seeds alone, on every version of Python."""
+    """Return a pick that depends only on its seeds, on every version of Python."""
     uniform = random.Random(repr(seed)).random
     return lambda low, high: low + int(uniform() * (high - low + 1))
 
 
 def picking(rng: np.random.Generator) -> Pick:
-    """Return a pick that is seeded by a numpy generator, which it advances by one number."""
+    """Return a pick that is seeded by a NumPy generator, which it advances by one number."""
     return seeded(int(rng.integers(2**63)))
 
 
 class Draw:
-    """What is drawn by means of a pick."""
+    """Draws by means of a pick."""
 
     def __init__(self, pick: Pick) -> None:
         self.between = pick
 
     def chance(self, of: int) -> bool:
-        """Return ``True`` once in so many times."""
-        # The lowest pick says no, so that hypothesis shrinks towards instances without features.
+        """Return ``True`` with probability ``1 / of``."""
+        # The lowest pick is ``False``, so that Hypothesis shrinks to instances without features.
         return self.between(1, of) == of
 
     def one_of(self, values: Sequence[T]) -> T:
-        """Draw one value; the first is what hypothesis shrinks to."""
+        """Draw one value; Hypothesis shrinks to the first."""
         return values[self.between(0, len(values) - 1)]
 
     def some(self, n: int, size: int) -> list[int]:

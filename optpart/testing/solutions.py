@@ -18,7 +18,7 @@ Step = int | tuple[int, int]
 
 
 def random_placement(rng: np.random.Generator, instance: Instance) -> NDArray[np.int32] | None:
-    """Draw a placement that keeps every rule but memory; ``None`` if there is none."""
+    """Draw a placement that satisfies every rule but memory; ``None`` if there is none."""
     placements = allowed_placements(instance)
     return placements[int(rng.integers(len(placements)))] if placements else None
 
@@ -26,14 +26,14 @@ def random_placement(rng: np.random.Generator, instance: Instance) -> NDArray[np
 def random_order(
     rng: np.random.Generator, instance: Instance, transfers: Sequence[tuple[int, int]] = ()
 ) -> list[Step]:
-    """Draw a topological order of the vertices, with ``transfers`` strewn in where they fit."""
+    """Draw a topological order of the vertices, with ``transfers`` inserted at random."""
     return picked_order(picking(rng), instance, transfers)
 
 
 def random_schedule(
     rng: np.random.Generator, instance: Instance, tries: int = 3
 ) -> Schedule | None:
-    """Draw a valid schedule; ``None`` if so many tries find none."""
+    """Draw a valid schedule; ``None`` if no try finds one."""
     for _ in range(tries):
         placement = random_placement(rng, instance)
         if placement is None:
@@ -46,7 +46,7 @@ def random_schedule(
 
 
 def allowed_placements(instance: Instance) -> list[NDArray[np.int32]]:
-    """List the placements that keep types, groups, separation and links; memory is not asked."""
+    """List the placements that satisfy types, groups, separation and links, but not memory."""
     choices = [np.flatnonzero(row).tolist() for row in instance.allowed]
     graph = instance.graph
     unit = instance.unit_of.tolist()
@@ -76,10 +76,10 @@ def allowed_placements(instance: Instance) -> list[NDArray[np.int32]]:
 def picked_order(
     pick: Pick, instance: Instance, transfers: Sequence[tuple[int, int]]
 ) -> list[Step]:
-    """Pick, again and again, one of the steps whose predecessors are done.
+    """Build an order by repeatedly picking one of the steps whose predecessors are done.
 
-    A vertex waits for all transfers of its input tensors, whichever device they go to: a few more
-    than it needs, and independent of the placement.
+    A vertex waits for all transfers of its input tensors, whichever device they go to. These may be
+    more than it needs, but they do not depend on the placement.
     """
     graph = instance.graph
     producer = graph.tensor_vertex.tolist()

@@ -1,4 +1,4 @@
-"""Hypothesis strategies of what :mod:`optpart.testing.draw` draws, for small counterexamples."""
+"""Hypothesis strategies for the draws of :mod:`optpart.testing.draw`, for small counterexamples."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def instances(
     memory: Memory = "none",
     **options: Unpack[Options],
 ) -> Instance:
-    """Hypothesis strategy of what :func:`~optpart.testing.draw.random_instance` draws."""
+    """Return a strategy for the instances of :func:`~optpart.testing.draw.random_instance`."""
     shape = Shape((1, max_vertices), (1, max_devices), communication, memory, **options)
     return drawn(_drawing(draw), shape)
 
@@ -44,7 +44,7 @@ def solutions(
     memory: Memory = "none",
     **options: Unpack[Options],
 ) -> tuple[Instance, NDArray[np.int32], list[Step]]:
-    """Strategy of an instance, an allowed placement of it and an order of everything."""
+    """Return a strategy for an instance, an allowed placement and an order of all its steps."""
     pick = _drawing(draw)
     shape = Shape((1, max_vertices), (1, max_devices), communication, memory, **options)
     instance = drawn(pick, shape)

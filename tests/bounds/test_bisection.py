@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, GraphBuilder, Instance
-from optpart.bounds.bisection import horizon, least_not_refuted
+from optpart.bounds.bisection import least_not_refuted
+from optpart.kernels.horizon import horizon_without_queues
 from optpart.kernels.ticks import Grid
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import random_instance
@@ -66,4 +67,4 @@ def test_no_optimum_is_beyond_the_horizon() -> None:
         instance = random_instance(rng, 5, 3)
         best = optimum(instance)
         grid = Grid.of(instance)
-        assert best is None or best.makespan <= grid.time(horizon(grid))
+        assert best is None or best.makespan <= grid.time(horizon_without_queues(grid))

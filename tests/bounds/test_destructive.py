@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import math
 from fractions import Fraction
 from pathlib import Path
 
@@ -61,7 +61,7 @@ class TestByHand:
         if not path.exists():
             pytest.skip(f"{path} is absent")
         instance = read_instance(path)
-        refutation = Refutation(instance, Grid.of(instance), time.perf_counter() + 60)
+        refutation = Refutation(instance, Grid.of(instance), math.inf)
         assert refutation.follows(refutation.grid.floor(Fraction("55.1")))
         assert not refutation.follows(refutation.grid.floor(Fraction("55.3")))
 

@@ -1,4 +1,4 @@
-"""Certificates from end to end: written whole or not at all, and accepted by the judge."""
+"""Certificates end to end: written completely or not at all, and accepted by the checker."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_what_is_not_optimal_is_not_certified(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_an_invalid_schedule_is_a_fault_of_the_user_s(tmp_path: Path) -> None:
+def test_an_invalid_schedule_is_an_input_error(tmp_path: Path) -> None:
     instance = jobs(2, 2)
     schedule = retime(instance, [0, 0], [0, 1])
     together = Schedule(
@@ -113,7 +113,7 @@ OUTSIDE = {"refcount": Model(memory="refcount"), "2": Model("port", channels=2)}
 
 
 @pytest.mark.parametrize(("name", "model"), OUTSIDE.items(), ids=list(OUTSIDE))
-def test_what_is_out_of_scope_is_refused(name: str, model: Model, tmp_path: Path) -> None:
+def test_unsupported_models_are_refused(name: str, model: Model, tmp_path: Path) -> None:
     instance = Instance(jobs(1).graph, Cluster.uniform(1), model)
     with pytest.raises(UnsupportedError, match=name):
         certify(instance, retime(instance, [0], [0]), tmp_path / "out")
@@ -121,7 +121,7 @@ def test_what_is_out_of_scope_is_refused(name: str, model: Model, tmp_path: Path
 
 
 @pytest.mark.parametrize("communication", ["sendrecv", "link", "port"])
-def test_transfers_that_take_turns_are_certified_where_that_does_not_matter(
+def test_transfers_that_take_turns_are_certified_if_the_turns_do_not_matter(
     communication: Communication, tmp_path: Path
 ) -> None:
     builder = GraphBuilder().vertex("a", 2, outputs=[6], devices=["d0"])
@@ -149,8 +149,8 @@ def test_a_makespan_of_0_needs_no_proof(instance: Instance, tmp_path: Path) -> N
     assert "no schedule takes less than 0" in check.check(str(tmp_path / "out"))
 
 
-def test_a_coarser_grid_proves_what_the_exact_one_does_not(tmp_path: Path) -> None:
-    """Three jobs of 10 on two devices: 15 on average, but whole jobs take 20."""
+def test_a_coarser_grid_can_prove_more_than_the_exact_one(tmp_path: Path) -> None:
+    """Three jobs of 10 on two devices: 15 on average, but 20 with whole jobs."""
     instance = jobs(10, 10, 10)
     schedule = optimal(instance)
     assert schedule is not None
@@ -166,7 +166,7 @@ def test_the_grids_are_coarse_first() -> None:
 
 
 def too_fine(devices: int) -> Instance:
-    """Jobs of very nearly one unit."""
+    """Jobs of almost one unit."""
     builder = GraphBuilder()
     for v in range(3):
         builder.vertex(f"v{v}", Fraction(10**20 + v, 10**20))
@@ -199,14 +199,14 @@ def test_an_earlier_certificate_is_replaced_and_nothing_else_is(tmp_path: Path) 
     other = tmp_path / "other"
     other.mkdir()
     (other / "precious").write_text("x")
-    with pytest.raises(InputError, match="no certificate"):
+    with pytest.raises(InputError, match="exists and is not a certificate"):
         certify(instance, schedule, other)
     with pytest.raises(InputError, match="does not exist"):
         certify(instance, schedule, tmp_path / "no" / "where")
     assert (other / "precious").read_text() == "x"
 
 
-def test_what_the_checker_does_not_accept_is_not_written(
+def test_a_certificate_that_the_checker_rejects_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def reject(directory: str) -> str:
@@ -224,7 +224,7 @@ def test_what_the_checker_does_not_accept_is_not_written(
 # --- commands ------------------------------------------------------------------------------------
 
 
-def test_a_library_instance_is_certified_with_its_file_as_it_is(tmp_path: Path) -> None:
+def test_a_library_instance_is_certified_with_its_unchanged_file(tmp_path: Path) -> None:
     out = tmp_path / "out"
     ended = runner.invoke(app, ["certify", "lpt-2", "-o", str(out), "--json"])
     assert ended.exit_code == 0, ended.output
@@ -254,13 +254,13 @@ def test_a_result_can_be_given(tmp_path: Path) -> None:
     assert [line.split(":")[0] for line in ended.stdout.splitlines()] == ["ACCEPTED", "REJECTED"]
 
 
-def test_a_rejection_ends_with_1(tmp_path: Path) -> None:
+def test_a_rejection_exits_with_1(tmp_path: Path) -> None:
     ended = runner.invoke(app, ["check", str(tmp_path)])
     assert ended.exit_code == 1
     assert ended.stdout == "REJECTED: certificate.json cannot be read (No such file or directory)\n"
 
 
-def test_an_instance_without_a_schedule_ends_with_3(tmp_path: Path) -> None:
+def test_an_instance_without_a_schedule_exits_with_3(tmp_path: Path) -> None:
     builder = GraphBuilder().vertex("a", 1).vertex("b", 1).separate("a", "b")
     native.write(Instance(builder.build(), Cluster.uniform(1)), tmp_path / "none.json")
     out = tmp_path / "out"
@@ -269,7 +269,7 @@ def test_an_instance_without_a_schedule_ends_with_3(tmp_path: Path) -> None:
     assert not out.exists()
 
 
-def test_a_schedule_that_is_not_optimal_ends_with_4(tmp_path: Path) -> None:
+def test_a_schedule_that_is_not_optimal_exits_with_4(tmp_path: Path) -> None:
     instance = jobs(2, 2)
     native.write(instance, tmp_path / "jobs.json")
     write(conclude(instance, "test", retime(instance, [0, 0], [0, 1])), tmp_path / "result.json")
@@ -302,7 +302,7 @@ main()
 
 
 def working_on(folder: Path) -> int:
-    """Count the processes that name a folder among their arguments."""
+    """Count the processes that have a folder among their arguments."""
     command = ["ps", "-ww", "-e", "-o", "args"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return sum(str(folder) in line for line in shown.splitlines())

@@ -57,7 +57,7 @@ def problem_of(instance: Instance) -> Problem:
 
 
 def exact_record(windows: Windows) -> dict[str, Any]:
-    """Loads over everything and over what is late, and memory counted exactly."""
+    """Return a record with loads over all and over late vertices, and exact memory."""
     problem = windows.grid.problem
     loads = []
     for d in range(len(problem.devices)):
@@ -131,7 +131,7 @@ def case_of(instance: Instance) -> Case | None:
 
 @cache
 def cases() -> list[Case]:
-    """A pool with every feature; half of it with rational numbers, half with memory."""
+    """Return instances with every feature, a quarter with rational numbers, half with memory."""
     rng = np.random.default_rng(11)
     found = []
     for i in range(180):
@@ -145,7 +145,7 @@ def cases() -> list[Case]:
 
 
 def special_cases() -> list[Case]:
-    """What random draws rarely hold: identical devices and vertices, memory that binds."""
+    """Return cases that random draws rarely give: identical devices, tight memory and so on."""
     jobs = GraphBuilder()
     for v, ops in enumerate((3, 3, 3, 2, 2)):
         jobs.vertex(f"v{v}", ops)
@@ -187,7 +187,7 @@ def test_at_the_optimum_a_model_is_a_schedule() -> None:
 
 
 def decoded(code: Encoding, model: list[int], tick: Fraction) -> dict[str, Any]:
-    """Read a schedule off a model."""
+    """Return the schedule of a model."""
     true = {literal for literal in model if literal > 0} | {check.TRUE}
     problem = code.problem
     device = [
@@ -224,7 +224,7 @@ def decoded(code: Encoding, model: list[int], tick: Fraction) -> dict[str, Any]:
 
 
 def some_schedules() -> Iterator[tuple[Problem, Fraction, list[int], list[Fraction]]]:
-    """Valid schedules at random: makespan, placement and starts."""
+    """Yield random valid schedules: makespan, placement and starts."""
     rng = np.random.default_rng(12)
     for i in range(60):
         instance = random_instance(rng, 6, 3, memory=("none", "estimate")[i % 2])
@@ -243,7 +243,7 @@ def some_schedules() -> Iterator[tuple[Problem, Fraction, list[int], list[Fracti
 
 @pytest.mark.parametrize("ticks", [3, 17, 101])
 def test_every_schedule_is_a_model_on_every_grid(ticks: int) -> None:
-    """All families but symmetry hold for the schedule itself, with its times rounded down."""
+    """All families except symmetry hold for the schedule with its times rounded down."""
     seen = 0
     for problem, makespan, device, start in some_schedules():
         longer = makespan * Fraction(21, 20) + Fraction(1, 7)
@@ -265,7 +265,7 @@ def test_every_schedule_is_a_model_on_every_grid(ticks: int) -> None:
     assert seen > 30
 
 
-def test_what_is_longer_than_the_optimum_is_never_refuted_on_rounded_grids() -> None:
+def test_nothing_longer_than_the_optimum_is_refuted_on_rounded_grids() -> None:
     rng = np.random.default_rng(13)
     for case in cases()[::3]:
         above = case.makespan * (1 + Fraction(1, int(rng.integers(5, 200))))
@@ -278,7 +278,7 @@ def test_what_is_longer_than_the_optimum_is_never_refuted_on_rounded_grids() -> 
 
 
 def test_arithmetic_refutes_nothing_that_is_true() -> None:
-    """Whatever vertices and multipliers a record names."""
+    """This holds for any vertices and multipliers in a record."""
     rng = np.random.default_rng(14)
     for case in cases():
         windows = case.possible()
@@ -300,7 +300,7 @@ def test_arithmetic_refutes_nothing_that_is_true() -> None:
                 )
 
 
-def test_what_arithmetic_finds_is_accepted_and_enough() -> None:
+def test_the_records_of_the_arithmetic_tiers_are_accepted_and_sufficient() -> None:
     tiers = {"path": 0, "one-machine": 0, "load": 0}
     for case in cases()[::2]:
         windows = case.unsatisfiable()
@@ -346,7 +346,7 @@ def replaced(name: str, value: object) -> Iterator[None]:
 
 
 def longer_lag(family: Family) -> Family:
-    """The family, asking for one tick more between two moments."""
+    """Return the family, with one tick more between two moments."""
     follows = check.follows
 
     def mutant(code: Encoding) -> Iterator[Clause]:
@@ -357,7 +357,7 @@ def longer_lag(family: Family) -> Family:
 
 
 def lower_limit(family: Family) -> Family:
-    """The family, with limits that are one lower."""
+    """Return the family, with limits that are lower by one."""
     at_most = check.at_most
 
     def mutant(code: Encoding) -> Iterator[Clause]:
@@ -375,7 +375,7 @@ def never_on_the_last(code: Encoding) -> Iterator[Clause]:
 
 
 def always_apart(code: Encoding) -> Iterator[Clause]:
-    """As if all pairs were separated."""
+    """Treat all pairs as separated."""
     for a, b in pairwise(range(code.problem.units)):
         for d in code.windows.possible[a]:
             yield [-code.place(a, d), -code.place(b, d)]
@@ -425,13 +425,13 @@ def test_every_family_has_a_mutant() -> None:
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_family_that_asks_too_much_is_noticed(name: str) -> None:
+def test_a_family_that_is_too_strict_is_noticed(name: str) -> None:
     family, mutant = MUTANTS[name]
     families = [mutant if each is family else each for each in FAMILIES]
     assert any(model_below(case.possible(), families) is None for case in reversed(cases()))
 
 
-def test_windows_that_ask_too_much_are_noticed() -> None:
+def test_windows_that_are_too_strict_are_noticed() -> None:
     longest = Windows._longest
 
     def longer(self: Windows, forwards: bool) -> list[list[int]]:
@@ -480,7 +480,7 @@ def test_a_diagram_counts_right() -> None:
 
 
 class FakeEncoding:
-    """Hands out variables after those from 2 on."""
+    """An encoding that only allocates variables."""
 
     def __init__(self, used: int) -> None:
         self.variables = used + 1
@@ -490,14 +490,14 @@ class FakeEncoding:
         return self.variables
 
 
-def test_more_clauses_than_there_is_room_for_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_clauses_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     code = encoding(cases()[-1].possible())
     monkeypatch.setattr(check, "MAX_LITERALS", 100)
     with pytest.raises(RejectedError, match="too long"):
         check.Formula(clauses(code))
 
 
-def test_more_variables_than_there_is_room_for_are_rejected() -> None:
+def test_too_many_variables_are_rejected() -> None:
     case = cases()[-1]
     with pytest.raises(RejectedError, match="too many variables"):
         encoding(windows_below(case.problem, Fraction(10**12), case.makespan + 1))
@@ -508,16 +508,16 @@ RECORDS: dict[str, dict[str, Any]] = {
     "not order/1": {"encoding": "order/2"},
     "too many loads": {"loads": [[0, 0, 0]] * 1001},
     "is not in": {"loads": [[9, 0, 0]]},
-    "no whole number": {"loads": [[0, "0", 0]]},
+    "not a whole number": {"loads": [[0, "0", 0]]},
     "entries": {"loads": [[0, 0]]},
     "not one multiplier": {"multipliers": [1] * 9},
-    "no number": {"memory_scale": None},
+    "not a number": {"memory_scale": None},
     "negative": {"memory_scale": -1},
 }
 
 
 @pytest.mark.parametrize(("reason", "change"), RECORDS.items(), ids=list(RECORDS))
-def test_a_record_that_is_none_is_rejected(reason: str, change: dict[str, Any]) -> None:
+def test_an_invalid_record_is_rejected(reason: str, change: dict[str, Any]) -> None:
     windows = cases()[-1].possible()
     with pytest.raises(RejectedError, match=reason):
         Encoding(windows, exact_record(windows) | change)

@@ -1,4 +1,4 @@
-"""The upper half: the checker and the verifier, written apart, judge schedules alike."""
+"""The upper half: the checker and the verifier, independent code, agree on schedules."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def verifier_accepts(instance: Instance, document: Any) -> bool:
 def random_schedule(
     rng: np.random.Generator, memory: Memory, communication: Communication = "delay"
 ) -> tuple[Instance, Any] | None:
-    """A placement and an order at random: valid but, perhaps, for memory."""
+    """Return a random schedule that may exceed the memory but is otherwise valid."""
     instance = random_instance(rng, 6, 3, memory=memory, communication=communication)
     if instance.model.channels > 1:
         return None
@@ -161,7 +161,7 @@ NO_NUMBERS = ["true", '"x"', "NaN", "-1", "1e999", '"1/0"', '"1_000"', "9" * 200
 
 
 @pytest.mark.parametrize("text", [*NO_NUMBERS, '"' + "9" * 2000 + '"'])
-def test_what_is_no_number_is_rejected(text: str) -> None:
+def test_anything_but_a_number_is_rejected(text: str) -> None:
     document = f"""{{"format": "optpart-instance/1", "vertices": [{{"name": "a", "ops": {text}}}],
         "devices": [{{"name": "d"}}]}}"""
     with pytest.raises(RejectedError):
@@ -183,14 +183,14 @@ FAULTS: dict[str, dict[str, Any]] = {
     "has no output": {"vertices": [{"name": "a"}, {"name": "b"}], "edges": [["a", "b", 0]]},
     "names no output": {"edges": [["a", "a", True]]},
     "a speed is 0": {"devices": [{"name": "d", "speed": 0}]},
-    "no list": {"devices": "d"},
+    "not a list": {"devices": "d"},
     "entries": {"bandwidth": [[1, 2]]},
     "too many devices": {"devices": [{"name": str(d)} for d in range(501)]},
 }
 
 
 @pytest.mark.parametrize(("reason", "change"), FAULTS.items(), ids=list(FAULTS))
-def test_what_is_no_instance_is_rejected_with_the_reason(
+def test_an_invalid_instance_is_rejected_with_the_reason(
     reason: str, change: dict[str, Any]
 ) -> None:
     plain = {

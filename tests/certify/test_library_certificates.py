@@ -1,4 +1,4 @@
-"""What the library calls optimal is certified."""
+"""Every optimum of the library is certified."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_every_optimum_has_a_certificate() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(OPTIMAL))
-def test_the_judge_accepts_it(name: str) -> None:
+def test_the_checker_accepts_it(name: str) -> None:
     folder = library.certificate(name)
     assert folder is not None
     proof = folder / "proof.lrat.xz"

@@ -48,20 +48,20 @@ def problem_of(instance: Instance) -> Problem:
 
 
 def drawn(seed: int, max_vertices: int = 6) -> Instance:
-    """A random instance with every feature, half of them with memory that counts."""
+    """Return a random instance with every feature; half of them have limited memory."""
     memory = "estimate" if seed % 4 < 2 else "none"
     return random_instance(np.random.default_rng(seed), max_vertices, memory=memory, far=False)
 
 
 def open_to_choice(seed: int) -> Instance:
-    """Any vertex on any device, so that more than arithmetic is needed more often."""
+    """Return an instance without restricted devices, which often needs more than arithmetic."""
     return random_instance(
         np.random.default_rng(seed), 6, types=False, allowed=False, durations=False, far=False
     )
 
 
 def equal_devices(seed: int) -> Instance:
-    """Three devices of which nobody can tell one from another."""
+    """Return an instance with three interchangeable devices."""
     instance = random_instance(
         np.random.default_rng(seed),
         6,
@@ -75,7 +75,7 @@ def equal_devices(seed: int) -> Instance:
 
 
 def job_shop(seed: int) -> Instance:
-    """Four jobs on two machines: nothing to place, much to order."""
+    """Return a job shop of four jobs on two machines: nothing to place, much to order."""
     rng, builder = np.random.default_rng(seed), GraphBuilder()
     for job in range(4):
         for i, machine in enumerate(rng.permutation(2).tolist()):
@@ -85,7 +85,7 @@ def job_shop(seed: int) -> Instance:
 
 
 def refuted_at_optimum(instances: Iterable[Instance]) -> Iterator[tuple[Precedence, list[Clause]]]:
-    """The formula of each instance at its optimum, and the lemmas found for it."""
+    """Yield the formula of each instance at its optimum, and the lemmas found for it."""
     for instance in instances:
         best = optimum(instance)
         if best is not None and best.makespan > 0:
@@ -101,7 +101,7 @@ def solvable(clauses_of_all: list[Clause]) -> bool:
 
 
 def schedules(seeds: range) -> Iterator[tuple[Instance, Schedule]]:
-    """Valid schedules of random instances; interchangeable devices are taken in turn."""
+    """Yield valid schedules of random instances, which use interchangeable devices in turn."""
     for seed in seeds:
         instance = (drawn, equal_devices)[seed % 5 == 0](seed)
         rng = np.random.default_rng(seed)
@@ -117,7 +117,7 @@ def schedules(seeds: range) -> Iterator[tuple[Instance, Schedule]]:
 
 
 def renamed(instance: Instance, placement: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The same placement, with the devices of a class in the order of their first vertices."""
+    """Return the placement with the devices of a class in the order of their first vertices."""
     names = {}
     for devices in interchangeable(Precedence(problem_of(instance), Fraction(1))):
         used = list(dict.fromkeys(d for d in placement.tolist() if d in devices))
@@ -126,7 +126,7 @@ def renamed(instance: Instance, placement: NDArray[np.int32]) -> NDArray[np.int3
 
 
 def said_of(code: Precedence, instance: Instance, schedule: Schedule) -> set[int]:
-    """The literals that hold of a schedule, by what the variables mean."""
+    """Return the literals that a schedule satisfies, by the meaning of the variables."""
     start = schedule.start.fractions()
     place = {v: i for i, v in enumerate(code.problem.order)}
 
@@ -140,12 +140,12 @@ def said_of(code: Precedence, instance: Instance, schedule: Schedule) -> set[int
 
 
 def undercut(instance: Instance, schedule: Schedule) -> Fraction:
-    """A makespan that the schedule undercuts, by little."""
+    """Return a makespan slightly longer than the schedule."""
     return schedule.makespan(instance) + Fraction(1, 7)
 
 
 class TestSchedulesAreSolutions:
-    """What a schedule says satisfies every clause, and no part of it is contradictory."""
+    """A schedule satisfies every clause, and no part of its literals is contradictory."""
 
     def test_of_every_family(self) -> None:
         count = 0
@@ -156,8 +156,8 @@ class TestSchedulesAreSolutions:
             count += 1
         assert count > 100
 
-    def test_and_nothing_follows_that_is_not_so(self) -> None:
-        """Heads, tails, places and orders, from all that is said and from random parts of it."""
+    def test_and_nothing_false_follows(self) -> None:
+        """This covers heads, tails, devices and orders, from all literals and random parts."""
         for seed, (instance, schedule) in enumerate(schedules(range(150))):
             rng = np.random.default_rng(seed)
             problem = problem_of(instance)
@@ -200,7 +200,7 @@ class TestSchedulesAreSolutions:
             ),
         ],
     )
-    def test_a_family_that_says_too_much_is_caught(self, name: str, wrong: Family) -> None:
+    def test_a_family_that_is_too_strict_is_caught(self, name: str, wrong: Family) -> None:
         families = [wrong if family.__name__ == name else family for family in FAMILIES]
         assert any(
             not all(said & set(clause) for clause in clauses(code, families))
@@ -226,12 +226,14 @@ class TestSchedulesAreSolutions:
     ) -> None:
         monkeypatch.setattr(Consequences, name, wrong)
         with pytest.raises(AssertionError):
-            self.test_and_nothing_follows_that_is_not_so()
+            self.test_and_nothing_false_follows()
 
 
 class TestAgainstEnumeration:
-    def test_the_optimum_cannot_be_undercut_and_anything_more_can(self) -> None:
-        """Schedules found below a makespan are real ones; the lemmas found otherwise all hold."""
+    def test_nothing_is_shorter_than_the_optimum_and_the_optimum_is_shorter_than_anything_more(
+        self,
+    ) -> None:
+        """A schedule found below a makespan is valid; otherwise, all lemmas found hold."""
         refuted = 0
         for instance in map(self.some, range(130)):
             best = optimum(instance)
@@ -256,7 +258,7 @@ class TestAgainstEnumeration:
         return (drawn, open_to_choice, equal_devices)[seed % 3](seed)
 
     @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
-    def test_a_family_left_out_leaves_a_solution_somewhere(self, family: Family) -> None:
+    def test_without_a_family_some_formula_has_a_solution(self, family: Family) -> None:
         rest = [other for other in FAMILIES if other is not family]
         assert any(
             solvable([*clauses(code, rest), *found])
@@ -269,8 +271,8 @@ class TestAgainstEnumeration:
             )
         )
 
-    def test_the_other_encoding_says_the_same(self) -> None:
-        """Times on a grid there, orders without one here; at, below and above the optimum."""
+    def test_both_encodings_agree(self) -> None:
+        """One has times on a grid, the other orders; at, below and above the optimum."""
         answers = []
         for instance in map(self.some, range(60)):
             best = optimum(instance)
@@ -299,7 +301,7 @@ class TestAgainstEnumeration:
 
 
 def chain() -> Instance:
-    """Three vertices of 2, 3 and 4 that two equal devices run in 5: the classic of one too many."""
+    """Return an instance of four vertices, which two equal devices run in 5."""
     builder = GraphBuilder()
     for name, ops in (("a", 2), ("b", 3), ("c", 4), ("d", 1)):
         builder.vertex(name, ops, outputs=[1])
@@ -307,7 +309,7 @@ def chain() -> Instance:
 
 
 def certificate(folder: Path, instance: Instance, schedule: Schedule) -> Path:
-    """What a certificate consists of, apart from its first refutation."""
+    """Write a certificate without its first refutation."""
     result = conclude(instance, "given", schedule)
     (folder / "instance.json").write_text(native.dumps(instance))
     (folder / "schedule.json").write_text(result_format.dumps(result))
@@ -366,17 +368,17 @@ class TestFiles:
         }
         assert set(range(base + 1, base + len(record["lemmas"]) + 1)) <= named
 
-    def test_a_makespan_that_can_be_undercut_is_an_error_and_leaves_nothing(
+    def test_a_makespan_that_is_not_optimal_is_an_error_and_nothing_is_written(
         self, tmp_path: Path
     ) -> None:
         instance = chain()
         schedule = retime(instance, np.zeros(4, dtype=np.int32), [0, 1, 2, 3])
         folder = certificate(tmp_path, instance, schedule)
-        with pytest.raises(Exception, match="10 can be undercut"):
+        with pytest.raises(Exception, match="10 is not optimal"):
             add_second(folder, 60)
         assert not list(tmp_path.glob("precedence*"))
 
-    def test_without_time_there_is_nothing(self) -> None:
+    def test_without_time_there_is_no_refutation(self) -> None:
         instance = open_to_choice(8)
         assert prove(problem_of(instance), Fraction(19, 6), 0) is None
 
@@ -400,12 +402,12 @@ class TestAttacks:
         [
             ({"lemmas": [[]]}, "lemma 0 does not hold"),
             ({"lemmas": [[2]]}, "lemma 0 does not hold"),
-            ({"lemmas": [[1]]}, "no variable"),
-            ({"lemmas": [[0]]}, "no variable"),
+            ({"lemmas": [[1]]}, "a literal without a variable"),
+            ({"lemmas": [[0]]}, "a literal without a variable"),
             ({"lemmas": [[10**30]]}, "is not in"),
-            ({"lemmas": [[True]]}, "no whole number"),
-            ({"lemmas": [["2"]]}, "no whole number"),
-            ({"lemmas": [2]}, "no list"),
+            ({"lemmas": [[True]]}, "not a whole number"),
+            ({"lemmas": [["2"]]}, "not a whole number"),
+            ({"lemmas": [2]}, "not a list"),
             ({"lemmas": []}, "proof"),
             ({"weights": [[1, -1, 1]]}, "weights"),
             ({"weights": [[1]]}, "weights"),
@@ -427,7 +429,7 @@ class TestAttacks:
         self.edit(copy, **entries)
         assert reason in rejected(copy, capsys)
 
-    def test_a_lemma_less_or_weaker_is_missed(
+    def test_a_missing_or_weakened_lemma_is_noticed(
         self, copy: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         record = json.loads((copy / "precedence.json").read_text())
@@ -436,8 +438,8 @@ class TestAttacks:
             self.edit(copy, lemmas=known[:i] + known[i + 1 :])
             rejected(copy, capsys)
 
-    def test_lemmas_that_claim_more_do_not_hold(self, proven: Path) -> None:
-        """Of each lemma nothing can be left out, unless what is left still follows."""
+    def test_strengthened_lemmas_do_not_hold(self, proven: Path) -> None:
+        """No literal of a lemma can be left out, unless the rest still follows."""
         record = json.loads((proven / "precedence.json").read_text())
         problem = Problem(read_json((proven / "instance.json").read_bytes(), "instance"))
         code = Precedence(problem, Fraction(record["makespan"]), record["weights"])
@@ -455,7 +457,7 @@ class TestAttacks:
     def test_any_byte_changed_or_cut_is_rejected_or_changes_nothing(
         self, copy: Path, name: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Never a crash; what is accepted says what was proven before."""
+        """It never crashes, and an accepted certificate has the same claim as before."""
         precedence.main([str(copy)])
         before = capsys.readouterr().out
         content = (copy / name).read_bytes()
@@ -502,7 +504,7 @@ class TestAttacks:
 
 
 class TestBombs:
-    """Small files that ask for much time or memory."""
+    """Small files that would take much time or memory."""
 
     @staticmethod
     def problem(**more: object) -> Problem:
@@ -526,7 +528,7 @@ class TestBombs:
         long = self.problem(durations=[[f"1{d:02}e300" for d in range(60)] for _ in range(60)])
         Precedence(long, Fraction(1))
         monkeypatch.setattr(precedence, "MAX_TABLE", 60 * 60 * 1000)
-        with pytest.raises(RejectedError, match="times in too fine fractions"):
+        with pytest.raises(RejectedError, match="times have too fine fractions"):
             Precedence(long, Fraction(1))
 
     def test_the_work_of_a_round_counts_what_groups_and_weights_cost(self) -> None:
@@ -535,7 +537,7 @@ class TestBombs:
         weighed = Precedence(alone, Fraction(1), [[1] * 60] * 10)
         assert weighed.round > Precedence(alone, Fraction(1)).round + 10 * 60 * 60
 
-    def test_a_separation_said_a_thousand_times_counts_once(self) -> None:
+    def test_a_separation_repeated_a_thousand_times_counts_once(self) -> None:
         problem = self.problem(separation=[["v0", "v1"]] * 1000)
         assert Precedence(problem, Fraction(1)).separated == [(0, 1)]
 
@@ -544,7 +546,7 @@ class TestBombs:
             precedence.refute(self.problem(), Fraction(1), {"weights": [[]] * 11}, [])
 
 
-def test_an_instance_too_large_for_a_second_refutation_is_said_to_be(tmp_path: Path) -> None:
+def test_an_instance_too_large_for_a_second_refutation_is_reported(tmp_path: Path) -> None:
     builder = GraphBuilder()
     for i in range(151):
         builder.vertex(f"v{i}", 1)

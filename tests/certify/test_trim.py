@@ -1,4 +1,4 @@
-"""Proofs made strict and short: what is kept, and that nothing unproven passes."""
+"""Proofs made strict and short: what is kept, and that nothing unproven is accepted."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ PROOF = b"5 2 0 1 2 0\n6 -2 0 3 4 0\n7 0 5 6 0\n"
 
 
 def strict(clauses: list[list[int]], proof: Proof) -> int:
-    """Steps of a proof, all of which the judge accepts."""
+    """Return the steps of a proof, all of which the checker accepts."""
     variables = max(abs(x) for clause in clauses for x in clause)
     return check_proof(Formula(clauses), variables, proof.text().splitlines())
 
 
 class TestWhatIsKept:
-    def test_a_proof_that_needs_everything_stays_as_it_is_but_for_deletions(self) -> None:
+    def test_a_proof_that_needs_everything_is_unchanged_except_for_deletions(self) -> None:
         proof = trim(SQUARE, PROOF)
         assert proof.text() == b"5 2 0 1 2 0\n6 -2 0 3 4 0\n7 0 5 6 0\n7 d 5 6 0\n"
         assert strict(SQUARE, proof) == 3
 
-    def test_steps_that_lead_nowhere_go_and_the_rest_is_numbered_without_gaps(self) -> None:
+    def test_unneeded_steps_are_dropped_and_the_rest_is_numbered_without_gaps(self) -> None:
         wordy = b"8 1 2 0 1 0\n12 2 0 1 2 0\n20 -1 2 0 2 0\n30 -2 0 3 4 0\n31 0 12 30 0\n"
         assert trim(SQUARE, wordy) == trim(SQUARE, PROOF)
 
-    def test_what_follows_the_empty_clause_goes(self) -> None:
+    def test_steps_after_the_empty_clause_are_dropped(self) -> None:
         assert trim(SQUARE, PROOF + b"8 1 0 1 0\n9 0 5 6 0\n") == trim(SQUARE, PROOF)
 
     def test_a_clause_is_deleted_after_the_step_that_uses_it_last(self) -> None:
@@ -40,7 +40,7 @@ class TestWhatIsKept:
         assert proof.text() == b"5 2 0 1 2 0\n6 3 0 5 3 0\n6 d 5 0\n7 0 6 4 0\n7 d 6 0\n"
         assert strict(clauses, proof) == 3
 
-    def test_deletions_of_the_solver_are_passed_over(self) -> None:
+    def test_deletions_of_the_solver_are_ignored(self) -> None:
         lines = PROOF.splitlines(keepends=True)
         assert trim(SQUARE, lines[0] + b"5 d 1 2 0\n" + b"".join(lines[1:])) == trim(SQUARE, PROOF)
 
@@ -55,21 +55,21 @@ class TestHints:
         [b"1 2", b"4 1 2", b"1 1 2", b"1 2 3 4", b"1 99 2", b"1 7 2", b"-3 1 2"],
         ids=["as is", "useless", "twice", "beyond", "of nothing", "of later", "negative"],
     )
-    def test_only_those_remain_that_the_conflict_rests_on(self, hints: bytes) -> None:
+    def test_only_those_on_which_the_conflict_depends_remain(self, hints: bytes) -> None:
         proof = trim(SQUARE, PROOF.replace(b"0 1 2 0", b"0 " + hints + b" 0"))
         assert proof == trim(SQUARE, PROOF)
 
-    def test_in_another_order_they_are_put_right(self) -> None:
+    def test_hints_in_another_order_are_sorted(self) -> None:
         clauses = [[1], [-1, 2], [-2, 3], [-3, 4], [-4]]
         proof = trim(clauses, b"6 0 5 3 2 1 4 0\n")
         assert strict(clauses, proof) == 1
 
-    def test_a_hint_that_says_what_is_known_already_goes(self) -> None:
+    def test_a_redundant_hint_is_dropped(self) -> None:
         clauses = [[1], [1, 2], [-1, 3], [-3, -1]]
         proof = trim(clauses, b"5 0 1 2 3 4 0\n")
         assert proof.steps == [(5, (), (1, 3, 4))]
 
-    def test_clauses_with_a_literal_twice(self) -> None:
+    def test_clauses_with_duplicate_literals(self) -> None:
         assert trim([[1, 1], [-1, -1]], b"3 0 1 2 0\n").steps == [(3, (), (1, 2))]
 
 
@@ -94,8 +94,8 @@ class TestRefused:
         with pytest.raises(ProofError, match=reason):
             trim(SQUARE, proof)
 
-    def test_no_proof_of_what_has_a_solution_passes(self) -> None:
-        """Every clause left out of a smallest set without solutions leaves one."""
+    def test_no_proof_for_a_satisfiable_formula_is_accepted(self) -> None:
+        """Without any one clause, a minimal unsatisfiable set has a solution."""
         for i in range(len(SQUARE)):
             clauses = SQUARE[:i] + SQUARE[i + 1 :]
             with Cadical195(bootstrap_with=clauses) as solver:

@@ -1,4 +1,4 @@
-"""The command line: outputs, exit codes, and one line for every fault."""
+"""The command line: outputs, exit codes, and a one-line message for every error."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def test_solve_proves_and_writes_a_result_that_verify_accepts(
     assert content["makespan"] == content["lower_bound"] == "9/2"
     assert set(content) >= {
         "format", "instance", "instance_sha256", "method", "status", "makespan", "lower_bound",
-        "gap", "traffic", "seconds", "seed", "workers", "versions", "schedule", "trace",
+        "gap", "traffic", "seconds", "seed", "workers", "termination", "versions", "schedule",
+        "trace",
     }  # fmt: skip
     checked = run("verify", mine, result)
     assert checked.code == 0
@@ -82,6 +83,7 @@ def test_solve_proves_and_writes_a_result_that_verify_accepts(
         ({"objective": "fame"}, "objective"),
         ({"gap": 0.5}, "gap"),
         ({"gap": 1e-9}, "gap"),
+        ({"status": "FEASIBLE"}, "termination"),
         ({"status": "FEASIBLE", "lower_bound": None}, "gap"),
         ({"status": "FEASIBLE", "lower_bound": "4", "gap": 0.0}, "gap"),
         ({"trace": [[2, None, None], [1, None, None]]}, "trace[1]"),
@@ -94,7 +96,7 @@ def test_solve_proves_and_writes_a_result_that_verify_accepts(
         ({"schedule": None, "status": "UNKNOWN", "makespan": None}, "traffic"),
     ],
 )
-def test_verify_refuses_a_claim_that_the_schedule_does_not_bear_out(
+def test_verify_rejects_a_claim_that_contradicts_the_schedule(
     run: Run, mine: Path, tmp_path: Path, change: dict[str, Any], rule: str
 ) -> None:
     result = tmp_path / "result.json"
@@ -113,14 +115,14 @@ def test_verify_refuses_a_claim_that_the_schedule_does_not_bear_out(
         ({"seconds": -1}, "seconds: -1 is negative"),
         ({"trace": [[0, 1]]}, "trace[0]: not a triple"),
         ({"trace": [[-1, None, None]]}, "trace[0]: -1 is negative"),
-        ({"trace": "long"}, "trace: a string"),
+        ({"trace": "long"}, "trace: is a string"),
         (
             {"status": "INFEASIBLE", "schedule": None, "makespan": None, "traffic": None},
             "schedule: missing",
         ),
     ],
 )
-def test_verify_needs_numbers_and_a_schedule_to_judge(
+def test_verify_needs_numbers_and_a_schedule(
     run: Run, mine: Path, tmp_path: Path, change: dict[str, Any], fault: str
 ) -> None:
     result = tmp_path / "result.json"
@@ -145,7 +147,7 @@ def test_verify_names_the_violation_of_a_broken_schedule(
     assert "precedence: b starts at 0" in checked.out
 
 
-def test_json_is_all_there_is_on_standard_output(run: Run, mine: Path) -> None:
+def test_standard_output_holds_nothing_but_the_json(run: Run, mine: Path) -> None:
     assert json.loads(run("solve", mine, "--json").out)["format"] == "optpart-result/1"
     assert json.loads(run("gap", mine, "-m", "heft", "--json").out)["format"] == "optpart-gap/1"
     assert len(json.loads(run("bound", mine, "--json").out)["bounds"]) >= 2
@@ -168,9 +170,9 @@ def test_gap_measures_against_the_proven_optimum(run: Run, mine: Path, tmp_path:
 
 
 class TestSearch:
-    """``--method search``: its state in a file, and starts that need repair."""
+    """``--method search``: checkpoints, and starts that need repair."""
 
-    def test_goes_on_from_a_checkpoint(self, run: Run, tmp_path: Path) -> None:
+    def test_continues_from_a_checkpoint(self, run: Run, tmp_path: Path) -> None:
         state = tmp_path / "state.json"
         options = ("-m", "search", "--workers", 1, "--checkpoint", state)
         mine = "small-60-8-ccr1-tight-s44"
@@ -186,11 +188,12 @@ class TestSearch:
         start, other = tmp_path / "start.json", tmp_path / "other.json"
         run("solve", "kwok-ahmad-9-3", "-m", "heft", "-o", start)
         shown = run(
-            "solve", "kwok-ahmad-9-2", "-m", "search", "--start", start, "--time-limit", 2,
+            "solve", "kwok-ahmad-9-2", "-m", "search", "--start", start, "--time-limit", 0,
             "--workers", 1, "-o", other,
         )  # fmt: skip
         assert shown.code == 0
-        assert "makespan 17" in shown.out
+        assert "the start given does not fit and was repaired" in shown.out
+        assert run("verify", "kwok-ahmad-9-2", other).code == 0
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -200,14 +203,14 @@ class TestSearch:
             ("-m search --within 80", "goal: an order or a limit is given"),
         ],
     )
-    def test_what_cannot_be_asked(self, run: Run, options: str, message: str) -> None:
+    def test_invalid_options_are_refused(self, run: Run, options: str, message: str) -> None:
         shown = run("solve", "heft-10", *options.split())
         assert (shown.code, shown.out) == (2, "")
         assert message in shown.err
 
 
 class TestGoals:
-    """What ``solve`` can be asked besides a least makespan."""
+    """The goals of ``solve`` besides the least makespan."""
 
     def test_the_decision_problem(self, run: Run) -> None:
         assert run("solve", "heft-10", "--within", 73).code == 0
@@ -223,7 +226,7 @@ class TestGoals:
         shown = run("solve", "kwok-ahmad-9-2", "--objective", "traffic", "-m", "enumerate")
         assert "traffic 0 (lower bound 0)" in shown.out
 
-    def test_the_front(self, run: Run) -> None:
+    def test_the_pareto_front(self, run: Run) -> None:
         shown = run("solve", "kwok-ahmad-9-2", "--pareto")
         assert shown.out.startswith("kwok-ahmad-9-2: the whole front\n")
         points = [line.partition("makespan ")[2] for line in shown.out.splitlines()[1:]]
@@ -251,10 +254,10 @@ class TestGoals:
             ("--within soon", "--within: 'soon'"),
             ("--fix placement", "--fix: nothing to take it from; give a result with --start"),
             ("--within 80 -m heft", "--method: heft takes no goal but a least makespan"),
-            ("--pareto -m enumerate", "--pareto: with another method"),
+            ("--pareto -m enumerate", "--pareto: used with another method"),
         ],
     )
-    def test_what_cannot_be_asked(self, run: Run, arguments: str, message: str) -> None:
+    def test_invalid_options_are_refused(self, run: Run, arguments: str, message: str) -> None:
         shown = run("solve", "heft-10", *arguments.split())
         assert (shown.code, shown.out) == (2, "")
         assert message in shown.err
@@ -268,13 +271,13 @@ def test_simulate_shows_devices_and_the_spread_of_several_seeds(run: Run, mine: 
     assert "peak memory by" in shown.out
 
 
-def test_simulate_of_an_order_of_its_own_has_no_decisions(run: Run, mine: Path) -> None:
+def test_simulating_a_strategy_with_its_own_order_has_no_decisions(run: Run, mine: Path) -> None:
     shown = run("simulate", mine, "-m", "heft")
     assert shown.code == 0
     assert "executable" not in shown.out
 
 
-def test_simulate_reports_what_every_device_did(run: Run, tmp_path: Path) -> None:
+def test_simulate_reports_the_activity_of_every_device(run: Run, tmp_path: Path) -> None:
     """a runs 2, then b and c wait for the tensor of 5; d1 has nothing to do."""
     builder = GraphBuilder().vertex("a", 2, memory=3, outputs=[5]).vertex("b", 1).vertex("c", 1)
     graph = builder.edge("a", "b").edge("a", "c").build()
@@ -293,9 +296,7 @@ def test_simulate_reports_what_every_device_did(run: Run, tmp_path: Path) -> Non
     }  # fmt: skip
 
 
-def test_simulate_says_infeasible_where_the_schedule_breaks_the_memory_model(
-    run: Run, tmp_path: Path
-) -> None:
+def test_simulate_says_where_the_schedule_breaks_the_memory_model(run: Run, tmp_path: Path) -> None:
     builder = GraphBuilder().vertex("a", 1, outputs=[9]).vertex("b", 1).vertex("c", 1)
     graph = builder.edge("a", "b", None).edge("b", "c", None).edge("a", "c").build()
     path = tmp_path / "full.json"
@@ -303,7 +304,7 @@ def test_simulate_says_infeasible_where_the_schedule_breaks_the_memory_model(
     native.write(Instance(graph, Cluster.uniform(1, memory=8), model, name="full"), path)
     shown = run("simulate", path, "-m", "hash+pct")
     assert shown.code == 4
-    assert "full: hash+pct, INFEASIBLE schedule of makespan 3" in shown.out
+    assert "full: hash+pct, makespan 3, but not a valid schedule:" in shown.out
     assert "memory" in shown.out
     assert " 9 " in shown.out
 
@@ -311,7 +312,7 @@ def test_simulate_says_infeasible_where_the_schedule_breaks_the_memory_model(
 def test_simulate_needs_a_pair(run: Run, mine: Path) -> None:
     shown = run("simulate", mine, "-m", "cpsat")
     assert (shown.code, shown.out) == (2, "")
-    assert "'cpsat' is no pair of strategies; give PARTITIONING+SCHEDULER" in shown.err
+    assert "'cpsat' is not a pair of strategies; give PARTITIONING+SCHEDULER" in shown.err
 
 
 def test_expert_rules_come_from_a_file_named_after_a_colon(run: Run, tmp_path: Path) -> None:
@@ -333,10 +334,10 @@ def test_generate_lstm_builds_an_unrolled_network(run: Run, tmp_path: Path) -> N
     assert read_instance(path).devices == 2
     wrong = run("generate", "lstm", "gru", "-o", path)
     assert (wrong.code, wrong.out) == (2, "")
-    assert "no network 'gru'; choose of rnn, nmt" in wrong.err
+    assert "no network 'gru'; choose one of rnn, nmt" in wrong.err
 
 
-def test_simulate_takes_the_placement_of_a_result(run: Run, mine: Path, tmp_path: Path) -> None:
+def test_simulate_can_use_the_placement_of_a_result(run: Run, mine: Path, tmp_path: Path) -> None:
     result = tmp_path / "result.json"
     run("solve", mine, "-o", result)
     shown = run("simulate", mine, "--start", result, "-m", "fifo")
@@ -429,8 +430,36 @@ def test_a_link_of_bandwidth_0_forbids_the_crossing(run: Run, tmp_path: Path) ->
     assert "INFEASIBLE" in shown.out
 
 
+def test_every_command_says_the_same_of_an_instance_without_a_schedule(
+    run: Run, tmp_path: Path
+) -> None:
+    """a and b cannot run where they must, since nothing crosses from x to y."""
+    path = tmp_path / "apart.json"
+    vertices = [{"name": "a", "ops": 1, "outputs": [1], "devices": ["x"]},
+                {"name": "b", "ops": 1, "devices": ["y"]}]  # fmt: skip
+    path.write_text(
+        json.dumps(
+            document(vertices=vertices, edges=[["a", "b", 0]], bandwidth=[[None, 0], [3, None]])
+        )
+    )
+    said = "INFEASIBLE: no schedule keeps allowed devices and missing links (proven by bounds)"
+    commands = [
+        ("solve", path),
+        ("solve", path, "-m", "milp"),
+        ("solve", path, "-m", "search"),
+        ("solve", path, "-m", "heft"),
+        ("gap", path, "-m", "heft"),
+        ("bound", path),
+        ("certify", path, "-o", tmp_path / "proof"),
+    ]
+    for command in commands:
+        shown = run(*command)
+        assert shown.code == 3
+        assert said in shown.out + shown.err, command
+
+
 def test_nothing_found_exits_4(run: Run, tmp_path: Path) -> None:
-    # The first unit in turn takes the device that the second one needs.
+    # The first unit takes the device that the second one needs.
     graph = GraphBuilder().vertex("a", 1, memory=3).vertex("b", 1, memory=4, devices=["x"]).build()
     cluster = Cluster.of([Device("x", memory=4), Device("y", memory=4)], 1)
     path = tmp_path / "greedy.json"
@@ -498,7 +527,7 @@ def test_bad_input_is_one_line_and_exit_2_and_writes_nothing(
     assert os.listdir(tmp_path) == ["bad.json"]
 
 
-def test_a_graphdef_cut_short_is_one_line(run: Run, tmp_path: Path) -> None:
+def test_a_truncated_graphdef_is_reported_in_one_line(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "cut.pb"
     path.write_bytes(b"\x0a\x20\x0a\x01a\x12\x05Const")
     shown = run("import", path, "--devices", 2, "-o", tmp_path / "out.json")
@@ -510,7 +539,7 @@ def test_a_graphdef_cut_short_is_one_line(run: Run, tmp_path: Path) -> None:
     ("arguments", "problem"),
     [
         ("solve no-such-instance", "no-such-instance: no such file"),
-        ("solve heft-10 --method magic", "no method 'magic'; choose of heft"),
+        ("solve heft-10 --method magic", "no method 'magic'; choose one of heft"),
         ("solve laich-2.5 --method milp", "milp does not solve sendrecv"),
         ("gap heft-10 -o table.xml", "table.xml: unknown suffix '.xml'"),
         ("gap heft-10 --json --csv", "--json: used together with --csv"),
@@ -541,7 +570,7 @@ def test_wrong_usage_is_one_line_that_says_what_would_be_right(
     assert os.listdir(tmp_path) == []
 
 
-def test_without_arguments_there_is_help(run: Run) -> None:
+def test_without_arguments_help_is_printed(run: Run) -> None:
     shown = run()
     assert shown.code == 2
     assert "Usage" in shown.out + shown.err
@@ -551,7 +580,7 @@ def test_without_arguments_there_is_help(run: Run) -> None:
 
 
 class TestASolverThatFails:
-    """Its failure is told; it never passes for a result."""
+    """Its failure is reported, and never taken for a result."""
 
     @pytest.fixture(params=["it dies", "it refuses"])
     def failure(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -566,12 +595,12 @@ class TestASolverThatFails:
         )
         return "the solver answered MODEL_INVALID"
 
-    def test_leaves_the_schedule_of_a_heuristic_feasible(self, run: Run, failure: str) -> None:
+    def test_keeps_the_schedule_of_a_heuristic_as_feasible(self, run: Run, failure: str) -> None:
         shown = run("solve", "heft-10")
         assert shown.code == 0
         assert f"heft-10: FEASIBLE ({failure}), makespan " in shown.out
 
-    def test_ends_with_4_where_there_is_no_schedule(
+    def test_exits_with_4_without_a_schedule(
         self, run: Run, failure: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
 
@@ -585,7 +614,7 @@ class TestASolverThatFails:
 
 
 def test_interrupting_a_solve_returns_the_best_so_far(tmp_path: Path) -> None:
-    """Ctrl-C comes a second after the solver has begun."""
+    """The interrupt comes one second after the solver has started."""
     result = tmp_path / "result.json"
     program = (
         "import os, signal, threading\n"

@@ -27,6 +27,10 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         {"network": "nmt", "costs": "drawn", "training": False, "seed": 2},
     ),
     "layered": ("--levels 3 --decay 0.5 --seed 1", {"levels": 3, "decay": 0.5, "seed": 1}),
+    "workflow": (
+        "montage --width 3 --devices 2 --seed 5",
+        {"shape": "montage", "width": 3, "devices": 2, "seed": 5},
+    ),
     "cluster": ("--devices 4 --seed 3", {"devices": 4, "seed": 3}),
 }
 
@@ -45,7 +49,9 @@ def test_the_command_writes_what_the_function_returns(run: Run, tmp_path: Path, 
     assert path.read_bytes() == copy.read_bytes()
 
 
-@pytest.mark.parametrize("name", [name for name in GENERATORS if name not in ("thesis", "lstm")])
+@pytest.mark.parametrize(
+    "name", [name for name in GENERATORS if name not in ("thesis", "lstm", "workflow")]
+)
 def test_all_that_is_not_an_argument_has_the_same_default_in_python(
     run: Run, tmp_path: Path, name: str
 ) -> None:
@@ -59,7 +65,7 @@ def test_all_that_is_not_an_argument_has_the_same_default_in_python(
 def test_a_wrong_word_is_refused_with_those_that_are_right(run: Run, tmp_path: Path) -> None:
     shown = run("generate", "small", "--memory", "much", "-o", tmp_path / "x.json")
     assert shown.code == 2
-    assert "memory: unknown 'much'; choose of none, loose, tight" in shown.err
+    assert "memory: unknown 'much'; choose one of none, loose, tight" in shown.err
     assert not [*tmp_path.iterdir()]
 
 

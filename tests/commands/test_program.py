@@ -1,4 +1,4 @@
-"""The program itself: its table of commands, its version, completion, and methods from a file."""
+"""The program itself: its table of commands, version, completion, and methods from a file."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ def all_on_first(instance, *, budget=None, seed=0, start=None, watch=None):
 """
 
 
-def test_every_file_of_a_command_stands_in_the_table() -> None:
+def test_every_module_of_a_command_is_in_the_table() -> None:
     folder = Path(commands.__file__).parent
-    shared = {"__init__", "generated", "instances", "options", "registry", "results"}
-    listed = {path.partition(":")[0] for path in commands.COMMANDS.values()}
+    shared = {"__init__", "instances", "options", "registry", "results"}
+    rows = [*commands.COMMANDS.values(), *commands.GROUPS.values()]
+    listed = {row.partition(":")[0] for row in rows}
     assert listed == {path.stem for path in folder.glob("*.py")} - shared
 
 
 @pytest.mark.parametrize("name", list(commands.COMMANDS))
-def test_every_command_says_what_it_does(name: str) -> None:
+def test_every_command_has_a_help_text(name: str) -> None:
     assert commands.command(name).__doc__
 
 
-def test_the_help_page_waits_for_no_solver() -> None:
+def test_the_help_page_imports_no_solver() -> None:
     code = (
         "import optpart.cli, sys;"
         "print(sorted({'numpy', 'ortools', 'numba', 'matplotlib'} & set(sys.modules)))"
@@ -50,6 +51,12 @@ def test_version(run: Run) -> None:
 
     shown = run("--version")
     assert (shown.code, shown.out) == (0, f"optpart {__version__}\n")
+
+
+def test_the_package_runs_as_the_program() -> None:
+    command = [sys.executable, "-m", "optpart", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("optpart ")
 
 
 def test_shells_complete_the_names_of_commands() -> None:
@@ -91,7 +98,7 @@ class TestPlugin:
         assert shown.code == 0
         assert shown.out.startswith("heft-10: FEASIBLE, makespan 127, lower bound 73")
 
-    def test_they_stand_in_the_table_without_being_named(self, run: Run, plugin: Path) -> None:
+    def test_they_are_in_the_table_by_default(self, run: Run, plugin: Path) -> None:
         shown = run("--plugin", plugin, "gap", "graham-1969-4", "--csv")
         assert shown.code == 0
         assert ",all-on-first," in shown.out
@@ -100,9 +107,9 @@ class TestPlugin:
         ("text", "problem"),
         [
             (None, "no such file; name a file that exists"),
-            ("x = = 1", "line 1: cannot be loaded (SyntaxError: invalid syntax); mend the file"),
+            ("x = = 1", "line 1: cannot be loaded (SyntaxError: invalid syntax); fix the file"),
             ("\n1 / 0", "line 2: cannot be loaded (ZeroDivisionError: division by zero); "),
-            ("import sys; sys.exit(0)", "line 1: cannot be loaded (SystemExit: 0); mend"),
+            ("import sys; sys.exit(0)", "line 1: cannot be loaded (SystemExit: 0); fix"),
             ("open('nowhere')", "line 1: cannot be loaded (FileNotFoundError: "),
             ("x = 1", "registers no method; call optpart.register in it"),
             (
@@ -115,7 +122,7 @@ class TestPlugin:
             ),
         ],
     )
-    def test_a_faulty_file_is_one_line(
+    def test_an_invalid_file_is_reported_in_one_line(
         self, run: Run, tmp_path: Path, text: str | None, problem: str
     ) -> None:
         path = tmp_path / "mine.py"
@@ -128,7 +135,9 @@ class TestPlugin:
         assert problem in shown.err.replace(str(path), "")
         assert not registry.own()
 
-    def test_a_file_that_is_no_python_is_one_line(self, run: Run, tmp_path: Path) -> None:
+    def test_a_file_that_is_not_python_is_reported_in_one_line(
+        self, run: Run, tmp_path: Path
+    ) -> None:
         shown = run("--plugin", tmp_path, "methods")
         assert shown.code == 2
-        assert "no Python file; give a file FILE.py" in shown.err
+        assert "not a Python file; give a file FILE.py" in shown.err

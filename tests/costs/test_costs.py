@@ -109,7 +109,7 @@ def test_a_table_gives_exact_costs_in_any_order(tmp_path):
         ("50; 1/3", "50", "line 3, sizes: 1 sizes; give 2"),
         ("b,0.5,0,", "b,0.5,0,3", "line 2, sizes: 1 sizes; give 0"),
         ("c,", "d,", "line 4: no vertex 'd'"),
-        ("c,1/7,2,9", "a,1,1,1;1", "line 4: 'a' for the second time"),
+        ("c,1/7,2,9", "a,1,1,1;1", "line 4: a second row for 'a'"),
         ("c,1/7,2,9\n", "", "no row for vertex 'c'"),
         ("b,", '"b,', "not CSV"),
     ],

@@ -268,7 +268,7 @@ class TestEfficiencies:
             ("[magic]\ncompute = 1", "magic.bandwidth: missing"),
             ("[free]\ncompute = 1", "free.compute: free takes no time"),
             ("[softmax]\nspeed = 1", "unknown key 'speed'"),
-            ("contraction = 3", "contraction: a number; give an object"),
+            ("contraction = 3", "contraction: is a number; give an object"),
             ('[softmax]\nkinds = ["X"]\n[pooling]\nkinds = ["x"]', "'x' is also in softmax"),
         ],
     )

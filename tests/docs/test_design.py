@@ -11,6 +11,7 @@ import typer.main
 from optpart.cli import app
 from optpart.problem.model import Communication, Memory
 from optpart.solution.result import Status
+from optpart.solution.termination import Termination
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
@@ -41,8 +42,8 @@ def test_all_models_are_defined() -> None:
     assert first_column(section(2)) == {*get_args(Communication), *get_args(Memory)}
 
 
-def test_every_status_is_defined() -> None:
-    assert first_column(section(3)) == {str(status) for status in Status}
+def test_every_status_and_termination_is_defined() -> None:
+    assert first_column(section(3)) == {*Status, *Termination}
 
 
 def test_all_commands_are_listed() -> None:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from optpart.costs.from_csv import from_csv
-from optpart.formats import calibration_toml, cluster_toml, native, result
+from optpart.formats import attributes, calibration_toml, cluster_toml, dot, native, result
 from optpart.formats.json import parse_json
 from optpart.ordering import oracle
 from optpart.report.verification import check_result
@@ -66,6 +66,14 @@ def test_the_least_measured_time_counts(tmp_path: Path) -> None:
     assert oracle.read_times(path)["load"] == 3
 
 
+def test_the_graph_in_dot_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "two.dot"
+    path.write_text("digraph" + PAGE.partition("\n    digraph")[2].partition("\n    }")[0] + "\n}")
+    graph = dot.read(path).graph
+    assert graph.names == ("load", "join", "check")
+    assert graph.tensor_size.fractions() == [50, 20, 10]
+
+
 def listed(heading: str) -> set[str]:
     """The keys in the first column of the tables under a heading."""
     section = PAGE.partition(f"\n## {heading}")[2].partition("\n## ")[0]
@@ -80,5 +88,6 @@ def test_every_key_is_described() -> None:
     assert listed("Result") == result._TOP | result._SCHEDULE | result._TRANSFER
     assert listed("Cluster") == cluster_toml._TOP | cluster_toml._DEVICE | cluster_toml._LINK
     assert listed("Calibration") == calibration_toml._TOP | set(calibration_toml._FIT)
+    assert listed("Graphs") == {*attributes._NODE, *attributes._EDGE, *attributes._GRAPH}
     section = PAGE.partition("## Checkpoint")[2]
     assert all(f"`{key}`" in section for key in checkpoint._KEYS - {"format"})

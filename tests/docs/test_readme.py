@@ -45,13 +45,15 @@ def plain(output: str) -> list[list[str]]:
 @pytest.mark.parametrize("page", ["README.md", "docs/usage.md"])
 def test_python_prints_what_stands_below_it(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # What the page registers must not stand in the tables of other tests.
-    monkeypatch.setattr(sys.modules[register.__module__], "_own", {})
+    for table in ("_own", "_own_partitioners", "_own_schedulers"):
+        monkeypatch.setattr(sys.modules[register.__module__], table, {})
     text = (ROOT / page).read_text(encoding="utf-8")
-    (code,), (shown,) = blocks("python", text), blocks("text", text)
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(code, page, "exec"), {})  # the page is the project's own
-    assert printed.getvalue() == shown
+    names: dict[str, object] = {}
+    for code, shown in zip(blocks("python", text), blocks("text", text), strict=True):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, page, "exec"), names)  # the page is the project's own
+        assert printed.getvalue() == shown
 
 
 def test_commands_print_what_stands_below_them(

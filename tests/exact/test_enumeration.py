@@ -20,6 +20,7 @@ from optpart.problem.rational import RationalArray
 from optpart.solution.goal import Goal, Objective
 from optpart.solution.result import Budget, Progress, Result, Status
 from optpart.solution.schedule import Schedule, Transfers, crossings
+from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
 from optpart.testing import brute_force
 from optpart.testing.draw import draw_instance, random_instance
@@ -360,7 +361,10 @@ class TestRun:
     def test_without_time_it_says_what_it_knows(self) -> None:
         instance = draw_instance(1, vertices=9)
         result = enumerate_all(instance, budget=Budget(0))
-        assert (result.status, result.reason) == (Status.UNKNOWN, "time limit")
+        assert (result.status, result.termination) == (
+            Status.UNKNOWN,
+            Termination.TIME_LIMIT,
+        )
         assert result.lower_bound is not None
         assert result.lower_bound > 0
 

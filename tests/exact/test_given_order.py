@@ -90,7 +90,9 @@ def test_a_start_that_contradicts_what_is_given_is_refused() -> None:
     assert schedule is not None
     elsewhere = Goal(placement={0: 1 - int(schedule.placement[0])})
     for method in (cpsat, milp):
-        with pytest.raises(InputError, match="start: it does not keep what is given: a is not on"):
+        with pytest.raises(
+            InputError, match="start: contradicts the given placement or order: a is not on"
+        ):
             method(replace(instance, model=Model()), start=schedule, goal=elsewhere)
 
 

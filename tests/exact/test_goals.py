@@ -103,7 +103,7 @@ class TestCommunication:
         assert proven(Instance(graph, cluster, Model("port"))) == (1 + 4 + 4 + 1, 8)
 
     def test_a_signal_without_length_needs_a_channel_for_its_instant(self) -> None:
-        """Two channels; a and c are made at 0 and take 5 to cross, the signal of s is there at 2.
+        """Two channels; a and c are made at 0 and take 5 to cross; the signal of s arrives at 2.
 
         Were it to pass beside both, t would run from 2 to 6. As it is, one of them waits until 2.
         """

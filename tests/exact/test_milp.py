@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
@@ -17,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from signalling import signal_with_the_job
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, UnsupportedError, retime
 from optpart.errors import InputError
@@ -28,6 +26,7 @@ from optpart.problem.model import Communication, Memory
 from optpart.solution.goal import Goal, Objective
 from optpart.solution.metrics import traffic
 from optpart.solution.result import Budget, Progress, Result, Status
+from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import random_instance
@@ -348,11 +347,10 @@ class TestRuns:
     def test_the_time_limit_holds(self, solver: Solver) -> None:
         if solver == "CBC":
             require_cbc()
-        begin = time.perf_counter()
         result = milp(HARD, budget=Budget(1, 1), solver=solver)
-        assert time.perf_counter() - begin < 8
         assert result.status is Status.FEASIBLE
-        assert result.reason == "time limit"
+        # One that goes on past its limit is ended from outside, which counts as a failure.
+        assert result.termination is Termination.TIME_LIMIT
 
     def test_steps_improve(self) -> None:
         seen: list[Progress] = []
@@ -370,23 +368,15 @@ class TestRuns:
 
         result = milp(HARD, budget=BUDGET, watch=interrupt)
         assert result.status is Status.FEASIBLE
-        assert result.reason == "interrupted"
+        assert result.termination is Termination.INTERRUPTED
         assert check(independent(5, 2))
 
-    def test_a_death_of_the_solver_costs_that_solve(self) -> None:
-        def kill() -> None:
-            while (running := shared(module.WORKER)._process) is None:
-                time.sleep(0.01)
-            time.sleep(1.5)
-            os.kill(running.pid, signal.SIGKILL)
-
-        shared(module.WORKER).stop()
-        killer = threading.Thread(target=kill, daemon=True)
-        killer.start()
-        result = milp(HARD, budget=Budget(20, 1))
-        killer.join()
+    def test_a_death_of_the_solver_costs_that_solve(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        signal_with_the_job(monkeypatch, signal.SIGKILL)
+        result = milp(HARD, budget=Budget(600, 1))
         assert result.status is Status.FEASIBLE
         assert result.reason == "the solver died (signal 9)"
+        assert result.termination is Termination.FAILED
         assert check(independent(5, 2))
 
     def test_the_callers_process_stays_free_of_its_solvers(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -18,15 +19,16 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, UnsupportedError
+from optpart.children.scratch import Scratch
 from optpart.errors import InputError
 from optpart.exact import minizinc as module
 from optpart.exact.enumeration import enumerate_all
 from optpart.exact.minizinc import minizinc
 from optpart.problem.model import Communication, Memory
-from optpart.scratch import Scratch
 from optpart.solution.goal import Goal, Objective
 from optpart.solution.result import Budget, Progress, Result, Status
 from optpart.solution.schedule import crossings
+from optpart.solution.termination import Termination
 from optpart.study import library
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import draw_instance, random_instance
@@ -172,7 +174,7 @@ class TestGoal:
         other = minizinc(two_devices([2, 2])).schedule
         result = minizinc(instance, start=other, goal=Goal(placement={0: 0, 1: 0}))
         assert (result.status, result.makespan) == (Status.OPTIMAL, 3)
-        assert "start is not used" in result.reason
+        assert "the start given was not used" in result.reason
 
 
 @needs_minizinc
@@ -213,12 +215,24 @@ def command_of(scratch: Scratch) -> int:
 
 @needs_minizinc
 class TestEnding:
-    def test_a_limit_leaves_the_best_so_far(self) -> None:
+    def test_a_limit_leaves_the_best_so_far(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        limits: list[tuple[int, float]] = []
+        start = Scratch.start
+
+        def cut_off(self: Scratch, command: Sequence[str], seconds: float) -> IO[bytes]:
+            """Let the keeper end the command once it has said its first solution."""
+            limits.append((int(command[list(command).index("--time-limit") + 1]), seconds))
+            script = f"{shlex.join(command)} | sed -u '/^{module._SOLUTION}$/q'; exec sleep 1000"
+            return start(self, ["sh", "-c", script], 3.0)
+
+        monkeypatch.setattr(Scratch, "start", cut_off)
         steps: list[Progress] = []
-        begin = time.perf_counter()
-        result = minizinc(HARD, budget=Budget(1.0), watch=steps.append)
-        assert time.perf_counter() - begin < 1.0 + module._GRACE + 1
-        assert (result.status, result.reason) == (Status.FEASIBLE, "time limit")
+        result = minizinc(HARD, budget=Budget(100.0), watch=steps.append)
+        ((told, enforced),) = limits
+        assert 0 < told <= 100_000
+        assert told / 1000 < enforced <= 100.0 + module._GRACE
+        assert result.status is Status.FEASIBLE
+        assert result.termination is Termination.TIME_LIMIT
         assert result.lower_bound is None
         values = [step.objective for step in steps]
         assert values == sorted(values, reverse=True, key=lambda value: value or 0)
@@ -226,10 +240,15 @@ class TestEnding:
 
     def test_no_time_at_all(self) -> None:
         result = minizinc(HARD, budget=Budget(0.0))
-        assert (result.status, result.reason) == (Status.UNKNOWN, "time limit")
+        assert (result.status, result.termination) == (
+            Status.UNKNOWN,
+            Termination.TIME_LIMIT,
+        )
 
-    @pytest.mark.parametrize("reason", ["MiniZinc died", "interrupted"])
-    def test_sudden_ends_keep_the_best(self, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize("ended", [Termination.FAILED, Termination.INTERRUPTED])
+    def test_sudden_ends_keep_the_best(
+        self, ended: Termination, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Once a schedule is found, the solver is killed, or Ctrl-C comes."""
         started: list[Scratch] = []
         struck: list[bool] = []
@@ -240,7 +259,7 @@ class TestEnding:
             return start(self, command, seconds)
 
         def strike(_: Progress) -> None:
-            if reason == "interrupted":
+            if ended is Termination.INTERRUPTED:
                 raise KeyboardInterrupt
             if not struck:  # schedules printed before the end are still reported after it
                 struck.append(True)
@@ -249,13 +268,14 @@ class TestEnding:
         monkeypatch.setattr(Scratch, "start", remember)
         result = minizinc(HARD, budget=Budget(20), watch=strike)
         assert result.status is Status.FEASIBLE
-        assert reason in result.reason
+        assert result.termination is ended
         assert not started[0].folder.exists()
 
     def test_an_unknown_solver(self) -> None:
         result = minizinc(two_devices([1]), solver="nosuch")
         assert result.status is Status.UNKNOWN
         assert "no solver with tag nosuch" in result.reason
+        assert result.termination is Termination.FAILED
 
 
 def test_absence_of_the_command_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

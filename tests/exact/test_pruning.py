@@ -20,6 +20,7 @@ from optpart.exact.enumeration import enumerate_all
 from optpart.exact.model import ScheduleModel
 from optpart.exact.pruning import ALL, Pruning
 from optpart.exact.second_opinion import compare
+from optpart.kernels import horizon as horizons
 from optpart.methods.cpsat import cpsat
 from optpart.methods.milp import milp
 from optpart.problem.instance import Instance
@@ -102,9 +103,7 @@ class TestMutation:
         class Here:
             def solve(self, task: Any, limits: Any) -> list[Any]:
                 messages: list[Any] = []
-                with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr(worker, "send", lambda channel, message: messages.append(message))
-                    worker._solve(task, limits, None)  # type: ignore[arg-type]
+                worker._solve(task, limits, messages.append)
                 return messages
 
         @contextmanager
@@ -148,8 +147,8 @@ class TestMutation:
         assert self.noticed(questions())
 
     def test_horizon(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        original = module._longest
-        monkeypatch.setattr(module, "_longest", lambda *given: list(original(*given))[1:])
+        original = horizons._longest
+        monkeypatch.setattr(horizons, "_longest", lambda *given: list(original(*given))[1:])
         monkeypatch.setattr("optpart.methods.registry.heuristics", list)
         assert self.noticed(questions())
 

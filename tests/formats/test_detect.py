@@ -65,7 +65,7 @@ def test_suffix_or_content_decides(tmp_path, name, content, vertices, devices):
 def test_standard_task_graphs_must_be_told_the_devices(tmp_path, name):
     path = write(tmp_path / name, TASKS)
     assert read_instance(path, devices=4).devices == 4
-    with pytest.raises(InputError, match="say how many with 'optpart import --devices'"):
+    with pytest.raises(InputError, match="give their number with 'optpart import --devices'"):
         read_instance(path)
 
 
@@ -115,9 +115,9 @@ class TestAFormatAddedToTheTable:
             read_instance(write(tmp_path / "a.txt", JOB_SHOP + "# tiny"))
 
     def test_messages_name_it(self, tmp_path):
-        with pytest.raises(InputError, match=r"choose of native, .*tiny"):
+        with pytest.raises(InputError, match=r"choose one of native, .*tiny"):
             read_instance(tmp_path / "a.txt", "magic")
-        with pytest.raises(InputError, match=r"give \.json, .*\.tiny, \.txt, or say"):
+        with pytest.raises(InputError, match=r"use \.json, .*\.tiny, \.txt, or name"):
             read_instance(tmp_path / "a.xyz")
 
 
@@ -144,12 +144,12 @@ def test_what_can_be_read_in_two_ways_must_be_named(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "part"),
     [
-        ("a.txt", "", "of no format that is known"),
-        ("a.txt", "1 2 3 4 5\n", "of no format that is known"),
-        ("LICENSE", "Anybody may\nread this\n", "of no format that is known"),
+        ("a.txt", "", "is in no known format"),
+        ("a.txt", "1 2 3 4 5\n", "is in no known format"),
+        ("LICENSE", "Anybody may\nread this\n", "is in no known format"),
         ("a", "1 2\n1 x 0 4\n", "line 2, duration: 'x' is not a number"),
         ("a.json", "[]", 'give an object with "format"'),
-        ("a.json", "{}", "format: missing"),
+        ("a.json", "{}", "format: is missing"),
         ("a.json", "{", "not JSON"),
     ],
 )
@@ -168,7 +168,7 @@ def test_devices_are_for_files_without_any(tmp_path):
 
 
 def test_an_unknown_format_is_refused(tmp_path):
-    with pytest.raises(InputError, match="format: unknown 'magic'; choose of native, gxl"):
+    with pytest.raises(InputError, match="format: unknown 'magic'; choose one of native, gxl"):
         read_instance(tmp_path / "a.txt", "magic")
 
 
@@ -235,7 +235,7 @@ def test_import_writes_what_was_read(tmp_path, monkeypatch, name, content, optio
         (["--devices", 2], "devices: given, but the file has its own"),
         (["--cluster", "c.toml"], "--cluster: only for TensorFlow graphs and thesis tables"),
         (["--format", "magic"], "format: unknown 'magic'"),
-        (["--format", "stg"], "say how many with 'optpart import --devices'"),
+        (["--format", "stg"], "give their number with 'optpart import --devices'"),
     ],
 )
 def test_options_that_do_not_fit_are_one_line(tmp_path, monkeypatch, capsys, options, part):

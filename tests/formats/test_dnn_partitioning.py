@@ -4,9 +4,10 @@ from pathlib import Path
 import pytest
 
 from optpart.errors import InputError
-from optpart.formats import dnn_partitioning
+from optpart.formats import dnn_partitioning, native
 from optpart.methods import registry
 from optpart.solution.result import Budget
+from optpart.testing.mutate import refusals
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data/dnn-partitioning"
 
@@ -113,20 +114,20 @@ def test_memory_drives_a_node_to_a_cpu(tmp_path):
 @pytest.mark.parametrize(
     ("change", "part"),
     [
-        ({"maxFPGAs": -1}, "maxFPGAs: the number is -1; give a whole number of 0 to 1000"),
+        ({"maxFPGAs": -1}, "maxFPGAs: the number is -1; give a whole number from 0 to 1000"),
         ({"maxFPGAs": True}, "maxFPGAs: True; give a whole number"),
         ({"maxFPGAs": 600, "maxCPUs": 600}, "maxCPUs: the number is 600"),
         ({"maxFPGAs": 0, "maxCPUs": 0}, "devices: no devices"),
         ({"maxSizePerFPGA": "big"}, "maxSizePerFPGA: 'big' is not a number"),
-        ({"nodes": {}}, "nodes: a object; give a list"),
-        ({"nodes": [None]}, "nodes[0]: not an object"),
+        ({"nodes": {}}, "nodes: is an object; give a list"),
+        ({"nodes": [None]}, "nodes[0]: is not an object"),
         ({"nodes": [*NODES, NODES[0]]}, "nodes[4].id: a second node '1'"),
         ({"nodes": [NODES[0] | {"size": -1}]}, "nodes[0].size: -1 is negative"),
-        ({"nodes": [node(1, 1, 1, colorClass=[1])], "edges": []}, "colorClass: [1] names nothing"),
+        ({"nodes": [node(1, 1, 1, colorClass=[1])], "edges": []}, "colorClass: cannot be [1]"),
         ({"edges": [edge(1, 4, 0)]}, "edges[0].destId: no node '4'"),
         ({"edges": [edge(1, 3, 0), edge(3, 1, 0)]}, "cycle"),
         ({"edges": [edge(1, 3, -2)]}, "edges[0].cost: -2 is negative"),
-        ({"edges": ["1"]}, "edges[0]: not an object"),
+        ({"edges": ["1"]}, "edges[0]: is not an object"),
     ],
 )
 def test_a_fault_is_one_line_that_names_file_and_place(tmp_path, change, part):
@@ -143,7 +144,7 @@ def test_a_fault_is_one_line_that_names_file_and_place(tmp_path, change, part):
     ("change", "part"),
     [
         ({"cpuLatency": -1}, "nodes[3].cpuLatency: -1 is negative"),
-        ({"supportedOnFpga": 2}, "nodes[3].supportedOnFpga: 2; give true or false"),
+        ({"supportedOnFpga": 2}, "nodes[3].supportedOnFpga: cannot be 2; give true or false"),
         ({"supportedOnFpga": True, "fpgaLatency": "x"}, "nodes[3].fpgaLatency: 'x'"),
     ],
 )
@@ -162,8 +163,11 @@ def test_matrices_that_outgrow_the_file_are_refused(tmp_path):
 
 
 @pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not here")
-def test_published_models_are_read():
-    for path in sorted(DATA.glob("latency/*/*.json")):
+@pytest.mark.parametrize("folder", ["latency/*", "throughput"])
+def test_published_models_are_read(folder):
+    paths = sorted(DATA.glob(f"{folder}/*.json"))
+    assert len(paths) in (4, 8)
+    for path in paths:
         instance = dnn_partitioning.read(path)
         document = json.loads(path.read_text())
         assert instance.vertices == len(document["nodes"])
@@ -172,3 +176,25 @@ def test_published_models_are_read():
         classes = [n["colorClass"] for n in document["nodes"] if n.get("colorClass") is not None]
         alone = len(document["nodes"]) - len(classes)
         assert len(instance.units) == alone + len(set(classes))
+        assert native.from_dict(json.loads(native.dumps(instance))).sha256 == instance.sha256
+
+
+@pytest.mark.skipif(not DATA.exists(), reason=f"{DATA} is not here")
+def test_a_published_training_pipeline_keeps_both_passes_of_a_layer_together():
+    instance = dnn_partitioning.read(DATA / "throughput" / "layer-bert24_training.json")
+    assert (instance.vertices, instance.devices, len(instance.units)) == (64, 7, 32)
+    assert instance.cluster.memory == (17185374208,) * 6 + (None,)
+    names = [[instance.graph.names[v] for v in unit] for unit in instance.units]
+    assert all(backward == f"{forward}grad" for forward, backward in names)
+
+
+def test_damaged_files_are_read_or_refused_on_one_line(tmp_path):
+    path = tmp_path / "model.json"
+
+    def damaged(content, _):
+        path.write_bytes(content)
+        dnn_partitioning.read(path)
+
+    faults = refusals(json.dumps(DOCUMENT, indent=1).encode(), range(300), damaged)
+    assert len(faults) > 100
+    assert not any("\n" in fault for fault in faults)

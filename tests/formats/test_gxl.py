@@ -70,16 +70,24 @@ def test_processors_are_alike_and_an_edge_takes_its_weight_between_two_of_them(t
     [
         ("</gxl>", "", "line 3, column"),
         (DOCUMENT, "", "not XML"),
-        ("gxl>", "xml>", "holds no <gxl><graph>"),
+        ("gxl>", "xml>", "has no <gxl><graph>"),
         ("<gxl>", '<!DOCTYPE a [<!ENTITY b "c">]><gxl>', "declares entities"),
         ("Number of", "Count of", "graph: no attribute 'Number of processors'"),
-        ("<int>2</int></attr><node", "<int>0</int></attr><node", "graph: Number of processors: 0"),
+        (
+            "<int>2</int></attr><node",
+            "<int>0</int></attr><node",
+            "graph: Number of processors: cannot be 0",
+        ),
         (
             "<int>2</int></attr><node",
             "<int>1e9</int></attr><node",
-            "Number of processors: 1000000000",
+            "Number of processors: cannot be 1000000000",
         ),
-        ("<int>2</int></attr><node", "<int>1.5</int></attr><node", "Number of processors: 3/2"),
+        (
+            "<int>2</int></attr><node",
+            "<int>1.5</int></attr><node",
+            "Number of processors: cannot be 3/2",
+        ),
         ("<int>4</int>", "<int>-4</int>", "node[2]: Weight: -4 is negative"),
         ("<int>4</int>", "<int/>", "node[2]: Weight: '' is not a number"),
         ("<int>7</int>", "", "edge[0]: no attribute 'Weight'"),

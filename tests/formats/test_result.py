@@ -18,6 +18,7 @@ from optpart import Cluster, GraphBuilder, InputError, Instance, Model, Schedule
 from optpart.formats import result as results
 from optpart.formats.json import parse_json
 from optpart.solution.result import Progress, Result, Status, conclude
+from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
 from optpart.testing.solutions import Step
 from optpart.testing.strategies import solutions
@@ -68,6 +69,7 @@ class TestWriting:
             "seconds": 0.5,
             "seed": 7,
             "workers": 2,
+            "termination": "completed",
             "reason": "",
             "schedule": {
                 "placement": {"a": "d0", "b": "d1", "c": "d1"},
@@ -192,9 +194,9 @@ NUMBER = 'is not a number; give an integer, a decimal or a string such as "1/3"'
 #: What is wrong with the ``schedule`` object, and the beginning of the line that says so.
 BAD: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (put("speed", 1), "schedule: unknown key 'speed'; known keys are placement, start, transfers"),
-    (drop("placement"), "schedule.placement: a null; give an object"),
-    (drop("start"), "schedule.start: a null; give an object"),
-    (put("placement", ["d0"]), "schedule.placement: a list; give an object"),
+    (drop("placement"), "schedule.placement: is null; give an object"),
+    (drop("start"), "schedule.start: is null; give an object"),
+    (put("placement", ["d0"]), "schedule.placement: is a list; give an object"),
     (drop("placement", "b"), "schedule.placement: no entry for 'b'; give one entry per vertex"),
     (put("placement", "x", "d0"), "schedule.placement: unknown key 'x'; known keys are a, b, c"),
     (put("placement", "b", "d9"), "schedule.placement.b: no device 'd9';"),
@@ -207,12 +209,12 @@ BAD: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (put("start", "c", None), f"schedule.start.c: None {NUMBER}"),
     (put("start", "c", True), f"schedule.start.c: True {NUMBER}"),
     (put("start", "c", "inf"), "schedule.start.c: 'inf' is not a number;"),
-    (put("transfers", None), "schedule.transfers: a null; give a list"),
-    (put("transfers", {}), "schedule.transfers: a object; give a list"),
-    (put("transfers", 0, "a"), "schedule.transfers[0]: a string; give an object"),
+    (put("transfers", None), "schedule.transfers: is null; give a list"),
+    (put("transfers", {}), "schedule.transfers: is an object; give a list"),
+    (put("transfers", 0, "a"), "schedule.transfers[0]: is a string; give an object"),
     (put("transfers", 1, "size", 5), "schedule.transfers[1]: unknown key 'size';"),
-    (drop("transfers", 0, "tensor"), "schedule.transfers[0].tensor: a null; give a list"),
-    (put("transfers", 0, "tensor", "a0"), "schedule.transfers[0].tensor: a string; give a list"),
+    (drop("transfers", 0, "tensor"), "schedule.transfers[0].tensor: is null; give a list"),
+    (put("transfers", 0, "tensor", "a0"), "schedule.transfers[0].tensor: is a string; give a list"),
     (put("transfers", 0, "tensor", ["a"]), "schedule.transfers[0].tensor: no pair; give [vertex,"),
     (put("transfers", 0, "tensor", ["x", 0]), "schedule.transfers[0].tensor: no vertex 'x';"),
     (put("transfers", 0, "tensor", [{}, 0]), "schedule.transfers[0].tensor: no vertex {};"),
@@ -227,6 +229,29 @@ BAD: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (drop("transfers", 0, "start"), f"schedule.transfers[0].start: None {NUMBER}"),
     (put("transfers", 0, "end", "1/0"), "schedule.transfers[0].end: '1/0' is not a number;"),
 ]
+
+
+class TestTermination:
+    def read(self, path: Path, **changes: object) -> Termination | None:
+        document = {**results.to_dict(solved()), **changes}
+        path.write_text(json.dumps({k: v for k, v in document.items() if v is not ...}))
+        return results.termination(results.read_document(path))
+
+    def test_is_read_as_it_was_written(self, tmp_path: Path) -> None:
+        for ended in Termination:
+            assert self.read(tmp_path / "result.json", termination=str(ended)) is ended
+
+    def test_files_of_before_do_not_have_it(self, tmp_path: Path) -> None:
+        path = tmp_path / "result.json"
+        assert self.read(path, termination=...) is None
+        for status in ("OPTIMAL", "INFEASIBLE"):
+            assert self.read(path, termination=..., status=status) is Termination.PROVEN
+
+    def test_an_unknown_one_is_told_of_in_one_line(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError) as caught:
+            self.read(tmp_path / "result.json", termination="bored")
+        assert ": termination: unknown 'bored'; use proven, completed" in str(caught.value)
+        assert "\n" not in str(caught.value)
 
 
 class TestBadInput:
@@ -246,15 +271,18 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("content", "problem"),
         [
-            ("", "line 1, column 1: not JSON"),
-            ("[]", 'a list; give an object with "format": "optpart-result/1"'),
-            ("{}", 'format: missing; this version reads "optpart-result/1"'),
+            ("", "line 1, column 1: is not JSON"),
+            ("[]", 'is a list; give an object with "format": "optpart-result/1"'),
+            ("{}", 'format: is missing; this version reads "optpart-result/1"'),
             (
                 '{"format": "optpart-instance/1"}',
-                "format: 'optpart-instance/1'; this version reads",
+                "format: is 'optpart-instance/1'; this version reads",
             ),
             ('{"format": "optpart-result/1"}', "schedule: missing; give a result that holds"),
-            ('{"format": "optpart-result/1", "schedule": []}', "schedule: a list; give an object"),
+            (
+                '{"format": "optpart-result/1", "schedule": []}',
+                "schedule: is a list; give an object",
+            ),
         ],
     )
     def test_a_file_that_is_no_result(self, content: str, problem: str, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_the_optimum_weighs_transfers_against_run_times(tmp_path):
         ("2: 5,1\n", "2: 5,\n", "line 6, run time: '' is not a number"),
         ("2: 5,1\n", "2: 5,-1\n", "line 6, run time: -1 is negative"),
         ("2: 5,1\n", "2: 5,x\n", "line 6, run time: 'x' is not a number"),
-        ("0, 2,  9", "0, 3,  9", "line 9: the task is 3; give a whole number of 0 to 2"),
+        ("0, 2,  9", "0, 3,  9", "line 9: the task is 3; give a whole number from 0 to 2"),
         ("0, 2,  9", "0, 0,  9", "cycle 0 → 0"),
         ("0, 2,  9", "0, 2", "line 9: ends before the transfer time"),
         ("0, 2,  9", "0, 2, 9, 9", "line 9: has 5 fields, 1 too many"),

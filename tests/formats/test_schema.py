@@ -25,6 +25,7 @@ from optpart.formats.json import parse_json
 from optpart.problem.model import Communication, Memory
 from optpart.report.verification import check_result
 from optpart.solution.result import Progress, conclude
+from optpart.solution.termination import Termination
 from optpart.study import library
 from optpart.testing.draw import draw_instance
 from optpart.testing.strategies import instances
@@ -121,6 +122,16 @@ def test_the_examples_have_every_key() -> None:
     assert reads(FULL)
     assert INSTANCE.is_valid(FULL)
     assert RESULT.is_valid(SOLVED)
+
+
+def test_terminations_are_those_of_the_code() -> None:
+    assert RESULT.schema["properties"]["termination"]["enum"] == [*Termination, None]
+
+
+@pytest.mark.parametrize("ended", [*Termination, None])
+def test_every_termination_is_written_as_the_schema_has_it(ended: Termination | None) -> None:
+    result = conclude(TINY, "by hand", None, termination=ended)
+    RESULT.validate(json.loads(results.dumps(result)))
 
 
 def test_the_reader_ignores_the_key_that_names_the_schema(tmp_path: Path) -> None:
@@ -262,6 +273,8 @@ WRONG_RESULT: list[tuple[Any, ...]] = [
     ("seconds", None),
     ("seed", 0.5),
     ("workers", "2"),
+    ("termination", "bored"),
+    ("termination", []),
     ("reason", None),
     ("given", None),
     ("objective", "beauty"),
@@ -295,6 +308,7 @@ SEMANTIC_RESULT: dict[str, tuple[Any, ...]] = {
     "a transfer that is missing": ("schedule", "transfers", []),
     "a claim that does not hold": ("makespan", "1"),
     "a status that is not proven": ("status", "OPTIMAL"),
+    "an end by proof without one": ("termination", "proven"),
 }
 
 

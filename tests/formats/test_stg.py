@@ -61,13 +61,13 @@ def test_two_devices_run_the_middle_side_by_side(tmp_path):
         ("  3\n", "  3  2\n", "line 1: has 2 fields, 1 too many"),
         ("  3\n", "  4\n", "5 lines of tasks, the two dummies included; give 6"),
         ("  3\n", "  " + "9" * 5000 + "\n", "line 1: the number of tasks is '999"),
-        ("  3\n", "  9999999999\n", "give a whole number of 0 to 1000000000"),
+        ("  3\n", "  9999999999\n", "give a whole number from 0 to 1000000000"),
         ("  2  4  1", "  7  4  1", "line 4: the task number is 7; give 2"),
         ("  2  4  1", "  2 -4  1", "line 4, processing time: -4 is negative"),
         ("  2  4  1", "  2  z  1", "line 4, processing time: 'z' is not a number"),
         ("  2  4  1", "  2  4  2", "line 4: ends before the predecessor"),
         ("  2  4  1", "  2  4  0", "line 4: has 4 fields, 1 too many"),
-        ("2  1  2\n", "2  1  9\n", "line 5: the predecessor is 9; give a whole number of 0 to 4"),
+        ("2  1  2\n", "2  1  9\n", "line 5: the predecessor is 9; give a whole number from 0 to 4"),
         ("  1  7  1  0", "  1  7  1  3", "cycle"),
         ("  4  0  1  3\n", "  4  0", "line 6: ends before the number of predecessors"),
     ],
@@ -85,7 +85,7 @@ def test_a_fault_is_one_line_that_names_file_and_place(tmp_path, old, new, part)
 
 @pytest.mark.parametrize("devices", [0, -1, 1001])
 def test_a_wrong_number_of_devices_is_refused(tmp_path, devices):
-    with pytest.raises(InputError, match="give a whole number of 1 to 1000"):
+    with pytest.raises(InputError, match="give a whole number from 1 to 1000"):
         stg.read(write(tmp_path, DOCUMENT), devices)
 
 

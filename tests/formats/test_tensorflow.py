@@ -158,20 +158,20 @@ versions { producer: 2000 }
 @pytest.mark.parametrize(
     ("nodes", "part"),
     [
-        ([], "holds no nodes"),
-        ([b"\xff\xff\xff"], "not a binary GraphDef, or cut short"),
-        ([b"PK\x03\x04 an archive"], "not a binary GraphDef, or cut short"),
-        ([b"\x08\x01" + field(2, "a SavedModel")], "holds no nodes"),
-        ([node("a"), node("b", "a")[:-3]], "cut short"),
+        ([], "has no nodes"),
+        ([b"\xff\xff\xff"], "is not a binary GraphDef, or truncated"),
+        ([b"PK\x03\x04 an archive"], "is not a binary GraphDef, or truncated"),
+        ([b"\x08\x01" + field(2, "a SavedModel")], "has no nodes"),
+        ([node("a"), node("b", "a")[:-3]], "truncated"),
         ([node("a"), node("a")], "node[1]: a second node 'a'"),
-        ([node("")], "node[0]: the name is ''"),
-        ([node("a\nb")], "node[0]: the name is 'a\\nb'"),
+        ([node("")], "node[0]: cannot have the name ''"),
+        ([node("a\nb")], "node[0]: cannot have the name 'a\\nb'"),
         ([node("a", "gone")], "input of node 'a': no vertex 'gone'"),
         ([node("a", "^")], "input of node 'a': no vertex ''"),
-        ([node("a"), node("b", "a:x")], "node 'b': input 'a:x'"),
-        ([node("a"), node("b", "a:-1")], "node 'b': input 'a:-1'"),
+        ([node("a"), node("b", "a:x")], "node 'b': cannot have the input 'a:x'"),
+        ([node("a"), node("b", "a:-1")], "node 'b': cannot have the input 'a:-1'"),
         ([node("a"), node("b", "a:999999999")], "node 'a': 1000000000 outputs"),
-        ([node("a"), node("b", "a:" + "9" * 5000)], "node 'b': input"),
+        ([node("a"), node("b", "a:" + "9" * 5000)], "node 'b': cannot have the input"),
         ([node("a", "b"), node("b", "a")], "cycle a → b → a"),
         ([node("a", "n"), node("n", "a", op="NextIteration")], "node 'n': NextIteration closes"),
         ([node("a", device="right here")], "device 'right here'"),
@@ -236,7 +236,7 @@ def test_breaking_cycles_hides_no_fault(tmp_path):
 def test_a_faulty_text_graph_is_an_error(tmp_path, text):
     path = tmp_path / "graph.pbtxt"
     path.write_text(text)
-    with pytest.raises(InputError, match=r"graph\.pbtxt: .*whole GraphDef"):
+    with pytest.raises(InputError, match=r"graph\.pbtxt: .*complete GraphDef"):
         read_graph(path)
 
 
@@ -244,7 +244,7 @@ def test_an_empty_or_missing_file_is_an_error(tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         read_graph(tmp_path / "gone.pb")
     for name in ("empty.pb", "empty.pbtxt"):
-        with pytest.raises(InputError, match=f"{name}: holds no nodes"):
+        with pytest.raises(InputError, match=f"{name}: has no nodes"):
             read_graph(write(tmp_path, name=name))
 
 

@@ -31,7 +31,7 @@ def test_a_faster_device_never_has_more_memory() -> None:
     assert len(set(memory)) > 40
 
 
-def test_memory_is_unlimited_unless_asked_for() -> None:
+def test_memory_is_unlimited_by_default() -> None:
     assert set(drawn_cluster(1, 5).memory) == {None}
 
 
@@ -49,7 +49,7 @@ def test_the_types_are_60_percent_cpu_and_40_percent_gpu() -> None:
 
 
 @pytest.mark.parametrize("devices", [2, 3, 5])
-def test_both_types_are_there_from_two_devices_on(devices: int) -> None:
+def test_both_types_occur_with_at_least_two_devices(devices: int) -> None:
     assert all(
         set(drawn_cluster(seed, devices, cpu=0.95).types) == {"CPU", "GPU"} for seed in range(50)
     )
@@ -79,7 +79,7 @@ def test_one_seed_gives_one_cluster() -> None:
         ({"seed": -3}, "seed"),
     ],
 )
-def test_a_fault_names_its_parameter(wrong: dict[str, Any], place: str) -> None:
+def test_an_error_names_its_parameter(wrong: dict[str, Any], place: str) -> None:
     with pytest.raises(InputError) as caught:
         drawn_cluster(**({"seed": 1, "devices": 4} | wrong))
     assert caught.value.place == place

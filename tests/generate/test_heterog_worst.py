@@ -1,4 +1,4 @@
-"""The family on which HeteroG's order is as bad as its bound allows ([G] theorem 2)."""
+"""The family of instances on which HeteroG's order reaches its bound ([G] theorem 2)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_every_device_and_every_link_has_a_long_task(devices: int) -> None:
     assert len(loops.cluster) == devices + devices**2
 
 
-def test_one_device_has_no_link_but_to_itself() -> None:
+def test_one_device_has_only_a_link_to_itself() -> None:
     assert heterog_worst(1).vertices == 1
     assert heterog_worst(1, loops=True).cluster.names == ("d0", "d0 to d0")
 

@@ -21,13 +21,13 @@ CELL = [
 
 
 def inputs(graph: Graph, name: str) -> list[str]:
-    """Input tensors of a vertex, in any order."""
+    """Return the input tensors of a vertex, in any order."""
     found = graph.edge_tensor[graph.edge_target == graph.index[name]]
     return sorted(graph.tensor_name(tensor) for tensor in found)
 
 
 def outputs(graph: Graph, name: str) -> list[int]:
-    """Sizes of a vertex's outputs."""
+    """Return the sizes of a vertex's outputs."""
     found = np.flatnonzero(graph.tensor_vertex == graph.index[name])
     return [int(graph.tensor_size[tensor]) for tensor in found]
 
@@ -97,7 +97,7 @@ class TestTraining:
         ("network", "first"), [(lstm.rnn, "layer_0"), (lstm.nmt, "encoder/layer_0")]
     )
     def test_everything_leads_to_the_loss_or_an_update(self, network: Any, first: str) -> None:
-        """But for the gradient of the first cell's inputs, which nobody reads."""
+        """Except for the gradient of the first cell's inputs, which nothing reads."""
         graph = network(steps=2, training=False)
         assert sinks(graph) == ["loss"]
         weights = [name for name in graph.names if name.endswith(("kernel", "bias"))]
@@ -106,7 +106,7 @@ class TestTraining:
         assert sorted(sinks(network(steps=2))) == sorted(["loss", unread, *updates])
 
     def test_mirrors_every_edge(self) -> None:
-        """Where ``w`` reads ``u``, the gradient of ``u`` reads that of ``w``."""
+        """If ``w`` reads ``u``, the gradient of ``u`` reads that of ``w``."""
         graph = lstm.nmt(steps=3)
         pairs = {
             (graph.names[u], graph.names[v])
@@ -120,7 +120,7 @@ class TestTraining:
         assert len(forward) > 100
         assert {(f"gradients/{v}", f"gradients/{u}") for u, v in forward} <= pairs
 
-    def test_a_gradient_reads_what_its_operation_read_and_hands_on_as_many(self) -> None:
+    def test_a_gradient_reads_the_inputs_of_its_operation_and_has_as_many_outputs(self) -> None:
         graph = lstm.rnn(steps=2)
         here = "layer_0/step_0"
         assert inputs(graph, f"gradients/{here}/mul_1") == [
@@ -191,19 +191,19 @@ class TestInstance:
         assert len(lstm.instance("rnn", cells=False).units) == instance.vertices - 6
 
     @pytest.mark.parametrize("model", ["rnn", "nmt"])
-    def test_groups_make_no_cycle(self, model: lstm.Network) -> None:
+    def test_groups_form_no_cycle(self, model: lstm.Network) -> None:
         instance = lstm.instance(model)
         unit, graph = instance.unit_of, instance.graph
         merged = nx.DiGraph(
             (int(unit[u]), int(unit[v]))
             for u, v in zip(graph.edge_source, graph.edge_target, strict=True)
-            # An update follows everything that reads its weights.
+            # An update comes after everything that reads its weights.
             if unit[u] != unit[v] and not graph.names[v].startswith("update/")
         )
         assert nx.is_directed_acyclic_graph(merged)
         assert len(unit_graph(instance).source) >= merged.number_of_edges()
 
-    def test_layers_of_encoder_decoder_and_gradients_are_told_by_name(self) -> None:
+    def test_names_distinguish_layers_of_encoder_decoder_and_gradients(self) -> None:
         instance = lstm.instance("nmt", 2)
         layer = dict(zip(instance.graph.names, layers(instance)[instance.unit_of], strict=True))
         assert layer["decoder/layer_1/step_4/Tanh"] == 1
@@ -248,7 +248,7 @@ class TestInstance:
             ({"network": "rnn", "costs": "drawn", "seed": -1}, "seed"),
         ],
     )
-    def test_a_bad_option_is_named(self, options: dict[str, Any], place: str) -> None:
+    def test_an_invalid_option_is_named(self, options: dict[str, Any], place: str) -> None:
         with pytest.raises(InputError, match=f"^{place}: "):
             lstm.instance(**options)
 

@@ -41,7 +41,7 @@ def durations(instance: Instance) -> list[Fraction]:
 
 
 def packing(instance: Instance) -> list[int]:
-    """Units of fewest devices first, then the largest; each where least memory is used."""
+    """Pack units with the fewest devices first, then the largest, each onto the emptiest device."""
     need = instance.static_memory.fractions()
     used = [Fraction(0)] * instance.devices
     home: dict[int, int] = {}
@@ -69,13 +69,13 @@ def test_the_ratio_of_communication_to_computation_is_met(
     assert ratio == pytest.approx(ccr, rel=0.04)
 
 
-def test_the_name_tells_the_parameters() -> None:
+def test_the_name_contains_the_parameters() -> None:
     assert plain(types=True, groups=True, memory="tight").name == "small-20-4-ccr1-t-g-tight-s1"
     assert plain(8, 2, seed=7, ccr=0.1).name == "small-8-2-ccr0.1-s7"
     assert plain(types=True, memory="loose").name == "small-20-4-ccr1-t-loose-s1"
 
 
-def test_types_groups_and_memory_come_only_if_asked_for() -> None:
+def test_types_groups_and_memory_are_optional() -> None:
     without = plain(50)
     assert set(without.graph.device_types) == {None}
     assert without.graph.colocation == ()
@@ -137,7 +137,7 @@ def test_graphs_are_connected_enough_to_matter() -> None:
         ({"seed": -1}, "seed"),
     ],
 )
-def test_a_fault_names_its_parameter(wrong: dict[str, Any], place: str) -> None:
+def test_an_error_names_its_parameter(wrong: dict[str, Any], place: str) -> None:
     with pytest.raises(InputError) as caught:
         plain(**wrong)
     assert caught.value.place == place

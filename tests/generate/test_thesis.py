@@ -46,7 +46,7 @@ def test_weights_are_from_1_to_100(row: tuple[int, ...]) -> None:
         assert numbers.numerators.max() == 100
 
 
-def test_random_edges_reach_farther_than_the_level_limit() -> None:
+def test_random_edges_can_exceed_the_level_limit() -> None:
     graph, starts = thesis.graph(1), thesis.levels(1)
     level = np.searchsorted(starts, np.arange(len(graph)), side="right") - 1
     distance = level[graph.edge_target] - level[graph.edge_source]
@@ -100,7 +100,7 @@ def test_a_hundred_devices_hold_about_three_times_the_need() -> None:
 @pytest.mark.parametrize(
     ("number", "devices", "place"), [(0, 5, "number"), (7, 5, "number"), (3, 1, "devices")]
 )
-def test_a_fault_names_its_parameter(number: int, devices: int, place: str) -> None:
+def test_an_error_names_its_parameter(number: int, devices: int, place: str) -> None:
     with pytest.raises(InputError) as caught:
         thesis.instance(number, devices)
     assert caught.value.place == place

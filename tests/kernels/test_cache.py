@@ -73,7 +73,8 @@ def test_a_damaged_file_is_told_of_and_compiled_again(
     assert not loaded()
     said = capsys.readouterr().err
     assert said == (
-        f"optpart: {path}: kept machine code is damaged or of another version; compiling again\n"
+        f"optpart: {path}: cached machine code is damaged or from another version; "
+        "compiling again\n"
     )
     assert loaded()
 
@@ -89,7 +90,7 @@ def test_code_that_names_a_module_that_has_moved_is_compiled_again(
     with monkeypatch.context() as patch:
         patch.setattr("optpart.kernels.cache.pickle.loads", moved)
         assert not loaded()
-    assert "of another version; compiling again" in capsys.readouterr().err
+    assert "from another version; compiling again" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])

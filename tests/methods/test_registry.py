@@ -67,7 +67,7 @@ def ten_tasks() -> Instance:
 
 
 def pair(model: Model | None = None, memory: int | None = None) -> Instance:
-    """Two vertices of 6 operations with 4 of memory each, a → b with a tensor of 2."""
+    """Two vertices a → b of 6 operations and 4 memory each, with a tensor of size 2."""
     builder = GraphBuilder().vertex("a", 6, memory=4, outputs=[2]).vertex("b", 6, memory=4)
     cluster = Cluster.uniform(2, bandwidth=1, memory=memory)
     return Instance(builder.edge("a", "b").build(), cluster, model or Model())
@@ -105,7 +105,7 @@ class TestRegistry:
             get("nonsense")
         for name in [*PARTITIONERS, *SCHEDULERS, *SOLVERS, "mine"]:
             assert name in caught.value.remedy
-        assert str(caught.value).startswith("method: no method 'nonsense'; choose of ")
+        assert str(caught.value).startswith("method: no method 'nonsense'; choose one of ")
 
     def test_an_unknown_name_lists_plug_ins_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.plug_in(monkeypatch)
@@ -116,11 +116,11 @@ class TestRegistry:
     @pytest.mark.parametrize(
         "name", ["", "+", "pct", "hash", "hash+", "+pct", "hash+nonsense", "hash+pct+fifo", "HEFT"]
     )
-    def test_half_a_name_is_none(self, name: str) -> None:
+    def test_half_a_name_is_not_a_method(self, name: str) -> None:
         with pytest.raises(InputError, match="no method"):
             get(name)
 
-    def test_pairs_are_all_pairs_and_what_finds_an_order_itself(self) -> None:
+    def test_pairs_are_all_pairs_and_the_strategies_with_an_order_of_their_own(self) -> None:
         assert "heft" in pairs()
         for partitioning in PARTITIONERS:
             for scheduling in SCHEDULERS:
@@ -167,7 +167,7 @@ class TestHeft:
         assert verify(instance, result.schedule) == []
 
     def test_ten_tasks_run_where_and_when_the_paper_says(self) -> None:
-        """Figure 3 (a); ties there are broken alike."""
+        """Figure 3 (a), which breaks ties in the same way."""
         schedule = get("heft")(ten_tasks()).schedule
         assert schedule is not None
         assert (schedule.placement + 1).tolist() == [3, 1, 3, 2, 3, 2, 3, 1, 2, 2]
@@ -186,7 +186,7 @@ COMMUNICATIONS: list[Communication] = ["delay", "sendrecv", "link", "port"]
 class TestEveryHeuristic:
     @pytest.mark.parametrize("communication", COMMUNICATIONS)
     @pytest.mark.parametrize("memory", ["none", "estimate"])
-    def test_schedules_what_the_verifier_accepts_or_says_why_not(
+    def test_returns_a_valid_schedule_or_a_reason(
         self, name: str, communication: Communication, memory: Memory
     ) -> None:
         rng = np.random.default_rng(1)
@@ -208,10 +208,10 @@ class TestEveryHeuristic:
         assert found >= (1 if name.startswith("single") else 6)
 
     @pytest.mark.parametrize("memory", ["edges", "refcount"])
-    def test_a_schedule_that_overflows_a_device_is_dropped_with_the_reason(
+    def test_a_schedule_that_exceeds_the_memory_is_dropped_with_the_reason(
         self, name: str, memory: Memory
     ) -> None:
-        """c waits for b with a tensor of 9 from a, in a memory of 8."""
+        """While c waits for b, a tensor of 9 from a is held in a memory of 8."""
         builder = GraphBuilder().vertex("a", 1, outputs=[9]).vertex("b", 1).vertex("c", 1)
         builder.edge("a", "b", None).edge("b", "c", None).edge("a", "c")
         cluster = Cluster.uniform(1, memory=8)
@@ -220,7 +220,7 @@ class TestEveryHeuristic:
         assert result.schedule is None
         assert result.reason.startswith("its schedule is not valid: memory")
 
-    def test_keeps_every_rule_of_placement(self, name: str) -> None:
+    def test_satisfies_every_rule_of_placement(self, name: str) -> None:
         rng = np.random.default_rng(3)
         for _ in range(15):
             instance = random_instance(rng, 8, 4, memory="estimate")
@@ -258,13 +258,13 @@ class TestEveryHeuristic:
         slow_and_fast = Cluster.of([Device("d0", 1), Device("d1", 4)])
         assert get(name)(Instance(single, slow_and_fast)).makespan in (6, Fraction(3, 2))
 
-    def test_the_reason_names_what_found_no_place(self, name: str) -> None:
+    def test_the_reason_names_the_unit_without_a_device(self, name: str) -> None:
         result = get(name)(pair(Model(memory="estimate"), memory=5))
         assert result.status is Status.UNKNOWN
         assert result.schedule is None
         assert result.reason == "found no feasible placement: no device was left for a"
 
-    def test_nothing_crosses_where_no_link_is(self, name: str) -> None:
+    def test_nothing_crosses_without_a_link(self, name: str) -> None:
         builder = GraphBuilder()
         for v in range(8):
             builder.vertex(f"v{v}", 1, outputs=[1])
@@ -290,7 +290,7 @@ def check_groups(instance: Instance, placement: list[int]) -> None:
 
 
 def check_estimate(instance: Instance, placement: list[int]) -> None:
-    """[L] §4.1 (3), summed the long way round."""
+    """Return the memory of [L] §4.1 (3), summed in the most direct way."""
     graph = instance.graph
     used = [Fraction(0)] * instance.devices
     for v, d in enumerate(placement):
@@ -314,7 +314,7 @@ def test_fifo_draws_ties_by_the_seed() -> None:
     assert len(drawn) == 5
 
 
-def test_no_placement_is_an_error_of_its_own() -> None:
+def test_having_no_placement_is_a_separate_error() -> None:
     from optpart.strategies.partition.fastest import fastest
 
     with pytest.raises(NoPlacementError, match="no device was left for a"):
@@ -322,7 +322,7 @@ def test_no_placement_is_an_error_of_its_own() -> None:
 
 
 def test_same_result_whatever_the_hash_seed() -> None:
-    """Sets and dictionaries of strings are ordered anew in every process."""
+    """The order of sets of strings differs between processes."""
     program = (
         "from optpart import load\nfrom optpart.methods import registry\n"
         "instance = load('small-30-4-ccr1-t-g-tight-s23')\n"
@@ -342,7 +342,7 @@ def test_same_result_whatever_the_hash_seed() -> None:
 
 
 class TestScope:
-    """Methods declare what they can do."""
+    """Methods declare which goals they support."""
 
     @pytest.fixture(autouse=True)
     def _clean(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,7 +390,7 @@ class TestScope:
 
     @pytest.mark.parametrize("communication", get_args(Communication))
     @pytest.mark.parametrize("memory", get_args(Memory))
-    def test_what_supports_denies_is_what_the_solver_refuses(
+    def test_solvers_refuse_exactly_what_supports_denies(
         self, communication: Communication, memory: Memory
     ) -> None:
         instance = pair(Model(communication=communication, memory=memory), memory=9)
@@ -413,13 +413,13 @@ class TestScope:
         monkeypatch.setattr("optpart.exact.minizinc.which", lambda command: None)
         assert registry.supports("minizinc", pair()) == "the command is not installed"
 
-    def test_those_that_can_are_named(self) -> None:
+    def test_supporting_lists_the_methods_that_can(self) -> None:
         assert registry.supporting(pair(), Goal("traffic")) == [
             "cpsat", "search", "hybrid", "minizinc", "enumerate",
         ]  # fmt: skip
         assert set(registry.supporting(pair())) == {*SOLVERS, *pairs()}
 
-    def test_unknown_names_and_faulty_goals_are_faults_of_the_user(self) -> None:
+    def test_unknown_names_and_invalid_goals_are_input_errors(self) -> None:
         with pytest.raises(InputError, match="no method 'nonsense'"):
             registry.supports("nonsense", pair())
         with pytest.raises(InputError, match="no method 'nonsense'"):

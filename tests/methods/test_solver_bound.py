@@ -1,4 +1,4 @@
-"""The bound that the solver proves, of an instance or of its relaxation."""
+"""The bound that the solver proves for an instance or its relaxation."""
 
 from __future__ import annotations
 

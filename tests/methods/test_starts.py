@@ -1,4 +1,4 @@
-"""Where ``optpart solve --fix`` takes a placement from: a file, a strategy, the instance."""
+"""The placement for ``optpart solve --fix``: from a file, a strategy or the instance."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Solve = Callable[..., Outcome]
 
 @pytest.fixture
 def solve(run: Run, tmp_path: Path) -> Solve:
-    """Solve an instance, or the library's instance of a name."""
+    """Return a function that solves an instance, or a library instance by name."""
 
     def call(instance: Instance | str, *arguments: object) -> Outcome:
         file = instance
@@ -35,7 +35,7 @@ def solve(run: Run, tmp_path: Path) -> Solve:
 
 
 def memory_bound() -> Instance:
-    """One device holds a and what it makes until c has run, but not b's output as well."""
+    """One device can hold a and its output until c has run, but not b's output as well."""
     builder = GraphBuilder().vertex("a", 1, outputs=[5]).vertex("b", 1, outputs=[5])
     builder.vertex("c", 1).vertex("d", 1).edge("a", "c").edge("b", "d")
     cluster = Cluster.of([Device("x", memory=5)])
@@ -81,10 +81,10 @@ class TestFromAStrategy:
         assert (shown.code, shown.out) == (2, "")
         assert "heft: found no feasible placement" in shown.err
 
-    def test_an_unknown_name_is_neither(self, solve: Solve) -> None:
+    def test_an_unknown_name_is_neither_a_file_nor_a_strategy(self, solve: Solve) -> None:
         shown = solve("heft-10", "--start", "hefty")
         assert (shown.code, shown.out) == (2, "")
-        assert "hefty: no such file, and no strategy of this name; name a result" in shown.err
+        assert "hefty: neither a file nor a strategy; give a result" in shown.err
 
     @pytest.mark.parametrize(
         ("name", "pair"),
@@ -101,7 +101,7 @@ class TestFromAStrategy:
 
 
 class TestFromAFile:
-    def test_a_file_of_a_strategy_s_name_is_a_file(
+    def test_a_file_named_like_a_strategy_is_a_file(
         self, solve: Solve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         monkeypatch.chdir(tmp_path)
@@ -110,7 +110,7 @@ class TestFromAFile:
         strategy = solve("heft-10", "--fix", "placement", "--start", "hash")
         assert makespan(placed) == makespan(strategy) != 80
 
-    def test_only_the_placement_of_it_has_to_fit(self, solve: Solve, tmp_path: Path) -> None:
+    def test_only_its_placement_must_fit(self, solve: Solve, tmp_path: Path) -> None:
         """Its order was made without the memory limit, which it breaks."""
         tight = memory_bound()
         loose = replace(tight, model=Model())

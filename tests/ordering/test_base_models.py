@@ -1,4 +1,4 @@
-"""Base models against what is published of them."""
+"""Base models against published figures."""
 
 from __future__ import annotations
 
@@ -94,5 +94,5 @@ class TestLayers:
 
 
 def test_an_unknown_model_lists_all() -> None:
-    with pytest.raises(InputError, match="no model 'lenet'; choose of alexnet, vgg16"):
+    with pytest.raises(InputError, match="no model 'lenet'; choose one of alexnet, vgg16"):
         base_model("lenet")

@@ -70,7 +70,7 @@ class TestEquations:
             (Model(communication="sendrecv", send_ops=Fraction(10)), 40, 22),
         ],
     )
-    def test_transfers_are_ops_of_what_they_take_turns_on(
+    def test_transfers_count_as_ops_of_the_resources_that_they_occupy(
         self, model: Model, upper: int, lower: int
     ) -> None:
         builder = GraphBuilder().vertex("a", 2, outputs=[5, 6]).vertex("b", 3).vertex("c", 4)
@@ -82,7 +82,7 @@ class TestEquations:
 
     @pytest.mark.parametrize("communication", get_args(Communication))
     @given(data=st.data())
-    def test_every_schedule_without_needless_waits_lies_between_them(
+    def test_every_schedule_without_needless_waits_is_between_them(
         self, communication: Communication, data: st.DataObject
     ) -> None:
         instance, placement, steps = data.draw(solutions(communication=communication))
@@ -105,7 +105,7 @@ class TestAssigned:
 
 
 class TestAttainable:
-    def test_figure_2_reaches_half_at_best(self) -> None:
+    def test_figure_2_has_an_optimal_efficiency_of_one_half(self) -> None:
         found = attainable(cpsat(figure_2(), budget=Budget(10, 1)))
         assert found.optimal
         assert found.efficiency == (0.5, 0.5)
@@ -146,7 +146,7 @@ class TestAttainable:
 
 class TestComparison:
     def test_tao_is_optimal_for_the_forward_pass_of_alexnet(self) -> None:
-        """Proven: with a batch that balances, E* is 0.995 and eq. 2 lies 0.5% below the optimum."""
+        """With a balanced batch, E* is 0.995 and eq. 2 is 0.5% below the optimum, both proven."""
         instance = worker_partition(base_model("alexnet"), on=platform(546))
         found = compare_orders(instance, Budget(20, 1), names=["tao", "tio"])
         assert found.best.optimal
@@ -154,5 +154,5 @@ class TestComparison:
         assert found.best.efficiency[0] == pytest.approx(0.9949, abs=1e-4)
 
     def test_an_unknown_order_lists_all(self) -> None:
-        with pytest.raises(InputError, match="no order 'x'; choose of tao, tio"):
+        with pytest.raises(InputError, match="no order 'x'; choose one of tao, tio"):
             order(figure_2(), "x")

@@ -25,14 +25,14 @@ CASES = solutions(max_vertices=4, communication="link")
 
 
 def only(instance: Instance) -> NDArray[np.int32]:
-    """Return the one placement that an explicit instance allows."""
+    """Return the only placement that an explicit instance allows."""
     where = only_placement(instance)
     assert where is not None
     return np.array([where[v] for v in range(instance.vertices)], dtype=np.int32)
 
 
 def fork(**model: str) -> Instance:
-    """Two consumers of one tensor on another device, and one at home."""
+    """A tensor with two consumers on another device and one on its own."""
     builder = GraphBuilder().vertex("a", 4, outputs=[6])
     for name in "bcd":
         builder.vertex(name, 2).edge("a", name)
@@ -40,7 +40,7 @@ def fork(**model: str) -> Instance:
     return Instance(builder.build(), cluster, Model(**model), name="fork")  # type: ignore[arg-type]
 
 
-def test_a_tensor_crosses_once_and_takes_its_time_on_a_device_of_its_own() -> None:
+def test_a_tensor_crosses_once_and_takes_its_time_on_its_own_device() -> None:
     made = explicit(fork(communication="link"), [0, 1, 1, 0])
     assert made.graph.names == ("a", "b", "c", "d", "a:0 to y")
     assert made.cluster.names == ("x", "y", "x to y")
@@ -49,7 +49,7 @@ def test_a_tensor_crosses_once_and_takes_its_time_on_a_device_of_its_own() -> No
     assert sorted(edges) == [(0, 3), (0, 4), (4, 1), (4, 2)]
 
 
-def test_names_that_are_taken_are_varied() -> None:
+def test_name_collisions_are_avoided() -> None:
     builder = GraphBuilder().vertex("a", 1, outputs=[1]).vertex("a:0 to y", 1)
     builder.edge("a", "a:0 to y")
     cluster = Cluster.of([Device("x"), Device("y"), Device("x to y")], bandwidth=1)
@@ -60,7 +60,7 @@ def test_names_that_are_taken_are_varied() -> None:
 
 @pytest.mark.parametrize("model", [{}, {"communication": "link", "memory": "refcount"}])
 def test_other_models_are_refused(model: dict[str, str]) -> None:
-    with pytest.raises(InputError, match="give communication link and memory none"):
+    with pytest.raises(InputError, match="use communication link and memory none"):
         explicit(fork(**model), [0, 1, 1, 0])
 
 

@@ -35,7 +35,7 @@ class TestMeasured:
         assert read_csv(path) == {"op": Fraction(5, 2), "recv": Fraction(1, 3)}
 
     def test_a_trace_has_complete_events_and_pairs(self, tmp_path: Path) -> None:
-        """By the name among the arguments where there is one, as TensorFlow writes it."""
+        """The name among the arguments, as TensorFlow writes it, takes precedence."""
         path = trace(
             tmp_path / "trace.json",
             {
@@ -65,9 +65,12 @@ class TestMeasured:
             ('[{"ph": "X", "name": "a", "dur": 1e99999999999999999999}]', ".*too many digits"),
             ('[{"ph": "X", "name": "a", "dur": 1e99999}]', ".*too many digits"),
             ('[{"ph": "X", "name": "a", "dur": NaN}]', "NaN is not a finite number"),
-            ('[{"ph": "X", "dur": 1, "name": "a", "dur": 2}]', "line 1, column 37: the key 'dur'"),
-            ("[" * 100_000, "nested too deeply"),
-            ("[", "line 1, column 2: not JSON"),
+            (
+                '[{"ph": "X", "dur": 1, "name": "a", "dur": 2}]',
+                "line 1, column 37: duplicate key 'dur'",
+            ),
+            ("[" * 100_000, "is nested too deeply"),
+            ("[", "line 1, column 2: is not JSON"),
         ],
     )
     def test_a_trace_is_read_as_every_json(
@@ -82,18 +85,18 @@ class TestMeasured:
         ("document", "message"),
         [
             ({}, "traceEvents: missing"),
-            ([1], r"traceEvents\[0\]: no object"),
+            ([1], r"traceEvents\[0\]: not an object"),
             ([{"ph": "X", "name": "op"}], r"traceEvents\[0\].dur: None is not a number"),
             ([{"ph": "X", "name": "op", "dur": -1}], r"traceEvents\[0\].dur: -1 is negative"),
-            ([{"ph": "X", "dur": 1}], r"traceEvents\[0\].name: None is no name"),
-            ([{"ph": "E", "ts": 1}], r"traceEvents\[0\]: ends what has not begun"),
+            ([{"ph": "X", "dur": 1}], r"traceEvents\[0\].name: None is not a name"),
+            ([{"ph": "E", "ts": 1}], r"traceEvents\[0\]: an end without a begin"),
             (
                 [{"ph": "B", "name": "a", "ts": 2}, {"ph": "E", "ts": 1}],
-                r"traceEvents\[1\].ts: lies before the beginning",
+                r"traceEvents\[1\].ts: before the begin event",
             ),
         ],
     )
-    def test_faults_of_a_trace(self, tmp_path: Path, document: object, message: str) -> None:
+    def test_errors_in_a_trace(self, tmp_path: Path, document: object, message: str) -> None:
         path = trace(tmp_path / "trace.json", document)
         with pytest.raises(InputError, match=f"trace.json: {message}"):
             read_trace(path)
@@ -108,7 +111,7 @@ class TestMeasured:
             with contextlib.suppress(InputError):
                 assert read_times(path) == {}
 
-    def test_faults_of_a_csv(self, tmp_path: Path) -> None:
+    def test_errors_in_a_csv(self, tmp_path: Path) -> None:
         path = tmp_path / "times.csv"
         path.write_text("name,time\nop,-1\n")
         with pytest.raises(InputError, match=r"times\.csv: line 2, time: -1 is negative"):
@@ -116,7 +119,7 @@ class TestMeasured:
 
 
 class TestGeneral:
-    def test_transfers_take_one_and_all_else_nothing(self) -> None:
+    def test_transfers_take_1_and_other_ops_take_0(self) -> None:
         """[H] eq. 6."""
         assert general(instance()) == {"recv": 1, "op": 0, "next": 0}
         bounds = makespan_bounds(with_times(instance(), general(instance())))
@@ -137,6 +140,6 @@ class TestWithTimes:
         assert assigned(changed).tolist() == [0, 1]
         assert [changed.duration(0, 0), changed.duration(1, 1)] == [1, 5]
 
-    def test_times_of_something_else_are_refused(self) -> None:
+    def test_times_of_another_instance_are_refused(self) -> None:
         with pytest.raises(InputError, match="no op of the instance is measured"):
             with_times(instance(), {"x": Fraction(1)})

@@ -32,7 +32,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_it_says_what_is_attainable(file: Path) -> None:
+def test_it_reports_the_attainable_efficiency(file: Path) -> None:
     answer = CliRunner().invoke(APP, [str(file), "--time-limit", "10", "--workers", "1"])
     assert answer.exit_code == 0
     lines = answer.stdout.splitlines()

@@ -77,7 +77,7 @@ class TestWorker:
             "worker_0/loss": 2,
         }
 
-    def test_training_sends_what_the_gradients_by_the_parameters_are(self) -> None:
+    def test_training_sends_the_gradients_by_the_parameters(self) -> None:
         instance = worker_partition(SMALL, training=True, on=ON)
         found = inputs(instance)
         assert found["worker_0/gradients/loss"] == {"worker_0/loss"}
@@ -86,7 +86,7 @@ class TestWorker:
         assert found["worker_0/gradients/a/own"] == {"worker_0/gradients/b"}
         assert found["worker_0/send/r"] == {"worker_0/gradients/b/own"}
         assert found["worker_0/send/q"] == {"worker_0/gradients/a/own"}
-        # The sample is no parameter, so nobody needs a gradient by it.
+        # The sample is not a parameter, so no gradient by it is needed.
         assert "worker_0/gradients/a" not in found
         assert times(instance)["worker_0/gradients/b"] == times(instance)["worker_0/b"]
         assert times(instance)["worker_0/send/q"] == times(instance)["worker_0/recv/q"]
@@ -145,7 +145,7 @@ class TestReplica:
 
     @settings(max_examples=25)
     @given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.booleans())
-    def test_nothing_is_left_to_choose_and_times_are_whole(
+    def test_there_is_no_choice_of_devices_and_times_are_whole(
         self, workers: int, servers: int, channels: int, training: bool
     ) -> None:
         instance = replica(
@@ -157,7 +157,7 @@ class TestReplica:
         assert makespan is not None
         assert makespan >= 802  # what a worker computes forward
 
-    def test_workers_do_not_touch_before_the_servers_aggregate(self) -> None:
+    def test_workers_are_independent_until_the_servers_aggregate(self) -> None:
         one, four = (order(replica(SMALL, workers=w, on=ON), "tao").makespan for w in (1, 4))
         assert one == four
 

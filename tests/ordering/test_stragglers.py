@@ -39,7 +39,7 @@ def priority_of(work: Tasks, seed: int = 0) -> Priority:
 
 
 class TestSteps:
-    def test_the_straggler_effect_is_the_longest_wait_by_the_step(self) -> None:
+    def test_the_straggler_effect_is_the_longest_wait_over_the_step_time(self) -> None:
         """[H] §6.3: of two steps of three workers."""
         times = np.array([[8.0, 10, 9], [6, 6, 6]])
         steps = Steps(times, times + 10, times - 5)
@@ -77,7 +77,7 @@ class TestSteps:
         [
             ({"noise": -1.0}, "noise: -1.0 is negative"),
             ({"slowness": float("nan")}, "slowness: nan is negative"),
-            ({"out_of_order": 2.0}, "out_of_order: 2.0 is no probability"),
+            ({"out_of_order": 2.0}, "out_of_order: 2.0 is not a probability"),
         ],
     )
     def test_refusals(self, wrong: dict[str, float], message: str) -> None:
@@ -91,17 +91,15 @@ class TestCounters:
         assert [one.tolist() for one in numbers] == [list(range(32))]
 
     @pytest.mark.parametrize("training", [False, True])
-    def test_counters_do_what_priorities_do_where_all_can_be_sent_at_once(
-        self, training: bool
-    ) -> None:
+    def test_counters_equal_priorities_if_all_can_be_sent_at_once(self, training: bool) -> None:
         work = partition_of("inception-v2", 15, training=training)
         for seed in range(3):
             priority = priority_of(work, seed)
             held = enforced(work, counters(work, priority))
             assert np.array_equal(execute(held, priority).start, execute(work, priority).start)
 
-    def test_a_counter_waits_although_the_channel_is_free(self) -> None:
-        """The first transfer by number can be sent only when an op of 5 has ended."""
+    def test_a_transfer_waits_for_the_counter_even_if_the_channel_is_free(self) -> None:
+        """The first transfer can be sent only after an op of length 5."""
         builder = GraphBuilder().vertex("read", 0, devices=["server"])
         builder.vertex("op", 5, devices=["server"]).edge("read", "op", None)
         builder.vertex("r0", 1, devices=["channel"]).vertex("r1", 1, devices=["channel"])
@@ -119,7 +117,7 @@ class TestCounters:
         assert execute(held, priority).start.tolist() == [0, 0, 5, 6, 7, 8]
 
     def test_counters_that_would_wait_forever_are_refused(self) -> None:
-        """r1 needs an op that needs r0, and is to be sent first."""
+        """r1 must be sent first, but needs an op that needs r0."""
         builder = GraphBuilder().vertex("r0", 1, devices=["down"]).vertex("r1", 1, devices=["down"])
         builder.vertex("op", 1, devices=["worker"]).vertex("end", 1, devices=["worker"])
         builder.edge("r0", "op", None).edge("op", "r1", None).edge("r1", "end", None)
@@ -146,7 +144,7 @@ class TestOutOfOrder:
         changed = overtaken(SEQUENCE, priority_of(SEQUENCE), 1.0, np.random.default_rng(0))
         assert counters(SEQUENCE, changed)[0].tolist() == [*range(1, 32), 0]
 
-    def test_as_many_are_overtaken_as_are_asked_for(self) -> None:
+    def test_the_requested_share_of_transfers_is_overtaken(self) -> None:
         rng = np.random.default_rng(1)
         priority = priority_of(SEQUENCE)
         moved = 0
@@ -156,7 +154,7 @@ class TestOutOfOrder:
         assert moved / (2000 * 31) == pytest.approx(1 / 200, rel=0.2)
 
     def test_one_in_two_hundred_costs_little(self) -> None:
-        """Seq-32, where every exchange costs: less than 1% of the step."""
+        """For seq-32, where every exchange costs time, it is less than 1% of the step."""
         one = partial(simulate_steps, SEQUENCE, offline(SEQUENCE, tao), steps=200, seed=2)
         slower = one(out_of_order=1 / 200).time.mean() / one().time.mean() - 1
         assert 0 < slower < 0.01

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
-from optpart.problem.feasibility import contradiction
+from optpart.problem.feasibility import contradiction, excluded
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import random_instance
 
@@ -83,3 +83,27 @@ def test_no_reason_is_given_where_a_schedule_exists(memory: str) -> None:
             found += 1
             assert optimum(instance) is None
     assert found >= (0 if memory == "none" else 20)
+
+
+class TestExcluded:
+    """The sentence for a proof that names no smaller conflict."""
+
+    def test_names_what_can_rule_a_schedule_out(self) -> None:
+        graph = GraphBuilder().vertex("a", 1, memory=1, devices=["d0"]).vertex("b", 1).build()
+        instance = Instance(graph, Cluster.uniform(2, memory=1), ESTIMATE)
+        assert excluded(instance, "bounds") == (
+            "no schedule keeps allowed devices and memory (proven by bounds)"
+        )
+
+    def test_names_what_was_given_last(self) -> None:
+        instance = Instance(GraphBuilder().vertex("a", 1).build(), Cluster.uniform(1))
+        assert excluded(instance, "search", "makespan at most 0") == (
+            "no schedule keeps makespan at most 0 (proven by search)"
+        )
+
+    def test_a_tensor_that_cannot_cross_is_a_missing_link(self) -> None:
+        builder = GraphBuilder().vertex("a", 1).vertex("b", 1)
+        output = builder.output("a", 1, [[0, None], [1, 0]])
+        graph = builder.edge("a", "b", output).build()
+        instance = Instance(graph, Cluster.uniform(2, bandwidth=1))
+        assert excluded(instance, "bounds") == "no schedule keeps missing links (proven by bounds)"

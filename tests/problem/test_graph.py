@@ -128,11 +128,11 @@ class TestErrors:
             ),
             (
                 lambda b: b.edge("a", "x"),
-                "edges[4]: no vertex 'x'; name a vertex of the list of vertices",
+                "edges[4]: no vertex 'x'; name a vertex from the list of vertices",
             ),
             (
                 lambda b: b.edge([], "a"),
-                "edges[4]: no vertex []; name a vertex of the list of vertices",
+                "edges[4]: no vertex []; name a vertex from the list of vertices",
             ),
             (
                 lambda b: b.edge("a", "b", 2),
@@ -146,19 +146,19 @@ class TestErrors:
             ),
             (
                 lambda b: b.edge("a", "b", True),
-                "edges[4]: output index True; give a whole number, or null for control",
+                "edges[4]: no output True; give its index, or null for a control dependency",
             ),
             (
                 lambda b: b.colocate("a", "x"),
-                "colocation[0]: no vertex 'x'; name a vertex of the list of vertices",
+                "colocation[0]: no vertex 'x'; name a vertex from the list of vertices",
             ),
             (
                 lambda b: b.separate("x", "a"),
-                "separation[0]: no vertex 'x'; name a vertex of the list of vertices",
+                "separation[0]: no vertex 'x'; name a vertex from the list of vertices",
             ),
             (
                 lambda b: b.output("x", 1),
-                "outputs: no vertex 'x'; name a vertex of the list of vertices",
+                "outputs: no vertex 'x'; name a vertex from the list of vertices",
             ),
             (
                 lambda b: b.output("a", 1, [[0, -3], [0, 0]]),

@@ -6,14 +6,27 @@ import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 
-from optpart import Cluster, Device, Durations, GraphBuilder, InputError, Instance, Model
+from optpart import (
+    Cluster,
+    Device,
+    Durations,
+    GraphBuilder,
+    InputError,
+    Instance,
+    Model,
+    RationalArray,
+    load,
+    save,
+)
 from optpart.problem.model import Memory
+from optpart.testing.draw import random_instance
 from optpart.testing.strategies import instances
 
 CPU, GPU = Device("d0", 10, "CPU"), Device("d1", 30, "GPU")
@@ -167,49 +180,49 @@ class TestErrors:
             (
                 lambda b: b.vertex("f", devices=["d0", "d7"]),
                 {},
-                "vertices[4].devices[1]: no device 'd7'; name a device of the list of devices",
+                "vertices[4].devices[1]: no device 'd7'; name a device from the list of devices",
             ),
             (
                 lambda b: b.vertex("f", devices=[["d0"]]),
                 {},
-                "vertices[4].devices[0]: no device ['d0']; name a device of the list of devices",
+                "vertices[4].devices[0]: no device ['d0']; name a device from the list of devices",
             ),
             (
                 lambda b: b.output("a", 1, [[0, 1], [1, 0]]),
                 {},
-                "vertices[0].outputs[2].delay: wrong size; give 3 rows of 3",
+                "vertices[0].outputs[2].delay: has the wrong size; give 3 rows of 3",
             ),
             (
                 lambda b: b.output("a", 1, [[0, 1, 1], [1, 0, 1], [1, 0]]),
                 {},
-                "vertices[0].outputs[2].delay: wrong size; give 3 rows of 3",
+                "vertices[0].outputs[2].delay: has the wrong size; give 3 rows of 3",
             ),
             (
                 lambda b: b.vertex("f", devices=["d0"]).colocate("b", "f"),
                 {},
-                "colocation: group b, f has no device that all may use; "
-                "loosen a device_type or devices entry, or split the group",
+                "colocation: group b, f has no device that all its members may use; "
+                "relax a device_type or devices entry, or split the group",
             ),
             (
                 lambda b: b.vertex("f", devices=[]).colocate("b", "f"),
                 {},
-                "colocation: group b, f has no device that all may use (f has none at all); "
-                "loosen a device_type or devices entry, or split the group",
+                "colocation: group b, f has no device that all its members may use (f has none "
+                "at all); relax a device_type or devices entry, or split the group",
             ),
             (
                 lambda b: None,
                 {"durations": [[1, 1, 1]] * 3},
-                "durations: 3 rows; give 4 rows, one a vertex",
+                "durations: 3 rows; give 4 rows, one per vertex",
             ),
             (
                 lambda b: None,
                 {"durations": [[1, 1, 1]] * 3 + [[1, 1]]},
-                "durations[3]: 2 entries; give 3 entries, one a device",
+                "durations[3]: 2 entries; give 3 entries, one per device",
             ),
             (
                 lambda b: None,
                 {"durations": [[1, 1, 1]] * 3 + [7]},
-                "durations[3]: no entries; give 3 entries, one a device",
+                "durations[3]: no entries; give 3 entries, one per device",
             ),
             (
                 lambda b: None,
@@ -290,3 +303,48 @@ class TestIdentity:
         assert again.sha256 == instance.sha256
         assert len(instance.sha256) == 64
         assert np.array_equal(again.allowed, instance.allowed)
+
+
+# --- equality -----------------------------------------------------------------------------------
+
+
+def test_instances_that_say_the_same_are_equal() -> None:
+    one, two = load("heft-10"), load("heft-10")
+    assert one == two
+    assert hash(one) == hash(two)
+    assert {one: 1}[two] == 1
+    assert one != replace(two, name="another")
+    assert one != replace(two, model=Model(memory="estimate"))
+    assert one != load("graham-1969-4")
+    assert one != "heft-10"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_instance_equals_what_is_read_back(seed: int, tmp_path: Path) -> None:
+    instance = random_instance(np.random.default_rng(seed), 8, 3)
+    save(instance, tmp_path / "copy.json")
+    copy = load(tmp_path / "copy.json")
+    assert copy == instance
+    assert hash(copy) == hash(instance)
+
+
+def test_a_pickled_instance_is_equal() -> None:
+    instance = load("small-30-4-ccr1-t-g-tight-s23")
+    copy = pickle.loads(pickle.dumps(instance))
+    assert copy == instance
+    assert copy.sha256 == instance.sha256
+
+
+@pytest.mark.parametrize("part", ["ops", "memory"])
+def test_one_other_number_makes_another_instance(part: str) -> None:
+    instance = load("heft-10")
+    other = replace(
+        instance.graph, **{part: RationalArray.of([Fraction(1, 3)] * len(instance.graph))}
+    )
+    assert replace(instance, graph=other) != instance
+
+
+def test_times_where_a_vertex_cannot_run_mean_nothing() -> None:
+    possible = np.array([[True, False]])
+    one, two = (Durations(RationalArray.of([3, x]).reshape(1, 2), possible) for x in (0, 9))
+    assert one == two

@@ -1,4 +1,4 @@
-"""Small random sources of every reduction, and their answers by trying everything.
+"""Small random sources of every reduction, and their answers by brute force.
 
 The brute force knows the source problems alone: no schedule, no device, nothing of the package but
 the classes that hold a source.
@@ -25,7 +25,7 @@ Order = tuple[tuple[int, int], ...]
 
 
 def draw(name: str, rng: np.random.Generator, *, larger: bool = False) -> Any:
-    """Draw a source that brute force answers at once; ``larger`` by a few parts."""
+    """Draw a source that brute force answers quickly; with ``larger``, a few parts more."""
     more = 2 if larger else 0
     match name:
         case "scheduling":
@@ -69,7 +69,7 @@ def _numbers(n: int, most: int, rng: np.random.Generator) -> tuple[int, ...]:
 
 
 def _order(n: int, rng: np.random.Generator) -> Order:
-    """Some pairs, transitive ones among them, numbered against the order or with it."""
+    """Draw pairs, some of them transitive, numbered along the order or against it."""
     label = rng.permutation(n).tolist()
     chance = rng.random()
     return tuple((label[u], label[v]) for v in range(n) for u in range(v) if rng.random() < chance)
@@ -90,7 +90,7 @@ def answer(name: str, source: Any) -> bool:
 
 
 def solutions(name: str, source: Any) -> Iterator[Any]:
-    """Yield solutions in the form that the reductions use, the first ones of each kind at least."""
+    """Yield solutions in the form that the reductions use, at least the first of each kind."""
     match name:
         case "scheduling":
             for slots in _slots(len(source.names), source.order, source.limit):
@@ -158,7 +158,7 @@ def _triples(left: list[int], source: Threes) -> Iterator[tuple[tuple[int, ...],
 
 
 def _starts(source: Shop) -> Iterator[tuple[tuple[Fraction, ...], ...]]:
-    """Every order in which the operations can be taken, each as early as it can."""
+    """Yield the starts for every order of the operations, each as early as possible."""
     turns = [j for j, job in enumerate(source.jobs) for _ in job]
     for order in set(permutations(turns)):
         free: dict[str, Fraction] = {}

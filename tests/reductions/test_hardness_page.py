@@ -1,4 +1,4 @@
-"""The page on NP-hardness runs: every block of Python, in order, prints what stands below it."""
+"""The page on NP-hardness runs: every block of Python, in order, prints the output below it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``optpart reduce``: what it prints and writes, and how it ends."""
+"""``optpart reduce``: its output, its files and its exit codes."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_pictures_show_both_sides(name: str, verdict: bool, tmp_path: Path) -> N
     assert ("No, proven" in text) != verdict
 
 
-def test_pictures_depend_on_the_answer_alone(tmp_path: Path) -> None:
+def test_pictures_depend_only_on_the_answer(tmp_path: Path) -> None:
     found = decide(reduction("partition"), reduction("partition").read(YES), budget=ONE)
     for suffix in ("png", "svg"):
         first, second = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
@@ -148,12 +148,12 @@ ORDER = {"order": [], "processors": 2, "limit": 3}
         ("three-partition", {"numbers": [1, 2]}, "give three, six"),
         ("three-partition", {"numbers": [9, 9, 9, 9, 9, 8]}, "numbers: sum 53"),
         ("three-partition", {"numbers": [1, 9, 9]}, "numbers[0]: 1 is not between"),
-        ("scheduling", {"jobs": ["a", "a"], **ORDER}, "jobs[1]: 'a' twice"),
+        ("scheduling", {"jobs": ["a", "a"], **ORDER}, "jobs[1]: duplicate name 'a'"),
         ("scheduling", {"jobs": [], **ORDER}, "jobs: empty"),
         ("scheduling", {"jobs": [3], **ORDER}, "jobs[0]: 3"),
         ("scheduling", {"jobs": ["a"], **ORDER, "order": [["a"]]}, "order[0]: not a pair"),
-        ("scheduling", {"jobs": ["a"], **ORDER, "order": [["a", "b"]]}, "no 'b'"),
-        ("scheduling", {"jobs": ["a"], **ORDER, "order": [["a", ["b"]]]}, "order[0]: no"),
+        ("scheduling", {"jobs": ["a"], **ORDER, "order": [["a", "b"]]}, "unknown name 'b'"),
+        ("scheduling", {"jobs": ["a"], **ORDER, "order": [["a", ["b"]]]}, "order[0]: unknown name"),
         ("scheduling", {"jobs": ["a", "b"], **ORDER, "order": [["a", "b"], ["b", "a"]]}, "cycle"),
         ("scheduling", {"jobs": ["a"], **ORDER, "processors": 0}, "processors: 0"),
         ("communication", {"tasks": ["a"], "order": [["a", "a"]], "limit": 6}, "cycle"),
@@ -170,7 +170,7 @@ ORDER = {"order": [], "processors": 2, "limit": 3}
         ("bin-packing", {"sizes": [1], "capacity": 0, "bins": 1}, "capacity: 0"),
     ],
 )
-def test_faults_of_a_source_file(name: str, content: object, words: str, tmp_path: Path) -> None:
+def test_errors_in_a_source_file(name: str, content: object, words: str, tmp_path: Path) -> None:
     if isinstance(content, dict) and words != "problem: missing":
         content = {"problem": name, **content}
     path = tmp_path / "in.json"

@@ -1,4 +1,4 @@
-"""A reduction keeps the answer, and its proof runs in both directions."""
+"""A reduction preserves the answer, and its proof runs in both directions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SOURCES = {name: 80 if name in METHOD else 350 for name in REDUCTIONS}
 
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_the_answers_are_equal(name: str) -> None:
-    """Hundreds of sources of each: TF by enumeration against trying everything in the source."""
+    """Hundreds of sources each: TF by enumeration against brute force on the source."""
     chosen, rng, seen = reduction(name), np.random.default_rng(7), Counter[bool | None]()
     for _ in range(SOURCES[name]):
         source = draw(name, rng)
@@ -87,7 +87,7 @@ def test_random_sources_have_both_answers(name: str) -> None:
 FORK = Jobs(("a", "b", "c"), ((0, 1), (0, 2)), processors=2, limit=2)
 
 
-def test_the_lemma_builds_one_vertex_a_job_and_one_edge_a_pair() -> None:
+def test_the_lemma_builds_one_vertex_per_job_and_one_edge_per_pair() -> None:
     chain = Jobs(("a", "b", "c"), ((0, 1), (1, 2)), processors=4, limit=3)
     question = SINGLE_EXECUTION_TIME.to_tf(chain)
     graph, cluster = question.instance.graph, question.instance.cluster
@@ -120,7 +120,7 @@ def test_the_strict_inequality_is_about_starts() -> None:
 
 @pytest.mark.parametrize("name", ["scheduling", "communication"])
 def test_starts_between_slots_are_rounded_down(name: str) -> None:
-    """Schedules with all the slack there is, at starts that no slot has."""
+    """Schedules with slack may have starts between slots."""
     chosen, rng, shifted = reduction(name), np.random.default_rng(3), 0
     for _ in range(100):
         source = draw(name, rng)
@@ -160,12 +160,12 @@ def test_starts_between_slots_are_rounded_down(name: str) -> None:
         (SINGLE_EXECUTION_TIME, FORK, (0, 1, 2), "c is in slot 2 of 2"),
         (SINGLE_EXECUTION_TIME, Jobs(("a", "b"), (), 1, 2), (1, 1), "2 jobs in slot 1"),
         (PARTITION, Numbers((3, 1, 2)), frozenset({0, 1}), "the sides sum to 4 and 2"),
-        (PARTITION, Numbers((3, 3)), frozenset({7}), "a number that is not there"),
+        (PARTITION, Numbers((3, 3)), frozenset({7}), "a number that does not exist"),
         (THREE_PARTITION, Threes((9, 9, 9, 8, 9, 10)), ((0, 1, 3), (2, 4, 5)), "sum 26"),
         (THREE_PARTITION, Threes((9, 9, 9)), ((0, 1),), "not every number"),
         (BIN_PACKING, Items((5, 6), 10, 2), (0, 0), "bin 0 holds 11 of 10"),
         (BIN_PACKING, Items((5, 6), 10, 2), (0, 2), "no bin 2"),
-        (BIN_PACKING, Items((5, 6), 10, 2), (0,), "1 bins named for 2 items"),
+        (BIN_PACKING, Items((5, 6), 10, 2), (0,), "1 bins given for 2 items"),
         (CLIQUE, Network(("a", "b", "c"), ((0, 1),), 2), frozenset({0, 2}), "a and c are not"),
         (CLIQUE, Network(("a", "b", "c"), ((0, 1),), 2), frozenset({0}), "1 nodes, not 2"),
         (UNIT_DELAYS, Tasks(("a", "b"), ((0, 1),), 3), (Placed(0, 0), Placed(1, 1)), "too early"),
@@ -188,10 +188,10 @@ def test_wrong_starts_of_a_shop_are_refused() -> None:
     assert "before 1/2" in JOB_SHOP.check(shop, ((Fraction(0), Fraction(0)), (half,)))
     assert "after 1" in JOB_SHOP.check(shop, ((Fraction(0), Fraction(1)), (half,)))
     assert "two operations on m" in JOB_SHOP.check(shop, ((Fraction(0), half), (Fraction(0),)))
-    assert "not one start" in JOB_SHOP.check(shop, ((Fraction(0),), (half,)))
+    assert "not exactly one start" in JOB_SHOP.check(shop, ((Fraction(0),), (half,)))
 
 
-def test_a_schedule_past_the_deadline_is_a_fault() -> None:
+def test_a_schedule_past_the_deadline_is_not_valid() -> None:
     source = Numbers((1, 2, 3))
     question = PARTITION.to_tf(source)
     assert fault(question, PARTITION.forth(source, frozenset({2}))) == ""
@@ -211,8 +211,8 @@ def test_too_few_edges_for_a_clique_are_a_no() -> None:
     assert found.verdict is False
 
 
-def test_the_limit_of_unit_delays_is_about_communication_alone() -> None:
-    """Two levels of joins: six slots are too few however many devices there are."""
+def test_only_communication_makes_the_limit_of_unit_delays_impossible() -> None:
+    """With two levels of joins, six slots are too few for any number of devices."""
     join = Tasks(tuple("abcdefg"), ((0, 4), (1, 4), (2, 5), (3, 5), (4, 6), (5, 6)), 4)
     assert decide(UNIT_DELAYS, join, "enumerate", budget=ONE).verdict is False
     assert (
@@ -233,7 +233,7 @@ def test_a_method_that_proves_nothing_is_refused() -> None:
 
 
 def test_an_unknown_reduction_is_refused() -> None:
-    with pytest.raises(InputError, match="choose of scheduling, clique"):
+    with pytest.raises(InputError, match="choose one of scheduling, clique"):
         reduction("sorting")
 
 

@@ -1,4 +1,4 @@
-"""The polynomial algorithms are exact on what they are for, and refuse the rest."""
+"""The polynomial algorithms are exact on their special cases, and refuse all others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from optpart.reductions.special_cases import coffman_graham, halves, hu
 
 
 def is_best(jobs: Jobs, slots: Slots) -> bool:
-    """Whether a solution is valid within its own length, and nothing shorter exists."""
+    """Return whether a solution is valid and none is shorter."""
     length = max(slots) + 1
     valid = SINGLE_EXECUTION_TIME.check(replace(jobs, limit=length), slots) == ""
     return valid and not (length > 1 and answer("scheduling", replace(jobs, limit=length - 1)))

@@ -1,4 +1,4 @@
-"""The Gantt chart: files, what they show, and how they stay readable."""
+"""The Gantt chart: its files, their content and their readability."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Picture:
         return {element.get("id", "") for element in self.root.iter()}
 
     def shapes(self, name: str) -> int:
-        """Count what is drawn in a group."""
+        """Count the shapes of a group."""
         groups = [g for g in self.root.iter(f"{SVG}g") if g.get("id") == name]
         drawn = [
             list(group.iter(f"{SVG}use")) or list(group.iter(f"{SVG}path")) for group in groups
@@ -106,12 +106,12 @@ class TestFile:
     def test_another_suffix_is_an_error_that_names_the_remedy(
         self, tmp_path: Path, name: str
     ) -> None:
-        with pytest.raises(InputError, match=r"name the file \.png or \.svg") as error:
+        with pytest.raises(InputError, match=r"use \.png or \.svg") as error:
             draw(*small(), tmp_path / name)
         assert error.value.file == str(tmp_path / name)
         assert not list(tmp_path.iterdir())
 
-    def test_a_folder_that_is_not_there_is_an_error(self, tmp_path: Path) -> None:
+    def test_a_missing_folder_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="cannot be written"):
             draw(*small(), tmp_path / "missing" / "chart.svg")
 
@@ -125,7 +125,7 @@ class TestFile:
         draw(*chart(), second, bound=Fraction(5))
         assert first.read_bytes() == second.read_bytes()
 
-    def test_settings_of_the_user_neither_count_nor_change(self, tmp_path: Path) -> None:
+    def test_user_settings_are_neither_used_nor_changed(self, tmp_path: Path) -> None:
         draw(*small(), tmp_path / "plain.svg")
         with mpl.rc_context({"font.size": 30, "axes.grid": False, "svg.fonttype": "path"}):
             draw(*small(), tmp_path / "styled.svg")
@@ -172,7 +172,7 @@ class TestSmall:
         assert {"makespan", "bound"} <= picture.ids
         assert {"makespan 28/3 ≈ 9.3333", "lower bound 7 (gap 25.0%)"} <= set(picture.texts)
 
-    def test_a_bound_that_is_met_leaves_no_gap(self, svg: Callable[..., Picture]) -> None:
+    def test_a_reached_bound_leaves_no_gap(self, svg: Callable[..., Picture]) -> None:
         assert "lower bound 28/3 ≈ 9.3333" in svg(small(), bound=Fraction(28, 3)).texts
 
     def test_without_a_bound_nothing_is_claimed(self, svg: Callable[..., Picture]) -> None:
@@ -223,7 +223,7 @@ class TestCrowded:
         assert picture.shapes("vertices") == 400
         assert len(picture.texts) < 150
 
-    def test_colours_stand_for_scopes(self, svg: Callable[..., Picture]) -> None:
+    def test_colours_represent_scopes(self, svg: Callable[..., Picture]) -> None:
         assert {"layer0", "layer1", "layer2"} <= set(svg(crowd()).texts)
 
     def test_rare_scopes_are_other_and_numbered_twins_are_one(
@@ -242,7 +242,7 @@ class TestCrowded:
         root = ElementTree.parse(tmp_path / "chart.svg").getroot()
         assert float(root.get("height", "").removesuffix("pt")) <= 13 * 72
 
-    def test_more_bars_than_a_vector_picture_bears_become_an_image(
+    def test_too_many_bars_for_a_vector_picture_become_an_image(
         self, svg: Callable[..., Picture], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("optpart.report.gantt.rows._MOST_SHAPES", 100)

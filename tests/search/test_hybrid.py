@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
+import signal
 from itertools import product
 from typing import get_args
 
 import numpy as np
 import pytest
 from layouts import random_layout
+from signalling import signal_with_the_job
 
 from optpart import Instance
-from optpart.exact.process import SolverProcess
 from optpart.methods import registry
 from optpart.methods.search import hybrid
 from optpart.problem.model import Communication, Memory
@@ -71,17 +71,7 @@ def exact(instance: Instance) -> Exact:
 def test_a_solver_that_is_killed_costs_one_neighbourhood(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    born = SolverProcess._started
-    killed: list[int] = []
-
-    def doomed(self: SolverProcess) -> subprocess.Popen[bytes]:
-        process = born(self)
-        if len(killed) < 2:
-            process.kill()
-            killed.append(process.pid)
-        return process
-
-    monkeypatch.setattr(SolverProcess, "_started", doomed)
+    killed = signal_with_the_job(monkeypatch, signal.SIGKILL, times=2)
     searcher = exact(medium())
     best, value = searcher.best, searcher.value
     for _ in range(2):

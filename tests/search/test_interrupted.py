@@ -145,7 +145,7 @@ def test_an_interrupt_leaves_a_verified_result_and_a_checkpoint(file: Path) -> N
     assert process.returncode == 0
     document = json.loads(output.read_text())
     assert json.loads(printed) == document
-    assert document["reason"] == "interrupted"
+    assert document["termination"] == "interrupted"
     assert Fraction(document["makespan"]) <= reached(state)
     checked = [sys.executable, "-c", "from optpart.cli import main; main()", "verify", file, output]
     assert subprocess.run(checked, stdout=subprocess.DEVNULL).returncode == 0

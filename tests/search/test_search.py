@@ -18,10 +18,12 @@ from optpart.methods import registry
 from optpart.methods.search import search
 from optpart.problem.model import Communication, Memory
 from optpart.search import checkpoint
+from optpart.search import search as module
 from optpart.search.layout import layout_of, read_start
 from optpart.search.portfolio import Helper
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Progress, Result, Status
+from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
 from optpart.testing.draw import draw_instance, random_instance
 
@@ -111,11 +113,11 @@ def test_same_seed_and_moves_give_the_same_schedule(communication: Communication
     assert one.schedule.start.fractions() == other.schedule.start.fractions()
 
 
-def test_a_proven_optimum_ends_the_search() -> None:
+def test_a_proven_optimum_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "searcher", lambda *_, **__: pytest.fail("it goes on"))
     graph = GraphBuilder().vertex("a", 3).vertex("b", 3).build()
     found = search(Instance(graph, Cluster.uniform(2)), budget=Budget(60, 1))
     assert found.status is Status.OPTIMAL
-    assert found.seconds < 30
 
 
 def test_an_empty_graph_is_optimal() -> None:
@@ -141,7 +143,7 @@ def test_an_interrupt_returns_the_verified_best() -> None:
     steps: list[Progress] = []
     instance = medium(49)
     found = search(instance, budget=COUNTED, watch=stop)
-    assert found.reason == "interrupted"
+    assert found.termination is Termination.INTERRUPTED
     assert found.schedule is not None
     assert verify(instance, found.schedule) == []
 
@@ -196,12 +198,28 @@ def test_two_workers_give_a_valid_schedule() -> None:
     assert verify(instance, found.schedule) == []
 
 
+def test_no_more_workers_run_than_there_are_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    born: list[Helper] = []
+    start = Helper.__init__
+
+    def count(self: Helper) -> None:
+        born.append(self)
+        start(self)
+
+    monkeypatch.setattr(Helper, "__init__", count)
+    monkeypatch.setattr(module, "available_processors", lambda: 2)
+    found = search(medium(45), budget=Budget(1, 1024))
+    assert len(born) == 1
+    assert found.workers == 1024
+    assert found.reason == "time limit; 2 of 1024 workers ran, one on each processor"
+
+
 def test_a_worker_that_dies_costs_only_its_own_work(monkeypatch: pytest.MonkeyPatch) -> None:
     born = Helper.__init__
 
     def doomed(self: Helper) -> None:
         born(self)
-        self.process.kill()
+        self.worker.process.kill()
 
     monkeypatch.setattr(Helper, "__init__", doomed)
     instance = medium(45)
@@ -245,7 +263,7 @@ def test_a_checkpoint_of_another_instance_is_refused(tmp_path: Path) -> None:
     heft = registry.get("heft")(instance).schedule
     assert heft is not None
     checkpoint.write(file, instance, checkpoint.Checkpoint(layout_of(instance, heft), 1.0, 10))
-    with pytest.raises(InputError, match="of another instance"):
+    with pytest.raises(InputError, match="belongs to another instance"):
         checkpoint.read(file, medium(14))
 
 

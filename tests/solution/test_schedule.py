@@ -137,9 +137,9 @@ class TestErrors:
             ([0, (7, 1), 1, 2, 3], "only transfers that cross"),
             ([0, (0, 1), (0, 1), 1, 2, 3], "only transfers that cross"),
             ([0, (0, 1), 1, (0, 1), 2, 3], "only transfers that cross"),
-            ([1, 0, 2, 3], "b comes before a:0 is there"),
-            ([(0, 1), 0, 1, 2, 3], "a transfer comes before a:0 is there"),
-            ([0, 1, (0, 1), 2, 3], "b comes before a:0 is there"),
+            ([1, 0, 2, 3], "b comes before a:0 is available"),
+            ([(0, 1), 0, 1, 2, 3], "a transfer comes before a:0 is available"),
+            ([0, 1, (0, 1), 2, 3], "b comes before a:0 is available"),
         ],
     )
     def test_an_order_that_does_not_fit(self, order: list[Step], problem: str) -> None:
@@ -157,7 +157,7 @@ class TestErrors:
 
     def test_a_local_order_against_the_edges(self) -> None:
         graph = GraphBuilder().vertex("a", 1).vertex("b", 1).edge("a", "b", None).build()
-        with pytest.raises(InputError, match=r"b comes before a \(control\) is there"):
+        with pytest.raises(InputError, match=r"b comes before a \(control\) is available"):
             retime(Instance(graph, Cluster.uniform(1)), [0, 0], [1, 0])
 
 

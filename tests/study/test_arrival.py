@@ -1,4 +1,4 @@
-"""Results that come from elsewhere, rebuilt and verified again."""
+"""Results from elsewhere, rebuilt and verified again."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from optpart.formats import native
 from optpart.formats import result as result_format
 from optpart.formats.json import parse_json
 from optpart.methods import registry
+from optpart.solution.termination import Termination
 from optpart.study import library
 from optpart.study.arrival import rebuild
 
@@ -28,7 +29,7 @@ def document(by: str = "heft", /, **changes: Any) -> Any:
 
 
 @pytest.mark.parametrize("method", ["heft", "hash+pct", "cpsat", "enumerate"])
-def test_the_document_of_what_was_rebuilt_is_the_same(method: str) -> None:
+def test_a_rebuilt_result_has_the_same_document(method: str) -> None:
     given = document(method)
     again = result_format.dumps(rebuild(given, INSTANCE))
     assert parse_json(again) == given
@@ -38,6 +39,43 @@ def test_an_infeasible_instance_stays_infeasible_with_its_reason() -> None:
     told = document(status="INFEASIBLE", schedule=None, makespan=None, reason="too little memory")
     result = rebuild(told, INSTANCE)
     assert (result.status, result.reason) == (Status.INFEASIBLE, "too little memory")
+
+
+class TestTermination:
+    def test_is_that_of_the_document(self) -> None:
+        for ended in Termination:
+            if ended is not Termination.PROVEN:
+                assert rebuild(document(termination=str(ended)), INSTANCE).termination is ended
+
+    def test_a_document_from_before_there_was_one_says_only_what_follows(self) -> None:
+        """Its status may; whether a heuristic ended by itself is not known."""
+        old = document()
+        del old["termination"]
+        assert rebuild(old, INSTANCE).termination is None
+        proven = {**old, "lower_bound": old["makespan"], "status": "OPTIMAL"}
+        assert rebuild(proven, INSTANCE).termination is Termination.PROVEN
+        infeasible = {**old, "status": "INFEASIBLE", "schedule": None, "makespan": None}
+        infeasible["traffic"] = None
+        assert rebuild(infeasible, INSTANCE).termination is Termination.PROVEN
+        assert rebuild({**old, "refused": True}, INSTANCE).termination is Termination.FAILED
+
+    def test_what_is_not_known_stays_so(self) -> None:
+        result = rebuild(document(termination=None), INSTANCE)
+        assert result_format.to_dict(result)["termination"] is None
+
+    @pytest.mark.parametrize(
+        ("said", "problem"),
+        [
+            ("bored", "termination: unknown 'bored'; use proven, completed, time limit"),
+            ([], "termination: unknown []; use proven"),
+            ("proven", "termination: proven, but the status is FEASIBLE"),
+        ],
+    )
+    def test_one_that_is_none_or_does_not_hold_is_refused(self, said: Any, problem: str) -> None:
+        with pytest.raises(InputError) as caught:
+            rebuild(document(termination=said), INSTANCE)
+        assert str(caught.value).startswith(problem)
+        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -90,14 +128,14 @@ def test_a_run_that_was_refused_stays_refused_and_claims_nothing() -> None:
         ({"schedule": []}, "schedule"),
     ],
 )
-def test_a_fault_is_named_with_its_place(changes: dict[str, Any], place: str) -> None:
+def test_an_error_names_its_place(changes: dict[str, Any], place: str) -> None:
     with pytest.raises(InputError) as fault:
         rebuild(document(**changes), INSTANCE)
     assert fault.value.place == place
 
 
 @given(st.data())
-def test_no_document_ends_in_anything_but_a_result_or_one_line(data: st.DataObject) -> None:
+def test_every_document_gives_a_result_or_a_one_line_error(data: st.DataObject) -> None:
     scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just("1e999")
     value = data.draw(scalars | st.lists(scalars, max_size=3) | st.dictionaries(st.text(), scalars))
     told = document()

@@ -1,4 +1,4 @@
-"""What of a pair's loss its placement has caused, and what its order."""
+"""The attribution of a pair's loss to its placement and its order."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from optpart.methods.cpsat import cpsat
 from optpart.report.axis_table import share
 from optpart.solution.result import Result
 from optpart.solution.schedule import retime
+from optpart.solution.termination import Termination
 from optpart.study import library
 from optpart.study.attribution import Bracket, Division, Split, divide
 
@@ -33,7 +34,7 @@ BUDGET = Budget(seconds=10, workers=1)
 
 
 def shop() -> Instance:
-    """x may run long or first first; third, on y, waits for first. Every vertex has its device."""
+    """Device x runs "long" and "first" in either order; "third", on y, waits for "first"."""
     builder = GraphBuilder()
     for name, ops, device in (("long", 4, "x"), ("first", 3, "x"), ("third", 5, "y")):
         builder.vertex(name, ops, devices=[device])
@@ -42,7 +43,7 @@ def shop() -> Instance:
 
 
 def of(pair: int, ordered: tuple[int, int], free: tuple[int, int]) -> Split:
-    """Make a split of a makespan and two brackets, each the bound and the makespan."""
+    """Make a split from a makespan and two brackets of bound and makespan."""
     builder = GraphBuilder().vertex("a", 1)
 
     def result(bound: int, makespan: int) -> Result:
@@ -54,13 +55,13 @@ def of(pair: int, ordered: tuple[int, int], free: tuple[int, int]) -> Split:
 
 
 class TestTheThreeNumbers:
-    def test_losses_add_up_where_both_optima_are_proven(self) -> None:
+    def test_losses_add_up_if_both_optima_are_proven(self) -> None:
         split = of(15, (12, 12), (10, 10))
         assert split.by_order == Bracket(Fraction(3, 10), Fraction(3, 10))
         assert split.by_placement == Bracket(Fraction(1, 5), Fraction(1, 5))
         assert split.in_all == Bracket(Fraction(1, 2), Fraction(1, 2))
 
-    def test_brackets_hold_whatever_the_optima_are(self) -> None:
+    def test_brackets_are_valid_for_all_possible_optima(self) -> None:
         split = of(15, (11, 12), (8, 10))
         assert split.by_order is not None
         assert split.by_placement is not None
@@ -73,7 +74,7 @@ class TestTheThreeNumbers:
                 assert split.by_placement.low <= by_placement <= (split.by_placement.high or 0)
 
     def test_no_loss_is_negative(self) -> None:
-        """The best order is known no better than 8, the best of all is known to be 10 or less."""
+        """The best order is at least 8, the best of all at most 10."""
         split = of(15, (8, 12), (8, 10))
         assert split.by_placement == Bracket(Fraction(0), Fraction(1, 2))
 
@@ -107,8 +108,8 @@ def by_pair(division: Division) -> dict[str, Split]:
     return {split.pair.method: split for split in division.splits}
 
 
-def test_what_order_alone_can_lose() -> None:
-    """In the order of arrival x may run long first, and y waits for third until 7."""
+def test_a_loss_by_order_alone() -> None:
+    """In the order of arrival, x may run "long" first, and "third" starts on y only at 7."""
     division = divide(shop(), ["hash+fifo", "hash+pct"], budget=BUDGET, seeds=range(4))
     assert division.free.status is Status.OPTIMAL
     assert division.free.makespan == 8
@@ -119,8 +120,8 @@ def test_what_order_alone_can_lose() -> None:
     assert lost == {Fraction(0), Fraction(1, 2)}
 
 
-def test_what_placement_alone_can_lose() -> None:
-    """Everything on one device is never idle: its order loses nothing."""
+def test_a_loss_by_placement_alone() -> None:
+    """A single device is never idle, so its order loses nothing."""
     division = divide(library.load("heft-10"), ["fastest+pct", "heft"], budget=BUDGET)
     alone = by_pair(division)["fastest+pct"]
     assert alone.by_order == Bracket(Fraction(0), Fraction(0))
@@ -151,7 +152,7 @@ def test_every_communication_model_is_split(communication: str) -> None:
 
 
 def test_a_placement_without_a_valid_order_says_so() -> None:
-    """b and c wait for a's tensors; on one device both would have to be held at once."""
+    """b and c wait for a's tensors, and one device would have to hold both at once."""
     builder = GraphBuilder().vertex("a", 1, outputs=[5]).vertex("b", 1, outputs=[5])
     graph = builder.vertex("c", 1).edge("a", "c").edge("b", "c").build()
     cluster = Cluster.of([Device("x", memory=5), Device("y", memory=12)], bandwidth=1)
@@ -166,7 +167,7 @@ def test_a_placement_without_a_valid_order_says_so() -> None:
     assert split.free.status is Status.OPTIMAL
 
 
-def test_the_library_is_asked_where_the_run_proves_less() -> None:
+def test_the_library_is_used_if_the_run_proves_less() -> None:
     instance = library.load("heft-10")
     division = divide(instance, ["hash+pct"], budget=Budget(seconds=0, workers=1))
     assert division.free.status is Status.OPTIMAL
@@ -174,8 +175,8 @@ def test_the_library_is_asked_where_the_run_proves_less() -> None:
     assert division.free.reason == "bound from the library"
 
 
-def test_a_solver_is_no_pair() -> None:
-    with pytest.raises(InputError, match="'cpsat' is no pair of strategies"):
+def test_a_solver_is_not_a_pair() -> None:
+    with pytest.raises(InputError, match="'cpsat' is not a pair of strategies"):
         divide(shop(), ["cpsat"], budget=BUDGET)
 
 
@@ -212,15 +213,15 @@ class TestCommand:
         native.write(instance, path)
         outcome = run("gap", "--axis", path, "-m", "heft")
         assert outcome.code == 3
-        assert "infeasible: a needs memory 9" in outcome.out
+        assert "INFEASIBLE: a needs memory 9" in outcome.out
 
-    def test_an_interruption_keeps_what_is_done(
+    def test_an_interruption_keeps_finished_results(
         self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def interrupted(instance: Instance, **options: object) -> Result:
             if instance.name == "heft-10":
                 return cpsat(instance, **options)  # type: ignore[arg-type]
-            return conclude(instance, "cpsat", None, reason="interrupted")
+            return conclude(instance, "cpsat", None, termination=Termination.INTERRUPTED)
 
         monkeypatch.setattr("optpart.study.attribution.cpsat", interrupted)
         files = ("heft-10", "kwok-ahmad-9-2")
@@ -233,13 +234,13 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ("-m cpsat", "method: 'cpsat' is no pair of strategies"),
+            ("-m cpsat", "method: 'cpsat' is not a pair of strategies"),
             ("-m nope", "method: no method 'nope'"),
-            ("--csv", "--axis: with --csv, --engine or --store"),
+            ("--csv", "--axis: used with --csv, --engine or --store"),
             ("-o table.csv", "table.csv: unknown suffix '.csv'; use .json"),
         ],
     )
-    def test_what_cannot_be_asked(
+    def test_invalid_options_are_refused(
         self,
         run: Run,
         arguments: str,
@@ -251,7 +252,7 @@ class TestCommand:
 
 
 class TestNobodyIsTrusted:
-    """What CP-SAT, the bound of the library or a pair claims gives way to verified schedules."""
+    """Verified schedules overrule the claims of CP-SAT, of the library and of a pair."""
 
     @pytest.mark.parametrize(
         ("placed", "lie", "problem"),
@@ -264,7 +265,7 @@ class TestNobodyIsTrusted:
             (True, "raise", "failed: AssertionError: a bug"),
         ],
     )
-    def test_a_solver_that_is_wrong_costs_its_own_claim(
+    def test_a_wrong_solver_loses_only_its_own_claim(
         self, monkeypatch: pytest.MonkeyPatch, placed: bool, lie: str, problem: str
     ) -> None:
         def wrong(instance: Instance, **options: Any) -> Result:
@@ -295,7 +296,7 @@ class TestNobodyIsTrusted:
         assert division.free.makespan == division.free.lower_bound == 8
         assert [finding.source for finding in division.findings] == ["library"]
 
-    def test_the_command_names_it_and_ends_with_1(
+    def test_the_command_names_it_and_exits_with_1(
         self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def wrong(instance: Instance, **options: Any) -> Result:

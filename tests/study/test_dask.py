@@ -19,7 +19,8 @@ import pytest
 
 from optpart import Budget, InputError, Instance
 from optpart.cli import main
-from optpart.study import dask, library
+from optpart.methods import registry
+from optpart.study import dask, library, remote
 from optpart.study.dask import DaskEngine
 from optpart.study.engine import choose
 from optpart.study.gap import Comparison, sweep
@@ -77,7 +78,7 @@ def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def logged(plug_in: Path, method: str = "") -> list[tuple[int, int]]:
-    """Return seed and process of each run that was begun, of one method or of all."""
+    """Return seed and process of each run that was started, of one method or of all."""
     lines = [line.split() for line in (plug_in / "log").read_text().split("\n")[:-1]]
     return [(int(seed), int(pid)) for seed, pid, name in lines if name.startswith(method)]
 
@@ -104,7 +105,7 @@ def address(cluster: Any) -> str:
 
 @pytest.fixture
 def killer(plug_in: Path) -> Iterator[list[int]]:
-    """Kill the process that first begins seed 2, then let seed 2 end wherever it is done again."""
+    """Kill the process that first starts seed 2, then let seed 2 finish wherever it is repeated."""
     killed: list[int] = []
 
     def kill() -> None:
@@ -123,7 +124,7 @@ def killer(plug_in: Path) -> Iterator[list[int]]:
     thread.join()
 
 
-def test_a_sweep_outlives_a_worker_that_is_killed(
+def test_a_sweep_survives_a_killed_worker(
     cluster: Cluster, plug_in: Path, killer: list[int], instance: Instance
 ) -> None:
     with cluster(n_workers=2) as two:
@@ -140,7 +141,7 @@ def test_a_sweep_outlives_a_worker_that_is_killed(
     assert comparison.reference.kind == "optimum"
 
 
-def test_a_run_that_kills_its_workers_costs_its_row_and_is_not_tried_for_ever(
+def test_a_run_that_kills_its_workers_fails_after_a_few_attempts(
     cluster: Cluster, plug_in: Path, instance: Instance, tmp_path: Path
 ) -> None:
     def swept() -> Comparison:
@@ -151,7 +152,7 @@ def test_a_run_that_kills_its_workers_costs_its_row_and_is_not_tried_for_ever(
         return comparison
 
     deadly, steady = swept().results
-    assert (deadly.makespan, deadly.reason) == (None, "failed: 3 workers died doing it")
+    assert (deadly.makespan, deadly.reason) == (None, "failed: 3 workers died while executing it")
     assert steady.makespan == 14
     begun = logged(plug_in)
     assert len(logged(plug_in, "deadly")) == 3
@@ -159,7 +160,7 @@ def test_a_run_that_kills_its_workers_costs_its_row_and_is_not_tried_for_ever(
     assert logged(plug_in) == begun
 
 
-def test_a_run_that_is_blamed_for_the_deaths_of_another_gets_a_trial_of_its_own(
+def test_a_run_blamed_for_the_deaths_of_another_is_retried_alone(
     monkeypatch: pytest.MonkeyPatch, cluster: Cluster, instance: Instance
 ) -> None:
     given_up = iter([5, 0])  # how many workers died before Dask gave up: first, then alone
@@ -174,7 +175,7 @@ def test_a_run_that_is_blamed_for_the_deaths_of_another_gets_a_trial_of_its_own(
 
 
 @pytest.mark.parametrize("sent", ["{", "{}", "null"])
-def test_a_worker_that_sends_no_result_costs_its_row(
+def test_an_invalid_result_of_a_worker_fails_its_run_only(
     monkeypatch: pytest.MonkeyPatch, cluster: Cluster, instance: Instance, sent: str
 ) -> None:
     monkeypatch.setattr(DaskEngine, "_document", lambda *_: sent)
@@ -182,10 +183,10 @@ def test_a_worker_that_sends_no_result_costs_its_row(
         run = Run(instance, "heft", 0, BUDGET)
         ((_, result),) = choose(address(one), 1)([run], None)
     assert (result.makespan, result.refused) == (None, True)
-    assert result.reason.startswith("failed: a worker sent no result that holds")
+    assert result.reason.startswith("failed: a worker sent an invalid result")
 
 
-def test_a_sweep_that_is_killed_resumes_and_repeats_nothing(
+def test_a_killed_sweep_resumes_and_repeats_nothing(
     cluster: Cluster, plug_in: Path, tmp_path: Path
 ) -> None:
     arguments = ["gap", "laich-2.5", "-m", "steady", "--seeds", "8", "--workers", "1"]
@@ -205,7 +206,7 @@ def test_a_sweep_that_is_killed_resumes_and_repeats_nothing(
 
 
 def kept(folder: Path) -> list[int]:
-    """Return the seeds of the method "steady" that the store of a sweep has."""
+    """Return the seeds of the method "steady" in the store of a sweep."""
     with suppress(sqlite3.OperationalError), closing(sqlite3.connect(folder / "runs.db")) as rows:
         return [seed for (seed,) in rows.execute("SELECT seed FROM run WHERE method = 'steady'")]
     return []
@@ -219,7 +220,7 @@ def refused(engine: str, instance: Instance, method: str = "heft") -> str:
 
 
 class TestOneLine:
-    """Faults that are the user's to mend."""
+    """Errors that the user can fix."""
 
     @pytest.fixture(autouse=True)
     def impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,7 +238,7 @@ class TestOneLine:
         )
 
     @pytest.mark.parametrize("place", ["127.0.0.1:1", "127.0.0.1", "no port", "[::1", "a:b:c"])
-    def test_where_no_scheduler_is(self, cluster: Cluster, instance: Instance, place: str) -> None:
+    def test_without_a_scheduler(self, cluster: Cluster, instance: Instance, place: str) -> None:
         message = refused(f"dask://{place}", instance)
         assert f"no Dask scheduler answers at {place}" in message
 
@@ -246,7 +247,7 @@ class TestOneLine:
             message = refused(address(none), instance)
         assert "has no workers; start some with 'dask worker" in message
 
-    def test_workers_that_do_several_runs_in_one_process(
+    def test_workers_with_several_runs_per_process(
         self, cluster: Cluster, instance: Instance
     ) -> None:
         with cluster(n_workers=1, threads_per_worker=2, processes=False, protocol="tcp") as one:
@@ -258,7 +259,74 @@ class TestOneLine:
     ) -> None:
         with cluster(n_workers=1, processes=False, protocol="tcp") as one:
             message = refused(address(one), instance, "unknown")
-            assert "no method 'unknown'; choose of" in message
+            assert "no method 'unknown'; choose one of" in message
             monkeypatch.setattr(dask, "__version__", "9.9")
             message = refused(address(one), instance)
         assert "; install 9.9 there" in message
+
+
+OWN = """
+from optpart import conclude, register, retime
+
+BASE = 0
+
+@register("mine", kind="partitioner")
+def mine(instance, rng):
+    return [BASE] * instance.vertices
+
+@register("all-on-first")
+def all_on_first(instance, *, budget=None, seed=0, start=None, watch=None):
+    order = instance.graph.topological_order.tolist()
+    return conclude(instance, "all-on-first", retime(instance, mine(instance, None), order))
+"""
+
+
+def test_workers_know_what_a_file_has_registered(
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    for table in ("_own", "_own_partitioners", "_own_schedulers"):
+        monkeypatch.setattr(registry, table, {})
+    (tmp_path / "mine.py").write_text(OWN)
+    found = []
+    for engine in ("local", "dask"):
+        for table in (registry._own, registry._own_partitioners):
+            table.clear()
+        argv = f"optpart --plugin {tmp_path}/mine.py gap heft-10 -m mine+pct -m all-on-first --csv"
+        monkeypatch.setattr(sys, "argv", [*argv.split(), "--engine", engine, "--time-limit", "5"])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert not end.value.code
+        rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
+        found.append([(row[10], row[11], row[12]) for row in rows])
+    assert found[0] == found[1]
+    assert [makespan for _, _, makespan in found[1]] == ["127", "127"]
+
+
+def test_a_worker_takes_over_what_the_latest_sweep_has_registered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cloudpickle = pytest.importorskip("cloudpickle", reason="needs optpart[dask]")
+    for table in ("_own", "_own_partitioners", "_own_schedulers"):
+        monkeypatch.setattr(registry, table, {})
+    monkeypatch.setattr(remote, "_taken", {})
+    placed = []
+    for device in (0, 1):
+        rows = [("partitioner", "mine", lambda i, rng, d=device: [d] * i.vertices, "")]
+        remote._take_over(cloudpickle.dumps(rows))
+        remote._take_over(cloudpickle.dumps(rows))
+        instance = library.load("laich-2.5")
+        placed.append(registry.partitioner("mine")(instance, None).placement.tolist()[0])
+    assert placed == [0, 1]
+    remote._take_over(b"")
+    assert registry.registered() == []
+
+
+def test_what_cannot_be_sent_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, instance: Instance
+) -> None:
+    pytest.importorskip("cloudpickle", reason="needs optpart[dask]")
+    lock = threading.Lock()
+    monkeypatch.setattr(registry, "_own", {"locked": (lambda *_, **__: lock, "")})
+    with pytest.raises(InputError, match="cannot be sent to workers"):
+        dask._packed()

@@ -24,7 +24,6 @@ from optpart import (
     Model,
     Schedule,
     Status,
-    compare,
     conclude,
     register,
     retime,
@@ -35,7 +34,7 @@ from optpart.methods import registry
 from optpart.report.gap_table import print_comparison
 from optpart.solution.result import Result
 from optpart.study import library
-from optpart.study.gap import Comparison, excess, summarise, sweep
+from optpart.study.gap import Comparison, compare, excess, summarise, sweep
 
 BUDGET = Budget(seconds=10, workers=1)
 
@@ -46,7 +45,7 @@ def chain(**model: str) -> Instance:
     return Instance(graph, Cluster.uniform(2, bandwidth=1), Model(**model), name="chain")  # type: ignore[arg-type]
 
 
-def test_the_reference_is_the_optimum_where_it_is_proven() -> None:
+def test_the_reference_is_the_optimum_if_it_is_proven() -> None:
     comparison = compare(chain(), ["hash+pct", "fastest+pct"], budget=BUDGET)
     assert comparison.reference.kind == "optimum"
     assert comparison.reference.makespan == comparison.reference.bound == 6
@@ -58,7 +57,7 @@ def test_the_reference_is_the_optimum_where_it_is_proven() -> None:
 
 @pytest.fixture
 def without_proof(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Comparison]:
-    """Compare where nothing proves much: neither the method for the reference nor the bounds."""
+    """Compare methods while neither the reference method nor the bounds prove much."""
 
     def compared() -> Comparison:
         with monkeypatch.context() as patch:
@@ -79,7 +78,7 @@ def test_without_a_proof_the_reference_is_the_best_known(
     assert reference.bound_by == "weak"
 
 
-def test_a_method_that_fails_costs_its_row_only() -> None:
+def test_a_method_that_fails_loses_its_own_row_only() -> None:
     @register("fails")
     def fails(instance: Instance, **_: object) -> Result:
         raise ZeroDivisionError("as a user's own method may")
@@ -90,7 +89,7 @@ def test_a_method_that_fails_costs_its_row_only() -> None:
     assert comparison.results[1].makespan == 6
 
 
-def test_a_method_of_ones_own_stands_beside_the_others() -> None:
+def test_a_registered_method_is_compared_with_the_others() -> None:
     @register("all-on-first")
     def all_on_first(instance: Instance, **_: object) -> Result:
         order = instance.graph.topological_order.tolist()
@@ -121,7 +120,7 @@ def test_a_bound_above_a_verified_schedule_stops_everything() -> None:
         conclude(instance, "wrong", schedule, bound=Fraction(7))
 
 
-def test_the_library_serves_as_reference_only_for_the_very_same_instance() -> None:
+def test_the_library_is_the_reference_only_for_exactly_the_same_instance() -> None:
     tiny = Budget(seconds=0.0, workers=1)
     same = library.load("small-30-4-ccr10-s24")
     known = library.index()["small-30-4-ccr10-s24"]
@@ -145,7 +144,7 @@ def test_summary_counts_solved_means_and_proven_optima(
 
 
 def test_unknown_methods_are_refused_with_the_list_of_all() -> None:
-    with pytest.raises(InputError, match="choose of"):
+    with pytest.raises(InputError, match="choose one of"):
         registry.get("magic")
 
 
@@ -167,12 +166,12 @@ def test_excess(value: Fraction | None, base: Fraction | None, expected: float |
 
 
 def alone(instance: Instance) -> Schedule:
-    """Everything on the first device: 6 on the chain."""
+    """Run everything on the first device: 6 on the chain."""
     return retime(instance, [0] * instance.vertices, instance.graph.topological_order.tolist())
 
 
 def apart(instance: Instance) -> Result:
-    """The last vertex on the second device: 8 on the chain."""
+    """Run the last vertex on the second device: 8 on the chain."""
     return conclude(instance, "", retime(instance, [0, 0, 1], [0, 1, 2]))
 
 
@@ -202,7 +201,7 @@ def unlike() -> Instance:
 
 
 def bare(instance: Instance, status: Status, **claims: Any) -> Result:
-    """A result that no function of the package has made."""
+    """A result that no function of the package has built."""
     return Result(instance, "", status, **claims)
 
 
@@ -280,7 +279,7 @@ def own_methods() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", LIARS)
-def test_who_lies_or_fails_costs_its_own_row_by_name(name: str) -> None:
+def test_a_method_that_lies_or_fails_loses_its_own_row_and_is_named(name: str) -> None:
     said = LIARS[name][1]
     comparison = compare(chain(), ["heft", name, "hash+pct"], budget=BUDGET)
     assert (comparison.reference.kind, comparison.reference.makespan) == ("optimum", 6)
@@ -296,7 +295,7 @@ def test_who_lies_or_fails_costs_its_own_row_by_name(name: str) -> None:
     assert said in str(finding)
 
 
-def test_all_liars_together_leave_the_table_as_it_is() -> None:
+def test_all_liars_together_do_not_change_the_table() -> None:
     honest_rows = compare(chain(), ["heft", "hash+pct"], budget=BUDGET)
     comparison = compare(chain(), [*LIARS, "heft", "hash+pct"], budget=BUDGET)
     assert replace(comparison.reference, makespan_by="") == replace(
@@ -305,7 +304,7 @@ def test_all_liars_together_leave_the_table_as_it_is() -> None:
     assert {finding.source for finding in comparison.findings} == set(LIARS)
 
 
-def test_a_schedule_counts_although_its_method_lied_about_the_rest() -> None:
+def test_a_valid_schedule_counts_even_if_its_method_made_false_claims() -> None:
     result = compare(chain(), ["above_itself"], budget=BUDGET).results[0]
     assert (result.makespan, result.status, result.refused) == (6, Status.FEASIBLE, True)
 
@@ -330,7 +329,7 @@ def test_a_liar_among_the_bounds_is_named(monkeypatch: pytest.MonkeyPatch) -> No
         assert [finding.source for finding in comparison.findings] == ["wrong"]
 
 
-def test_without_a_schedule_infeasible_is_said_with_who_says_it() -> None:
+def test_infeasible_without_a_schedule_names_its_source() -> None:
     builder = GraphBuilder().vertex("a", 1, outputs=[5]).vertex("b", 1, outputs=[5])
     graph = builder.vertex("c", 1).edge("a", "c").edge("b", "c").build()
     cluster = Cluster.of([Device("x", memory=9), Device("y", memory=9)], bandwidth=1)
@@ -341,7 +340,7 @@ def test_without_a_schedule_infeasible_is_said_with_who_says_it() -> None:
     assert comparison.findings == ()
 
 
-def test_a_bound_under_something_given_bounds_nothing_else() -> None:
+def test_a_bound_for_a_given_placement_does_not_bound_others() -> None:
     @register("restricted")
     def restricted(instance: Instance, **_: object) -> Result:
         return conclude(instance, "", None, bound=Fraction(9), given="a on the second device")
@@ -381,7 +380,7 @@ class TestCommand:
         (row,) = (line for line in outcome.out.splitlines() if "liar_bound" in line)
         assert row.endswith("bound 9 contradicts a verified schedule of 6 by heft")
 
-    def test_in_80_columns_figures_stay_whole_and_refused_rows_are_marked(self) -> None:
+    def test_in_80_columns_figures_are_complete_and_refused_rows_are_marked(self) -> None:
         stream = io.StringIO()
         console = Console(file=stream, width=80, highlight=False, soft_wrap=True)
         names = ["heft", "hash+pct", "liar_infeasible"]
@@ -404,7 +403,7 @@ class TestCommand:
         assert [row["refused"] for row in document["results"]] == [False, True]
         assert [row["optimal"] for row in document["results"]] == [True, False]
 
-    def test_what_a_method_prints_is_no_part_of_the_table(self, run: Run, file: Path) -> None:
+    def test_the_output_of_a_method_is_not_part_of_the_table(self, run: Run, file: Path) -> None:
         @register("talks")
         def talks(instance: Instance, **_: object) -> Result:
             print("here I am")
@@ -415,7 +414,7 @@ class TestCommand:
         assert json.loads(outcome.out)["results"][0]["makespan"] == "6"
         assert outcome.err == "here I am\n"
 
-    def test_a_plug_in_that_cannot_be_loaded_costs_its_row(
+    def test_a_plug_in_that_cannot_be_loaded_loses_its_row_only(
         self, run: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         info = tmp_path / "broken_plug_in-1.0.dist-info"

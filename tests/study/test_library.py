@@ -1,4 +1,4 @@
-"""The instance library: what the index says holds, and agrees with the literature."""
+"""The instance library: its index is correct and agrees with the literature."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ROWS = list(library.index().values())
 NAMES = [row.name for row in ROWS]
 SMALL = [row.name for row in ROWS if row.small]
 WITH_FILE = [row.name for row in ROWS if row.group != "thesis"]
-# Two of the six are enough to see that seed and generator still make what was indexed.
+# Two of the six are enough to check that seed and generator still give the indexed instances.
 LOADED = [*WITH_FILE, "thesis-3", "thesis-4"]
 
 OPTIMA = {
@@ -55,7 +55,7 @@ OPTIMA = {
     "lpt-4": 12,
 }
 
-# Vertices, distinct pairs (source, target), colocation groups, the largest of them.
+# Vertices, distinct pairs (source, target), colocation groups, size of the largest group.
 NETWORKS = {
     "convolutional_network": (367, 550, 30, 24),
     "recurrent_network": (2927, 5139, 456, 28),
@@ -124,7 +124,7 @@ def test_the_best_result_says_what_the_index_says(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_status_is_optimal_only_where_bound_and_makespan_meet(name: str) -> None:
+def test_a_status_is_optimal_only_if_bound_and_makespan_are_equal(name: str) -> None:
     row = library.index()[name]
     assert row.makespan is not None
     assert row.bound is not None
@@ -211,7 +211,7 @@ def test_networks_have_the_costs_and_clusters_of_the_literature(network: str) ->
 
 
 def test_an_unknown_name_is_an_error() -> None:
-    with pytest.raises(InputError, match="no instance of the library 'heft-11'"):
+    with pytest.raises(InputError, match="neither a file nor a library instance: 'heft-11'"):
         library.load("heft-11")
 
 
@@ -225,7 +225,7 @@ def test_nothing_is_known_about_a_changed_instance() -> None:
 
 @pytest.fixture
 def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Path]]:
-    """The library's ``heft-10`` and its neighbours in a folder of their own, a row changed."""
+    """Return a function that copies ``heft-10`` and its neighbours, with one row changed."""
     names = ("heft-10", "graham-1969-3", "laich-2.5")
 
     def make(**changes: str) -> Path:
@@ -252,7 +252,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_every_row_of_the_library_agrees_with_itself(name: str) -> None:
+def test_every_row_of_the_library_is_consistent(name: str) -> None:
     row, found = library.index()[name], library.evidence(load(name))
     assert found.faults == ()
     assert (found.makespan, found.bound) == (row.makespan, row.bound)
@@ -271,12 +271,12 @@ def test_every_row_of_the_library_agrees_with_itself(name: str) -> None:
         ({"vertices": "ten"}, "its row of the index cannot be read (invalid literal"),
     ],
 )
-def test_a_row_that_does_not_hold_is_named_and_not_used(
+def test_a_wrong_row_is_named_and_not_used(
     copy: Callable[..., Path], changes: dict[str, str], problem: str
 ) -> None:
     instance = load("heft-10")
     copy(**changes)
-    comparison = compare(instance, ["heft"], budget=Budget(seconds=5, workers=1))
+    comparison = compare(instance, ["heft"], seconds=5, workers=1)
     assert (comparison.reference.makespan, comparison.reference.bound) == (73, 73)
     assert not comparison.reference.certified
     assert problem in str(comparison.findings[0])
@@ -286,13 +286,13 @@ def test_a_row_that_does_not_hold_is_named_and_not_used(
 def test_a_wrong_optimum_of_the_index_gives_way_to_a_better_schedule(
     copy: Callable[..., Path],
 ) -> None:
-    """Index and schedule agree, and the index says that nothing is better."""
+    """Index and schedule agree, and the index claims that nothing is better."""
     instance = load("heft-10")
     wrong = late(instance, bound=1)
     folder = copy(makespan=str(wrong.makespan), bound=str(wrong.makespan))
     shutil.rmtree(folder / "certificates")
     result_format.write(wrong, folder / "best" / "heft-10.json")
-    comparison = compare(instance, ["heft"], budget=Budget(seconds=5, workers=1))
+    comparison = compare(instance, ["heft"], seconds=5, workers=1)
     assert comparison.reference.makespan == comparison.reference.bound == 73
     assert [str(finding) for finding in comparison.findings] == [
         f"heft-10: library: bound {wrong.makespan} contradicts a verified schedule of 73 by cpsat"
@@ -303,7 +303,7 @@ def test_a_wrong_optimum_of_the_index_gives_way_to_a_better_schedule(
     ("file", "content", "problem"),
     [
         ("best/heft-10.json", "{", "its best schedule cannot be read"),
-        ("best/heft-10.json", "{}", "its best schedule cannot be read (format: missing"),
+        ("best/heft-10.json", "{}", "its best schedule cannot be read (format: is missing"),
         ("certificates/heft-10/certificate.json", "{", "its certificate cannot be read"),
         ("certificates/heft-10/certificate.json", "[]", "its certificate cannot be read"),
         (
@@ -314,7 +314,7 @@ def test_a_wrong_optimum_of_the_index_gives_way_to_a_better_schedule(
         (
             "certificates/heft-10/certificate.json",
             '{"instance_sha256": "00", "makespan": "73"}',
-            "its certificate is one of another instance",
+            "its certificate belongs to another instance",
         ),
     ],
 )
@@ -339,11 +339,11 @@ def test_an_invalid_schedule_of_the_library_is_named(copy: Callable[..., Path]) 
     document["schedule"]["start"] = dict.fromkeys(document["schedule"]["start"], "0")
     path.write_text(json.dumps(document), encoding="utf-8")
     found = library.evidence(instance)
-    assert "its best schedule does not hold: its schedule is not valid" in found.faults[0]
+    assert "its best schedule is refused: its schedule is not valid" in found.faults[0]
     assert found.best is None
 
 
-def test_a_row_that_cannot_be_read_costs_the_small_library_nothing_else(
+def test_an_unreadable_row_is_left_out_of_the_small_library(
     copy: Callable[..., Path], run: Run
 ) -> None:
     copy(bound="seventy")
@@ -363,7 +363,7 @@ def test_a_row_that_cannot_be_read_costs_the_small_library_nothing_else(
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The script that writes the library, at work in an empty folder."""
+    """The script that writes the library, in an empty folder."""
     spec = importlib.util.spec_from_file_location("bench_library", BENCH / "library.py")
     assert spec is not None
     assert spec.loader is not None
@@ -401,7 +401,7 @@ def test_build_writes_the_files_of_the_library(bench: ModuleType, tmp_path: Path
         assert contents(tmp_path / group) == contents(library.folder() / group)
 
 
-def test_only_what_is_better_is_entered(
+def test_only_improvements_are_entered(
     bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     instance = load("laich-2.5")
@@ -429,7 +429,7 @@ def test_only_what_is_better_is_entered(
     assert read_document(result_file)["status"] == "OPTIMAL"
 
 
-def test_what_was_known_about_a_changed_instance_is_forgotten(
+def test_knowledge_about_a_changed_instance_is_discarded(
     bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "classic" / "laich-2.5.json"

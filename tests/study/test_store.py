@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_was_kept_is_found_again_and_verified(path: Path) -> None:
+def test_a_stored_result_is_found_again_and_verified(path: Path) -> None:
     with Store(path) as store:
         result = store.get(RUN)
     assert result is not None
@@ -48,18 +48,18 @@ def test_what_was_kept_is_found_again_and_verified(path: Path) -> None:
         replace(RUN, instance=library.load("heft-10")),
     ],
 )
-def test_a_run_that_differs_in_anything_was_not_done(path: Path, other: Run) -> None:
+def test_a_run_that_differs_in_anything_is_not_found(path: Path, other: Run) -> None:
     with Store(path) as store:
         assert store.get(other) is None
 
 
-def test_a_run_of_another_version_was_not_done(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_of_another_version_is_not_found(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("optpart.study.run.__version__", "0.0.1")
     with Store(path) as store:
         assert store.get(replace(RUN)) is None
 
 
-def test_the_name_of_an_instance_is_not_what_makes_it_one(path: Path) -> None:
+def test_the_name_of_an_instance_is_not_part_of_its_identity(path: Path) -> None:
     renamed = Instance(INSTANCE.graph, INSTANCE.cluster, INSTANCE.model, name="other")
     with Store(path) as store:
         result = store.get(replace(RUN, instance=renamed))
@@ -81,7 +81,7 @@ def damaged(path: Path, statement: str) -> None:
     database.close()
 
 
-def test_a_file_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_another_file_is_refused_and_left_unchanged(tmp_path: Path) -> None:
     foreign = tmp_path / "foreign.db"
     damaged(foreign, "CREATE TABLE mine (a)")
     text = tmp_path / "notes.txt"
@@ -94,7 +94,7 @@ def test_a_file_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", [".", "no-such-folder/runs.db"])
-def test_a_place_where_no_file_can_be_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_path_that_cannot_be_a_file_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="cannot be used as a store"):
         Store(tmp_path / name)
 
@@ -102,7 +102,7 @@ def test_a_place_where_no_file_can_be_is_refused(tmp_path: Path, name: str) -> N
 @pytest.mark.parametrize(
     ("document", "problem"),
     [
-        ("'{}'", "heft, seed 0: format: missing"),
+        ("'{}'", "heft, seed 0: format: is missing"),
         ("'{'", "not JSON"),
         ("x'00ff'", "not text"),
         ("CAST(x'22ff22' AS TEXT)", "not text"),
@@ -112,7 +112,10 @@ def test_a_place_where_no_file_can_be_is_refused(tmp_path: Path, name: str) -> N
         ("json_set(document, '$.seconds', -1)", "seconds: no duration"),
         ("json_set(document, '$.method', 'cpop')", "method: 'cpop' in a row of 'heft'"),
         ("json_set(document, '$.seed', 7)", "seed: 7 in a row of 0"),
-        ("json_set(document, '$.instance_sha256', 'ab')", "instance_sha256: another instance's"),
+        (
+            "json_set(document, '$.instance_sha256', 'ab')",
+            "instance_sha256: belongs to another instance",
+        ),
     ],
 )
 def test_a_damaged_row_is_named(path: Path, document: str, problem: str) -> None:
@@ -123,20 +126,20 @@ def test_a_damaged_row_is_named(path: Path, document: str, problem: str) -> None
     assert problem in str(fault.value)
 
 
-def test_rows_that_nobody_asks_for_cost_nothing(path: Path) -> None:
+def test_damaged_rows_of_other_runs_do_not_matter(path: Path) -> None:
     damaged(path, "INSERT INTO run SELECT 'ab', 'magic', -1, -5.0, 0, 0.0, 'x', '{' FROM run")
     with Store(path) as store:
         assert store.get(RUN) is not None
 
 
-def test_a_seed_that_the_file_cannot_hold_is_one_line(path: Path) -> None:
+def test_a_seed_too_large_for_the_file_is_reported_in_one_line(path: Path) -> None:
     with Store(path) as store, pytest.raises(InputError, match="too large"):
         store.get(replace(RUN, seed=2**70))
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_no_bytes_end_in_anything_but_a_result_or_one_line(
+def test_any_bytes_give_a_result_or_a_one_line_error(
     path: Path, tmp_path: Path, data: st.DataObject
 ) -> None:
     content = bytearray(path.read_bytes())

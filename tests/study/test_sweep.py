@@ -1,4 +1,4 @@
-"""Sweeps: instances, methods and seeds, done by an engine and kept in a store."""
+"""Sweeps over instances, methods and seeds, executed by an engine and kept in a store."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def instances() -> list[Instance]:
 
 
 class Counting:
-    """Does runs in this process, last first, and remembers which."""
+    """An engine that executes runs in this process, last first, and records them."""
 
     def __init__(self, stop_after: int = 10**6) -> None:
         self.done: list[tuple[str, str, int]] = []
@@ -62,7 +62,7 @@ def figures(comparisons: list[Comparison]) -> list[tuple[str, str, int, Fraction
     return [(c.instance.name, r.method, r.seed, r.makespan) for c in comparisons for r in c.results]
 
 
-def test_the_order_in_which_results_arrive_changes_nothing(instances: list[Instance]) -> None:
+def test_the_order_of_arrival_does_not_matter(instances: list[Instance]) -> None:
     names = ["heft", "hash-random+pct"]
     here = list(sweep(instances, names, budget=BUDGET, seeds=[5, 6]))
     elsewhere = list(sweep(instances, names, budget=BUDGET, seeds=[5, 6], engine=Counting()))
@@ -80,7 +80,7 @@ def test_the_run_for_the_reference_alone_has_one_seed(instances: list[Instance])
     ]  # fmt: skip
 
 
-def test_a_sweep_that_ended_early_says_so_goes_on_and_repeats_nothing(
+def test_an_interrupted_sweep_says_so_and_resumes_without_repetition(
     instances: list[Instance], tmp_path: Path
 ) -> None:
     begun, resumed, again = Counting(stop_after=4), Counting(), Counting()
@@ -112,7 +112,7 @@ def test_a_sweep_that_ended_early_says_so_goes_on_and_repeats_nothing(
         ("json_set(document, '$.makespan', 'x')", "seed 0: makespan: 'x' is not a number"),
     ],
 )
-def test_a_row_of_the_store_that_does_not_hold_is_named_and_its_run_done_again(
+def test_an_invalid_row_of_the_store_is_named_and_its_run_repeated(
     instances: list[Instance], tmp_path: Path, document: str, problem: str
 ) -> None:
     path, again = tmp_path / "runs.db", Counting()
@@ -135,10 +135,10 @@ def test_a_row_of_the_store_that_does_not_hold_is_named_and_its_run_done_again(
     assert not any(comparison.findings for comparison in mended)
 
 
-def test_a_proof_in_the_store_that_a_schedule_contradicts_costs_its_row(
+def test_a_stored_proof_that_a_schedule_contradicts_is_not_used(
     instances: list[Instance], tmp_path: Path
 ) -> None:
-    """Only other rows can tell that a bound without a schedule is wrong."""
+    """Only other rows can show that a bound without a schedule is wrong."""
     path = tmp_path / "runs.db"
     with Store(path) as store:
         list(sweep(instances[:1], ["heft"], budget=BUDGET, store=store))
@@ -181,7 +181,9 @@ def test_an_interrupted_run_is_not_kept(instances: list[Instance], tmp_path: Pat
     assert kept is None
 
 
-def test_a_method_that_forgets_its_seed_is_told_apart_by_it(instances: list[Instance]) -> None:
+def test_the_runs_of_a_method_that_forgets_its_seed_are_distinguished(
+    instances: list[Instance],
+) -> None:
     @register("forgetful")
     def forgetful(instance: Instance, **_: object) -> Result:
         return registry.get("heft")(instance)
@@ -211,7 +213,7 @@ def test_over_several_seeds_tables_hold_means_and_deviations(instances: list[Ins
     assert document["seeds"][1]["makespan_best"] == "80"
 
 
-def test_seeds_without_a_schedule_are_counted_and_leave_the_mean_alone(
+def test_seeds_without_a_schedule_are_counted_but_not_in_the_mean(
     instances: list[Instance],
 ) -> None:
     @register("moody")
@@ -246,7 +248,7 @@ def test_engines_by_name() -> None:
         ),
     ],
 )
-def test_wrong_usage_is_one_line(
+def test_wrong_usage_is_reported_in_one_line(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -282,16 +284,16 @@ def test_the_command_shows_means_over_seeds_and_keeps_its_runs(
     assert kept == [*methods, *(("heft", s) for s in (4, 5, 6))]
 
 
-def test_a_small_proof_that_enumeration_contradicts_costs_its_row(
+def test_a_proof_that_enumeration_contradicts_is_not_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """a and b must be apart: makespan 1 + 2 + 1, which nobody else in the table has to find."""
+    """a and b are separated: makespan 1 + 2 + 1, which no other method has to find."""
     builder = GraphBuilder().vertex("a", 1, outputs=[2]).vertex("b", 1).edge("a", "b")
     graph = builder.separate("a", "b").build()
     instance = Instance(graph, Cluster.uniform(2, bandwidth=1), name="apart")
 
     def wrong(instance: Instance, **options: object) -> Result:
-        """Wait a moment too long, and call that optimal."""
+        """Return a schedule that waits too long, and claim that it is optimal."""
         best = enumerate_all(instance).schedule
         assert best is not None
         late = replace(best, start=RationalArray.of([0, 4]))

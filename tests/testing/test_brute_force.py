@@ -1,4 +1,4 @@
-"""The brute force judges other optima, so it is judged by hand and by plainer force."""
+"""The brute-force solver against optima computed by hand and by plainer enumeration."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class TestByHand:
         graph.edge("a", "b")
         assert makespan(Instance(graph.build(), two(1, latency=9))) == Fraction(43, 3)
 
-    def test_a_control_edge_crosses_at_latency_alone(self) -> None:
+    def test_a_control_edge_crosses_with_latency_only(self) -> None:
         graph = GraphBuilder().vertex("a", 6, device_type="CPU")
         graph.vertex("b", 6, device_type="GPU").edge("a", "b", None)
         assert makespan(Instance(graph.build(), two(1, latency=2))) == 14
@@ -103,7 +103,7 @@ class TestByHand:
         assert best(3) is None
 
     def test_waiting_may_be_best(self) -> None:
-        """Its device waits for the long vertex although another one could run at once."""
+        """The device waits for the long vertex although another one could run immediately."""
         graph = GraphBuilder().vertex("a", 1).vertex("long", 5).vertex("end", 5, device_type="GPU")
         graph.vertex("other", 4, device_type="CPU").edge("a", "long", None).edge(
             "long", "end", None
@@ -137,7 +137,7 @@ def plain_optimum(instance: Instance) -> Fraction | None:
     return min(spans, default=None)
 
 
-def test_reaches_its_makespan() -> None:
+def test_its_schedule_has_its_makespan() -> None:
     rng = np.random.default_rng(2)
     for _ in range(100):
         instance = random_instance(rng, 6, 3, memory="estimate")

@@ -1,4 +1,4 @@
-"""The draws hold every field of an instance and of a goal, with every other.
+"""The draws vary every field of an instance and of a goal, together with every other.
 
 A field that is added to the format and not drawn fails here.
 """
@@ -50,7 +50,7 @@ def draws(count: int = 480) -> list[Instance]:
 
 
 def shown(value: Any) -> str:
-    """A text by which values can be told apart."""
+    """Return a text that distinguishes values."""
     if hasattr(value, "fractions"):
         value = value.fractions()
     if isinstance(value, np.ndarray):
@@ -152,7 +152,7 @@ def overlapping(instance: Instance) -> bool:
 
 
 def interchangeable(instance: Instance, *, but_speed: bool = False) -> bool:
-    """Whether exchanging the names of two devices maps the instance to itself.
+    """Return whether exchanging the names of two devices maps the instance to itself.
 
     With ``but_speed`` it does so for devices that are not equally fast.
     """
@@ -260,14 +260,14 @@ def test_several_features_together(together: tuple[str, ...]) -> None:
 
 
 class TestPremises:
-    """What solvers infer from holds in some draws, and is broken by one number in others."""
+    """The premises of solvers hold in some draws, and fail by a single number in others."""
 
     def test_interchangeable_devices(self) -> None:
         alike = sum(map(interchangeable, draws()))
         assert 0.1 < alike / len(draws()) < 0.5
 
     def test_run_times_alike_on_devices_whose_sends_are_not(self) -> None:
-        """Given run times hide that devices differ."""
+        """Given run times hide the difference between the devices."""
 
         def holds(i: Instance) -> bool:
             return (
@@ -317,7 +317,7 @@ def test_sizes_are_kept() -> None:
 
 @cache
 def scheduled(count: int = 192) -> list[tuple[Instance, Schedule | None]]:
-    """Instances in turn with an optimal and with a random schedule."""
+    """Yield instances, alternately with an optimal and with a random schedule."""
     found: list[tuple[Instance, Schedule | None]] = []
     for seed in range(count):
         instance = draw_instance(
@@ -360,14 +360,14 @@ def test_a_goal_fits_its_instance() -> None:
         goal.check(instance)
 
 
-def test_what_a_schedule_gives_it_keeps() -> None:
+def test_a_schedule_satisfies_the_goals_taken_from_it() -> None:
     for instance, schedule, kind, goal in goals():
         if schedule is not None and kind in ("placement", "order", "both"):
             assert verify(instance, schedule) == []
             assert goal.broken(instance, schedule) == ""
 
 
-def test_limits_are_at_and_just_beside_what_a_schedule_has() -> None:
+def test_limits_are_at_and_just_beside_the_values_of_a_schedule() -> None:
     beside = [
         (goal.makespan > makespan) - (goal.makespan < makespan)
         for instance, schedule, kind, goal in goals()

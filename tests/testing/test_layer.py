@@ -1,4 +1,4 @@
-"""What tests are made with stands above everything, and costs nobody else anything."""
+"""The test utilities are the top layer, and nothing else depends on them."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ MODELS: Mapping[str, Callable[[], BaseModel]] = MappingProxyType(
 
 
 def base_model(name: str) -> BaseModel:
-    """Return the base model of a name; an unknown one is an :class:`InputError` that lists all."""
+    """Return a base model by name; raise :class:`InputError` that lists all if there is none."""
     if name not in MODELS:
-        raise InputError("model", f"no model {name!r}", f"choose of {', '.join(MODELS)}")
+        raise InputError("model", f"no model {name!r}", f"choose one of {', '.join(MODELS)}")
     return MODELS[name]()

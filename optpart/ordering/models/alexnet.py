@@ -1,7 +1,7 @@
 """AlexNet in one tower, the variant of TF-slim (``alexnet_v2``): 50.3 million parameters.
 
 The network of [H]'s reference 24 has 61 million: it is split over two devices, and its first fully
-connected layer reads 6 × 6 positions, not 5 × 5.
+connected layer reads 6 × 6 positions instead of 5 × 5.
 """
 
 from __future__ import annotations

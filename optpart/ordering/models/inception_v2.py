@@ -31,7 +31,7 @@ _MODULES = (
     _Module("Mixed_5c", 352, (192, 320), (192, 224), 128),
 )
 
-#: Modules that halve the image, before the modules named: 1×1, 3×3; 1×1, 3×3, 3×3; pool.
+#: Modules that halve the image, by the module that follows: 1×1, 3×3; 1×1, 3×3, 3×3; pool.
 _REDUCTIONS = {
     "Mixed_4b": ("Mixed_4a", (128, 160), (64, 96)),
     "Mixed_5b": ("Mixed_5a", (128, 192), (192, 256)),

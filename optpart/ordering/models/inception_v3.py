@@ -17,7 +17,7 @@ def inception_v3(*, auxiliary: bool = False) -> BaseModel:
     Parameters
     ----------
     auxiliary : bool
-        Whether the auxiliary head, which only training needs, is there.
+        Whether to include the auxiliary head, which only training needs.
     """
     net = Network("inception-v3-aux" if auxiliary else "inception-v3", norm="offset")
     tensor = _stem(net)
@@ -75,7 +75,7 @@ def _auxiliary(net: Network, given: Tensor) -> Tensor:
 
 
 def _module(net: Network, name: str, given: Tensor, *chains: _Chain, pool: int) -> Tensor:
-    """Add branches of convolutions, and one of a pooling and a convolution."""
+    """Add branches of convolutions, and a branch of a pooling and a convolution."""
     branches = [_chain(net, f"{name}/Branch_{i}", given, chain) for i, chain in enumerate(chains)]
     branches.append(_pooled(net, f"{name}/Branch_{len(chains)}", given, pool))
     return net.concat(f"{name}/concat", branches)
@@ -104,7 +104,7 @@ def _factorised(net: Network, name: str, given: Tensor, filters: int) -> Tensor:
 
 
 def _expanded(net: Network, name: str, given: Tensor) -> Tensor:
-    """Add a module of which two branches end in two convolutions side by side."""
+    """Add a module with two branches that end in two parallel convolutions."""
     branches = [_chain(net, f"{name}/Branch_0", given, ((320, 1),))]
     before: tuple[_Chain, ...] = (((384, 1),), ((448, 1), (384, 3)))
     for i, chain in enumerate(before, 1):
@@ -120,7 +120,7 @@ def _expanded(net: Network, name: str, given: Tensor) -> Tensor:
 
 
 def _chain(net: Network, name: str, given: Tensor, chain: _Chain, stride: int = 1) -> Tensor:
-    """Add convolutions one after the other; only the last may have a stride, unpadded then."""
+    """Add successive convolutions; only the last may have a stride, and is then unpadded."""
     tensor = given
     for i, (filters, kernel) in enumerate(chain):
         last = i == len(chain) - 1

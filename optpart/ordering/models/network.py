@@ -4,7 +4,7 @@ Operations and parameters count for one sample of the input and are computed fro
 
 - a convolution or matrix product has two operations per multiply-add;
 - a pooling has one per element of its window and result;
-- a batch normalisation has two per element, all else one per element of its result.
+- a batch normalisation has two per element, any other one per element of its result.
 
 Convolutions with ``same`` padding map ``s`` to ``⌈s/stride⌉``, with ``valid`` padding to
 ``⌈(s − kernel + 1)/stride⌉``.
@@ -18,10 +18,10 @@ from typing import Literal, NamedTuple
 
 Padding = Literal["same", "valid"]
 
-#: What follows a convolution: a bias, or a batch normalisation with offset (and scale).
+#: The step after a convolution: a bias, or a batch normalisation with offset (and scale).
 Norm = Literal["bias", "offset", "scale"]
 
-#: Classes of ImageNet.
+#: Number of classes of ImageNet.
 CLASSES = 1000
 
 
@@ -42,8 +42,8 @@ class Op(NamedTuple):
         Operations whose results it reads.
     parameters : tuple of Parameter
     operations, multiply_adds : int
-        For one sample; ``multiply_adds`` is what convolutions and matrix products are usually
-        counted in, and 0 for all else.
+        For one sample; ``multiply_adds``, the usual unit for convolutions and matrix products, is 0
+        for all other operations.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Tensor(NamedTuple):
 
 
 class Network:
-    """Adds layers one by one; each returns what it computes."""
+    """A builder that adds layers one by one; each method returns the layer's result."""
 
     def __init__(self, name: str, norm: Norm = "bias") -> None:
         self.name = name
@@ -112,7 +112,7 @@ class Network:
         multiply_adds: int = 0,
         operations: int | None = None,
     ) -> Tensor:
-        """Add one operation; without a count it has one operation per element of its result."""
+        """Add an operation; by default, it counts one per element of its result."""
         result = Tensor(name, *shape)
         count = result.elements if operations is None else operations
         names = tuple(tensor.name for tensor in inputs)
@@ -120,7 +120,7 @@ class Network:
         return result
 
     def input(self, height: int, width: int, channels: int) -> Tensor:
-        """Add the sample, which costs nothing to read."""
+        """Add the input sample, which costs nothing to read."""
         return self.op("input", (), (height, width, channels), operations=0)
 
     def conv(
@@ -135,7 +135,7 @@ class Network:
         norm: Norm | None = None,
         relu: bool = True,
     ) -> Tensor:
-        """Add a convolution, what follows it (the network's ``norm`` unless given), and a ReLU."""
+        """Add a convolution, the step after it (by default the network's ``norm``), and a ReLU."""
         height, width = (kernel, kernel) if isinstance(kernel, int) else kernel
         rows = _length(given.height, height, stride, padding)
         columns = _length(given.width, width, stride, padding)
@@ -150,7 +150,7 @@ class Network:
     def separable_conv(
         self, name: str, given: Tensor, filters: int, kernel: int, stride: int, multiplier: int
     ) -> Tensor:
-        """Add a depthwise convolution with ``multiplier`` filters a channel, then a pointwise."""
+        """Add a depthwise convolution with ``multiplier`` filters per channel, then a pointwise."""
         rows, columns = (_length(s, kernel, stride, "same") for s in (given.height, given.width))
         between = given.channels * multiplier
         depthwise = Parameter(f"{name}/depthwise_weights", kernel * kernel * between)
@@ -183,12 +183,12 @@ class Network:
         return self.op(f"{name}/Relu", [given], shape) if relu else given
 
     def dense(self, name: str, given: Tensor, units: int, *, relu: bool = True) -> Tensor:
-        """Add a fully connected layer: a convolution whose window is all of its input."""
+        """Add a fully connected layer: a convolution whose window is its whole input."""
         window = given.height, given.width
         return self.conv(name, given, units, window, 1, "valid", norm="bias", relu=relu)
 
     def matmul(self, name: str, given: Tensor, units: int) -> Tensor:
-        """Add a matrix product alone, without a bias."""
+        """Add a matrix product without a bias."""
         weights = Parameter(f"{name}/weights", given.elements * units)
         return self.op(
             f"{name}/MatMul", [given], (1, 1, units),
@@ -198,7 +198,7 @@ class Network:
     def pool(
         self, name: str, given: Tensor, kernel: int, stride: int = 1, padding: Padding = "same"
     ) -> Tensor:
-        """Add a pooling, by maximum or average: they cost the same."""
+        """Add a pooling, by maximum or average, which cost the same."""
         rows, columns = (_length(s, kernel, stride, padding) for s in (given.height, given.width))
         shape = rows, columns, given.channels
         window = rows * columns * given.channels * kernel * kernel
@@ -214,12 +214,12 @@ class Network:
         return self.op(name, parts, shape)
 
     def add(self, name: str, parts: Sequence[Tensor], *, operations: int | None = None) -> Tensor:
-        """Add a sum of tensors of one shape."""
+        """Add a sum of tensors of equal shape."""
         count = (len(parts) - 1) * parts[0].elements if operations is None else operations
         return self.op(name, parts, parts[0][1:], operations=count)
 
     def loss(self, scores: Sequence[Tensor]) -> None:
-        """End the model: the loss of one or more scores."""
+        """Add the loss of one or more scores, the end of the model."""
         self.op("loss", scores, (1, 1, 1), operations=sum(tensor.elements for tensor in scores))
 
 

@@ -1,7 +1,7 @@
 """ResNet-50 (He et al. 2015): 25.6 million parameters.
 
-The stride of a stage stands in its first 3 × 3 convolution, as is now usual ("v1.5"): 4.1 thousand
-million multiply-adds; in the paper it stands in the 1 × 1 before, which makes 3.8.
+The stride of a stage is in its first 3 × 3 convolution, as is now usual ("v1.5"), which gives 4.1
+billion multiply-adds; in the paper, it is in the 1 × 1 convolution before, which gives 3.8 billion.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The two extreme models of [H] §6.
 
-[H] gives their structure and no sizes; every layer is here a matrix product of 1,024 × 1,024, with
+[H] gives their structure but no sizes. Here, every layer is a matrix product of 1,024 × 1,024, with
 a single parameter. Joining results costs nothing.
 """
 
@@ -13,7 +13,7 @@ _UNITS = 1024
 
 
 def par_32() -> BaseModel:
-    """Build 32 layers side by side: every order is the best if all transfers take equally long."""
+    """Build 32 parallel layers: every order is optimal if all transfers take equally long."""
     net = Network("par-32")
     given = net.input(1, 1, _UNITS)
     layers = [net.matmul(f"layer_{i:02}", given, _UNITS) for i in range(LAYERS)]
@@ -22,7 +22,7 @@ def par_32() -> BaseModel:
 
 
 def seq_32() -> BaseModel:
-    """Build 32 layers one after the other: one order of the 32! is the best."""
+    """Build 32 successive layers: only one of the 32! orders is optimal."""
     net = Network("seq-32")
     tensor = net.input(1, 1, _UNITS)
     for i in range(LAYERS):

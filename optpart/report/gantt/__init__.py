@@ -1,8 +1,8 @@
 """The picture of a schedule: a Gantt chart by device.
 
-A small schedule shows every vertex by name and every transfer as an arrow. A crowded one stays
-readable because it shows less: bars too narrow for text lose their labels, and instead of thousands
-of arrows two panels show how many devices work and how many transfers are in flight over time.
+A small schedule shows every vertex by name and every transfer as an arrow. A crowded one shows less
+and so remains readable: narrow bars have no labels, and instead of thousands of arrows, two panels
+show the numbers of busy devices and of transfers in flight over time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# Savefig metadata without dates and versions: the same schedule gives the same bytes.
+# Metadata without dates and versions, so that the same schedule gives the same bytes.
 _METADATA: dict[str, dict[str, str | None]] = {
     "png": {"Software": "optpart"},
     "svg": {"Date": None, "Creator": "optpart"},
@@ -39,7 +39,7 @@ _METADATA: dict[str, dict[str, str | None]] = {
 _STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
-    "svg.fonttype": "none",  # text stays text: small, searchable, selectable
+    "svg.fonttype": "none",  # keep text as text: small, searchable, selectable
     "svg.hashsalt": "optpart",
     "text.parse_math": False,  # a "$" in a name is a dollar sign
 }
@@ -53,34 +53,32 @@ def draw(
     title: str = "",
     bound: Fraction | None = None,
 ) -> None:
-    """Write the Gantt chart of a schedule to ``path``, whole or not at all.
+    """Write the Gantt chart of a schedule to ``path``, completely or not at all.
 
     Parameters
     ----------
     path : str or Path
-        Its suffix, ``.png`` or ``.svg``, names the format.
+        The suffix, ``.png`` or ``.svg``, gives the format.
     title : str
-        The name of the instance if empty.
+        By default, the name of the instance.
     bound : Fraction, optional
-        A lower bound of the makespan, to be marked.
+        A lower bound of the makespan, marked in the chart.
 
     Raises
     ------
     InputError
-        If the suffix names no such format or the file cannot be written.
+        If the suffix is another one, or the file cannot be written.
 
     Notes
     -----
-    Up to 100 transfers are arrows, from the sender when the transfer starts to the receiver when it
-    ends; more are counted in a panel below the devices. Devices without vertices share one line.
-    Bars are coloured by scope where names have scopes (``gradients/rnn/MatMul``), else by depth in
-    the graph. The bytes depend on the arguments and the version of matplotlib alone.
+    Up to 100 transfers are arrows, from the sender at the start of the transfer to the receiver at
+    its end; larger numbers are plotted in a panel below the devices. Devices without vertices share
+    one line. Bars are coloured by scope if names have scopes (``gradients/rnn/MatMul``), else by
+    depth in the graph. The bytes depend only on the arguments and the version of matplotlib.
     """
     suffix = Path(path).suffix.lower()
     if suffix[1:] not in _METADATA:
-        raise InputError(
-            "", f"no picture format {suffix!r}", "name the file .png or .svg", str(path)
-        )
+        raise InputError("", f"no picture format {suffix!r}", "use .png or .svg", str(path))
     chart = Chart(instance, schedule, title or instance.name, bound)
     write_bytes(path, _rendered(chart, suffix[1:]))
 
@@ -91,7 +89,7 @@ def _rendered(chart: Chart, form: str) -> bytes:
     target = io.BytesIO()
     with mpl.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        mpl.rcdefaults()  # the settings of a user must not change the picture
+        mpl.rcdefaults()  # the user's settings must not change the picture
         mpl.rcParams.update(_STYLE)
         _figure(chart).savefig(target, format=form, dpi=DPI, metadata=_METADATA[form])
     return target.getvalue()

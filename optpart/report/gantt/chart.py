@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 class Chart:
-    """A schedule in the numbers of its picture: rows, and times as doubles in one unit."""
+    """A schedule in the numbers of its chart: rows, and times as doubles in one unit."""
 
     def __init__(
         self, instance: Instance, schedule: Schedule, title: str, bound: Fraction | None
@@ -45,23 +45,23 @@ class Chart:
         self.departure, self.arrival = self._times(moves.start), self._times(moves.end)
 
     def _times(self, times: RationalArray) -> Floats:
-        # Exactly scaled before they are rounded: a time may lie beyond the largest double.
+        # Scaled exactly before rounding, since a time may exceed the largest double.
         factor = Fraction(10) ** -self.exponent
         numerators = times.numerators.astype(object) * factor.numerator
         return RationalArray(numerators, times.denominator * factor.denominator).floats
 
     def at(self, time: Fraction) -> float:
-        """Return a time in the unit of the picture."""
+        """Return a time in the unit of the chart."""
         return float(time / Fraction(10) ** self.exponent)
 
     @cached_property
     def span(self) -> float:
-        """The last moment to be shown."""
+        """The last moment to show."""
         return max(self.at(self.makespan), self.at(self.bound or Fraction(0))) or 1.0
 
     @property
     def limit(self) -> float:
-        """Where the time axis ends; a small chart has room there for the name of a last tick."""
+        """The end of the time axis; a small chart has room there for the name of a last tick."""
         return self.span * (1.01 if self.crowded else 1.06)
 
     @property
@@ -71,19 +71,19 @@ class Chart:
 
     @property
     def crowded(self) -> bool:
-        """Whether there are too many transfers to draw each."""
+        """Whether there are too many transfers to draw each of them."""
         return len(self.sender) > MOST_ARROWS
 
     @cached_property
     def sends(self) -> Floats:
-        """How long each transfer occupies its sender, under ``sendrecv``."""
+        """The time for which each transfer occupies its sender, under ``sendrecv``."""
         if self.instance.model.communication != "sendrecv":
             return np.zeros(len(self.sender))
         times = [self.instance.send_duration(d) for d in range(self.instance.devices)]
         return self._times(RationalArray.from_fractions(times))[self.sender]
 
     def device_label(self, device: int) -> str:
-        """Return name, type and, where it counts, speed."""
+        """Return name, type and, if it matters, speed."""
         cluster = self.instance.cluster
         parts = [short(cluster.names[device], 20)]
         kind = cluster.types[device]
@@ -95,7 +95,7 @@ class Chart:
 
 
 def _exponent(longest: Fraction) -> int:
-    """Power of ten of the time axis: 0 for handy numbers, else a multiple of three."""
+    """Return the power of ten for the time axis: 0 for handy numbers, else a multiple of three."""
     if longest <= 0:
         return 0
     magnitude = math.log10(longest.numerator) - math.log10(longest.denominator)

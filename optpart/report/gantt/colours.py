@@ -17,13 +17,13 @@ from optpart.problem.instance import Instance
 # of the bound.
 _QUALITATIVE = ("#56b4e9", "#e69f00", "#009e73", "#f0e442", "#0072b2", "#cc79a7")
 _OTHER = "#bdbdbd"
-# ColorBrewer's YlGnBu: ordered by lightness, so that depth reads without a look at the legend.
+# ColorBrewer's YlGnBu: ordered by lightness, so that depth is readable without the legend.
 _SEQUENTIAL = ("#c7e9b4", "#7fcdbb", "#41b6c4", "#1d91c0", "#225ea8", "#0c2c84")
 
 
 @dataclass(frozen=True)
 class Colouring:
-    """Colours with their meaning, and the one of each vertex."""
+    """Colours with their meanings, and the colour of each vertex."""
 
     labels: Sequence[str]
     colours: Sequence[str]
@@ -38,9 +38,9 @@ def colouring_of(instance: Instance) -> Colouring:
 
 
 def _by_scope(names: Sequence[str]) -> Colouring:
-    """Colour by scope; one that holds most of the graph is split into its parts.
+    """Colour by scope; a scope that holds most of the graph is split into its parts.
 
-    Where there are more scopes than colours, ``Variable_1`` and ``Variable_2`` count as one.
+    If there are more scopes than colours, ``Variable_1`` and ``Variable_2`` count as one.
     """
     paths = [tuple(name.split("/")) for name in names]
     if len({path[0] for path in paths}) > len(_QUALITATIVE):

@@ -78,7 +78,7 @@ def draw_header(figure: Figure, chart: Chart, page: Page, keys: list[Artist]) ->
 
 
 def legend_shape(colouring: Colouring) -> tuple[int, int]:
-    """Columns and lines of the legend of colours."""
+    """Return the numbers of columns and lines of the colour legend."""
     labels = [short(label, 40) for label in colouring.labels]
     widest = max((text_width(label, SMALL) for label in labels), default=0.0) + 40
     columns = max(1, min(len(labels), int((WIDTH - 2 * MARGIN) * 72 / widest)))
@@ -100,6 +100,6 @@ def draw_colours(figure: Figure, page: Page, colouring: Colouring, columns: int)
         labelspacing=0.35,
         **PLAIN,
     )
-    # Set afterwards, for a legend leaves out what is called "_" and so on.
+    # Set afterwards, since a legend leaves out labels that begin with "_".
     for text, label in zip(legend.get_texts(), colouring.labels, strict=True):
         text.set_text(short(label, 40))

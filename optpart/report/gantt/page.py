@@ -21,18 +21,18 @@ from optpart.report.gantt.words import count, text_width
 
 @dataclass(frozen=True)
 class Page:
-    """Sizes of the parts of the picture, in inches, and what follows for fonts and bars.
+    """The sizes of the parts of the picture, in inches, and of fonts and bars.
 
     Attributes
     ----------
     left, chart, below : float
-        Width left of the time axis; heights of the rows and of all below them.
+        Width left of the time axis; heights of the rows and of everything below them.
     row : float
         Height of one row.
     step : int
-        Rows that a line of text takes: of rows that are thinner, only every n-th has its name.
+        Number of rows per line of text: if rows are thinner, only every n-th one has its name.
     bar : float
-        Height of a bar as a share of its row; arrows need room between the rows.
+        Height of a bar as a share of its row; arrows need room between rows.
     """
 
     left: float
@@ -79,11 +79,11 @@ class Page:
         return self.plot * 72 / chart.limit
 
     def beyond(self, inches: float) -> float:
-        """Return the place, as a share of the time axis, so far right of its left end."""
+        """Return the position, as a share of the time axis, this far from its left end."""
         return inches / self.plot
 
     def box(self, bottom: float, height: float) -> tuple[float, float, float, float]:
-        """Return the place of an axes of full width whose bottom is that far up."""
+        """Return the box of axes of full width with this bottom and height."""
         return (
             self.left / WIDTH,
             bottom / self.height,
@@ -93,7 +93,7 @@ class Page:
 
 
 def label_size(row: float) -> float:
-    """Font size of the names of devices in rows of that height."""
+    """Return the font size of device names in rows of this height."""
     return min(NORMAL, max(5.5, 0.52 * row * 72))
 
 

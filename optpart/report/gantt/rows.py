@@ -76,7 +76,7 @@ def draw_rows(axes: Axes, chart: Chart, page: Page) -> None:
 
 
 def _listed(names: Sequence[str], size: float, room: float) -> str:
-    """List names as far as there is room."""
+    """Return as many names as there is room for."""
     text = ""
     for i, name in enumerate(names):
         longer = f"{text}, {short(name, 20)}" if i else short(name, 20)

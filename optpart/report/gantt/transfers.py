@@ -39,7 +39,7 @@ def draw_arrows(axes: Axes, chart: Chart, page: Page) -> list[Artist]:
     from matplotlib.patches import FancyArrowPatch
 
     senders, receivers = chart.row[chart.sender], chart.row[chart.receiver]
-    # From edge to edge of the bars, so that an arrow crosses no name of its own two rows.
+    # From edge to edge of the bars, so that an arrow crosses no name in its own two rows.
     side = np.sign(receivers - senders) * page.bar / 2
     tails = zip(chart.departure, senders + side, strict=True)
     heads = zip(chart.arrival, receivers - side, strict=True)
@@ -64,7 +64,7 @@ def draw_arrows(axes: Axes, chart: Chart, page: Page) -> list[Artist]:
 
 
 def draw_panels(figure: Figure, chart: Chart, page: Page) -> Axes:
-    """Draw, over time, busy devices and transfers in flight; return the lower panel."""
+    """Draw the numbers of busy devices and transfers over time; return the lower panel."""
     upper = figure.add_axes(page.box(page.below - PANEL, PANEL - 0.16))
     _draw_count(upper, chart, page, "busy\ndevices", chart.start, chart.end, "#0072b2")
     upper.tick_params(axis="x", labelbottom=False)
@@ -77,7 +77,7 @@ def draw_panels(figure: Figure, chart: Chart, page: Page) -> Axes:
 def _draw_count(
     axes: Axes, chart: Chart, page: Page, label: str, start: Floats, end: Floats, colour: str
 ) -> None:
-    """Draw how many intervals are active over time."""
+    """Draw the number of active intervals over time."""
     set_time_axis(axes, chart)
     edges, mean = _mean_active(start, end, chart.span)
     axes.stairs(mean, edges, fill=True, color=colour, gid="-".join(label.split()))
@@ -97,14 +97,14 @@ def _draw_count(
 
 
 def _mean_active(start: Floats, end: Floats, span: float) -> tuple[Floats, Floats]:
-    """Return the edges of equal time bins and how many intervals are active in each on average."""
+    """Return the edges of equal time bins, and the mean number of active intervals in each."""
     edges = np.linspace(0, span, _BINS + 1)
     elapsed = _time_since(start, edges) - _time_since(end, edges)
     return edges, np.maximum(np.diff(elapsed) * _BINS / span, 0)
 
 
 def _time_since(moments: Floats, at: Floats) -> Floats:
-    """Sum, over the moments before each time, of the time since then."""
+    """Return, for each time, the sum of the times since all earlier moments."""
     moments = np.sort(moments)
     before = np.searchsorted(moments, at)
     total = np.concatenate(([0.0], np.cumsum(moments)))

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def draw_vertices(axes: Axes, chart: Chart, page: Page, colouring: Colouring) -> list[Artist]:
-    """Draw bars, and ticks for vertices that take no time; return what the legend explains."""
+    """Draw bars, and ticks for vertices that take no time; return entries for the legend."""
     row = chart.row[chart.device]
     colour = np.array(colouring.colours)[colouring.of]
     bars = np.flatnonzero(~chart.instant)
     start, end = chart.start[bars], chart.end[bars]
-    # A white rim keeps neighbours apart, but would drown bars of a few pixels.
+    # A white rim separates neighbours, but would hide bars of a few pixels.
     wide = len(bars) > 0 and float(np.median(end - start)) * page.points(chart) > 6
     look = {"edgecolors": "white", "linewidths": 0.5} if wide else {"edgecolors": "face"}
     look = {"linewidths": 0.3, **look}
@@ -35,7 +35,7 @@ def draw_vertices(axes: Axes, chart: Chart, page: Page, colouring: Colouring) ->
     ticks = np.flatnonzero(chart.instant)
     if not len(ticks):
         return []
-    # A diamond, the milestone of Gantt charts, takes more room than a crowd leaves.
+    # A diamond, the milestone of Gantt charts, takes too much room in a crowded chart.
     mark: dict[str, Any] = {"marker": "|", "color": INK}
     if not chart.crowded:
         mark = {"marker": "d", "color": colour[ticks].tolist(), "edgecolors": INK}
@@ -55,7 +55,7 @@ def draw_vertices(axes: Axes, chart: Chart, page: Page, colouring: Colouring) ->
 
 
 def _label_vertices(axes: Axes, chart: Chart, page: Page, colouring: Colouring) -> None:
-    """Write names into bars, or beside ticks, where there is room for them."""
+    """Write names into bars, or beside ticks, if there is room for them."""
     size = min(SMALL, 0.8 * page.bar_points)
     if size < SMALLEST:
         return
@@ -81,9 +81,9 @@ def _label_vertices(axes: Axes, chart: Chart, page: Page, colouring: Colouring) 
 
 
 def _rooms(chart: Chart, points: float) -> Iterable[tuple[int, float, float]]:
-    """Yield each vertex with the times between which its name may stand, the hopeless left out.
+    """Yield the vertices that have room for a name, and the interval of time for it.
 
-    That is inside a bar; of the gaps at the sides of a tick it is the wider one.
+    The name of a bar is inside it; that of a tick is in the wider gap beside it.
     """
     order = np.lexsort((chart.end, chart.start, chart.device))
     start, end, instant = chart.start[order], chart.end[order], chart.instant[order]
@@ -98,7 +98,7 @@ def _rooms(chart: Chart, points: float) -> Iterable[tuple[int, float, float]]:
 
 
 def _fitting(name: str, room: float, size: float) -> str:
-    """Return the name or else its last part if it fits, else nothing."""
+    """Return the name if it fits, else its last part if that fits, else nothing."""
     for text in (name, name.rpartition("/")[2]):
         # Even the narrowest letters of the font take a quarter of its size.
         if len(text) * size / 4 < room:

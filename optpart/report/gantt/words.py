@@ -7,7 +7,7 @@ from fractions import Fraction
 
 
 def number(value: Fraction) -> str:
-    """Write a number in few characters, exactly where that is possible."""
+    """Return a number in few characters, exactly if possible."""
     if value.denominator == 1 and value < 10**9:
         return str(value)
     ratio = Decimal(value.numerator) / Decimal(value.denominator)
@@ -19,7 +19,7 @@ def number(value: Fraction) -> str:
 
 
 def short(text: str, most: int) -> str:
-    """Return text that fits and that every format can hold."""
+    """Return text that is short enough, without characters that a format cannot hold."""
     shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: most + 1])
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
@@ -31,7 +31,7 @@ def count(number: int, noun: str) -> str:
 
 
 def text_width(text: str, size: float) -> float:
-    """Width in points."""
+    """Return the width of a text in points."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 

@@ -16,17 +16,17 @@ from optpart.strategies.partition.ranks import devices_by_speed, operations_rank
 def batch_split(
     instance: Instance, rng: np.random.Generator, *, variant: Variant = "thesis"
 ) -> Partition:
-    """Take vertices by falling rank, of equal ones that of smaller number, and place their units.
+    """Take vertices by falling rank, ties by number, and place their units.
 
     Parameters
     ----------
     variant : {"thesis", "paper"}
         ``thesis`` ([L] §4.4) ranks by operations rank and cuts the vertices into as many ranges of
-        equal length as there are devices, up to one vertex. A vertex of the first range goes to the
-        fastest device, one of the second to the second, and so on; where that is not feasible, to
+        equal length (±1) as there are devices. A vertex of the first range goes to the
+        fastest device, one of the second to the second, and so on; if that is not feasible, to
         the next slower one, after the slowest to the fastest. ``paper`` ([M] §3.2.1) ranks by total
         rank and places every vertex by itself on the fastest device that is feasible, so that a
-        slower device is used only where types, memory and the like demand it.
+        slower device is used only if types, memory and the like require it.
     """
     if is_paper(variant):
         rank, ranges = total_rank(instance), 1

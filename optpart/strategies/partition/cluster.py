@@ -1,4 +1,4 @@
-"""Clustering by random contraction: the best of many tries, one cluster a device ([B] §4.4)."""
+"""Clustering by random contraction: the best of many tries, one cluster per device ([B] §4.4)."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ _BATCH = 2**20
 def cluster(
     instance: Instance, rng: np.random.Generator, *, version: Version = "load", tries: int = TRIES
 ) -> Partition:
-    """Contract random edges of the unit graph to as many clusters as devices; keep the best try.
+    """Contract random edges of the unit graph down to one cluster per device; keep the best try.
 
-    [B] Alg. 4.4, after Karger: every remaining edge is equally likely to be next, edges inside a
-    cluster do nothing. Where no edge is left, or from 100 clusters on under ``comm``, the two
-    smallest clusters are merged until there are as many as devices.
+    [B] Alg. 4.4, after Karger: every remaining edge is equally likely to be next; edges inside a
+    cluster have no effect. When no edge is left, or 100 clusters under ``comm``, the two smallest
+    clusters are merged until there are as many as devices.
 
     Parameters
     ----------
     version : {"load", "comm", "cap"}
         ``load`` keeps the try with the largest ratio of smallest to largest cluster. ``comm`` keeps
         the one with fewest edges between clusters and stops contracting at 100 clusters (§5.6.2),
-        so that not nearly everything ends in one cluster. ``cap`` keeps the same, contracts to the
+        lest nearly everything end in one cluster. ``cap`` uses the same score, contracts to the
         end, and drops edges whose contraction would make a cluster larger than 1.5 times an even
         share (Alg. 4.5).
     tries : int
@@ -58,22 +58,22 @@ def cluster(
     Raises
     ------
     InputError
-        If the version is unknown or there is no try.
+        If the version is unknown or there are no tries.
 
     Notes
     -----
     The size of a cluster is its number of units, as [B] counts a colocation group as one operation.
-    Where a graph has fewer than 200 units, ``comm`` stops contracting at half as many clusters as
-    units instead of at 100: [B]'s graphs are larger, and nothing would be contracted. [B] starts
-    from a best score of 0, which no negative score beats; here any first try is kept.
+    If a graph has fewer than 200 units, ``comm`` stops contracting at half as many clusters as
+    units instead of at 100: [B]'s graphs are larger, and little or nothing would be contracted. [B]
+    starts from a best score of 0, which no negative score beats; here the first try is always kept.
 
-    [B] has equal devices and does not say which cluster goes where. Here, from the largest cluster
-    on, each takes the fastest device left that may run all of it, else the fastest left. A unit
-    that cannot run there goes to the next slower device that is feasible, after the slowest to the
-    fastest.
+    [B] has identical devices and does not say which cluster goes where. Here, starting with the
+    largest, each cluster takes the fastest remaining device that may run all of it, else the
+    fastest remaining. A unit that cannot run there goes to the next slower feasible device, or
+    after the slowest to the fastest.
     """
     if version not in ("load", "comm", "cap"):
-        raise InputError("version", f"unknown {version!r}", "choose of load, comm, cap")
+        raise InputError("version", f"unknown {version!r}", "choose one of load, comm, cap")
     if tries < 1:
         raise InputError("tries", f"{tries} is too few", "give a whole number ≥ 1")
     graph = unit_graph(instance)
@@ -89,7 +89,7 @@ def best_clusters(
 ) -> NDArray[np.int64]:
     """Return the cluster of each unit, numbered from 0, in the best of several tries.
 
-    There are ``clusters`` of them, or as many as units if these are fewer.
+    There are ``clusters`` clusters, or as many as units if these are fewer.
     """
     units, edges = len(graph.rank), len(graph.source)
     source, target = graph.source.astype(np.int64), graph.target.astype(np.int64)
@@ -150,7 +150,7 @@ def _contract(
 
 @kernel
 def _merge_smallest(parent: Any, size: Any, clusters: int) -> Any:
-    """Merge the two smallest clusters until few enough; return the least and greatest size."""
+    """Merge the two smallest clusters until few enough are left; return least and largest size."""
     units = parent.shape[0]
     place = np.zeros(units + 2, np.int64)
     for u in range(units):
@@ -164,7 +164,7 @@ def _merge_smallest(parent: Any, size: Any, clusters: int) -> Any:
         if parent[u] == u:
             queue[place[size[u]]] = u
             place[size[u]] += 1
-    # Two queues, both by size: contracted clusters, and merged ones, whose sizes never fall.
+    # Two queues, both by size: contracted clusters, and merged ones, whose sizes never decrease.
     contracted, merged, end = 0, roots, roots
     pair = np.empty(2, np.int64)
     for _ in range(roots - clusters):
@@ -197,7 +197,7 @@ def _root(parent: Any, u: int) -> Any:
 
 @kernel
 def _join(parent: Any, size: Any, u: int, v: int) -> Any:
-    """Make one cluster of the clusters of two roots; return its root."""
+    """Join the clusters of two roots; return the root."""
     if size[u] < size[v]:
         u, v = v, u
     parent[v] = u
@@ -208,7 +208,7 @@ def _join(parent: Any, size: Any, u: int, v: int) -> Any:
 def _devices_of(
     instance: Instance, label: NDArray[np.int64], by_speed: NDArray[np.int32]
 ) -> NDArray[np.int64]:
-    """Position in ``by_speed`` of the device of each cluster."""
+    """Return the position in ``by_speed`` of the device of each cluster."""
     a = arrays(instance)
     size = np.bincount(label)
     need = np.zeros(len(size), dtype=np.int64)

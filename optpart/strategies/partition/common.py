@@ -12,42 +12,42 @@ from optpart.kernels.compiled import Arrays, State, assign, fits, kernel, run_ti
 from optpart.problem.instance import Instance
 from optpart.strategies.partition.ranks import operations_rank, work
 
-#: Which source defines a strategy that both describe: [L] (``thesis``) or [M] (``paper``).
+#: The source of a strategy that both describe: [L] (``thesis``) or [M] (``paper``).
 Variant = Literal["thesis", "paper"]
 
-#: No device, in compiled code. A literal −1 would have all that takes it compiled once more.
+#: No device, in compiled code. For a literal −1, its callees would be compiled once more.
 NOWHERE: Any = np.int64(-1)
 
 
 def is_paper(variant: Variant) -> bool:
-    """Whether [M] defines the strategy, not [L]; anything else is an :class:`InputError`."""
+    """Return whether [M], not [L], defines the strategy; raise :class:`InputError` if neither."""
     if variant not in ("thesis", "paper"):
-        raise InputError("variant", f"unknown {variant!r}", "choose of thesis, paper")
+        raise InputError("variant", f"unknown {variant!r}", "choose one of thesis, paper")
     return variant == "paper"
 
 
 def total_rank(instance: Instance) -> NDArray[np.float64]:
-    """Total rank of every vertex: upward plus downward rank ([M] §3.2, eq. 5, 6).
+    """Return the total rank of every vertex: upward plus downward rank ([M] §3.2, eq. 5, 6).
 
-    Both equations add the vertex's own operations inside the maximum, so both count them; of a
-    vertex without successors or predecessors, where the maximum is over nothing, they are the rank.
+    Both equations add the vertex's own operations inside the maximum, so both count them; if a
+    vertex has no successors or predecessors, and the maximum is empty, they are the rank.
     """
     source, sink = operations_rank(instance)
     return sink + (source + work(instance))
 
 
 def groups_first(instance: Instance) -> NDArray[np.int32]:
-    """Units in the order of [L] §4.2 and §4.7: colocation groups, then single vertices."""
+    """Return units in the order of [L] §4.2 and §4.7: colocation groups, then single vertices."""
     size = np.bincount(instance.unit_of, minlength=len(instance.units))
     return np.argsort(size == 1, kind="stable").astype(np.int32)
 
 
 @kernel
 def find_feasible(a: Arrays, unit: int, state: State, feasible: Any) -> None:
-    """Note for every device whether a unit may go there.
+    """Write into ``feasible`` whether a unit may go to each device.
 
-    Tens of times as fast as a loop around :func:`~optpart.kernels.compiled.fits` where only types
-    and memory matter: there each call takes hold of the arrays that it reads.
+    If only types and memory matter, this is tens of times as fast as calls of
+    :func:`~optpart.kernels.compiled.fits`, each of which acquires the arrays that it reads.
     """
     allowed, need, capacity, used = a.allowed, a.need[unit], a.capacity, state.used
     more = a.may_block or a.apart_start[unit] < a.apart_start[unit + 1]
@@ -59,7 +59,7 @@ def find_feasible(a: Arrays, unit: int, state: State, feasible: Any) -> None:
 
 @kernel
 def unit_time(a: Arrays, unit: int, d: int) -> Any:
-    """Run time of all members of a unit on ``d``."""
+    """Return the total run time of the members of a unit on ``d``."""
     total = 0.0
     for i in range(a.unit_start[unit], a.unit_start[unit + 1]):
         total += run_time(a, a.unit_vertex[i], d)
@@ -75,7 +75,7 @@ def take(a: Arrays, unit: int, d: int, state: State, load: Any) -> None:
 
 @kernel
 def fit_together(a: Arrays, units: Any, d: int, state: State) -> Any:
-    """Whether all of these units may go to ``d``, given where the others are."""
+    """Return whether all of these units may go to ``d``, given where the others are."""
     count = 0
     while count < units.shape[0] and fits(a, units[count], d, state):
         assign(a, units[count], d, state)

@@ -16,16 +16,16 @@ from optpart.strategies.partition.ranks import upward_rank
 
 
 def cpop(instance: Instance, rng: np.random.Generator) -> Partition:
-    """Place the critical path on one device and all else where it finishes first, with insertion.
+    """Place the critical path on one device and others where they finish first, with insertion.
 
     The vertex of largest upward plus downward rank goes first among those whose predecessors are
     placed. The device of the critical path is the one that may run most of its vertices, and of
     those the one on which they take the shortest time.
 
-    The paper knows no constraints. Here the members of a colocation group that has a vertex on the
-    critical path belong to it as well; what does not fit on its device is placed like everything
-    else. How groups are placed and what a finish time is, says
-    :func:`~optpart.strategies.partition.insertion.insert`.
+    The paper has no constraints. Here, if a colocation group has a vertex on the critical path, all
+    its members belong to the path; vertices that do not fit on its device are placed like all
+    others. See :func:`~optpart.strategies.partition.insertion.insert` for the placement of groups
+    and for finish times.
     """
     upward, run, transfer = upward_rank(instance), mean_run(instance), mean_transfer(instance)
     downward = _downward(arrays(instance), run, transfer)
@@ -38,7 +38,7 @@ def cpop(instance: Instance, rng: np.random.Generator) -> Partition:
 
 @kernel
 def _downward(a: Arrays, run: Any, transfer: Any) -> Any:
-    """Longest path from a source to a vertex, without the vertex."""
+    """Return the longest path from a source to each vertex, without the vertex."""
     n = run.shape[0]
     rank = np.zeros(n)
     for i in range(n):
@@ -52,9 +52,9 @@ def _downward(a: Arrays, run: Any, transfer: Any) -> Any:
 def critical_path(
     instance: Instance, upward: NDArray[np.float64], transfer: NDArray[np.float64]
 ) -> NDArray[np.int32]:
-    """Vertices of the longest path with mean run and transfer times, source first.
+    """Return the vertices of the longest path with mean run and transfer times, source first.
 
-    Of paths of equal length the one whose vertices have smaller numbers.
+    Ties go to the path whose vertices have smaller numbers.
     """
     a = arrays(instance)
     sources = np.flatnonzero(np.diff(a.in_start) == 0)

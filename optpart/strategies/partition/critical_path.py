@@ -28,7 +28,7 @@ def critical_path(
     """Assign the path of most operations to the fastest feasible devices, then balance the load.
 
     Vertices colocated with the path go with it. Further units follow in topological order of their
-    first vertex; of devices that are equally good the one of smallest number is taken.
+    first vertex; ties go to the device of smallest number.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def critical_path(
 
 
 def heaviest_path(instance: Instance, *, variant: Variant = "thesis") -> NDArray[np.int32]:
-    """Vertices of the critical path, source first.
+    """Return the vertices of the critical path, source first.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ def heaviest_path(instance: Instance, *, variant: Variant = "thesis") -> NDArray
         ``thesis`` ([L] §4.5, step 1): the path to the sink of largest operations source rank
         (eq. 4.3), which counts all operations of the path but those of the sink itself. ``paper``
         ([M] §3.2.2): the path to the sink of largest downward rank (eq. 6), which counts them as
-        well, and of equally heavy paths one of most vertices. Of what is still equal the smallest
-        number wins.
+        well, and of equally heavy paths one with the most vertices. Further ties go to the smallest
+        number.
     """
     paper = is_paper(variant)
     source, ops = operations_rank(instance).source, work(instance)

@@ -19,8 +19,8 @@ def depth_first(
 ) -> Partition:
     """Visit vertices depth first; assign each where its traffic × execution time is least.
 
-    The search starts at the sources, by falling rank, and follows the edges forward, successors in
-    the order of their numbers. A vertex that is visited takes its whole unit along.
+    The search starts at the sources, by falling rank, and follows edges forward, successors in
+    the order of their numbers. A visited vertex takes its whole unit along.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def depth_first(
 
 @kernel
 def _preorder(a: Arrays, sources: Any) -> Any:
-    """Vertices in the order of their first visit."""
+    """Return the vertices in the order of their first visit."""
     n = a.order.shape[0]
     visit, stack = np.empty(n, np.int32), np.empty(n, np.int32)
     seen = np.zeros(n, np.bool_)

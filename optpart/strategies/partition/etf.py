@@ -26,15 +26,15 @@ from optpart.strategies.partition.unit_graph import pop, push
 
 
 def etf(instance: Instance, rng: np.random.Generator) -> Partition:
-    """Run next the ready vertex that can start first on any device.
+    """Run the ready vertex next that can start first on any device.
 
     A vertex is ready when all its predecessors are placed; it can start on a device when its inputs
-    are there and what was placed there before has ended. Of pairs that can start at the same time
-    the vertex of highest static level goes first, then the topologically first, on the device where
-    it finishes first, then on that of smallest number. The static level is the largest sum of
-    operations on a path that starts with the vertex (where run times are given, of their means).
+    have arrived and the vertices placed there before have ended. If several pairs can start at the
+    same time, the vertex of highest static level goes first, then the topologically first, on the
+    device where it finishes first, then on that of smallest number. The static level is the largest
+    sum of operations (of mean run times, if these are given) on a path that starts with the vertex.
 
-    The paper has equal devices and no constraints; the last two rules are added for unlike ones.
+    The paper has identical devices and no constraints; the last two rules are added for others.
     The first member of a colocation group that is placed chooses among the devices that all members
     may use and that have memory for all of them. Start times are those of the ``delay`` model,
     regardless of the instance's model.
@@ -53,9 +53,9 @@ class _Ready(NamedTuple):
     Attributes
     ----------
     now : ndarray of int64, k × n
-        What could start when the device is idle, the highest level first.
+        Vertices that could start when the device is idle, the highest level first.
     time, later : ndarray of float64 and of int64, k × n
-        What has to wait for its inputs longer, by the time when they are there, then by level.
+        Vertices that must wait longer for their inputs, by arrival of these, then by level.
     now_size, later_size : ndarray of int64, length k
     """
 
@@ -131,7 +131,7 @@ def _offer(
 def _next(
     a: Arrays, d: int, by_level: Any, done: Any, idle: float, state: State, queue: _Ready
 ) -> Any:
-    """The vertex that can start first on ``d``, at the head of its heap; −1 if there is none."""
+    """Return the vertex that can start first on ``d``, the head of its heap; −1 if none."""
     while queue.later_size[d] and queue.time[d, 0] <= idle:
         push(queue.now[d], queue.now_size[d], queue.later[d, 0])
         queue.now_size[d] += 1

@@ -1,4 +1,4 @@
-"""Expert placement: by rules on vertex names, or one layer a device ([B] §5.2.2).
+"""Expert placement: by rules on vertex names, or one layer per device ([B] §5.2.2).
 
 Rules are a CSV file::
 
@@ -7,9 +7,9 @@ Rules are a CSV file::
     */layer_1/*,gpu1
     "loss[0-9],*",cpu
 
-A pattern has to match the whole name of a vertex: ``*`` stands for anything, ``?`` for one
-character, ``[0-9]`` for one of a range; case counts. The first pattern that matches decides. With
-``*`` as last pattern every vertex has a rule.
+A pattern must match the whole name of a vertex: ``*`` stands for anything, ``?`` for one character,
+``[0-9]`` for one of a range; case matters. The first pattern that matches decides. With ``*`` as
+the last pattern, every vertex has a rule.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _NO_RULE = -1
 def expert(
     instance: Instance, rng: np.random.Generator, *, rules: str | Path | None = None
 ) -> Partition:
-    """Place by the rules of a file, or by layers where there is none.
+    """Place by the rules of a file, or by layers if there is none.
 
     Units are placed in topological order of their first vertex. A unit without a rule goes to the
-    device that already holds most of its inputs, or without any to the first device. One that
-    cannot run where it belongs goes to the next device that is feasible. Devices count in their
-    order in the instance, and where there is no file, by falling speed.
+    device that already holds most of its inputs, or to the first device if none holds any. A unit
+    that cannot run on its device goes to the next feasible one. Devices are ordered as in the
+    instance or, without a file, by falling speed.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def expert(
         A CSV file, see :mod:`optpart.strategies.partition.expert`. Members of a colocation group
         follow the first rule of the file that matches any of them. Without a file, layer ``N``
         (every vertex with a part ``layer_N`` in its name, such as
-        ``encoder/layer_1/step_3/MatMul``) goes to device ``N mod k``: one layer a device, as [B]
+        ``encoder/layer_1/step_3/MatMul``) goes to device ``N mod k``: one layer per device, as [B]
         ch. 2 describes experts' placements. A group follows its lowest layer.
 
     Raises
@@ -67,7 +67,7 @@ def expert(
 
 
 def layers(instance: Instance) -> NDArray[np.int64]:
-    """Return, per unit, its layer modulo the number of devices, or −1 where it has none."""
+    """Return, per unit, its layer modulo the number of devices; −1 if it has none."""
     found = (_LAYER.search(name) for name in instance.graph.names)
     layer = [_NO_RULE if match is None else int(match[1]) for match in found]
     lowest = _lowest(instance, layer)
@@ -75,7 +75,7 @@ def layers(instance: Instance) -> NDArray[np.int64]:
 
 
 def _read(instance: Instance, path: str | Path) -> NDArray[np.int64]:
-    """Return, per unit, the device of its rule, or −1 where none matches."""
+    """Return, per unit, the device of its rule; −1 if none matches."""
     index = instance.cluster.index
     patterns, devices = [], []
     with FaultsOf(path):
@@ -97,7 +97,7 @@ def _read(instance: Instance, path: str | Path) -> NDArray[np.int64]:
 
 
 def _lowest(instance: Instance, value: list[int]) -> NDArray[np.int64]:
-    """Least value of the members of each unit that have one; −1 where none has."""
+    """Return the least value among the members of each unit that have one; −1 if none has."""
     none = np.iinfo(np.int64).max
     values = np.array(value, dtype=np.int64)
     lowest = np.full(len(instance.units), none)

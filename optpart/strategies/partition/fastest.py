@@ -1,4 +1,4 @@
-"""Everything on the fastest feasible device: no strategy at all, and often hard to beat."""
+"""Everything on the fastest feasible device: trivial, and often hard to beat."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from optpart.strategies.partition.ranks import devices_by_speed
 
 
 def fastest(instance: Instance, rng: np.random.Generator) -> Partition:
-    """Put every unit on the fastest device that may still take it, larger groups first.
+    """Put every unit on the fastest device that can still take it, larger groups first.
 
-    With run times per vertex and device, the fastest device is the one on which all vertices that
-    it may run take least time on average.
+    If run times are given per vertex and device, the fastest device is the one on which the
+    vertices that it may run take the least time on average.
     """
     size = np.bincount(instance.unit_of, minlength=len(instance.units))
     units = np.argsort(-size, kind="stable").astype(np.int32)

@@ -1,4 +1,4 @@
-"""Hashing: assignment units to devices in turn ([L] §4.2)."""
+"""Hashing: assignment units go to devices in turn ([L] §4.2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from optpart.strategies.base import Partition, partition_of
 
 
 def hashing(instance: Instance, rng: np.random.Generator) -> Partition:
-    """Assign unit number ``i`` to device ``i mod k``, or the next that is feasible.
+    """Assign unit number ``i`` to device ``i mod k``, or the next feasible one.
 
     Colocation groups come first, then single vertices, each counted from 0.
     """

@@ -12,21 +12,21 @@ from optpart.strategies.partition.ranks import upward_rank
 
 
 def heft(instance: Instance, rng: np.random.Generator) -> Partition:
-    """Place vertices by falling upward rank where they finish first, in gaps where they fit.
+    """Place vertices by falling upward rank where they finish first, in a gap if they fit.
 
-    How colocation groups are placed and what a finish time is, says
-    :func:`~optpart.strategies.partition.insertion.insert`.
+    See :func:`~optpart.strategies.partition.insertion.insert` for the placement of colocation
+    groups and for finish times.
     """
     return insertion(instance, upward_rank(instance))
 
 
 def insertion(instance: Instance, rank: NDArray[np.float64]) -> Partition:
-    """Place and schedule as :func:`heft` does, by a rank of one's own.
+    """Place and schedule like :func:`heft`, by a given rank.
 
     Parameters
     ----------
     rank : ndarray of float64, length n
-        Must not rise along an edge; of equal ranks the topologically first goes first.
+        Must not rise along an edge; ties go to the topologically first.
     """
     # Ranks never rise along an edge, so with ties broken topologically this order is topological.
     return insert(instance, np.lexsort((topological_position(instance), -rank)).astype(np.int32))

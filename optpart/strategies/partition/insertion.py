@@ -1,4 +1,4 @@
-"""List scheduling with insertion: each vertex in turn into the best gap of the best device."""
+"""List scheduling with insertion: each vertex in turn goes to the best gap of the best device."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def insert(
     wanted: NDArray[np.int64] | None = None,
     ahead: NDArray[np.float64] | None = None,
 ) -> Partition:
-    """Place vertices in turn where they finish first, in gaps where they fit.
+    """Place vertices in turn where they finish first, in a gap if they fit.
 
-    The first member of a colocation group that has its turn chooses among the devices that all
-    members may use and that have memory for all of them; the others follow it, each scheduled when
-    its own turn comes. Of devices that are equally good the one of smallest number is taken. Finish
-    times are those of the ``delay`` model, regardless of the instance's model.
+    The first member of a colocation group in the order chooses among the devices that all members
+    may use and that have memory for all of them; the others follow it, each scheduled in its own
+    turn. Ties go to the device of smallest number. Finish times are those of the ``delay`` model,
+    regardless of the instance's model.
 
     Parameters
     ----------
     turn : ndarray of int32, length n
         All vertices, topologically sorted.
     wanted : ndarray of int64, one per unit, optional
-        The device that a unit goes to if it fits there, whenever it would finish; −1 for none.
+        The device that a unit goes to if it fits there, regardless of finish time; −1 for none.
     ahead : ndarray of float64, n × k, optional
         Added to the finish time of a vertex on a device when devices are compared, in the
         unit of :class:`~optpart.kernels.compiled.Arrays`.
@@ -56,16 +56,16 @@ def insert(
 
 
 def topological_position(instance: Instance) -> NDArray[np.int64]:
-    """Place of each vertex in the topological order."""
+    """Return the position of each vertex in the topological order."""
     position = np.empty(instance.vertices, dtype=np.int64)
     position[instance.graph.topological_order] = np.arange(instance.vertices)
     return position
 
 
 def by_priority(instance: Instance, priority: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Sort vertices as a ready list does: of those without predecessors left, the highest first.
+    """Sort vertices like a ready list: of those with no predecessors left, the highest first.
 
-    Of equal priorities the topologically first goes first.
+    Ties go to the topologically first.
     """
     highest_first = np.lexsort((topological_position(instance), -priority)).astype(np.int32)
     turn: NDArray[np.int32] = _by_priority(arrays(instance), highest_first)
@@ -80,7 +80,7 @@ def _by_priority(a: Arrays, highest_first: Any) -> Any:
         rank[highest_first[i]] = i
     waiting = a.in_start[1:] - a.in_start[:-1]
     ready = np.empty(n, np.int64)
-    # Typed: for a literal, numba would compile what it is handed to once more.
+    # Typed: for a literal, numba would compile its callees once more.
     size: Any = np.int64(0)
     for v in range(n):
         if waiting[v] == 0:
@@ -104,8 +104,8 @@ def _insert(a: Arrays, turn: Any, wanted: Any, ahead: Any) -> Any:
     n, k = turn.shape[0], a.speed.shape[0]
     state = nothing_placed(a)
     start, end = np.zeros(n), np.zeros(n)
-    # Idle gaps of each device, ascending, side by side in one pool; a device whose room is full
-    # moves to twice the room at the pool's end.
+    # Idle gaps of each device, ascending, side by side in one pool; when a device has no room left,
+    # its gaps move to twice the room at the end of the pool.
     room = np.full(k, 4, np.int64)
     base = np.arange(k) * 4
     count = np.ones(k, np.int64)
@@ -163,7 +163,7 @@ def _insert(a: Arrays, turn: Any, wanted: Any, ahead: Any) -> Any:
 
 @kernel
 def arrivals(a: Arrays, v: int, device: Any, end: Any, ready: Any, chosen: int) -> None:
-    """Write into ``ready`` the time per device from which on all inputs of ``v`` are there.
+    """Write into ``ready`` the time per device at which all inputs of ``v`` have arrived.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def arrivals(a: Arrays, v: int, device: Any, end: Any, ready: Any, chosen: int) 
         Of the predecessors.
     ready : ndarray of float64, length k
     chosen : int
-        The one device to write for; −1 for all.
+        The only device to write for; −1 for all.
     """
     k = ready.shape[0]
     for d in range(k):
@@ -199,7 +199,7 @@ def arrivals(a: Arrays, v: int, device: Any, end: Any, ready: Any, chosen: int) 
 
 @kernel
 def _fill(gap_from: Any, gap_to: Any, gap: int, past: int, start: float, end: float) -> Any:
-    """Take ``[start, end)`` out of a gap; return by how many the gaps have grown."""
+    """Remove ``[start, end)`` from a gap; return the change in the number of gaps."""
     if end == start:
         return 0
     if gap_from[gap] == start:

@@ -16,21 +16,20 @@ from optpart.strategies.partition.ranks import operations_rank, work
 
 
 def iterated_critical_path(instance: Instance, rng: np.random.Generator) -> Partition:
-    """Take the critical path out of the graph until every unit is placed.
+    """Remove the critical path from the graph until every unit is placed.
 
     The critical path ends in the sink of largest operations source rank (eq. 4.3) and follows the
-    predecessors that this is taken from. From the sink on it is cut into subpaths: a placed vertex
-    ends one, and a vertex that has no device in common with a subpath begins the next. A subpath
-    goes, with all that is colocated, to the feasible device of least execution time so far
-    (eq. 4.5), itself not included; where no device can take it, its half on the side of the sink
-    goes first, and then the rest. Its edges then leave the graph, all those between two vertices
-    at once. Of equal sinks the topologically first counts, of equal predecessors and devices the
-    one of smallest number.
+    predecessors that determine it. It is cut into subpaths, from the sink: a placed vertex ends a
+    subpath, and a vertex that has no device in common with it begins the next. A subpath goes, with
+    all colocated vertices, to the feasible device of least execution time so far (eq. 4.5), itself
+    not included; if no device can take it, the half nearer the sink is placed first, then the rest.
+    The edges of the path are then removed, with all parallel ones. Ties go to the topologically
+    first sink, and to the predecessor and device of smallest number.
 
     Notes
     -----
-    Only the ranks that came over a removed edge are computed again. Ranks never rise, so an
-    outdated entry in the queue of sinks is noticed when it is the first.
+    Only ranks determined by a removed edge are recomputed. Ranks never rise, so an outdated entry
+    in the queue of sinks is noticed when it comes first.
     """
     state = _assign(arrays(instance), work(instance), operations_rank(instance).source)
     return partition_of(instance, state)

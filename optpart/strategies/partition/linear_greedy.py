@@ -22,24 +22,24 @@ Capacity = Literal["speed", "equal"]
 def linear_greedy(
     instance: Instance, rng: np.random.Generator, *, capacity: Capacity = "speed"
 ) -> Partition:
-    """Place units in turn where most of their neighbours are, weighted by the room that is left.
+    """Place units in turn where most of their neighbours are, weighted by the remaining capacity.
 
     The score of a device is the number of the unit's neighbours placed there, in either direction,
-    times ``1 − load / capacity``, or 0 where the device is full. Of equal scores the device of
-    least load relative to its capacity wins, then the first. The stream has the units in
-    topological order of their first vertex.
+    times ``1 − load / capacity``, or 0 if the device is full. Ties go to the device of least load
+    relative to its capacity, then to the first. The stream has the units in topological order of
+    their first vertex.
 
     Parameters
     ----------
     capacity : {"speed", "equal"}
-        ``speed``: the capacity of a device is its share of all operations in proportion to its
-        speed, and the load what it has of them. ``equal``, as in the paper: every device has room
-        for an equal number of vertices.
+        ``speed``: load is counted in operations, and the capacity of a device is its share of all
+        operations in proportion to its speed. ``equal``, as in the paper: every device has the same
+        capacity, in vertices.
 
     Raises
     ------
     InputError
-        If ``capacity`` is neither.
+        If ``capacity`` is anything else.
     """
     if capacity == "speed":
         weight, share = work(instance), speed_share(instance)
@@ -47,7 +47,7 @@ def linear_greedy(
         weight = np.ones(instance.vertices)
         share = np.full(instance.devices, 1 / instance.devices)
     else:
-        raise InputError("capacity", f"unknown {capacity!r}", "choose of speed, equal")
+        raise InputError("capacity", f"unknown {capacity!r}", "choose one of speed, equal")
     state = nothing_placed(arrays(instance))
     return partition_of(instance, stream(instance, by_first_vertex(instance), weight, share, state))
 
@@ -66,15 +66,15 @@ def stream(
     units : ndarray of int32
         Not placed yet.
     weight : ndarray of float64, length n
-        What each vertex adds to the load of its device.
+        Amount that each vertex adds to the load of its device.
     share : ndarray of float64, length k
         Share of each device in the total capacity, which is the total weight.
     state : State
-        Is changed, and returned. Where a unit fits nowhere, it and those after it are not placed.
+        Changed in place and returned. If a unit fits nowhere, it and those after it are not placed.
     """
     of_unit = np.bincount(instance.unit_of, weight, minlength=len(instance.units))
     placed = state.device >= 0
-    # Of nothing, numpy would count in integers.
+    # For empty input, numpy would count in integers.
     load = np.bincount(state.device[placed], of_unit[placed], len(share)).astype(np.float64)
     _stream(arrays(instance), units, of_unit, share * weight.sum(), load, state)
     return state

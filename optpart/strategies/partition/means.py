@@ -11,9 +11,9 @@ from optpart.strategies.partition.ranks import work
 
 
 def mean_run(instance: Instance) -> NDArray[np.float64]:
-    """Run time of each vertex at the mean speed of all devices, in units of ``Arrays``.
+    """Return the run time of each vertex at the mean speed of all devices, in units of ``Arrays``.
 
-    Where run times are given, their mean over the devices that can run the vertex.
+    If run times are given, it is their mean over the devices that can run the vertex.
     """
     a = arrays(instance)
     if instance.given_durations is None:
@@ -22,10 +22,10 @@ def mean_run(instance: Instance) -> NDArray[np.float64]:
 
 
 def mean_transfer(instance: Instance) -> NDArray[np.float64]:
-    """Transfer time of each tensor between two devices on average, in units of ``Arrays``.
+    """Return the mean transfer time of each tensor between two devices, in units of ``Arrays``.
 
-    At the mean of the finite bandwidths, times the share of device pairs that have one (the others
-    transfer in no time), plus the mean latency; where transfer times are given, their mean.
+    That is the time at the mean of the finite bandwidths, times the share of device pairs that have
+    one (the others take no time), plus the mean latency; if transfer times are given, their mean.
     """
     a = arrays(instance)
     cluster, k = instance.cluster, instance.devices
@@ -45,10 +45,10 @@ def mean_transfer(instance: Instance) -> NDArray[np.float64]:
 
 
 def speed_share(instance: Instance) -> NDArray[np.float64]:
-    """Share of each device in the speed of all that some unit may use; they add up to 1.
+    """Return the share of each device in the total speed of all that some unit may use.
 
-    Where run times are given, a device counts as fast as its run times, relative to the mean of
-    each vertex over its devices, are short.
+    The shares add up to 1. If run times are given, the speed of a device is the inverse of its mean
+    run time, relative to the mean of each vertex over its devices.
     """
     given = instance.given_durations
     if given is None:
@@ -57,7 +57,7 @@ def speed_share(instance: Instance) -> NDArray[np.float64]:
         possible, mean = given.possible, np.where(work(instance) > 0, work(instance), 1.0)
         relative = np.where(possible, given.times.floats, 0.0) / mean[:, None]
         slowness = relative.sum(axis=0) / np.maximum(possible.sum(axis=0), 1)
-        # A device on which nothing takes time would get all: it counts as a thousand times faster.
+        # A device on which nothing takes time would get all: speeds are limited to a thousand.
         speed = 1 / np.maximum(slowness, 1e-3)
     speed = np.where(instance.allowed.any(axis=0), speed, 0.0)
     total = speed.sum()

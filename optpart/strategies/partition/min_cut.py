@@ -1,4 +1,4 @@
-"""Little traffic under balanced load, by multilevel graph partitioning ([B] §6.3.2)."""
+"""Minimum cut: little traffic under balanced load, by multilevel partitioning ([B] §6.3.2)."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from optpart.strategies.partition.linear_greedy import linear_greedy, stream
 from optpart.strategies.partition.means import speed_share
 from optpart.strategies.partition.ranks import work
 
-#: What all weights of a kind add up to as whole numbers, of which METIS may have 32 bits.
+#: The sum to which all weights of a kind are scaled as integers; METIS may use 32 bits.
 _TOTAL = 2**28
-#: METIS cannot balance against a side that is to stay empty.
+#: METIS cannot balance against a side that should stay empty.
 _LEAST_SHARE = 1e-3
 _FREE = -1
-#: So many units per device METIS cuts all at once; fewer are halved with their devices instead,
-#: which keeps the balance better.
+#: From this many units per device on, METIS cuts all parts at once; fewer units are halved together
+#: with their devices instead, which balances better.
 _MANY = 8
 
 
 def min_cut(instance: Instance, rng: np.random.Generator) -> Partition:
-    """Cut the graph with METIS into a part for each device, so that little crosses the cuts.
+    """Cut the graph with METIS into one part per device, so that few data cross the cuts.
 
     Each device gets operations in proportion to its speed. A tensor that connects units on two
     devices costs its size; control dependencies are free. Devices that different units may use, for
-    instance those of different types, are parted first, in halves: a unit that may use devices of
-    one half only goes there, and the others are cut around it. The parts follow no direction: METIS
-    cuts undirected graphs, and data may go to and fro between two devices.
+    instance those of different types, are separated first, in halves: a unit that may use devices
+    of only one half goes there, and the others are cut around it. Parts have no direction: METIS
+    cuts undirected graphs, and data may go back and forth between two devices.
 
-    METIS knows no further constraints. Units stay where it puts them, those of largest static
-    memory first, if they fit. The others follow, those of most operations first, by the score of
-    :func:`~optpart.strategies.partition.linear_greedy.linear_greedy`; where that leads into a dead
-    end, as missing links can, all do.
+    METIS has no further constraints. Units stay where it puts them if they fit, those of largest
+    static memory first. The others follow, those of most operations first, by the score of
+    :func:`~optpart.strategies.partition.linear_greedy.linear_greedy`. If that leads into a dead
+    end, as missing links can, all units are placed that way.
 
     Raises
     ------
@@ -48,9 +48,9 @@ def min_cut(instance: Instance, rng: np.random.Generator) -> Partition:
 
     Notes
     -----
-    Karypis and Kumar 1998. METIS cuts graphs, and a tensor may connect more than two units: it is
-    then a vertex without weight between them, and costs its size for every unit that is parted from
-    the side where most of them are.
+    Karypis and Kumar 1998. METIS cuts graphs, but a tensor may connect more than two units: it then
+    becomes a vertex without weight between them, and costs its size for every unit that is
+    separated from the side where most of them are.
     """
     graph, share = Tensors.of(instance), speed_share(instance)
     columns = [column.tobytes() for column in np.packbits(instance.allowed.T, axis=1)]
@@ -104,7 +104,7 @@ class Tensors(NamedTuple):
         return cls(weight, size, tensor[costs], unit[costs]).merged(np.arange(units), units)
 
     def merged(self, number: NDArray[np.int64], units: int) -> Tensors:
-        """Give units new numbers below ``units``, several the same, and leave out those with −1."""
+        """Merge units that get the same new number below ``units``, and leave out those with −1."""
         inside, kept = number >= 0, number[self.unit] >= 0
         pairs = np.unique(self.tensor[kept] * units + number[self.unit[kept]])
         tensor, unit = np.divmod(pairs, max(1, units))
@@ -118,7 +118,7 @@ class Tensors(NamedTuple):
         )
 
     def matrix(self) -> csr_array[Any]:
-        """The graph for METIS: units, then one vertex for each tensor shared by more than two."""
+        """Return the METIS graph: units, then a vertex for each tensor that more than two share."""
         pins = np.bincount(self.tensor, minlength=len(self.size))
         between = self.unit[pins[self.tensor] == 2].reshape(-1, 2)
         hub = len(self.weight) + np.cumsum(pins > 2) - 1
@@ -165,7 +165,7 @@ def _divide(
 
 
 def _middle(kind: NDArray[np.int64]) -> int:
-    """Where to part devices: between two kinds, if there are several, as evenly as possible."""
+    """Return where to split devices: between two kinds, if possible, as evenly as possible."""
     between = np.flatnonzero(np.diff(kind)) + 1
     if not len(between):
         return len(kind) // 2
@@ -182,8 +182,8 @@ def _bisect(
     shares = np.array([share, 1 - share])
     if free.all():
         return _cut(task, graph, shares)
-    # Each side has one more vertex, all of its fixed units, and as heavy as everything together, so
-    # that balance keeps the two apart.
+    # Each side gets one more vertex: all of its fixed units, as heavy as everything together, so
+    # that the balance separates the two.
     units = int(free.sum())
     merged = graph.merged(np.where(free, np.cumsum(free) - 1, units + fixed), units + 2)
     total = float(merged.weight.sum())
@@ -217,14 +217,14 @@ def _cut(task: _Task, graph: Tensors, share: NDArray[np.float64]) -> NDArray[np.
 
 
 def _whole(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Scale to a sum of ``_TOTAL``, and round."""
+    """Scale to a sum of ``_TOTAL`` and round."""
     total = float(values.sum())
     return np.rint(values * (_TOTAL / total if total else 0.0)).astype(np.int64)
 
 
 @kernel
 def _keep(a: Arrays, units: Any, where: Any) -> Any:
-    """Place in turn the units that fit where they should be."""
+    """Place, in turn, the units that fit where they should be."""
     state = nothing_placed(a)
     for unit in units:
         if fits(a, unit, where[unit], state):

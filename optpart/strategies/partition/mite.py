@@ -1,4 +1,4 @@
-"""MITE: memory, importance, traffic and execution time, weighed in one score ([L] §4.7)."""
+"""MITE: memory, importance, traffic and execution time in one score ([L] §4.7)."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from optpart.strategies.partition.common import (
 )
 from optpart.strategies.partition.ranks import operations_rank
 
-#: Traffic of a device that needs none where others do, so that the other factors still count.
+#: Traffic of a device without any, if others have some, so that the other factors still count.
 NO_TRAFFIC = 0.000001
 
-#: Run times count as no shorter than this where devices are compared by their inverse.
+#: Lower limit of run times when devices are compared by their inverse.
 _SHORTEST = 1e-300
 
 
@@ -48,20 +48,20 @@ def mite(instance: Instance, rng: np.random.Generator, *, variant: Variant = "th
     variant : {"thesis", "paper"}
         ``thesis`` is [L] §4.7, eq. 4.6 to 4.16; ``paper`` is [M] §3.3.1, eq. 8 to 10. They differ
         in every factor: :func:`traffic`, normalised, or :func:`incoming_traffic`;
-        :func:`execution_time` with or without what a device has to run already; :func:`memory` with
-        or without a boost of empty devices; :func:`importance_speed_boost` by operations rank and
+        :func:`execution_time` with or without the previous load of a device; :func:`memory` with or
+        without a boost of empty devices; :func:`importance_speed_boost` by operations rank and
         relative to the fastest feasible device, or by total rank and to the fastest of all.
 
     Notes
     -----
-    Of equal scores, which factors of zero make frequent above all in ``paper``, the least traffic ×
-    execution time counts, then the least execution time with the unit included ([M] eq. 7), then
-    the smallest number. So the vertices of a critical path stay together among equal devices.
+    Ties, which factors of zero make frequent above all in ``paper``, go to the least traffic ×
+    execution time, then to the least execution time with the unit included ([M] eq. 7), then to the
+    smallest number. So the vertices of a critical path stay together on identical devices.
 
     The execution time of a device is the sum of run times, which is the sum of operations over
     speed unless run times are given; then the inverse of the unit's own run time counts as speed.
-    Traffic is transfer time, latency included; [L] and [M] know no latency. Used memory is static
-    memory; a device without limit counts as one that could hold all units.
+    Traffic is transfer time, latency included; [L] and [M] have no latency. Used memory is static
+    memory; a device without limit counts as one that can hold all units.
     """
     return by_score(instance, groups_first(instance), is_paper(variant), all_factors=True)
 
@@ -69,16 +69,16 @@ def mite(instance: Instance, rng: np.random.Generator, *, variant: Variant = "th
 def by_score(
     instance: Instance, turn: NDArray[np.int32], paper: bool, *, all_factors: bool
 ) -> Partition:
-    """Assign units in turn where their score is least.
+    """Assign units in turn to the device of least score.
 
     Parameters
     ----------
     turn : ndarray of int32
-        Units; those that have had their turn are passed over.
+        Units; repeated ones are skipped.
     paper : bool
         Whether scores are those of [M].
     all_factors : bool
-        Otherwise only traffic × execution time counts, as in [L] §4.8.
+        If false, only traffic × execution time counts, as in [L] §4.8.
     """
     a = arrays(instance)
     room = np.where(a.capacity == UNLIMITED, a.need.sum(), a.capacity).astype(np.float64)
@@ -87,35 +87,35 @@ def by_score(
 
 
 def importance(instance: Instance, paper: bool) -> NDArray[np.float64]:
-    """Importance of every unit, from 0 to 1 ([L] eq. 4.16).
+    """Return the importance of every unit, from 0 to 1 ([L] eq. 4.16).
 
     Mean operations rank, or total rank ([M] eq. 9), of its members, relative to the largest of all
-    vertices; 0 where there are no operations, or more than doubles count.
+    vertices; 0 if there are no operations, or more than fit in a double.
     """
     rank = total_rank(instance) if paper else np.add(*operations_rank(instance))
     total = np.bincount(instance.unit_of, rank, minlength=len(instance.units))
     largest = float(rank.max(initial=0.0))
     if not 0.0 < largest < math.inf:
         return np.zeros(len(total))
-    # Sums round: no more than 1, lest a boost be negative.
+    # Sums are rounded: at most 1, lest a boost be negative.
     return np.minimum(total / (largest * np.bincount(instance.unit_of)), 1.0)
 
 
 @kernel
 def traffic(a: Arrays, unit: int, state: State, held: Any, feasible: Any) -> Any:
-    """Traffic per device before it is normalised ([L] eq. 4.7 to 4.10).
+    """Return traffic per device before normalisation ([L] eq. 4.7 to 4.10).
 
     Transfer time to and from placed neighbours. A tensor crosses once per device: an input costs
     nothing where it has a consumer already (eq. 4.8), and an output counts once for all its
-    consumers on one device (eq. 4.9). The sum over the members of a group counts an input that
-    several of them consume for each (eq. 4.10).
+    consumers on one device (eq. 4.9). In the sum over the members of a group, an input counts once
+    for each member that consumes it (eq. 4.10).
 
     Parameters
     ----------
     held : ndarray of bool, t × k
-        Whether a tensor has a placed consumer on a device; the same after as before.
+        Whether a tensor has a placed consumer on a device; restored on return.
     feasible : ndarray of bool, length k
-        Other devices count as without traffic.
+        Other devices get no traffic.
     """
     k = feasible.shape[0]
     total = np.zeros(k)
@@ -143,7 +143,7 @@ def traffic(a: Arrays, unit: int, state: State, held: Any, feasible: Any) -> Any
 
 @kernel
 def incoming_traffic(a: Arrays, unit: int, state: State, feasible: Any) -> Any:
-    """Traffic score per device ([M] eq. 10): transfer time of every edge from a placed vertex."""
+    """Return the traffic score per device ([M] eq. 10): transfer times of placed inputs."""
     k = feasible.shape[0]
     total = np.zeros(k)
     for i in range(a.unit_start[unit], a.unit_start[unit + 1]):
@@ -159,7 +159,7 @@ def incoming_traffic(a: Arrays, unit: int, state: State, feasible: Any) -> Any:
 
 @kernel
 def relative_traffic(total: Any) -> Any:
-    """Traffic factor per device ([L] eq. 4.11): relative to the most, 1 where there is none."""
+    """Return the traffic factor per device ([L] eq. 4.11): relative to the most, 1 without any."""
     most = 0.0
     for value in total:
         most = max(most, value)
@@ -172,12 +172,12 @@ def relative_traffic(total: Any) -> Any:
 
 @kernel
 def execution_time(load: Any, time: Any) -> Any:
-    """Execution time factor per device ([L] eq. 4.12, 4.13).
+    """Return the execution time factor per device ([L] eq. 4.12, 4.13).
 
     Parameters
     ----------
     load : ndarray of float64, length k
-        Execution time so far, of all devices, feasible or not; zeros for the execution time score
+        Execution time so far of all devices, feasible or not; zeros for the execution time score
         of [M] §3.3.1.
     time : ndarray of float64, length k
         Run time of the unit.
@@ -194,14 +194,14 @@ def execution_time(load: Any, time: Any) -> Any:
 
 @kernel
 def memory(used: Any, room: Any, boosted: bool) -> Any:
-    """Portion of used memory per device ([M] §3.3.1).
+    """Return the share of used memory per device ([M] §3.3.1).
 
     Parameters
     ----------
     used, room : ndarray, length k
-        Used memory and all of it.
+        Used and total memory.
     boosted : bool
-        Whether a portion of 0 counts as a tenth of the least other one, or of 1 ([L] eq. 4.14).
+        Whether a share of 0 counts as a tenth of the least other one, or of 1 ([L] eq. 4.14).
     """
     factor = np.zeros(room.shape[0])
     least = 1.0
@@ -217,7 +217,7 @@ def memory(used: Any, room: Any, boosted: bool) -> Any:
 
 @kernel
 def importance_speed_boost(importance: float, speed: Any, among: Any) -> Any:
-    """Importance speed boost per device ([L] eq. 4.15, [M] eq. 9).
+    """Return the importance speed boost per device ([L] eq. 4.15, [M] eq. 9).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Predict earliest finish time, by an optimistic cost table (Arabnejad and Barbosa 2014)."""
+"""Predict earliest finish time with an optimistic cost table (Arabnejad and Barbosa 2014)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def peft(instance: Instance, rng: np.random.Generator) -> Partition:
     The vertex of largest mean optimistic cost goes first among those whose predecessors are placed.
     It goes to the device where its finish time plus its optimistic cost is smallest.
 
-    The paper knows no constraints. Here optimistic costs and their mean count only devices that may
-    run a vertex, by itself and with its colocation group. How groups are placed and what a finish
-    time is, says :func:`~optpart.strategies.partition.insertion.insert`.
+    The paper has no constraints. Here, optimistic costs and their mean count only devices that may
+    run a vertex, by itself and with its colocation group. See
+    :func:`~optpart.strategies.partition.insertion.insert` for the placement of groups and for
+    finish times.
     """
     table = optimistic_costs(instance)
     allowed = instance.allowed[instance.unit_of]
@@ -33,9 +34,9 @@ def peft(instance: Instance, rng: np.random.Generator) -> Partition:
 def optimistic_costs(instance: Instance) -> NDArray[np.float64]:
     """Return the optimistic cost table, n × k, in units of ``Arrays``.
 
-    Equation 8 of the paper: what must follow a vertex if it runs on a device. That is the maximum
-    over its successors of the best that each can do: to run on one of the devices, after a mean
-    transfer time if that is another one, and then what must follow there.
+    Equation 8 of the paper: the least time that must follow a vertex if it runs on a device. That
+    is the maximum over its successors of the minimum over their devices of mean transfer time (if
+    the device is another one), run time and optimistic cost there.
     """
     table: NDArray[np.float64] = _optimistic_costs(arrays(instance), mean_transfer(instance))
     return table

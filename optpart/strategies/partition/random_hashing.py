@@ -1,4 +1,4 @@
-"""Random hashing: units to devices by chance, in proportion to their capacity ([M] §3.1)."""
+"""Random hashing: units go to random devices, in proportion to their capacity ([M] §3.1)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from optpart.strategies.partition.common import NOWHERE, find_feasible, groups_f
 def random_hashing(instance: Instance, rng: np.random.Generator) -> Partition:
     """Assign every unit to a random feasible device, colocation groups before single vertices.
 
-    A device is chosen with a probability proportional to its memory. Where a device has no memory
-    limit, all count by their speed instead, since memory and speed have no common measure.
+    A device is chosen with a probability proportional to its memory or, if any device has no memory
+    limit, to its speed, since memory and speed have no common measure.
     """
     a = arrays(instance)
     weight = a.speed if (a.capacity == UNLIMITED).any() else a.capacity.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Ranks of vertices and devices that several strategies share."""
+"""Ranks of vertices and devices, shared by several strategies."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from optpart.problem.instance import Instance
 
 
 def devices_by_speed(instance: Instance) -> NDArray[np.int32]:
-    """Devices, fastest first.
+    """Return the devices, fastest first.
 
-    Where run times are given, a device counts as fast as its run times, relative to the mean of
-    each vertex over its devices, are short.
+    If run times are given, devices are compared by their mean run time, relative to the mean of
+    each vertex over its devices.
     """
     given = instance.given_durations
     if given is None:
@@ -32,7 +32,7 @@ def devices_by_speed(instance: Instance) -> NDArray[np.int32]:
 
 
 def work(instance: Instance) -> NDArray[np.float64]:
-    """Operations of each vertex; where run times are given, their mean over its devices."""
+    """Return the operations of each vertex; if run times are given, their mean over its devices."""
     given = instance.given_durations
     if given is None:
         return instance.graph.ops.floats
@@ -42,7 +42,7 @@ def work(instance: Instance) -> NDArray[np.float64]:
 
 
 class OperationsRank(NamedTuple):
-    """[L] §4.4.1: operations on the heaviest path that ends before, and that starts with, a vertex.
+    """[L] §4.4.1: operations on the heaviest path that ends before, or starts with, a vertex.
 
     Attributes
     ----------
@@ -77,12 +77,10 @@ def _operations_rank(a: Arrays, ops: Any) -> Any:
 
 
 def upward_rank(instance: Instance) -> NDArray[np.float64]:
-    """Upward rank with mean run times and mean transfer times ([L] eq. 4.1, 4.2).
+    """Return the upward rank with mean run times and mean transfer times ([L] eq. 4.1, 4.2).
 
-    Run time at the mean speed of all devices; where run times are given, their mean over the
-    devices that can run the vertex. Transfer time at the mean of the finite bandwidths, times the
-    share of device pairs that have one (the others transfer in no time), plus the mean latency;
-    where transfer times are given, their mean.
+    See :func:`~optpart.strategies.partition.means.mean_run` and
+    :func:`~optpart.strategies.partition.means.mean_transfer` for these means.
     """
     a = arrays(instance)
     cluster, k = instance.cluster, instance.devices

@@ -34,9 +34,9 @@ def scoring(
     """Place ready units by falling up-rank, each on the feasible device of highest score.
 
     [B] Alg. 4.3: ``score = α · LoadScore + β · CommScore``. The load score of a device is 1 minus
-    its number of units relative to that of the device with most. The communication score is the
-    number of the unit's inputs on the device, relative to the most inputs that a unit of the
-    fringe has. Of equal scores the device of lower number wins.
+    its number of units relative to the largest on any device. The communication score is the number
+    of the unit's inputs on the device, relative to the largest number of inputs of a unit in the
+    fringe. Ties go to the device of lower number.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ def scoring(
         Weights of load and communication, ``≥ 0``. Only their ratio counts; [B] §5.4 finds the best
         near 1 for both of its networks.
     fringe : int
-        Units that are taken from the ready queue at a time, as a multiple of the devices. Units
-        that become ready meanwhile wait for the next fringe.
+        Number of units taken from the ready queue at a time, as a multiple of the number of
+        devices. Units that become ready meanwhile wait for the next fringe.
 
     Raises
     ------
@@ -55,12 +55,12 @@ def scoring(
     Notes
     -----
     The load score of [B] divides by ``min(1, largest load)``, "to prevent a division by 0", and is
-    said to be 0 for the device of largest load: that is ``max(1, …)``, which is used here. Where no
-    unit of a fringe has inputs, all communication scores are 0.
+    said to be 0 for the device of largest load: this requires ``max(1, …)``, which is used here. If
+    no unit of a fringe has inputs, all communication scores are 0.
     """
     for name, weight in (("alpha", alpha), ("beta", beta)):
         if not 0 <= weight < math.inf:
-            raise InputError(name, f"{weight} is no weight", "give a number ≥ 0")
+            raise InputError(name, f"must be finite and ≥ 0, not {weight}", "give a number ≥ 0")
     if fringe < 1:
         raise InputError("fringe", f"{fringe} is too few", "give a whole number ≥ 1")
     return scored(instance, unit_graph(instance), alpha, beta, fringe)
@@ -69,7 +69,7 @@ def scoring(
 def scored(
     instance: Instance, graph: UnitGraph, alpha: float, beta: float, fringe: int
 ) -> Partition:
-    """Run :func:`scoring` on a unit graph that is known, with checked options."""
+    """Run :func:`scoring` on a given unit graph, with checked options."""
     state = _place(
         arrays(instance), graph, float(alpha), float(beta), int(fringe) * instance.devices
     )

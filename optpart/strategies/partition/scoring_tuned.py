@@ -26,7 +26,7 @@ _TENTHS = (-3, -2, -1, 1, 2, 3, 4, 5)
 
 
 class _Trial(NamedTuple):
-    """The outcome of a ratio of the weights; no partition if there is no placement."""
+    """The result for a ratio of the weights; no partition if none was found."""
 
     makespan: float
     ratio: float
@@ -36,15 +36,15 @@ class _Trial(NamedTuple):
 def scoring_tuned(instance: Instance, rng: np.random.Generator) -> Partition:
     """Place by ``scoring`` with the best ratio of its weights.
 
-    [B] §5.4: the weight of communication is 1 and that of load is searched for, first its order of
+    [B] §5.4: the weight of communication is 1, and that of load is searched for: first its order of
     magnitude, then more finely around the best, then to 0.1 of the magnitude; 23 ratios in all. [B]
-    measures step times; here the makespan decides that an execution under path computation time
-    takes. Of equal makespans the ratio nearest 1 wins.
+    measures step times; here the makespan of an execution under path computation time decides. Ties
+    go to the ratio nearest 1.
 
     Notes
     -----
     Makespans are those of :func:`~optpart.strategies.simulator.execute`, in doubles; under
-    ``port`` transfers queue for the ports only in the schedule that is made of the result.
+    ``port``, transfers queue for ports only in the schedule made from the result.
     """
     graph = unit_graph(instance)
 
@@ -63,7 +63,7 @@ def scoring_tuned(instance: Instance, rng: np.random.Generator) -> Partition:
     best = best_of([best], (attempt(magnitude * factor) for factor in _FACTORS))
     ratios = [best.ratio + magnitude * tenths / 10 for tenths in _TENTHS]
     best = best_of([best], (attempt(ratio) for ratio in ratios if ratio > 0))
-    # If there is no placement, running it again raises the error that names the unit.
+    # Without a placement, running it again raises the error that names the unit.
     return best.partition or scored(instance, graph, 1.0, 1.0, FRINGE)
 
 

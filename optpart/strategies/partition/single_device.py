@@ -20,15 +20,15 @@ def single_device(
     Parameters
     ----------
     device : str, optional
-        Its name. Without it, the fastest device that can take everything.
+        Its name; by default, the fastest device that can take everything.
 
     Raises
     ------
     InputError
         If no device has that name.
     NoPlacementError
-        If it cannot take everything; without a name, if no device can. The error then names the
-        first unit that the fastest cannot take.
+        If it, or by default any device, cannot take everything. In the latter case the error names
+        the first unit that the fastest device cannot take.
     """
     index = instance.cluster.index
     if device is None:
@@ -36,7 +36,7 @@ def single_device(
     elif device in index:
         candidates = [index[device]]
     else:
-        raise InputError("device", f"no device {device!r}", f"choose of {', '.join(index)}")
+        raise InputError("device", f"no device {device!r}", f"choose one of {', '.join(index)}")
     graph, units = unit_graph(instance), by_first_vertex(instance)
     nothing_else = np.zeros(len(units), dtype=np.int64)
 

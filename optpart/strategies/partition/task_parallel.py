@@ -23,13 +23,13 @@ from optpart.strategies.partition.unit_graph import (
 def task_parallel(instance: Instance, rng: np.random.Generator) -> Partition:
     """Place the ready units of highest up-rank, one per device in each round.
 
-    [B] Alg. 4.2. A unit is ready when all units that it depends on are placed. Of such a fringe
-    the pair of a unit and a device is chosen, again and again, for which most inputs of the unit
-    are on the device already; unit and device then leave the fringe. Of equal pairs, that of the
-    unit of higher up-rank (then lower number) goes first, on the device of lower number.
+    [B] Alg. 4.2. A unit is ready when all units that it depends on are placed. In each round, the
+    pair of a unit and a device with the most inputs of the unit on the device is chosen repeatedly;
+    unit and device then leave the round. Ties go to the unit of higher up-rank (then lower number),
+    then to the device of lower number.
 
-    [B] knows no constraints beyond colocation. Here a pair counts only where the unit fits; a unit
-    that fits none of the devices left in its fringe waits for the next.
+    [B] has no constraints beyond colocation. Here a pair counts only if the unit fits; a unit that
+    fits on none of the devices left in its round waits for the next.
     """
     return partition_of(instance, _place(arrays(instance), unit_graph(instance)))
 
@@ -50,7 +50,7 @@ def _place(a: Arrays, graph: UnitGraph) -> Any:
             free[i] = left[i] = True
         placed = 0
         found = _pairs(graph, state.device, fringe, width, inputs, pairs)
-        # Pairs with inputs on the device come first, then all others, in order of their numbers.
+        # Pairs with inputs on the device come first, then all others by number.
         for step in range(found + width * k):
             pair = pop(pairs, found - step) % (k * k) if step < found else step - found
             i, d = pair // k, pair % k

@@ -17,8 +17,8 @@ from optpart.problem.instance import Instance
 class UnitGraph(NamedTuple):
     """Assignment units as single operations, without cycles ([B] §4.1).
 
-    There is one edge between two units, however many tensors and control dependencies go from the
-    members of one to those of the other.
+    There is at most one edge from a unit to another, regardless of the number of tensors and
+    control dependencies between their members.
 
     Attributes
     ----------
@@ -31,9 +31,9 @@ class UnitGraph(NamedTuple):
     rank : ndarray of int32, one per unit
         Up-rank: number of edges on the longest path to a sink ([B] Alg. 4.1).
     by_rank : ndarray of int32, one per unit
-        Units by falling up-rank, equal ones by number.
+        Units by falling up-rank; ties by number.
     turn : ndarray of int64, one per unit
-        The place of each unit in ``by_rank``.
+        The position of each unit in ``by_rank``.
     """
 
     source: NDArray[np.int32]
@@ -49,16 +49,16 @@ class UnitGraph(NamedTuple):
 def unit_graph(instance: Instance) -> UnitGraph:
     """Merge colocated vertices, break the cycles that arise, and compute the up-rank.
 
-    Cycles are broken as in [B] §4.1, by dropping the edge with which a traversal closes one. The
-    traversal is that of units in topological order of their first vertex: of the edges that lie on
-    a cycle it drops those that lead back in this order.
+    Cycles are broken as in [B] §4.1, by dropping edges that close a cycle in a traversal. The
+    traversal visits units in topological order of their first vertex: of the edges that lie on a
+    cycle, it drops those that lead back in this order.
 
     Notes
     -----
-    [B] does not say in which order its traversal goes. A depth-first one would reach weights, which
-    are colocated with their update, through the update, and drop the edges by which they are read.
+    [B] does not give the order of its traversal. A depth-first one would reach weights, which are
+    colocated with their update, through the update, and drop the edges through which they are read.
 
-    The formula of [B] §4.1 adds costs ``c_i`` along a path; Alg. 4.1 and the text count edges, as
+    The formula of [B] §4.1 sums costs ``c_i`` along a path; Alg. 4.1 and the text count edges, as
     is done here.
     """
     units = len(instance.units)
@@ -84,7 +84,7 @@ def unit_graph(instance: Instance) -> UnitGraph:
 def _closes_cycle(
     source: NDArray[np.int32], target: NDArray[np.int32], order: NDArray[np.int32]
 ) -> NDArray[np.bool_]:
-    """Which edges lie on a cycle and lead back in ``order``."""
+    """Return which edges lie on a cycle and lead back in ``order``."""
     units = len(order)
     position = np.empty(units, dtype=np.int64)
     position[order] = np.arange(units)
@@ -98,14 +98,14 @@ def _closes_cycle(
 
 
 def by_first_vertex(instance: Instance) -> NDArray[np.int32]:
-    """Units in topological order of their first vertex."""
+    """Return units in topological order of their first vertex."""
     unit = instance.unit_of[instance.graph.topological_order]
     return np.argsort(np.unique(unit, return_index=True)[1]).astype(np.int32)
 
 
 @kernel
 def _up_rank(out_start: Any, in_start: Any, in_source: Any) -> Any:
-    """[B] Alg. 4.1, every unit queued once: when the ranks of all its successors are known."""
+    """Run [B] Alg. 4.1, queueing every unit once: when the ranks of its successors are known."""
     units = out_start.shape[0] - 1
     rank = np.zeros(units, np.int32)
     queue, size = np.empty(units, np.int32), 0
@@ -131,9 +131,9 @@ def _up_rank(out_start: Any, in_start: Any, in_source: Any) -> Any:
 
 @kernel
 def first_ready(graph: UnitGraph) -> Any:
-    """Return the ready queue with all sources, its length, and how many inputs each unit awaits.
+    """Return the ready queue of all sources, its length, and each unit's number of missing inputs.
 
-    The queue is a heap of turns: it hands out units by falling up-rank.
+    The queue is a heap of positions in ``by_rank``, so that units leave it by falling up-rank.
     """
     units = graph.rank.shape[0]
     queue = np.empty(units, np.int64)
@@ -159,7 +159,7 @@ def take_ready(graph: UnitGraph, queue: Any, size: int, fringe: Any) -> Any:
 
 @kernel
 def release(graph: UnitGraph, unit: int, queue: Any, size: int, waiting: Any) -> Any:
-    """Queue the units for which the one just placed was the last input; return the new length."""
+    """Queue the units whose last input was the one just placed; return the new length."""
     for e in range(graph.out_start[unit], graph.out_start[unit + 1]):
         successor = graph.target[e]
         waiting[successor] -= 1
@@ -181,7 +181,7 @@ def push(heap: Any, size: int, key: int) -> None:
 
 @kernel
 def pop(heap: Any, size: int) -> Any:
-    """Take the smallest of ``size`` keys."""
+    """Remove the smallest of ``size`` keys."""
     smallest, key = heap[0], heap[size - 1]
     i, child = 0, 1
     while child < size - 1:
@@ -202,7 +202,7 @@ def place_preferred(
     preferred: NDArray[np.int64],
     devices: NDArray[np.int32],
 ) -> State:
-    """Place units in turn, each on the device it prefers or the next that is feasible.
+    """Place units in turn, each on the device it prefers or the next feasible one.
 
     Parameters
     ----------
@@ -212,12 +212,12 @@ def place_preferred(
         Position in ``devices``; −1 for the device that holds most of the unit's inputs so far, or
         the first of ``devices`` if none holds any.
     devices : ndarray of int32
-        The devices to choose among; after the last comes the first.
+        The devices to choose among; the first follows the last.
 
     Returns
     -------
     State
-        Where a unit fits nowhere, it and those after it are not placed.
+        If a unit fits nowhere, it and those after it are not placed.
     """
     state: State = _place_preferred(arrays(instance), graph, units, preferred, devices)
     return state

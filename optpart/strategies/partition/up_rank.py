@@ -10,13 +10,13 @@ from optpart.strategies.partition.unit_graph import place_preferred, unit_graph
 
 
 def up_rank(instance: Instance, rng: np.random.Generator) -> Partition:
-    """Assign units by falling up-rank to devices in turn, each to the next that is feasible.
+    """Assign units by falling up-rank to devices in turn, each to the next feasible one.
 
     The up-rank is [B] Alg. 4.1 on assignment units (see
-    :class:`~optpart.strategies.partition.unit_graph.UnitGraph`); of equal ranks the lower number
-    goes first. [B] uses it inside other strategies only. This is the plainest strategy that it
-    defines: unit number ``i`` of that order goes to device ``i mod k``, so that units equally far
-    from the end come to different devices.
+    :class:`~optpart.strategies.partition.unit_graph.UnitGraph`); ties go to the lower number. [B]
+    uses it only inside other strategies. This is the simplest strategy based on it: unit number
+    ``i`` of that order goes to device ``i mod k``, so that units equally far from the end get
+    different devices.
     """
     k = instance.devices
     graph = unit_graph(instance)

@@ -14,22 +14,22 @@ from optpart.strategies.partition.insertion import arrivals, topological_positio
 
 
 def white_paper(instance: Instance, rng: np.random.Generator) -> Partition:
-    """Execute the graph, placing each vertex, when it becomes ready, where it would finish first.
+    """Execute the graph, placing each vertex when it becomes ready where it would finish first.
 
     Abadi et al. 2015, §3.2.1. The execution starts at the sources. A vertex becomes ready when the
-    last of its predecessors has ended, of several at one time the topologically first; it then
-    queues on the feasible device where it would finish soonest behind what has been placed there,
-    its transfers included. Of equally good devices the one of smallest number is taken.
+    last of its predecessors has ended, ties in topological order; it then queues on the feasible
+    device where it would finish first behind the vertices placed there, including its transfers.
+    Ties go to the device of smallest number.
 
-    Members of a colocation group share the devices that all of them may use; the first that
-    becomes ready chooses for all. Finish times are those of the ``delay`` model, regardless of the
-    instance has.
+    Members of a colocation group share the devices that all of them may use; the first to become
+    ready chooses for all. Finish times are those of the ``delay`` model, regardless of the
+    instance's model.
 
     Notes
     -----
-    [L] found the description "not precise enough to be able to reimplement it". What it leaves open
-    is decided here as above. [B] §6.1.1 reads it as a queue without a clock, which vertices leave
-    in the order in which their last predecessor was placed.
+    [L] found the description "not precise enough to be able to reimplement it"; the above settles
+    the open points. [B] §6.1.1 reads it as a queue without a clock, which vertices leave in the
+    order in which their last predecessor was placed.
     """
     state, order = _execute(arrays(instance), topological_position(instance))
     return partition_of(instance, state, order.tolist())
@@ -44,7 +44,7 @@ def _execute(a: Arrays, position: Any) -> Any:
     end, since = np.zeros(n), np.zeros(n)
     idle, ready = np.zeros(k), np.zeros(k)
     time, place = np.empty(n), np.empty(n, np.int64)
-    # Typed: for a literal, numba would compile what it is handed to once more.
+    # Typed: for a literal, numba would compile its callees once more.
     size: Any = np.int64(0)
     for v in range(n):
         if waiting[v] == 0:

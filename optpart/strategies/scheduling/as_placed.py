@@ -12,7 +12,7 @@ from optpart.strategies.simulator import Priority
 def as_placed(work: Tasks, partition: Partition, rng: np.random.Generator) -> Priority:
     """Prefer the vertex that was placed first; transfers follow, by number.
 
-    A strategy without placement times counts as having placed in topological order.
+    If the strategy gives no placement times, the topological order stands for them.
     """
     n = len(partition.placement)
     total = len(work.duration)

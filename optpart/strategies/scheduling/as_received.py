@@ -10,7 +10,7 @@ from optpart.strategies.simulator import Priority
 
 
 def as_received(work: Tasks, partition: Partition, rng: np.random.Generator) -> Priority:
-    """Prefer the task that has been executable longest, then the lower number; deterministic.
+    """Prefer the task that has been executable longest; ties go to the lower number.
 
     All transfers of a worker are executable at once ([H] §2.4), so they run in the order in which
     the graph lists them.

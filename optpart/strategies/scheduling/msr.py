@@ -20,10 +20,10 @@ def msr(
     *,
     weights: tuple[float, float, float, float] = WEIGHTS,
 ) -> Priority:
-    """Prefer the task whose end enables most elsewhere.
+    """Prefer the task of largest successor rank, whose end enables most work elsewhere.
 
     Each distinct successor adds α; β more if it is on another device; γ more if the task is its
-    only predecessor that has not ended; and then δ more if its device is idle. The device that
+    only unfinished predecessor; and in that case δ more if its device is idle. The device that
     decides is not idle, since it is about to run something. Equal ranks are compared by path
     computation time, as in [L] §5.4, then by number.
     """

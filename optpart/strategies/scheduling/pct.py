@@ -19,7 +19,7 @@ def pct(work: Tasks, partition: Partition, rng: np.random.Generator) -> Priority
 
 
 def path_computation_time(work: Tasks) -> NDArray[np.float64]:
-    """Longest time from the start of a task to the end of the last that depends on it.
+    """Return the longest time from the start of each task to the end of the last dependent one.
 
     [L] eq. 5.1, [M] eq. 12: run time, plus the largest of transfer time and path computation time
     over the successors.

@@ -1,4 +1,4 @@
-"""Random order: the behaviour that [H] §2 finds if nothing orders transfers."""
+"""Random order: the behaviour that [H] §2 observes if transfers are not ordered."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from optpart.strategies.simulator import Priority
 
 
 def random_order(work: Tasks, partition: Partition, rng: np.random.Generator) -> Priority:
-    """Run any executable task, by an order of all tasks that is drawn once."""
+    """Run executable tasks in a random order of all tasks, drawn once."""
     total = len(work.duration)
     return Priority(np.zeros(total), rng.permutation(total))

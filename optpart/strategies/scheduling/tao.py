@@ -33,8 +33,8 @@ def tao(
     """Prefer transfers by :func:`tao_order`; other tasks run in any order.
 
     [H] §3: a resource chooses at random among the executable ops of lowest number and those
-    without one. Transfers here have channels of their own, so that on every resource there are
-    either ops with numbers or ops without; where they do share one, those without go first.
+    without a number. Here transfers have channels of their own, so that every resource has either
+    ops with numbers or ops without; if they share one nevertheless, those without go first.
     """
     total = len(work.duration)
     value = np.zeros(total)
@@ -51,28 +51,28 @@ def tao_rank(
     Parameters
     ----------
     vertices : int
-        Number of vertices n; tasks from there on are transfers that take turns.
+        Number n of vertices; tasks from n on are transfers that queue.
     variant : {"derived", "printed"}
-        ``A`` precedes ``B`` if ``min(P_B, M_A) < min(P_A, M_B)``: so [H] eq. 5 has it, and it
-        follows from the makespans of two transfers. The comparator of algorithm 2 as it is printed
-        tests the opposite, and chooses the worse order of [H] figure 2.
+        ``derived``: ``A`` precedes ``B`` if ``min(P_B, M_A) < min(P_A, M_B)``, as in [H] eq. 5 and
+        as follows from the makespans of two transfers. ``printed``: the comparator of algorithm 2
+        as printed, which tests the opposite and chooses the worse order of [H] figure 2.
 
     Returns
     -------
     task, rank : ndarray of int64, one per transfer
-        Ranks count from 0 in every partition, that is for each worker by itself ([H] §5).
+        Ranks count from 0 in every partition, that is, for each worker separately ([H] §5).
 
     Notes
     -----
-    Where the text leaves something open:
+    Choices that the text leaves open:
 
     - With several channels, ``op.M`` takes the one with most outstanding time ([H] §4.1).
     - The comparator is not transitive ([H] says that it is), because ties of ``min(P, M)`` are
-      not. So the minimum depends on how it is looked for: in one pass by number, each candidate
-      compared with the best so far.
+      not. So the minimum depends on how it is searched for: here in one pass by number, comparing
+      each candidate with the best so far.
 
-    Only what contains the chosen transfer is updated. Ops of equal dependencies count as one, and
-    these sets stay sorted by ``op.M``, so that ``M⁺`` is found without looking at most of them.
+    Only sets that contain the chosen transfer are updated. Ops of equal dependencies count as one,
+    and the sets stay sorted by ``op.M``, so that ``M⁺`` is found without examining most of them.
     """
     found = transfers(work, vertices)
     rank = np.zeros(len(found.task), dtype=np.int64)
@@ -96,7 +96,7 @@ def _select(
     sets: Any, load: Any, mine: Any, channel: Any, time: Any, part: Any, total: Any, left: Any,
     order: Any, outstanding: Any, printed: bool,
 ) -> Any:  # fmt: skip
-    """Algorithm 2 for some of the transfers, and the sets that contain any of them."""
+    """Run algorithm 2 for some of the transfers and the sets that contain any of them."""
     rows, words = sets.shape
     directly = np.zeros(time.shape[0])  # P
     for g in range(rows):
@@ -119,7 +119,7 @@ def _select(
                 best = r
         result[step] = best
         outstanding[0, best >> 6] ^= np.uint64(1) << np.uint64(best & 63)
-        # Sets that contain it are sorted again and merged with the others.
+        # Sets that contain it are re-sorted and merged with the others.
         some, others = 0, 0
         for i in range(size):
             g = order[i]
@@ -141,7 +141,7 @@ def _select(
 
 @inner
 def _precedes(a: int, b: int, directly: Any, time: Any, later: Any, printed: bool) -> Any:
-    """Algorithm 2, ``Comparator``."""
+    """Return the ``Comparator`` of algorithm 2."""
     gain_a, gain_b = min(directly[a], time[b]), min(directly[b], time[a])
     if gain_a != gain_b:
         return gain_a < gain_b if printed else gain_b < gain_a
@@ -164,7 +164,7 @@ def _only(sets: Any, g: int, outstanding: Any) -> Any:
 
 @inner
 def _insert(rows: Any, size: int, g: int, total: Any) -> None:
-    """Insert into a sorted list from its end; with one channel that is always the place."""
+    """Insert into a sorted list, from its end; with one channel the place is always the end."""
     i = size
     while i > 0 and total[rows[i - 1]] > total[g]:
         rows[i] = rows[i - 1]

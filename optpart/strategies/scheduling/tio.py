@@ -21,15 +21,15 @@ from optpart.strategies.simulator import Priority
 
 
 def tio(work: Tasks, partition: Partition, rng: np.random.Generator) -> Priority:
-    """Prefer the transfers of smallest :func:`tio_load`; equals, and all else, in any order.
+    """Prefer the transfers of smallest :func:`tio_load`; ties and other tasks in random order.
 
-    Where ops with and without numbers share a resource, those without go first, as under
+    If ops with and without numbers share a resource, those without go first, as under
     :func:`~optpart.strategies.scheduling.tao.tao`.
     """
     total = len(work.duration)
     value = np.zeros(total)
     task, load = tio_load(work, len(partition.placement))
-    # Beyond all others, and yet a number that compares.
+    # Larger than all others, but finite, so that it compares.
     value[task] = -np.where(np.isfinite(load), load, 2.0 * total)
     return Priority(value, rng.permutation(total))
 
@@ -37,10 +37,10 @@ def tio(work: Tasks, partition: Partition, rng: np.random.Generator) -> Priority
 def tio_load(work: Tasks, vertices: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the transfers and their ``M⁺`` under the general time oracle ([H] eq. 6).
 
-    A transfer takes 1 and all else nothing, so that ``M⁺`` is the number of transfers that have to
-    complete until an op that waits for this one and others can run; of several channels the one
-    with most of them counts. It is infinite where no op waits for others as well: algorithm 3 puts
-    these last.
+    Transfers take time 1 and all other ops none, so ``M⁺`` is the least number of transfers that
+    have to complete before some op that waits for this one and others can run; of several channels,
+    the one with most of them counts. It is infinite if no such op exists: algorithm 3 puts these
+    transfers last.
     """
     found = transfers(work, vertices)
     sets, _ = dependencies(work, found)

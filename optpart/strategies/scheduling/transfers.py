@@ -1,4 +1,4 @@
-"""The properties of ops in [H] §4.1: which are transfers, and which transfers an op depends on."""
+"""The properties of ops in [H] §4.1: transfers, and the transfers that an op depends on."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from optpart.errors import UnsupportedError
 from optpart.kernels.compiled import inner, kernel
 from optpart.kernels.tasks import Tasks
 
-#: Bytes that the table of dependencies may take.
+#: Maximal bytes of the table of dependencies.
 _LIMIT = 2**31
 
-#: Sets that are unpacked to one number a transfer at a time.
+#: Sets unpacked at a time to one number per transfer.
 _CHUNK = 512
 
 
@@ -39,13 +39,13 @@ class Transfers(NamedTuple):
 class Dependencies(NamedTuple):
     """Communication dependencies (``op.dep``) of the computation ops, one row per distinct set.
 
-    Transfers are leaves of a partition ([H] §2.4): what is needed to send something does not count
-    for the partition that receives it.
+    Transfers are leaves of a partition ([H] §2.4): dependencies of a send do not count for the
+    partition that receives it.
 
     Attributes
     ----------
     sets : ndarray of uint64, rows × words
-        Bit ``r % 64`` of word ``r // 64``: whether transfer ``r`` is in the set. No set is empty.
+        Bit ``r % 64`` of word ``r // 64`` is set if transfer ``r`` is in the set. No set is empty.
     load : ndarray of float64, length rows
         Sum of the times of the ops with that set.
     """
@@ -55,13 +55,13 @@ class Dependencies(NamedTuple):
 
 
 def is_transfer(work: Tasks, vertices: int) -> NDArray[np.bool_]:
-    """Tell the tasks that bring something over a channel, for which others wait.
+    """Return which tasks are transfers: they bring data over a channel, and others wait for it.
 
-    Where transfers take turns they are tasks of their own (:mod:`optpart.kernels.tasks`), and
-    these it is. Otherwise it is the tasks on *channels*: a resource is a channel if none of its
-    tasks hands on to a task of the same resource, and some hand on to another. Hence the uploads
-    of a worker without its servers do not count, since nothing waits for them: only *recv* ops
-    have to be ordered ([H] §2.4).
+    Where transfers queue, they are tasks of their own (:mod:`optpart.kernels.tasks`). Otherwise
+    they are the tasks on *channels*: a resource is a channel if none of its tasks has a successor
+    on the same resource, and some have a successor on another. Hence the uploads of a worker
+    without its servers do not count, since nothing waits for them: only *recv* ops have to be
+    ordered ([H] §2.4).
 
     Parameters
     ----------
@@ -105,12 +105,12 @@ def dependencies(work: Tasks, found: Transfers) -> Dependencies:
     number[found.task] = np.arange(len(found.task))
     sets = _reach(work.order, work.out_start, work.out_target, number, words)
     chosen = (number < 0) & sets.any(axis=1)
-    # One opaque entry a row: sorting these is far faster than sorting rows.
+    # One opaque entry per row: sorting these is far faster than sorting rows.
     rows = np.ascontiguousarray(sets[chosen]).view(np.dtype((np.void, 8 * words))).ravel()
     distinct, inverse = np.unique(rows, return_inverse=True)
     load = np.zeros(len(distinct))
     np.add.at(load, inverse, work.duration[chosen])
-    # A copy, because compiled code tells read-only arrays from others and compiles for both.
+    # A copy, because numba would compile for read-only arrays separately.
     return Dependencies(distinct.view(np.uint64).reshape(-1, words).copy(), load)
 
 
@@ -128,9 +128,9 @@ def _reach(order: Any, out_start: Any, out_target: Any, number: Any, words: int)
 
 
 def partitions(found: Transfers, sets: NDArray[np.uint64]) -> NDArray[np.int32]:
-    """Return which transfers are ordered together: per transfer the number of its partition.
+    """Return the partition of each transfer; those of a partition are ordered together.
 
-    Channels belong together if some op depends on transfers of both, as all those of a worker do.
+    Channels belong together if some op depends on transfers of both, as is the case for a worker.
     """
     label: NDArray[np.int32] = _joined(sets, found.channel, found.channels)
     return label[found.channel]
@@ -158,7 +158,7 @@ def _joined(sets: Any, channel: Any, channels: int) -> Any:
 
 @inner
 def has(sets: Any, g: int, r: int) -> Any:
-    """Whether transfer ``r`` is in set ``g``."""
+    """Return whether transfer ``r`` is in set ``g``."""
     return (sets[g, r >> 6] >> np.uint64(r & 63)) & np.uint64(1) != np.uint64(0)
 
 
@@ -172,21 +172,21 @@ def longest(part: Any, g: int) -> Any:
 
 
 def set_of(some: NDArray[np.int32], words: int) -> NDArray[np.uint64]:
-    """Return the set of some transfers, as the only one of its table."""
+    """Return a table whose only set is that of the given transfers."""
     table = np.zeros((1, words), dtype=np.uint64)
     np.bitwise_or.at(table[0], some // 64, np.uint64(1) << (some % 64).astype(np.uint64))
     return table
 
 
 class Outstanding(NamedTuple):
-    """Algorithm 1 at its start: the sets while all transfers are outstanding.
+    """The state of algorithm 1 at its start: the sets while all transfers are outstanding.
 
     Attributes
     ----------
     part : ndarray of float64, rows × channels
         Time of the transfers of a set, per channel.
     total : ndarray of float64, length rows
-        ``op.M``: of several channels the one that takes longest counts ([H] §4.1).
+        ``op.M``: of several channels, the one that takes longest counts ([H] §4.1).
     left : ndarray of int32, length rows
         Size of a set.
     order : ndarray of int32, length rows
@@ -230,7 +230,7 @@ def impending(
     """Fill in ``recvOp.M⁺``: the least ``op.M`` of ops that wait for it and others as well.
 
     The first set by rising ``op.M`` that contains a transfer decides, so that most sets need not
-    be looked at. ``missing`` is the set of the outstanding transfers, and used up.
+    be examined. ``missing`` is the set of the outstanding transfers and is consumed.
     """
     words = missing.shape[1]
     for r in range(load.shape[0]):

@@ -105,5 +105,5 @@ class TestBoth:
 
 def test_an_unknown_variant_is_refused() -> None:
     instance = Instance(diamond().build(), cluster())
-    with pytest.raises(InputError, match="variant: unknown 'book'; choose of thesis, paper"):
+    with pytest.raises(InputError, match="variant: unknown 'book'; choose one of thesis, paper"):
         batch_split(instance, np.random.default_rng(0), variant="book")  # type: ignore[arg-type]

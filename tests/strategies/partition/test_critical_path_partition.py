@@ -181,5 +181,5 @@ class TestRest:
 
 def test_an_unknown_variant_is_refused() -> None:
     instance = Instance(diamond().build(), cluster())
-    with pytest.raises(InputError, match="variant: unknown 'book'; choose of thesis, paper"):
+    with pytest.raises(InputError, match="variant: unknown 'book'; choose one of thesis, paper"):
         critical_path(instance, np.random.default_rng(0), variant="book")  # type: ignore[arg-type]

@@ -129,5 +129,5 @@ def test_an_empty_graph(variant: Variant) -> None:
 
 def test_an_unknown_variant_is_refused() -> None:
     instance = Instance(edges("ab").build(), two())
-    with pytest.raises(InputError, match="variant: unknown 'book'; choose of thesis, paper"):
+    with pytest.raises(InputError, match="variant: unknown 'book'; choose one of thesis, paper"):
         depth_first(instance, np.random.default_rng(0), variant="book")  # type: ignore[arg-type]

@@ -88,7 +88,7 @@ class TestFaults:
             ("device,pattern\n", "line 1: the header is 'device,pattern'"),
             ("pattern,device\na,cpu\n\nb,tpu\n", "line 4, device: no device 'tpu'; name a device"),
             ("pattern,device\na\n", "line 2: 1 fields; give 2"),
-            ('pattern,device\n"a,cpu\n', "line 2: not CSV"),
+            ('pattern,device\n"a,cpu\n', "line 2: is not CSV"),
         ],
     )
     def test_name_file_and_line(self, rules: Path, text: str, fault: str) -> None:

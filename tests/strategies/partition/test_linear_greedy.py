@@ -111,7 +111,9 @@ class TestCapacity:
 
     def test_another_is_an_error(self) -> None:
         instance = Instance(path(1).build(), Cluster.uniform(1))
-        with pytest.raises(InputError, match="capacity: unknown 'none'; choose of speed, equal"):
+        with pytest.raises(
+            InputError, match="capacity: unknown 'none'; choose one of speed, equal"
+        ):
             placement(instance, "none")  # type: ignore[arg-type]
 
 

@@ -390,5 +390,5 @@ class TestBoth:
 
 def test_an_unknown_variant_is_refused() -> None:
     instance = Instance(star().build(), Cluster.uniform(2))
-    with pytest.raises(InputError, match="variant: unknown 'book'; choose of thesis, paper"):
+    with pytest.raises(InputError, match="variant: unknown 'book'; choose one of thesis, paper"):
         mite(instance, np.random.default_rng(0), variant="book")  # type: ignore[arg-type]

@@ -64,5 +64,5 @@ def test_so_is_a_graph_that_no_device_can_take() -> None:
 
 
 def test_an_unknown_device_is_an_error_that_lists_all() -> None:
-    with pytest.raises(InputError, match="no device 'd7'; choose of d0, d1, d2"):
+    with pytest.raises(InputError, match="no device 'd7'; choose one of d0, d1, d2"):
         placement(instance(), "d7")

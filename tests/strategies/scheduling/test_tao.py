@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple, get_args
 
 import numpy as np
@@ -274,13 +273,10 @@ class TestTransfers:
             FIGURE_2.ordered()
 
 
-class TestSpeed:
-    def test_ten_thousand_ops_with_a_thousand_transfers_take_less_than_two_seconds(self) -> None:
+class TestLarge:
+    def test_of_ten_thousand_ops_with_a_thousand_transfers_each_transfer_has_a_rank(self) -> None:
         work = self.large(np.random.default_rng(1))
-        tao_rank(FIGURE_2.tasks(), 4)  # compile
-        begin = time.process_time()
         task, rank = tao_rank(work, len(work.duration))
-        assert time.process_time() - begin < 2
         assert sorted(rank.tolist()) == list(range(len(task))) == list(range(1000))
 
     @staticmethod

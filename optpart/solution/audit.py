@@ -1,4 +1,4 @@
-"""Audit of claims: nothing counts that contradicts the verifier or a verified schedule."""
+"""Audit of claims: what contradicts the verifier or a verified schedule does not count."""
 
 from __future__ import annotations
 
@@ -13,11 +13,21 @@ from typing import TypeVar, get_args
 import numpy as np
 
 from optpart.errors import InputError
+from optpart.problem.feasibility import excluded
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
-from optpart.solution.goal import Objective
-from optpart.solution.result import Progress, Result, Status, conclude, status_of
+from optpart.solution.goal import Goal, Objective
+from optpart.solution.result import (
+    Progress,
+    Result,
+    Status,
+    conclude,
+    proven_infeasible,
+    refused,
+    with_status,
+)
 from optpart.solution.schedule import Schedule
+from optpart.solution.termination import Termination
 
 _REMEDY = "return what optpart.conclude returns"
 _LONGEST = 300
@@ -27,17 +37,17 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim that is not used because it does not hold.
+    """A claim that is not used because it is false.
 
     Attributes
     ----------
     instance : str
         Name of the instance that the claim is about.
     source : str
-        Who made the claim: a method, with its seed if there are several, ``library``, or a row of
-        a store.
+        The source of the claim: a method, with its seed if there are several, ``library``, or a
+        row of a store.
     problem : str
-        The fault of the source, or the contradiction.
+        The error of the source, or the contradiction.
     """
 
     instance: str
@@ -49,7 +59,7 @@ class Finding:
 
 
 def one_line(text: str) -> str:
-    """Return a text from elsewhere on one line, cut where it is too long to read."""
+    """Return a foreign text on one line, shortened if it is too long to read."""
     return shorten(text, _LONGEST, placeholder=" …")
 
 
@@ -61,21 +71,25 @@ def described(error: BaseException) -> str:
         return type(error).__name__
 
 
-def audited(claimed: object, instance: Instance, method: str, seed: int) -> Result:
-    """Return the part of a method's result that holds.
+def audited(
+    claimed: object, instance: Instance, method: str, seed: int, goal: Goal | None = None
+) -> Result:
+    """Return the part of a method's result that is true.
 
-    The schedule is verified. A valid one counts even if other claims fail. Bounds and statuses
+    The schedule is verified. A valid one counts even if other claims are false. Bounds and statuses
     count only if the whole claim agrees with the schedule.
 
     Parameters
     ----------
     claimed : object
         The return value of a method; it may be anything.
+    goal : Goal, optional
+        What the method was asked for, which the schedule must keep.
 
     Returns
     -------
     Result
-        Under the given method and seed; ``refused``, with the reason, if the claim does not hold.
+        Under the given method and seed; ``refused``, with the reason, if a claim is false.
     """
     try:
         read = _read(claimed, instance)
@@ -83,6 +97,7 @@ def audited(claimed: object, instance: Instance, method: str, seed: int) -> Resu
             instance,
             method,
             read.schedule,
+            termination=read.termination,
             reason=read.reason,
             seconds=read.seconds,
             seed=seed,
@@ -90,38 +105,38 @@ def audited(claimed: object, instance: Instance, method: str, seed: int) -> Resu
             trace=read.trace,
             objective=read.objective,
             given=read.given,
+            goal=goal,
         )
     except InputError as error:
         return refusal(instance, method, seed, f"{error.place}: {error.problem}".lstrip(": "))
-    except Exception as error:  # an object of somebody else's may do anything when it is read
+    except Exception as error:  # reading a foreign object may raise anything
         return refusal(instance, method, seed, f"its result cannot be read ({described(error)})")
     known = replace(known, versions=read.versions)
     full = replace(known, lower_bound=read.lower_bound, traffic_bound=read.traffic_bound)
     if known.schedule is not None:
-        full = replace(full, status=status_of(full))
+        full = with_status(full)
     elif read.status is Status.INFEASIBLE:
-        full = replace(full, status=read.status, reason=read.reason or "proven infeasible")
+        full = proven_infeasible(full, read.reason or excluded(instance, method, read.given))
     problem = _denial(read, full) or (read.refused and (read.reason or "refused"))
-    return replace(known, reason=problem, refused=True) if problem else full
+    return refused(known, problem) if problem else full
 
 
 def refusal(instance: Instance, method: str, seed: int, why: str, seconds: float = 0.0) -> Result:
-    """Return the result of a method of which nothing can be used."""
-    empty = conclude(instance, method, None, reason=one_line(why), seconds=seconds, seed=seed)
-    return replace(empty, refused=True)
+    """Return the result of a method whose output cannot be used at all."""
+    return refused(conclude(instance, method, None, seconds=seconds, seed=seed), one_line(why))
 
 
 def contradicted(result: Result, least: Fraction, by: str) -> str:
     """Return how a verified schedule contradicts a result's claims; empty if it does not.
 
-    The schedule must keep what was given when the result was made.
+    The schedule must respect whatever was given for the result.
 
     Parameters
     ----------
     least : Fraction
         Makespan of the schedule.
     by : str
-        Who found it.
+        The method that found it.
     """
     if result.status is Status.INFEASIBLE:
         return contradiction("INFEASIBLE", least, by)
@@ -133,18 +148,18 @@ def contradicted(result: Result, least: Fraction, by: str) -> str:
 
 
 def contradiction(claim: str, least: Fraction, by: str) -> str:
-    """Say that a verified schedule contradicts a claim."""
+    """Return the message that a verified schedule contradicts a claim."""
     return f"{claim} contradicts a verified schedule of {least} by {by}"
 
 
 def denied(result: Result, why: str) -> Result:
-    """Return a result without its claims; its schedule, which is verified, stays."""
-    bare = replace(result, lower_bound=None, traffic_bound=None, reason=why, refused=True)
-    return replace(bare, status=Status.UNKNOWN if bare.schedule is None else status_of(bare))
+    """Return a result without its claims; it keeps its schedule, which is verified."""
+    bare = refused(replace(result, lower_bound=None, traffic_bound=None), why)
+    return replace(bare, status=Status.UNKNOWN) if bare.schedule is None else with_status(bare)
 
 
 def findings(instance: Instance, results: Iterable[Result]) -> list[Finding]:
-    """List the refused results, with their seeds where a method has several."""
+    """List the refused results, with their seeds if a method has several."""
     results = list(results)
     return [
         Finding(instance.name, _source(result, results), result.reason)
@@ -186,7 +201,7 @@ def _denial(claimed: Result, known: Result) -> str:
 
 
 def _read(claimed: object, instance: Instance) -> Result:
-    """Return a claim with every field of the type that it should have."""
+    """Return a claim with every field checked for its type."""
     if not isinstance(claimed, Result):
         raise InputError("", f"returned {type(claimed).__name__!r}, not a Result", _REMEDY)
     if claimed.instance is not instance and claimed.instance.sha256 != instance.sha256:
@@ -197,6 +212,8 @@ def _read(claimed: object, instance: Instance) -> Result:
         raise _wrong("objective", claimed.objective)
     if claimed.status not in list(Status):
         raise _wrong("status", claimed.status)
+    if claimed.termination not in (None, *Termination):
+        raise _wrong("termination", claimed.termination)
     versions = _of("versions", claimed.versions, dict)
     for package, version in versions.items():
         _of("versions", package, str)
@@ -218,6 +235,7 @@ def _read(claimed: object, instance: Instance) -> Result:
         traffic_bound=_exact("traffic_bound", claimed.traffic_bound),
         given=_of("given", claimed.given, str),
         refused=_of("refused", claimed.refused, bool),
+        termination=claimed.termination and Termination(claimed.termination),
     )
 
 
@@ -236,7 +254,7 @@ def _of(place: str, value: object, kind: type[Value]) -> Value:
 
 
 def _exact(place: str, value: object) -> Fraction | None:
-    """Return an exact number; a float is none, and neither is text."""
+    """Return an exact number; reject floats and text."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, np.integer, Fraction)):

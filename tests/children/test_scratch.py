@@ -7,16 +7,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from processes import gone, wait_for
 
-from optpart.scratch import Scratch
-
-#: Seconds until what is to happen has certainly happened.
-_PATIENCE = 300.0
+from optpart.children.scratch import Scratch
 
 #: A command that starts another one, says who both are, and then ends at nothing but a kill.
 _STUBBORN = """
@@ -30,28 +27,13 @@ time.sleep(1000)
 #: A user of a folder with that command in it; it passes on who they are.
 _USER = f"""
 import sys, time
-from optpart.scratch import Scratch
+from optpart.children.scratch import Scratch
 with Scratch() as scratch:
     (scratch.folder / "large").write_bytes(bytes(1000))
     stream = scratch.start([sys.executable, "-c", {_STUBBORN!r}], 1000)
     print(scratch._keeper.pid, stream.readline().decode(), flush=True)
     time.sleep(1000)
 """
-
-
-def wait_for(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def gone(process: int) -> bool:
-    """Say whether a process has ended; one that nobody has waited for has ended, too."""
-    shown = subprocess.run(
-        ["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False
-    ).stdout
-    return not shown.strip() or shown.startswith("Z")
 
 
 @pytest.fixture

@@ -1,0 +1,72 @@
+"""The program that keeps a temporary folder and runs commands on it.
+
+It needs nothing but the standard library and is run as a file, so that it starts at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+#: What the keeper leaves in the folder: the command's standard error and its exit code.
+ERRORS = "keeper-stderr"
+CODE = "keeper-exit-code"
+
+
+def main() -> None:
+    """Keep the folder that the first argument names, until standard input ends."""
+    folder = Path(sys.argv[1])
+    # A signal to all processes of a job reaches the keeper, too; it must end after its user, not
+    # before. These are handlers and not SIG_IGN, which the command would inherit.
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        signal.signal(getattr(signal, name), lambda *_: None)
+    process = None
+    try:
+        for line in sys.stdin.buffer:
+            *command, seconds = json.loads(line)
+            with open(folder / ERRORS, "wb") as errors:
+                process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stderr=errors, start_new_session=True
+                )
+            threading.Thread(target=_watch, args=(process, seconds, folder), daemon=True).start()
+    finally:
+        if process is not None:
+            kill(process)
+            process.wait()
+        # What the command had started may need a moment to die.
+        for _ in range(100):
+            shutil.rmtree(folder, ignore_errors=True)
+            if not folder.exists():
+                break
+            threading.Event().wait(0.01)
+        os._exit(0)
+
+
+def _watch(process: subprocess.Popen[bytes], seconds: float, folder: Path) -> None:
+    """Wait for a command or end it, note its exit code, and let its output end."""
+    code: int | None = None
+    with suppress(subprocess.TimeoutExpired):
+        code = process.wait(timeout=seconds)
+    kill(process)
+    process.wait()
+    with suppress(OSError):  # the folder may be gone by now
+        (folder / CODE).write_text(json.dumps(code))
+    os.close(1)
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process that leads a group, and the rest of the group."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+
+
+if __name__ == "__main__":
+    main()

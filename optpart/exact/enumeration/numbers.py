@@ -1,0 +1,154 @@
+"""Times and sizes of an instance as Python integers over common denominators."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from optpart.problem.instance import Instance
+from optpart.solution.goal import Goal
+
+
+class Numbers:
+    """The instance as integers: times over ``scale``, sizes and memory over ``measure``."""
+
+    def __init__(self, instance: Instance, goal: Goal) -> None:
+        graph, cluster = instance.graph, instance.cluster
+        n, k = len(graph), len(cluster)
+        self.n, self.k = n, k
+        times = [[_run_time(instance, goal, v, d) for d in range(k)] for v in range(n)]
+        delays = [
+            [[_delay(instance, t, d, e) for e in range(k)] for d in range(k)]
+            for t in range(graph.tensors)
+        ]
+        sends = [
+            instance.model.send_ops / speed if instance.model.communication == "sendrecv" else 0
+            for speed in cluster.speed.fractions()
+        ]
+        known = [*sends, *(t for row in times for t in row)]
+        known += [t for matrix in delays for row in matrix for t in row]
+        self.scale = math.lcm(1, *(t.denominator for t in known if t is not None))
+        self.time = [[_whole(t, self.scale) for t in row] for row in times]
+        self.delay = [[[_whole(t, self.scale) for t in row] for row in m] for m in delays]
+        self.send = [int(t * self.scale) for t in sends]
+
+        sizes, resident = graph.tensor_size.fractions(), graph.memory.fractions()
+        amounts = [*sizes, *resident, *(m for m in cluster.memory if m is not None)]
+        self.measure = math.lcm(1, *(amount.denominator for amount in amounts))
+        self.size = [int(size * self.measure) for size in sizes]
+        self.resident = [int(size * self.measure) for size in resident]
+        self.capacity = [_whole(m, self.measure) for m in cluster.memory]
+
+        self.producer = graph.tensor_vertex.tolist()
+        self.edges = list(zip(graph.edge_target.tolist(), graph.edge_tensor.tolist(), strict=True))
+        self.apart = graph.separation
+        self.model = instance.model
+        self.units = _units(n, graph.colocation, graph.topological_order.tolist())
+        self.order = goal.order
+        self.static = self._static()
+
+    def _static(self) -> list[int]:
+        """Memory that each vertex holds on its device for the whole run."""
+        match self.model.memory:
+            case "none" | "edges":
+                return [0] * self.n
+            case "refcount":
+                return self.resident
+            case "estimate":  # [L] §4.1 (3)
+                need = self.resident.copy()
+                for tensor, u in enumerate(self.producer):
+                    need[u] += self.size[tensor]
+                for v, tensor in set(self.edges):
+                    need[v] += self.size[tensor]
+                return need
+
+    def crossings(self, device: list[int]) -> list[tuple[int, int]]:
+        """Pairs (tensor, destination) that cross between vertices that have a device, ascending."""
+        return sorted(
+            {
+                (tensor, device[v])
+                for v, tensor in self.edges
+                if -1 != device[v] != device[self.producer[tensor]] != -1
+            }
+        )
+
+    def alike_devices(self) -> list[list[int]]:
+        """Per device, the earlier devices that it is interchangeable with."""
+        if any(isinstance(task, tuple) for pair in self.order for task in pair):
+            return [[] for _ in range(self.k)]  # transfers name their destinations
+        return [[d for d in range(e) if self._alike(d, e)] for e in range(self.k)]
+
+    def _alike(self, d: int, e: int) -> bool:
+        swapped = list(range(self.k))
+        swapped[d], swapped[e] = e, d
+        return (
+            all(row[d] == row[e] for row in self.time)
+            and self.send[d] == self.send[e]
+            and self.capacity[d] == self.capacity[e]
+            and all([[m[i][j] for j in swapped] for i in swapped] == m for m in self.delay)
+        )
+
+    def traffic(self, device: list[int]) -> int:
+        """Return the traffic of a placement."""
+        return sum(self.size[tensor] for tensor, _ in self.crossings(device))
+
+    def possible(self, device: list[int]) -> bool:
+        """Whether a placement, complete or not, keeps the rules in which no time occurs."""
+        if any(device[a] == device[b] != -1 for a, b in self.apart):
+            return False
+        if any(
+            self.delay[tensor][device[self.producer[tensor]]][target] is None
+            for tensor, target in self.crossings(device)
+        ):
+            return False
+        return all(
+            capacity is None or self.held(device, d) <= capacity
+            for d, capacity in enumerate(self.capacity)
+        )
+
+    def held(self, device: list[int], d: int) -> int:
+        """Memory that is taken on a device for the whole run."""
+        return sum(self.static[v] for v in range(self.n) if device[v] == d)
+
+
+def _run_time(instance: Instance, goal: Goal, v: int, d: int) -> Fraction | None:
+    """Run time of a vertex; ``None`` where it must not run."""
+    graph, cluster, given = instance.graph, instance.cluster, instance.given_durations
+    if goal.placement.get(v, d) != d:
+        return None
+    if graph.device_types[v] not in (None, cluster.types[d]):
+        return None
+    if v in graph.allowed_devices and cluster.names[d] not in graph.allowed_devices[v]:
+        return None
+    if given is None:
+        return graph.ops[v] / cluster.speed[d]
+    return given.times[v, d] if given.possible[v, d] else None
+
+
+def _delay(instance: Instance, tensor: int, sender: int, receiver: int) -> Fraction | None:
+    """δ of design §2; ``None`` where nothing can cross."""
+    graph, cluster = instance.graph, instance.cluster
+    if sender == receiver:
+        return Fraction(0)
+    rate = cluster.bandwidth[sender, receiver]
+    infinite = cluster.infinite[sender, receiver]
+    if not infinite and rate == 0:
+        return None
+    if tensor in graph.tensor_delay:
+        return graph.tensor_delay[tensor][sender][receiver]
+    latency = cluster.latency[sender, receiver]
+    return latency if infinite else latency + graph.tensor_size[tensor] / rate
+
+
+def _whole(number: Fraction | None, scale: int) -> int | None:
+    return None if number is None else int(number * scale)
+
+
+def _units(n: int, colocation: tuple[tuple[int, ...], ...], order: list[int]) -> list[set[int]]:
+    """Vertices that share a device, in topological order of the first of each unit."""
+    group = [{v} for v in range(n)]
+    for members in colocation:
+        merged = set().union(*(group[v] for v in members))
+        for v in merged:
+            group[v] = merged
+    return [group[v] for i, v in enumerate(order) if not group[v] & set(order[:i])]

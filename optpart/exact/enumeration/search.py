@@ -1,0 +1,320 @@
+"""The branch and bound over placements, and over what comes first on a resource."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from optpart.errors import UnsupportedError
+from optpart.exact.enumeration.network import Network
+from optpart.exact.enumeration.numbers import Numbers
+from optpart.exact.enumeration.resource import Arc, Event, earliest
+from optpart.limits import check_seed
+from optpart.problem.feasibility import contradiction, excluded
+from optpart.problem.instance import Instance
+from optpart.problem.rational import RationalArray
+from optpart.solution.goal import Goal
+from optpart.solution.result import Budget, Progress, Result, Watch, conclude
+from optpart.solution.schedule import Schedule, Transfers
+from optpart.solution.termination import Termination
+
+#: Larger graphs take impractically long.
+MAX_VERTICES = 12
+
+#: Branches that count as one unit of deterministic time.
+_BRANCHES = 10_000
+
+#: Makespan and traffic, as integers.
+Value = tuple[int, int]
+
+
+def enumerate_all(
+    instance: Instance,
+    *,
+    budget: Budget | None = None,
+    seed: int = 0,
+    start: Schedule | None = None,
+    watch: Watch | None = None,
+    goal: Goal = Goal(),  # noqa: B008
+) -> Result:
+    """Solve a small instance of any model exactly, by enumeration.
+
+    Parameters
+    ----------
+    seed : int
+        Without effect: nothing is drawn.
+    start : Schedule, optional
+        Its placement is tried first.
+    goal : Goal
+        Every objective, limit and given decision is supported.
+
+    Returns
+    -------
+    Result
+        Optimal or infeasible unless the budget ran out. The bound holds for the instance under
+        what ``goal`` gives.
+
+    Raises
+    ------
+    UnsupportedError
+        If the graph has more than :data:`MAX_VERTICES` vertices.
+    InputError
+        If ``goal`` names what the instance does not have.
+    """
+    check_seed(seed)
+    check_scope(instance, goal)
+    return _Search(instance, goal, budget or Budget(), start, watch).run(seed)
+
+
+def check_scope(instance: Instance, goal: Goal) -> None:
+    """Raise an :class:`UnsupportedError` if the graph is too large."""
+    if instance.vertices > MAX_VERTICES:
+        raise UnsupportedError(
+            "vertices",
+            f"enumerate does not solve {instance.vertices} vertices",
+            f"give at most {MAX_VERTICES}",
+        )
+    goal.check(instance)
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A part of the search space: everything under a placement that keeps the arcs."""
+
+    network: Network
+    start: list[int]
+    arcs: list[Arc]
+    value: Value
+
+
+class _Search:
+    """Depth first, the most promising branch first."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        goal: Goal,
+        budget: Budget,
+        start: Schedule | None,
+        watch: Watch | None,
+    ) -> None:
+        self.begin = time.perf_counter()
+        self.instance = instance
+        self.budget = budget
+        self.watch = watch
+        self.goal = goal
+        self.numbers = Numbers(instance, goal)
+        self.alike = self.numbers.alike_devices()
+        self.most = (
+            math.inf if goal.makespan is None else goal.makespan * self.numbers.scale,
+            math.inf if goal.traffic is None else goal.traffic * self.numbers.measure,
+        )
+        self.first = [] if start is None else start.placement.tolist()
+        self.device = [-1] * self.numbers.n
+        self.best: Value | None = None
+        self.schedule: Schedule | None = None
+        self.root: Value = 0, 0
+        #: What the branches that were left unexplored may still hold.
+        self.open: list[tuple[int, ...]] = []
+        self.branches = 0
+        self.trace: list[Progress] = []
+
+    def run(self, seed: int) -> Result:
+        ended, reason = Termination.COMPLETED, ""
+        try:
+            root = self._node(self.device)
+            if root is not None:
+                self.root = root.value
+                self._place(0, root)
+        except KeyboardInterrupt:
+            ended, reason = Termination.INTERRUPTED, "interrupted"
+            self.open.append(self._key(self.root))
+        if self.best is not None:  # later than some of what was left open
+            self.open = [value for value in self.open if value < self._key(self.best)]
+        if self.open and ended is not Termination.INTERRUPTED:
+            ended, reason = Termination.TIME_LIMIT, "time limit"
+        bound, traffic_bound = self._bounds()
+        return conclude(
+            self.instance,
+            "enumerate",
+            self.schedule,
+            bound=bound,
+            infeasible="" if self.best or self.open else self._why_infeasible(),
+            termination=ended,
+            reason=reason,
+            seconds=time.perf_counter() - self.begin,
+            seed=seed,
+            trace=tuple(self.trace),
+            goal=self.goal,
+            traffic_bound=traffic_bound,
+        )
+
+    def _why_infeasible(self) -> str:
+        found = contradiction(self.instance) or self.goal.contradiction(self.instance)
+        return found or excluded(self.instance, "enumeration", self.goal.given)
+
+    def _bounds(self) -> tuple[Fraction, Fraction | None]:
+        """Proven bounds of makespan and traffic."""
+        makespan, traffic = self.root
+        if self.best is not None or self.open:
+            least = min([*self.open, *([self._key(self.best)] if self.best else [])])
+            match self.goal.objective:
+                case "makespan":
+                    (makespan,) = least
+                case "traffic":
+                    (traffic,) = least
+                case "lexicographic":
+                    makespan = least[0]
+                    # Only among schedules of this makespan is there no less traffic.
+                    if self.best is not None and self.best[0] == makespan:
+                        traffic = least[1]
+        return (
+            Fraction(makespan, self.numbers.scale),
+            None if self.goal.objective == "makespan" else Fraction(traffic, self.numbers.measure),
+        )
+
+    def _key(self, value: Value) -> tuple[int, ...]:
+        """The value that the objective compares."""
+        makespan, traffic = value
+        match self.goal.objective:
+            case "makespan":
+                return (makespan,)
+            case "traffic":
+                return (traffic,)
+            case "lexicographic":
+                return makespan, traffic
+
+    def _hopeless(self, value: Value) -> bool:
+        """Whether a branch that holds nothing below this value can be dropped."""
+        if value[0] > self.most[0] or value[1] > self.most[1]:
+            return True
+        return self.best is not None and self._key(value) >= self._key(self.best)
+
+    def _out_of_time(self) -> bool:
+        self.branches += 1
+        limit = self.budget.deterministic
+        if limit is not None and self.branches > limit * _BRANCHES:
+            return True
+        return time.perf_counter() - self.begin > self.budget.seconds
+
+    def _enter(self, node: _Node) -> bool:
+        """Whether to explore a branch; a branch skipped for lack of time stays open."""
+        if self._hopeless(node.value):
+            return False
+        if self._out_of_time():
+            self.open.append(self._key(node.value))
+            return False
+        return True
+
+    def _node(self, device: list[int]) -> _Node | None:
+        """Return the branch below a placement, complete or not; ``None`` if it is empty."""
+        if not self.numbers.possible(device):
+            return None
+        network = Network(self.numbers, device.copy())
+        start = earliest([0] * network.variables, network.arcs)
+        if start is None:  # the given order contradicts the edges
+            return None
+        value = network.bound(start), self.numbers.traffic(device)
+        return _Node(network, start, network.arcs, value)
+
+    def _place(self, unit: int, node: _Node) -> None:
+        """Try every device for this unit and those after it."""
+        if unit == len(self.numbers.units):
+            self._sequence(node)
+            return
+        members = self.numbers.units[unit]
+        options: list[tuple[tuple[int, ...], bool, int, _Node]] = []
+        for d in range(self.numbers.k):
+            if self._redundant(d) or any(self.numbers.time[v][d] is None for v in members):
+                continue
+            self._assign(members, d)
+            placed = self._node(self.device)
+            self._assign(members, -1)
+            if placed is not None:
+                other = self.first[min(members) :][:1] != [d]
+                options.append((self._key(placed.value), other, d, placed))
+        for _, _, d, placed in sorted(options, key=lambda o: (o[1], o[0], o[2])):
+            if self._enter(placed):
+                self._assign(members, d)
+                self._place(unit + 1, placed)
+                self._assign(members, -1)
+
+    def _assign(self, members: set[int], d: int) -> None:
+        for v in members:
+            self.device[v] = d
+
+    def _redundant(self, d: int) -> bool:
+        """Whether an empty device can be skipped: an earlier interchangeable one is empty too."""
+        return d not in self.device and any(e not in self.device for e in self.alike[d])
+
+    def _sequence(self, node: _Node) -> None:
+        """Resolve one conflict in every way; without one the least solution is the best."""
+        found = [
+            self._children(node, resource.ways(together))
+            for resource in node.network.resources
+            if (together := resource.excess(node.start))
+        ]
+        if not found:
+            self._offer(node)
+            return
+        # Fewest branches first, and of those the longest: what cuts most is decided early.
+        children = min(found, key=lambda nodes: (len(nodes), -sum(n.value[0] for n in nodes)))
+        for child in sorted(children, key=lambda child: (self._key(child.value), child.value)):
+            if self._enter(child):
+                self._sequence(child)
+
+    def _children(self, node: _Node, ways: Iterator[list[Arc]]) -> list[_Node]:
+        """Return the branches of a conflict; later ones exclude what earlier ones contain."""
+        network, traffic = node.network, node.value[1]
+        children, known = [], node.arcs
+        for way in ways:
+            arcs = [*known, *way]
+            start = earliest(node.start, arcs)
+            if start is not None:
+                child = _Node(network, start, arcs, (network.bound(start), traffic))
+                if not self._hopeless(child.value):
+                    children.append(child)
+            if len(way) == 1:
+                ((i, j, w),) = way
+                # The contrary, start[j] < start[i] + w. All offsets are whole, so that the least
+                # solutions are: nothing is lost between whole numbers.
+                known = [*known, (j, i, 1 - w)]
+        return children
+
+    def _offer(self, node: _Node) -> None:
+        ends = (node.start[v] + length for v, length in enumerate(node.network.length))
+        self.best = max([0, *ends]), node.value[1]
+        self.schedule = self._schedule(node)
+        of, unit = (
+            (1, self.numbers.measure)
+            if self.goal.objective == "traffic"
+            else (0, self.numbers.scale)
+        )
+        step = Progress(
+            time.perf_counter() - self.begin,
+            Fraction(self.best[of], unit),
+            Fraction(self.root[of], unit),
+        )
+        self.trace.append(step)
+        if self.watch is not None:
+            self.watch(step)
+
+    def _schedule(self, node: _Node) -> Schedule:
+        network, scale = node.network, self.numbers.scale
+
+        def at(event: Event) -> Fraction:
+            return Fraction(node.start[event[0]] + event[1], scale)
+
+        return Schedule(
+            np.array(network.device, dtype=np.int32),
+            RationalArray.from_integers(node.start[: self.numbers.n], scale),
+            Transfers.of(
+                (*crossing, at(begin), at(network.arrival[crossing]))
+                for crossing, begin in network.begin.items()
+            ),
+        )

@@ -1,0 +1,42 @@
+"""What every model of an instance on a grid is built from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.kernels.ticks import Grid
+from optpart.problem.instance import Instance
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ModelData:
+    """The instance, and what is known of its schedules before the search; times are in ticks.
+
+    Attributes
+    ----------
+    head, tail : ndarray of int64, n × k
+    possible : ndarray of bool, units × k
+    lower, upper : int
+        Proven bound, and the makespan that must not be exceeded.
+    need, capacity : ndarray of int64
+        Static memory per unit and device; −1 is no limit.
+    alike : list of list of int
+        Classes of interchangeable devices.
+    load_cuts : bool
+        Whether to add what is implied by tasks taking turns on devices, links and ports.
+    """
+
+    instance: Instance
+    grid: Grid
+    head: NDArray[np.int64]
+    tail: NDArray[np.int64]
+    possible: NDArray[np.bool_]
+    lower: int
+    upper: int
+    need: NDArray[np.int64]
+    capacity: NDArray[np.int64]
+    alike: list[list[int]]
+    load_cuts: bool

@@ -1,0 +1,604 @@
+"""Large language models as chains of transformer blocks, wherever their weights are read from.
+
+A reader (:mod:`~optpart.formats.gguf`, :mod:`~optpart.formats.safetensors`,
+:mod:`~optpart.formats.llm_names`) says which weights a :class:`Transformer` has and where they
+belong; :func:`chain` turns it into a workload of one :class:`Step`. All sizes are in bytes.
+
+Vertices: ``embedding``, then ``block.0``, ``block.1``, … (or ``block.0.attention`` and
+``block.0.mlp``, …), ``norm``, and ``head``, whose output is the logits. Each vertex hands its
+hidden states on to the next: batch x tokens x hidden numbers.
+
+Memory
+    The weights of a vertex and, for attention, the keys and values of ``context`` positions of
+    every sequence; under a sliding window, those of the window only. If the head uses the matrix
+    of the embedding, each of the two vertices holds a copy, or they share a device and the
+    embedding alone holds it. Buffers for intermediate results are not counted.
+
+Work
+    A multiply-add counts as two operations. Every token is multiplied with every matrix, of a
+    mixture of experts with those of the experts that it uses. Attention takes two products and
+    six more operations per query, head and position that the causal mask and the window admit.
+    Other elementwise operations inside blocks (norms, activation functions, rotations) are not
+    counted: together they are less than a hundredth. The final norm is a vertex and counts.
+
+Bytes
+    A vertex reads its weights once, of the embedding only the rows of the tokens, of experts as
+    many as the tokens can use. It reads its input and writes its output. Attention also reads the
+    positions that it attends to and writes those of new tokens. Intermediate results inside a
+    vertex stay in caches, as fused kernels keep them.
+
+*Decoding* computes ``tokens`` new tokens per sequence (1) at the end of ``context`` positions:
+every weight is read for few operations. *Prefilling* computes ``tokens`` tokens (``context``) from
+an empty cache: each weight read serves them all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from optpart.errors import InputError
+from optpart.limits import check_size
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.rational import shown
+from optpart.problem.workload import Work, Workload
+
+#: Elements and bytes of a block of each type. Names of quantised types are those of GGML.
+TYPES = {
+    "float64": (1, 8), "float32": (1, 4), "float16": (1, 2), "bfloat16": (1, 2), "float8": (1, 1),
+    "int64": (1, 8), "int32": (1, 4), "int16": (1, 2), "int8": (1, 1),
+    "q4_0": (32, 18), "q4_1": (32, 20), "q5_0": (32, 22), "q5_1": (32, 24), "q8_0": (32, 34),
+    "q2_K": (256, 84), "q3_K": (256, 110), "q4_K": (256, 144), "q5_K": (256, 176),
+    "q6_K": (256, 210),
+    "iq1_s": (256, 50), "iq1_m": (256, 56), "iq2_xxs": (256, 66), "iq2_xs": (256, 74),
+    "iq2_s": (256, 82), "iq3_xxs": (256, 98), "iq3_s": (256, 110), "iq4_nl": (32, 18),
+    "iq4_xs": (256, 136), "tq1_0": (256, 54), "tq2_0": (256, 66),
+    "mxfp4": (32, 17), "nvfp4": (64, 36),
+}  # fmt: skip
+
+_SAME = {
+    "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16",
+    "fp32": "float32", "fp16": "float16", "fp8": "float8",
+}  # fmt: skip
+_TYPE_OF = {name.lower(): name for name in TYPES} | _SAME
+
+EMBEDDING, ATTENTION, MLP, NORM, HEAD = PLACES = ("embedding", "attention", "mlp", "norm", "head")
+
+#: Far beyond any model; a count is a few digits in a file.
+MOST_LAYERS = 10_000
+
+_MOST = 10**9
+_CONTEXT = 4096
+_LOGITS = "float32"  # as samplers take them
+
+#: Operations per element of a norm by statistics of its input, as ONNX's operators count.
+_NORMS = {"layer": ("LayerNormalization", 7), "rms": ("RMSNormalization", 4)}
+#: Scaling, and maximum, difference, exponential, sum and quotient of the softmax.
+_PER_SCORE = 6
+
+
+class Weight(NamedTuple):
+    """A tensor of weights.
+
+    Attributes
+    ----------
+    place : str
+        One of :data:`PLACES`.
+    layer : int or None
+        The block that holds it; ``None`` outside of blocks, or if every block holds a copy.
+    shape : tuple of int
+        The last axis is contiguous.
+    type : str
+        One of :data:`TYPES`.
+    experts : bool
+        Whether it belongs to experts of a mixture, alike, of which a token uses some.
+    """
+
+    place: str
+    layer: int | None
+    shape: tuple[int, ...]
+    type: str
+    experts: bool = False
+
+    @property
+    def elements(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """Size in bytes."""
+        return size(self.type, self.shape)
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether tokens are multiplied with it; vectors are added or scale."""
+        return len(self.shape) > 1
+
+
+class Layer(NamedTuple):
+    """The attention of a block.
+
+    Attributes
+    ----------
+    heads, kv_heads : int
+    key_width, value_width : int
+        Elements per head.
+    window : int or None
+        How many positions a token attends to at most, itself included.
+    """
+
+    heads: int
+    kv_heads: int
+    key_width: int
+    value_width: int
+    window: int | None = None
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """A decoder: an embedding, blocks of attention and feed-forward, a norm, a head.
+
+    Attributes
+    ----------
+    name, source : str
+    hidden, vocab : int
+    layers : tuple of Layer
+    weights : tuple of Weight
+        Without a matrix at the head, the head uses that of the embedding.
+    norm : {"rms", "layer"}
+    activations : str
+        Type of the hidden states.
+    experts, experts_used : int
+        Of a mixture; 0 otherwise.
+    longest : int or None
+        Positions that the model was trained for.
+    parallel : bool
+        Whether attention and feed-forward of a block read the same input.
+    assumed : tuple of str
+    """
+
+    name: str
+    source: str
+    hidden: int
+    vocab: int
+    layers: tuple[Layer, ...]
+    weights: tuple[Weight, ...]
+    norm: str
+    activations: str
+    experts: int = 0
+    experts_used: int = 0
+    longest: int | None = None
+    parallel: bool = False
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def parameters(self) -> int:
+        """Number of parameters; a matrix that embedding and head share counts once."""
+        return sum(weight.elements for weight in self.weights)
+
+    @property
+    def active_parameters(self) -> int:
+        """Number of parameters that one token uses."""
+        expert = sum(weight.elements for weight in self.weights if weight.experts)
+        return self.parameters - expert + _share(expert, self.experts_used, self.experts)
+
+    @property
+    def tied(self) -> bool:
+        """Whether the head uses the matrix of the embedding."""
+        return not any(each.place == HEAD and each.is_matrix for each in self.weights)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is computed at a time.
+
+    Attributes
+    ----------
+    mode : {"decode", "prefill"}
+    batch : int
+        Sequences, ≥ 1.
+    tokens : int, optional
+        New tokens per sequence, ≥ 1: by default 1 if decoding, or else ``context``.
+    context : int, optional
+        Positions per sequence that the cache has room for, ≥ ``tokens``; a decoding step ends
+        with a full one. By default 4,096, or what the model was trained for if that is less.
+    kv_dtype : str
+        Type of keys and values.
+    activations : str, optional
+        Type of the hidden states; by default the model's.
+    granularity : {"block", "attention+mlp"}
+        One vertex or two per block.
+    tied : {"copy", "share"}, optional
+        If the head uses the matrix of the embedding: whether both hold it (by default), or share
+        a device.
+    logits : {"last", "all"}
+        Whether the head computes the logits of the last token only, or of all new ones.
+
+    Raises
+    ------
+    InputError
+        If a value is not one of these.
+    """
+
+    mode: str = "decode"
+    batch: int = 1
+    tokens: int | None = None
+    context: int | None = None
+    kv_dtype: str = "float16"
+    activations: str | None = None
+    granularity: str = "block"
+    tied: str | None = None
+    logits: str = "last"
+
+    def __post_init__(self) -> None:
+        for place, value, choices in (
+            ("mode", self.mode, ("decode", "prefill")),
+            ("granularity", self.granularity, ("block", "attention+mlp")),
+            ("tied", self.tied, (None, "copy", "share")),
+            ("logits", self.logits, ("last", "all")),
+        ):
+            if value not in choices:
+                remedy = " or ".join(repr(each) for each in choices if each)
+                raise InputError(place, f"{shown(value)}", f"give {remedy}")
+        for place, count in (
+            ("batch", self.batch),
+            ("tokens", self.tokens),
+            ("context", self.context),
+        ):
+            if count is not None and not is_whole(count, 1, _MOST):
+                raise InputError(place, shown(count), f"give a whole number of 1 to {_MOST}")
+
+
+def is_whole(value: object, least: int, most: int) -> bool:
+    """Whether it is a whole number from ``least`` to ``most``."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def type_named(name: str, place: str) -> str:
+    """Return the name in :data:`TYPES` of a type, in upper or lower case or short."""
+    found = _TYPE_OF.get(name.lower()) if isinstance(name, str) else None
+    if found is None:
+        raise InputError(place, f"no type {shown(name)}", f"choose one of {', '.join(TYPES)}")
+    return found
+
+
+def size(type: str, shape: Sequence[int]) -> int:
+    """Return the bytes of a tensor; each row is filled up to whole blocks."""
+    block, stored = TYPES[type]
+    row = shape[-1] if shape else 1
+    return math.prod(shape[:-1]) * -(-row // block) * stored
+
+
+def check(model: Transformer) -> Transformer:
+    """Return a model if its parts fit each other, as far as shapes tell.
+
+    Raises
+    ------
+    InputError
+        Names the part that does not.
+    """
+    if not is_whole(len(model.layers), 1, MOST_LAYERS):
+        problem, remedy = f"{len(model.layers)} blocks", f"give 1 to {MOST_LAYERS}"
+        raise InputError(model.name, problem, remedy)
+    check_size(2 * len(model.layers) + 3, place=model.name)
+    for what, value in (("hidden size", model.hidden), ("vocabulary", model.vocab)):
+        if not is_whole(value, 1, _MOST):
+            remedy = f"give a whole number of 1 to {_MOST}"
+            raise InputError(model.name, f"the {what} is {shown(value)}", remedy)
+    for number, layer in enumerate(model.layers):
+        for what, count in layer._asdict().items():
+            if not (count is None and what == "window") and not is_whole(count, 1, _MOST):
+                problem = f"{what.replace('_', ' ')}: {shown(count)}"
+                remedy = f"give a whole number of 1 to {_MOST}"
+                raise InputError(f"{model.name}, block {number}", problem, remedy)
+    if any(weight.experts for weight in model.weights) and not (
+        is_whole(model.experts_used, 1, _MOST)
+        and is_whole(model.experts, model.experts_used, _MOST)
+    ):
+        problem = f"{shown(model.experts_used)} of {shown(model.experts)} experts are used"
+        raise InputError(model.name, problem, "say how many there are and how many a token uses")
+    held = {(weight.place, weight.layer) for weight in model.weights if weight.is_matrix}
+    for number in range(len(model.layers)):
+        for place in (ATTENTION, MLP):
+            if (place, number) not in held:
+                remedy = "give the whole model, of attention and feed-forward in every block"
+                raise InputError(f"{model.name}, block {number}", f"has no {place} matrix", remedy)
+    _words(model)
+    for weight in model.weights:
+        if weight.place == HEAD and weight.is_matrix and set(weight.shape) != {*_table(model)}:
+            problem = f"the head is a matrix of {_by(weight.shape)}"
+            raise InputError(model.name, problem, f"give one of {_by(_table(model))}")
+        if weight.layer is not None and weight.layer >= len(model.layers):
+            problem = f"has weights of block {weight.layer}, but {len(model.layers)} blocks"
+            raise InputError(model.name, problem, "correct the number of blocks")
+    return model
+
+
+def chain(model: Transformer, step: Step) -> Workload:
+    """Return the workload of one step of a model.
+
+    Raises
+    ------
+    InputError
+        If the model's parts do not fit each other, a value of the step does not fit the model,
+        or a count is beyond 2^63.
+    """
+    return _Chain(check(model), step).workload()
+
+
+class _Cost(NamedTuple):
+    """A vertex: its kind and precision, operations, bytes read and written, memory, output."""
+
+    name: str
+    kind: str
+    precision: str
+    flops: int
+    read: int
+    written: int
+    memory: int
+    output: int
+
+
+class _Chain:
+    """Costs the vertices of one step."""
+
+    def __init__(self, model: Transformer, step: Step) -> None:
+        self.model = model
+        self.step = step
+        self.batch = step.batch
+        self.context = step.context or min(_CONTEXT, model.longest or _CONTEXT)
+        decoding = step.mode == "decode"
+        self.tokens = step.tokens or (1 if decoding else self.context)
+        if self.tokens > self.context:
+            problem = f"{self.tokens}, but the context has room for {self.context}"
+            raise InputError("tokens", problem, "give fewer tokens, or a longer context")
+        self.past = self.context - self.tokens if decoding else 0
+        self.kv_dtype = type_named(step.kv_dtype, "kv_dtype")
+        self.activations = type_named(step.activations or model.activations, "activations")
+        if step.tied is not None and not model.tied:
+            raise InputError("tied", "the head has a matrix of its own", "leave the option out")
+        self.positions = self.batch * (self.tokens if step.logits == "all" else 1)
+        self.hidden = self._states(self.batch * self.tokens)
+        self.held: dict[tuple[str, int | None], list[Weight]] = defaultdict(list)
+        for weight in model.weights:
+            self.held[weight.place, weight.layer].append(weight)
+
+    def workload(self) -> Workload:
+        model = self.model
+        vertices = [self._embedding()]
+        for number in range(len(model.layers)):
+            vertices += self._block(number)
+        # Of the last block, only what the head needs is handed on.
+        vertices[-1] = vertices[-1]._replace(output=self._states(self.positions))
+        vertices += [self._norm(), self._head()]
+        for vertex in vertices:
+            if max(vertex.flops, vertex.read, vertex.written, vertex.memory) >= 2**63:
+                raise InputError(
+                    f"{model.name}, {vertex.name}",
+                    "more than 2^63 operations or bytes",
+                    "give smaller sizes, or fewer tokens",
+                )
+        builder = GraphBuilder()
+        for vertex in vertices:
+            builder.vertex(vertex.name, vertex.flops, memory=vertex.memory, outputs=[vertex.output])
+        for source, target in itertools.pairwise(vertices):
+            builder.edge(source.name, target.name)
+        if self.step.tied == "share":
+            builder.colocate(vertices[0].name, vertices[-1].name)
+        return Workload(
+            graph=builder.build(),
+            work=Work(
+                kinds=tuple(vertex.kind for vertex in vertices),
+                precisions=tuple(vertex.precision for vertex in vertices),
+                flops=np.array([vertex.flops for vertex in vertices], dtype=np.int64),
+                read=np.array([vertex.read for vertex in vertices], dtype=np.int64),
+                written=np.array([vertex.written for vertex in vertices], dtype=np.int64),
+            ),
+            name=f"{model.name}-{self.step.mode}",
+            source=model.source,
+            assumed=(*model.assumed, *self._assumed()),
+        )
+
+    def _states(self, tokens: int) -> int:
+        return size(self.activations, (tokens, self.model.hidden))
+
+    def _embedding(self) -> _Cost:
+        held = self.held[EMBEDDING, None]
+        tokens = self.batch * self.tokens
+        rows = sum(
+            min(tokens, weight.shape[0]) * (weight.bytes // weight.shape[0])
+            if weight.is_matrix
+            else weight.bytes
+            for weight in held
+        )
+        return _Cost(
+            name=EMBEDDING,
+            kind="Gather",
+            precision=_words(self.model).type,
+            flops=0,
+            read=rows,
+            written=self.hidden,
+            memory=sum(weight.bytes for weight in held),
+            output=self.hidden,
+        )
+
+    def _block(self, number: int) -> list[_Cost]:
+        parts = [self._attention(number), self._mlp(number)]
+        if self.step.granularity != "block":
+            return parts
+        attention, mlp = parts
+        held = self._of_block(ATTENTION, number) + self._of_block(MLP, number)
+        return [
+            _Cost(
+                name=f"block.{number}",
+                kind="TransformerBlock",
+                precision=self._precision(held),
+                flops=attention.flops + mlp.flops,
+                read=attention.read + mlp.read - self.hidden,
+                written=attention.written + mlp.written - self.hidden,
+                memory=attention.memory + mlp.memory,
+                output=self.hidden,
+            )
+        ]
+
+    def _of_block(self, place: str, number: int) -> list[Weight]:
+        return self.held[place, number] + self.held[place, None]
+
+    def _attention(self, number: int) -> _Cost:
+        layer, held = self.model.layers[number], self._of_block(ATTENTION, number)
+        flops, weights = self._product(held)
+        end = self.past + self.tokens
+        window = layer.window or self.context
+        attended = min(end, window + self.tokens - 1)
+        cached = size(self.kv_dtype, (layer.kv_heads * layer.key_width,))
+        cached += size(self.kv_dtype, (layer.kv_heads * layer.value_width,))
+        scores = self.batch * layer.heads * _pairs(self.tokens, self.past, window)
+        return _Cost(
+            name=f"block.{number}.attention",
+            kind="Attention",
+            precision=self._precision(held),
+            flops=flops + scores * (2 * (layer.key_width + layer.value_width) + _PER_SCORE),
+            read=weights + self.hidden + self.batch * attended * cached,
+            written=self.hidden + self.batch * self.tokens * cached,
+            memory=_bytes(held) + self.batch * min(self.context, window) * cached,
+            output=self.hidden,
+        )
+
+    def _mlp(self, number: int) -> _Cost:
+        held = self._of_block(MLP, number)
+        flops, weights = self._product(held)
+        return _Cost(
+            name=f"block.{number}.mlp",
+            kind="FeedForward",
+            precision=self._precision(held),
+            flops=flops,
+            read=weights + self.hidden,
+            written=self.hidden,
+            memory=_bytes(held),
+            output=self.hidden,
+        )
+
+    def _norm(self) -> _Cost:
+        kind, per_element = _NORMS[self.model.norm]
+        memory = _bytes(self.held[NORM, None])
+        states = self._states(self.positions)
+        return _Cost(
+            name=NORM,
+            kind=kind,
+            precision=self.activations,
+            flops=per_element * self.positions * self.model.hidden,
+            read=memory + states,
+            written=states,
+            memory=memory,
+            output=states,
+        )
+
+    def _head(self) -> _Cost:
+        held, words = self.held[HEAD, None], _words(self.model)
+        memory = read = _bytes(held)
+        if self.model.tied:
+            read += words.bytes
+            memory += 0 if self.step.tied == "share" else words.bytes
+        logits = size(_LOGITS, (self.positions, self.model.vocab))
+        return _Cost(
+            name=HEAD,
+            kind="MatMul",
+            precision=words.type if self.model.tied else self._precision(held),
+            flops=2 * self.positions * self.model.hidden * self.model.vocab,
+            read=read + self._states(self.positions),
+            written=logits,
+            memory=memory,
+            output=logits,
+        )
+
+    def _product(self, held: list[Weight]) -> tuple[int, int]:
+        """Return the operations of all tokens with some weights, and the bytes of weights read."""
+        tokens, model = self.batch * self.tokens, self.model
+        dense = [weight for weight in held if not weight.experts]
+        expert = [weight for weight in held if weight.experts]
+        elements = sum(weight.elements for weight in dense if weight.is_matrix)
+        read = _bytes(dense)
+        if expert:
+            matrices = sum(weight.elements for weight in expert if weight.is_matrix)
+            elements += _share(matrices, model.experts_used, model.experts)
+            most = min(model.experts, tokens * model.experts_used)
+            read += _share(_bytes(expert), most, model.experts)
+        return 2 * tokens * elements, read
+
+    def _precision(self, held: list[Weight]) -> str:
+        """Return the type of most elements of the matrices."""
+        count: Counter[str] = Counter()
+        for weight in held:
+            if weight.is_matrix:
+                count[weight.type] += weight.elements
+        return count.most_common(1)[0][0]
+
+    def _assumed(self) -> Iterable[str]:
+        model, step = self.model, self.step
+        sequences = "1 sequence" if self.batch == 1 else f"each of {self.batch:,} sequences"
+        news = "1 new token" if self.tokens == 1 else f"{self.tokens:,} new tokens"
+        yield (
+            f"One step computes {news} of {sequences} after {self.past:,} others; the cache has "
+            f"room for {self.context:,} positions in {self.kv_dtype}."
+        )
+        if model.longest is not None and self.context > model.longest:
+            yield f"The model was trained for {model.longest:,} positions only."
+        windows = {layer.window for layer in model.layers if layer.window} - {None}
+        if any(window < self.context for window in windows if window):
+            count = sum(1 for layer in model.layers if (layer.window or _MOST) < self.context)
+            yield (
+                f"{count} of {len(model.layers)} blocks attend to a window of "
+                f"{' or '.join(f'{window:,}' for window in sorted(filter(None, windows)))} "
+                "positions, and hold these only."
+            )
+        if model.tied and step.tied != "share":
+            yield "The head uses the matrix of the embedding; each of the two holds a copy."
+        if model.experts and self.batch * self.tokens > 1:
+            most = min(model.experts, self.batch * self.tokens * model.experts_used)
+            yield f"Its tokens use {most} of {model.experts} experts: different ones if possible."
+        if model.parallel and step.granularity != "block":
+            yield (
+                "Attention and feed-forward of a block, which the model computes side by side, "
+                "come one after the other."
+            )
+        mixed = sorted({weight.type for weight in model.weights if weight.is_matrix})
+        if len(mixed) > 1:
+            yield f"A vertex computes in the type of most of its weights: {', '.join(mixed)}."
+
+
+def _pairs(tokens: int, past: int, window: int) -> int:
+    """Count the pairs of a new token and a position that it attends to."""
+    growing = max(0, min(tokens, window - past))
+    return growing * past + growing * (growing + 1) // 2 + (tokens - growing) * window
+
+
+def _share(whole: int, part: int, of: int) -> int:
+    return -(-whole * part // of) if of else whole
+
+
+def _bytes(weights: list[Weight]) -> int:
+    return sum(weight.bytes for weight in weights)
+
+
+def _table(model: Transformer) -> tuple[int, int]:
+    return model.vocab, model.hidden
+
+
+def _by(shape: Sequence[int]) -> str:
+    return " by ".join(f"{length}" for length in shape)
+
+
+def _words(model: Transformer) -> Weight:
+    """Return the matrix that has a row for every token."""
+    for weight in model.weights:
+        if weight.place == EMBEDDING and weight.shape == _table(model):
+            return weight
+    remedy = f"give one of {_by(_table(model))}"
+    raise InputError(model.name, "has no embedding matrix of its vocabulary", remedy)

@@ -1,0 +1,143 @@
+"""Placements and orders by the names of vertices and devices, in place of their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from graphlib import CycleError, TopologicalSorter
+from itertools import combinations, pairwise
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.errors import InputError
+from optpart.problem.instance import Instance
+
+#: Devices by the names of their vertices.
+NamedPlacement: TypeAlias = Mapping[str, str]
+
+#: Names of vertices, the earlier first; or such a list for each device.
+NamedOrder: TypeAlias = Sequence[str] | Mapping[str, Sequence[str]]
+
+
+def vertex(instance: Instance, name: object, place: str) -> int:
+    """Return the number of a vertex; a name that there is not is an :class:`InputError`."""
+    return _number(instance.graph.index, name, "vertex", place)
+
+
+def device(instance: Instance, name: object, place: str) -> int:
+    """Return the number of a device; a name that there is not is an :class:`InputError`."""
+    return _number(instance.cluster.index, name, "device", place)
+
+
+def _number(index: Mapping[str, int], name: object, kind: str, place: str) -> int:
+    if isinstance(name, str) and name in index:
+        return index[name]
+    near = get_close_matches(str(name), index, n=3, cutoff=0.5)
+    remedy = f"is it {' or '.join(near)}?" if near else f"name a {kind} of the instance"
+    raise InputError(place, f"no {kind} {name!r}", remedy)
+
+
+def part_placement(instance: Instance, placement: NamedPlacement) -> dict[int, int]:
+    """Return the numbers of a placement by name, of all vertices or of some.
+
+    Raises
+    ------
+    InputError
+        If there is no vertex or device of one of the names; it names the nearest.
+    """
+    return {
+        vertex(instance, v, "placement"): device(instance, d, "placement")
+        for v, d in placement.items()
+    }
+
+
+def placement_of(instance: Instance, placement: NamedPlacement) -> NDArray[np.int32]:
+    """Return the numbers of a placement by name, which must be that of all vertices.
+
+    Raises
+    ------
+    InputError
+        As :func:`part_placement`, or if a vertex is missing.
+    """
+    found = part_placement(instance, placement)
+    if len(found) < instance.vertices:
+        missing = next(v for v in range(instance.vertices) if v not in found)
+        raise InputError(
+            "placement",
+            f"{instance.vertices - len(found)} vertices are missing, "
+            f"the first {instance.graph.names[missing]!r}",
+            "place every vertex",
+        )
+    return np.array([found[v] for v in range(instance.vertices)], dtype=np.int32)
+
+
+def lists_of(
+    instance: Instance, order: NamedOrder, placement: Mapping[int, int]
+) -> list[list[int]]:
+    """Return the numbers of an order by name, one list for each list of names.
+
+    Raises
+    ------
+    InputError
+        If there is no vertex or device of one of the names, a vertex is named twice, or it stands
+        under another device than that of the placement.
+    """
+    lists: Iterable[tuple[str, Sequence[str]]] = (
+        order.items() if isinstance(order, Mapping) else [("", order)]
+    )
+    found = []
+    seen: set[int] = set()
+    for name, names in lists:
+        where = device(instance, name, "order") if isinstance(order, Mapping) else None
+        found.append([vertex(instance, v, "order") for v in names])
+        for v, shown in zip(found[-1], names, strict=True):
+            if v in seen:
+                raise InputError("order", f"names {shown!r} twice", "name every vertex once")
+            if where is not None and placement.get(v) != where:
+                raise InputError(
+                    "order",
+                    f"has {shown!r} on {name}, where the placement does not put it",
+                    "give the order of this placement",
+                )
+            seen.add(v)
+    return found
+
+
+def order_pairs(
+    instance: Instance, order: NamedOrder, placement: Mapping[int, int]
+) -> tuple[tuple[int, int], ...]:
+    """Return the pairs of vertices of which the first runs before the second where both meet."""
+    lists = lists_of(instance, order, placement)
+    return tuple(pair for numbers in lists for pair in combinations(numbers, 2))
+
+
+def whole_order(
+    instance: Instance, order: Mapping[str, Sequence[str]], placement: Sequence[int]
+) -> list[int]:
+    """Return one order of all vertices that keeps the order of each device and every edge.
+
+    Raises
+    ------
+    InputError
+        As :func:`lists_of`, or if the order contradicts the edges.
+    """
+    lists = lists_of(instance, order, dict(enumerate(placement)))
+    graph = instance.graph
+    before: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(range(instance.vertices), ()))
+    for u, v in zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True):
+        before.add(v, u)
+    for numbers in lists:
+        for u, v in pairwise(numbers):
+            before.add(v, u)
+    try:
+        found = list(before.static_order())
+    except CycleError as error:
+        circle = " before ".join(graph.names[v] for v in error.args[1])
+        raise InputError(
+            "order", f"contradicts the edges: {circle}", "order vertices after what they depend on"
+        ) from None
+    if len({v for numbers in lists for v in numbers}) < instance.vertices:
+        raise InputError("order", "does not name every vertex", "name every vertex once")
+    return found

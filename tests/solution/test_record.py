@@ -1,0 +1,170 @@
+"""A record keeps the best verified schedule and the proven bounds, and tells every step."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from optpart import Cluster, GraphBuilder, Instance, Schedule, Status, retime
+from optpart.solution.goal import Goal, Objective
+from optpart.solution.record import Record
+from optpart.solution.result import Progress, Watch
+from optpart.solution.termination import Termination
+
+#: Three vertices of one time unit, of which a feeds b and c.
+INSTANCE = Instance(
+    GraphBuilder()
+    .vertex("a", 1, outputs=[1])
+    .vertex("b", 1)
+    .vertex("c", 1)
+    .edge("a", "b")
+    .edge("a", "c")
+    .build(),
+    Cluster.uniform(2, bandwidth=2),
+)
+
+#: On one device (makespan 3, no traffic), and on two (makespan 5/2, traffic 1).
+ALONE = retime(INSTANCE, [0, 0, 0], [0, 1, 2])
+SPREAD = retime(INSTANCE, [0, 0, 1], [0, 1, 2])
+
+#: Starts b before a has ended.
+BROKEN = Schedule(ALONE.placement, type(ALONE.start).from_fractions([0, 0, 1]), ALONE.transfers)
+
+
+def record(
+    objective: Objective = "makespan", watch: Watch | None = None, **given: Fraction
+) -> Record:
+    return Record(INSTANCE, Goal(objective, **given), watch, bound=Fraction(0))
+
+
+def values(found: Record) -> list[tuple[Fraction | None, Fraction | None]]:
+    return [(step.objective, step.bound) for step in found.trace]
+
+
+class TestSchedules:
+    def test_a_better_one_takes_the_place_of_the_incumbent(self) -> None:
+        found = record()
+        assert found.offer(ALONE) == found.offer(SPREAD) == found.offer(ALONE) == ""
+        assert found.incumbent is SPREAD
+        assert (found.makespan, found.traffic) == (Fraction(5, 2), 1)
+
+    @pytest.mark.parametrize(
+        ("objective", "best"), [("makespan", SPREAD), ("traffic", ALONE), ("lexicographic", SPREAD)]
+    )
+    def test_the_objective_says_which_is_better(self, objective: Objective, best: Schedule) -> None:
+        for order in ([ALONE, SPREAD], [SPREAD, ALONE]):
+            found = record(objective)
+            for schedule in order:
+                found.offer(schedule)
+            assert found.incumbent is best
+
+    def test_one_that_is_not_valid_is_not_taken(self) -> None:
+        found = record()
+        assert found.offer(BROKEN).startswith("precedence")
+        assert found.incumbent is None
+        assert found.trace == []
+
+    def test_one_that_breaks_the_goal_is_not_taken(self) -> None:
+        found = record(makespan=Fraction(5, 2))
+        assert found.offer(ALONE) == "its makespan is above 5/2"
+        assert found.offer(SPREAD) == ""
+        assert found.incumbent is SPREAD
+
+    def test_a_given_start_that_is_not_used_is_told_of(self) -> None:
+        found = record()
+        found.offer_start(BROKEN)
+        found.offer_start(SPREAD)
+        (remark,) = found.remarks
+        assert remark.startswith("the start given was not used: precedence")
+        assert found.result("test", seed=0).reason == remark
+
+
+class TestBounds:
+    def test_only_rise(self) -> None:
+        found = record("lexicographic")
+        for bound in (2, 1):
+            found.raise_bound(Fraction(bound))
+            found.raise_traffic_bound(Fraction(bound))
+        assert (found.bound, found.traffic_bound) == (2, 2)
+
+    def test_none_is_known_unless_one_is_given(self) -> None:
+        found = Record(INSTANCE, Goal("traffic"))
+        assert (found.bound, found.traffic_bound) == (None, None)
+        assert (record("traffic").bound, record("traffic").traffic_bound) == (0, 0)
+        assert record("lexicographic").traffic_bound is None
+
+    def test_one_above_a_verified_schedule_is_a_bug(self) -> None:
+        found = record()
+        found.offer(SPREAD)
+        found.raise_bound(Fraction(3))
+        with pytest.raises(AssertionError, match="lower bound 3 above a verified schedule"):
+            found.result("test", seed=0)
+
+
+class TestSteps:
+    def test_tell_the_objective_and_its_bound(self) -> None:
+        told: list[Progress] = []
+        found = record(watch=told.append)
+        found.offer(ALONE)
+        found.raise_bound(Fraction(2))
+        found.offer(SPREAD)
+        assert values(found) == [(3, 0), (3, 2), (Fraction(5, 2), 2)]
+        assert told == found.trace
+        assert [step.seconds for step in told] == sorted(step.seconds for step in told)
+
+    def test_traffic_where_that_alone_is_the_objective(self) -> None:
+        found = record("traffic")
+        found.offer(SPREAD)
+        found.raise_bound(Fraction(1))
+        found.offer(ALONE)
+        assert values(found) == [(1, 0), (0, 0)]
+
+    def test_nothing_is_told_twice(self) -> None:
+        found = record("lexicographic")
+        found.offer(ALONE)
+        found.raise_traffic_bound(Fraction(0))
+        assert values(found) == [(3, 0)]
+
+
+class TestEnd:
+    def test_a_proof(self) -> None:
+        found = record()
+        found.offer(SPREAD)
+        found.raise_bound(Fraction(5, 2))
+        result = found.result("test", seed=3, workers=4)
+        assert (result.status, result.termination) == (Status.OPTIMAL, Termination.PROVEN)
+        assert (result.method, result.seed, result.workers) == ("test", 3, 4)
+        assert result.trace == tuple(found.trace)
+
+    def test_infeasibility_leaves_no_bounds(self) -> None:
+        found = record("traffic")
+        result = found.result("test", infeasible="no room", seed=0)
+        assert (result.status, result.termination) == (Status.INFEASIBLE, Termination.PROVEN)
+        assert (result.lower_bound, result.traffic_bound, result.reason) == (None, None, "no room")
+
+    def test_a_limit_and_remarks(self) -> None:
+        found = record()
+        found.remarks.append("so it is")
+        found.end(Termination.TIME_LIMIT, "time limit")
+        result = found.result("test", seed=0)
+        assert (result.termination, result.reason) == (
+            Termination.TIME_LIMIT,
+            "time limit; so it is",
+        )
+
+    def test_what_follows_has_its_own_end(self) -> None:
+        found = record()
+        found.end(Termination.ROUNDING, "closed but for rounding")
+        found.go_on()
+        result = found.result("test", seed=0)
+        assert (result.termination, result.reason) == (Termination.COMPLETED, "")
+
+    def test_an_interrupt_keeps_what_was_found(self) -> None:
+        found = record()
+        with found.until_interrupted():
+            found.offer(SPREAD)
+            raise KeyboardInterrupt
+        result = found.result("test", seed=0)
+        assert (result.termination, result.reason) == (Termination.INTERRUPTED, "interrupted")
+        assert result.makespan == Fraction(5, 2)
