@@ -12,6 +12,8 @@ from optpart.errors import InputError
 from optpart.export import llm
 from optpart.export.chain import chain_of
 from optpart.export.plan import Plan
+from optpart.formats import llm_names
+from optpart.formats.llm import Step
 
 GPUS = {"a": "CUDA0", "b": "CUDA1"}
 
@@ -50,6 +52,14 @@ def test_vertices_of_the_reader_and_modules_form_the_same_chain() -> None:
     ]
     assert (ours.own_names, theirs.own_names) == (True, False)
     assert ours.blocks == theirs.blocks == 2
+
+
+@pytest.mark.parametrize("granularity", ["block", "attention+mlp"])
+def test_models_of_the_library_are_chains(granularity: str) -> None:
+    workload = llm_names.read("llama-3-8b", Step(granularity=granularity))
+    chain = chain_of(modules(" ".join(workload.graph.names), "a " * len(workload.graph)))
+    assert [each.vertex for each in chain.links] == list(workload.graph.names)
+    assert (chain.blocks, chain.own_names) == (32, True)
 
 
 @pytest.mark.parametrize("shared", ["block.10", "model.layers.10", "transformer.h.10", "blk.10"])
