@@ -276,7 +276,7 @@ class _Cut:
         """Cut the order of the plan, and put the parts in an order in which they can be executed.
 
         A vertex joins the last part of its device unless one of its sources is in a part that
-        waits for that one.
+        waits for that one. Then it begins a part, which so waits for the last one too.
         """
         parts: list[Part] = []
         last: dict[str, int] = {}
@@ -286,8 +286,6 @@ class _Cut:
             sources = {self._part_of[u] for u in self._sources(i)}
             p = last.get(device, -1)
             if p < 0 or any(before[q] >> p & 1 for q in sources - {p}):
-                if p >= 0:
-                    sources.add(p)
                 p = last[device] = len(parts)
                 parts.append(Part(device))
                 before.append(0)

@@ -243,6 +243,8 @@ def relus(edges: str):
         ("x>a a>b a>c bc>d", "a@g b@h c@g d@g", ["g:ac", "h:b", "g:d"]),
         # Both ends of g would wait for both ends of h.
         ("x>a x>b a>c b>d", "a@g b@h c@h d@g", ["g:a", "h:bc", "g:d"]),
+        # With d, p comes to wait for s, and so does r, which waited for p before; e waits for r.
+        ("x>a a>b x>c c>d b>e", "a@p b@r c@s d@p e@s", ["s:c", "p:ad", "r:b", "s:e"]),
     ],
 )
 def test_a_part_is_as_long_as_no_other_one_waits_for_it(
