@@ -1,9 +1,9 @@
-"""What ``import optpart as op`` offers: each command as a function.
+"""The Python interface, ``import optpart as op``: each command as a function.
 
-Whatever can take long has the same three parameters, as have the commands: ``seconds``, a limit by
-the clock (60 where something is solved, 30 for :func:`bounds`, 20 for each run of :func:`compare`,
-:func:`sweep` and each solve of :func:`divide`); ``workers``, the threads or processes that it may
-use (2); and ``seed``, the seed of everything random (0). Instances may be given by name or path,
+All functions that can take long share three parameters with the commands: ``seconds``, a wall-clock
+limit (by default 60 for solving, 30 for :func:`bounds`, 20 for each run of :func:`compare` and
+:func:`sweep` and for each solve of :func:`divide`); ``workers``, the number of threads or processes
+(2); and ``seed``, the seed of all random choices (0). Instances may be given by name or path,
 vertices and devices by name.
 """
 
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 
 def load(name: str | Path) -> Instance:
-    """Read an instance file or, where there is none of that name, an instance of the library.
+    """Read an instance file or, if no such file exists, an instance of the library.
 
     Raises
     ------
     InputError
-        If there is neither, or it cannot be read.
+        If neither exists, or it cannot be read.
     """
     from optpart.formats.detect import read_instance
     from optpart.study import library
@@ -59,7 +59,7 @@ def load(name: str | Path) -> Instance:
 
 
 def load_with_source(name: str) -> tuple[Instance, bytes | None]:
-    """Read an instance, and its file's content where that is in the native format already."""
+    """Read an instance, and the content of its file if that is in the native format."""
     from optpart.files import read_bytes
     from optpart.formats.detect import read_instance
     from optpart.problem.document import FORMAT
@@ -80,7 +80,7 @@ def load_with_source(name: str) -> tuple[Instance, bytes | None]:
 
 
 def save(what: Result | Instance, path: str | Path) -> None:
-    """Write a result, or an instance in the native format, whole or not at all.
+    """Write a result, or an instance in the native format, completely or not at all.
 
     Raises
     ------
@@ -121,50 +121,51 @@ def solve(
     Parameters
     ----------
     instance : Instance, str or Path
-        An instance, its file, or the name of one of the library.
+        An instance, the path of its file, or the name of a library instance.
     method : str
         See ``optpart methods``.
     objective : {"makespan", "traffic", "lexicographic"}
-        What to minimise; ``lexicographic`` is makespan, then traffic.
+        The objective to minimise; ``lexicographic`` is makespan, then traffic.
     within, traffic_limit : number or str, optional
-        What makespan and traffic must not exceed.
+        Upper limits of makespan and traffic.
     fix : {"placement", "order", "both"}, optional
-        What of ``start`` is given and must be kept. A placement that the instance leaves no choice
-        of needs no ``start``.
+        The part of ``start`` to keep. If the instance allows only one placement, fixing it needs
+        no ``start``.
     start : Schedule, Result, path or str, optional
-        Where to start from: a schedule, a result, its file, or a strategy such as ``"heft"``.
-    placement : mapping from names of vertices to names of devices, optional
-        Where these vertices must run; the others are free.
-    order : sequence of names of vertices, or a mapping from names of devices to such, optional
-        Of two in one list that share a device, the earlier must run first. Under a device only
-        vertices stand that ``placement`` puts there.
+        The initial schedule: a schedule, a result, its file, or a strategy such as ``"heft"``.
+    placement : mapping from vertex names to device names, optional
+        Devices on which these vertices must run; the others are free.
+    order : sequence of vertex names, or mapping from device names to such sequences, optional
+        If two vertices of a sequence share a device, the earlier one must run first. The sequence
+        of a device may only contain vertices that ``placement`` assigns to it.
     checkpoint : path, optional
-        Where the methods ``search`` and ``hybrid`` keep their state.
+        File in which the methods ``search`` and ``hybrid`` save their state.
     resume : bool
-        Go on from the checkpoint.
+        Whether to continue from the checkpoint.
     audit : bool
-        Solve again without any rule that removes solutions, in as much time again, and compare.
+        Whether to solve again without rules that remove solutions, for up to the same time, and
+        compare.
     seconds : float
         Time limit.
     workers : int
-        Threads or processes.
+        Number of threads or processes.
     seed : int
-        Of everything random.
+        Seed of all random choices.
     watch : callable, optional
-        Told of every step of the run.
+        Called with every step of the run.
 
     Returns
     -------
     Result
-        With a lower bound, also where the method itself proves nothing. What it says of at most
-        nine vertices has been compared with enumeration.
+        With a lower bound, even if the method itself proves none. Proofs about at most nine
+        vertices have been checked by enumeration.
 
     Raises
     ------
     InputError
-        If something handed over is wrong, or the method cannot do what is asked.
+        If an argument is invalid, or the method does not support the request.
     ContradictionError
-        If enumeration or the audit contradicts the result, which is a defect.
+        If enumeration or the audit contradicts the result, which would be a bug.
     """
     from optpart.methods.solve import ask
 
@@ -200,7 +201,7 @@ def pareto(
     seed: int = 0,
     watch: Watch | None = None,
 ) -> list[Result]:
-    """Return the Pareto front of makespan and traffic: see :func:`optpart.methods.pareto.pareto`.
+    """Return the Pareto front of makespan and traffic; see :func:`optpart.methods.pareto.pareto`.
 
     Parameters
     ----------
@@ -215,20 +216,20 @@ def pareto(
 def bounds(
     instance: Instance | str | Path, *, seconds: float = 30.0, workers: int = 2, seed: int = 0
 ) -> list[LowerBound]:
-    """Prove lower bounds of the makespan, the solver's last.
+    """Compute lower bounds on the makespan; the solver's bound comes last.
 
     Parameters
     ----------
     seconds : float
-        For all of them together.
+        Time limit for all bounds together.
     workers, seed : int
-        For the solver.
+        Passed to the solver.
 
     Returns
     -------
     list of LowerBound
-        A value of ``None`` proves that there is no schedule. Where that shows without any bound,
-        ``feasibility`` stands alone.
+        A value of ``None`` proves that no schedule exists. If that is evident without a bound, the
+        only entry is ``feasibility``.
     """
     from optpart.bounds.best import LowerBound, all_bounds
     from optpart.methods.solver_bound import solver_row
@@ -243,17 +244,17 @@ def bounds(
 def verify(
     instance: Instance | str | Path, result: Result | Schedule | str | Path
 ) -> list[Violation]:
-    """Check a schedule, or a result with every figure that it claims, in exact arithmetic.
+    """Check a schedule, or a result and all its claims, in exact arithmetic.
 
     Parameters
     ----------
     result : Result, Schedule or path
-        A path is that of a result file.
+        A path must be that of a result file.
 
     Returns
     -------
     list of Violation
-        Empty if and only if nothing is wrong.
+        Empty if and only if everything is valid.
     """
     from optpart.formats import result as result_format
     from optpart.report.verification import check_document, check_result
@@ -281,16 +282,16 @@ def simulate(
     Parameters
     ----------
     method : str
-        ``PARTITIONING+SCHEDULER``; of one with a placement given, only the scheduler counts.
+        ``PARTITIONING+SCHEDULER``; if a placement is given, only the scheduler is used.
     start : Schedule, Result or path, optional
-        A schedule, a result, or its file, to take the placement from.
-    placement : mapping from names of vertices to names of devices, optional
-        The placement itself.
+        A schedule, a result, or its file, from which to take the placement.
+    placement : mapping from vertex names to device names, optional
+        The placement.
 
     Returns
     -------
     Simulated
-        Its result has a lower bound.
+        The outcome, whose result has a lower bound.
     """
     from optpart.formats.result import read_schedule
     from optpart.methods.solve import bounded
@@ -300,14 +301,16 @@ def simulate(
 
     instance = _instance(instance)
     if start is not None and placement is not None:
-        raise ArgumentError("placement", "given together with `start`", "leave one of them out")
+        raise ArgumentError("placement", "cannot be combined with `start`", "leave one of them out")
     where = None if placement is None else placement_of(instance, placement)
     if start is not None:
         if isinstance(start, str | Path):
             start = read_schedule(start, instance)
         schedule = start if isinstance(start, Schedule) else start.schedule
         if schedule is None:
-            raise ArgumentError("start", "a result without a schedule", "give one that has one")
+            raise ArgumentError(
+                "start", "the result has no schedule", "give one that has a schedule"
+            )
         schedule.check_fits(instance)
         where = schedule.placement
     done = run(instance, method, where, [seed])[0]
@@ -323,9 +326,9 @@ def compare(
     seed: int = 0,
     watch: Callable[[str, Progress | None], None] | None = None,
 ) -> Comparison:
-    """Run methods on an instance, and establish the reference that they are measured against.
+    """Run methods on an instance and compare them with a reference.
 
-    See :func:`sweep`; ``watch`` is told the name of the method at work and its progress.
+    See :func:`sweep`; ``watch`` is called with the name of the running method and its progress.
     """
     from optpart.solution.result import Budget
     from optpart.study.gap import chosen_methods
@@ -352,36 +355,36 @@ def sweep(
 ) -> Iterator[Comparison]:
     """Compare methods on instances, as the command ``gap`` does.
 
-    Whether or not it is among ``methods``, the exact method runs for the reference where it
-    supports the instance. A method that fails, or claims what a verified schedule contradicts,
-    costs its row, never the comparison: see ``Comparison.findings``.
+    The exact method always runs to establish the reference if it supports the instance, whether or
+    not it is among ``methods``. If a method fails, or a verified schedule contradicts its claims,
+    only its own row is lost; see ``Comparison.findings``.
 
     Parameters
     ----------
     methods : iterable of str
-        ``all`` is every pair of strategies; by default the heuristics, what was registered, and
-        the exact method.
+        Names of methods; ``all`` means every pair of strategies. By default, the heuristics, all
+        registered methods and strategies, and the exact method.
     seeds : int
-        Runs of each method, with this many seeds from ``seed`` on.
+        Number of runs of each method, with consecutive seeds from ``seed``.
     engine : str
-        ``local``, ``dask`` for processes of this machine, or ``dask://HOST:PORT`` of a scheduler.
+        ``local``, ``dask`` for processes on this machine, or ``dask://HOST:PORT`` of a scheduler.
     store : path, optional
-        A file that keeps finished runs; what it holds already is not done again.
+        A file that stores finished runs, which are not repeated.
     seconds : float
-        For each run.
+        Time limit for each run.
     watch : callable, optional
-        Told of the run at work, or just done, and of its progress where that is known.
+        Called with a running or finished run, and with its progress if known.
 
     Returns
     -------
     iterator of Comparison
-        In the order of the instances, each as soon as it is complete. Each of its results has a
-        lower bound where anything is proven: that of its method, or of the reference.
+        In the order of the instances, each as soon as it is complete. Each result has the lower
+        bound of its method or of the reference, if either proves one.
 
     Raises
     ------
     InputError
-        If something handed over is wrong, before any run.
+        If an argument is invalid, before any run.
     """
     from contextlib import nullcontext
 
@@ -410,11 +413,11 @@ def sweep(
             ):
                 yield _bounded_rows(comparison)
 
-    return compared()  # what is asked for is checked now, not when the first row is fetched
+    return compared()  # arguments are checked at the call, not when the first row is fetched
 
 
 def _bounded_rows(comparison: Comparison) -> Comparison:
-    """Give the bound of the reference to the results that have none of their own."""
+    """Give the bound of the reference to results without a bound."""
     from optpart.solution.result import Status, with_bound
 
     bound = comparison.reference.bound
@@ -439,16 +442,16 @@ def divide(
     seed: int = 0,
     watch: Callable[[str, Progress | None], None] | None = None,
 ) -> Division:
-    """Attribute the loss of pairs of strategies to placement and to order, as ``gap --axis`` does.
+    """Attribute the loss of pairs of strategies to placement and order, as ``gap --axis`` does.
 
     Parameters
     ----------
     pairs : iterable of str
-        Such as ``mite+pct``.
+        Pairs such as ``mite+pct``.
     seeds : int
-        Runs of each pair, with this many seeds from ``seed`` on.
+        Number of runs of each pair, with consecutive seeds from ``seed``.
     seconds : float
-        For each solve: one for every placement that differs from the others, and one without any.
+        Time limit for each solve: one for every distinct placement, and one with free placement.
     """
     from optpart.limits import check_seed
     from optpart.solution.result import Budget
@@ -469,14 +472,14 @@ def compare_orders(
     seed: int = 0,
     watch: Watch | None = None,
 ) -> Orders:
-    """Order an assigned graph in several ways, and solve for the optimal order.
+    """Order a placed graph in several ways, and find the optimal order.
 
     Parameters
     ----------
     instance : Instance, str or Path
-        One that leaves no choice of devices.
+        An instance that allows only one placement.
     seconds : float
-        For the optimal order.
+        Time limit for finding the optimal order.
     """
     from optpart.ordering.compare import compare_orders as compared
     from optpart.solution.result import Budget
@@ -493,23 +496,23 @@ def certify(
     workers: int = 2,
     seed: int = 0,
 ) -> Refutation:
-    """Write a schedule and a proof that none is shorter, for :func:`check` to judge.
+    """Write a certificate: a schedule and a proof that none is shorter; see :func:`check`.
 
     Parameters
     ----------
     directory : path
-        The folder to write, new or a certificate.
+        The folder to write; it must be new or hold a certificate.
     result : Result or path, optional
-        An optimal schedule; without it, one is sought.
+        An optimal schedule; by default, one is searched for.
     seconds : float
-        For the schedule, and again for the proof.
+        Time limit for finding the schedule, and again for the proof.
 
     Raises
     ------
     InputError
-        If the model is not covered, the schedule not valid, or the place not writable.
+        If the model is not supported, the schedule is not valid, or the folder is not writable.
     UncertifiedError
-        If there is no schedule, or no proof was found; then nothing is written.
+        If no schedule or no proof was found; then nothing is written.
     """
     from optpart.certify.certify import UncertifiedError, check_place, check_supported
     from optpart.certify.certify import certify as write
@@ -535,22 +538,22 @@ def certify(
 
 
 def check(directory: str | Path, instance: str | Path | None = None) -> str:
-    """Check a certificate, by both judges where it holds two refutations.
+    """Check a certificate, with both checkers if it holds two refutations.
 
     Parameters
     ----------
     instance : path, optional
-        The file that the certificate has to be about, byte for byte.
+        The instance file that the certificate must match, byte for byte.
 
     Returns
     -------
     str
-        What is proven, in words.
+        The proven statement, in words.
 
     Raises
     ------
     optpart.certify.check.RejectedError
-        With the reason, if it does not prove what it claims.
+        If the certificate does not prove its claim, with the reason.
     """
     from optpart.certify.check import check as judge
     from optpart.certify.precedence import check as second_judge
@@ -568,21 +571,22 @@ def draw(
     *,
     instance: Instance | str | Path | None = None,
 ) -> None:
-    """Draw a schedule by device over time, as PNG or SVG.
+    """Draw a schedule as a Gantt chart, in PNG or SVG format.
 
     Parameters
     ----------
     result : Result, Schedule or path
-        A result, its file, or a schedule, as :func:`optpart.retime` makes it from names.
+        A result, its file, or a schedule, such as :func:`optpart.retime` builds from names.
     path : path
-        Where to write.
+        The file to write.
     instance : Instance, str or Path, optional
-        That of a schedule, or of a result file; not needed for a file of the library.
+        The instance of a schedule or of a result file; not needed for results of library
+        instances.
 
     Raises
     ------
     InputError
-        If there is no valid schedule to draw, or the file cannot be written.
+        If there is no valid schedule, or the file cannot be written.
     """
     from optpart.report import gantt
     from optpart.solution.result import conclude
@@ -593,11 +597,11 @@ def draw(
         return
     if isinstance(result, Schedule):
         if instance is None:
-            raise ArgumentError("instance", "missing", "give that of the schedule")
+            raise ArgumentError("instance", "missing", "give the instance of the schedule")
         result = conclude(_instance(instance), "given", result)
     if result.schedule is None:
         problem = result.reason or "missing"
-        raise InputError("schedule", problem, "give a result that holds a valid schedule")
+        raise InputError("schedule", problem, "give a result with a valid schedule")
     gantt.draw(
         result.instance,
         result.schedule,

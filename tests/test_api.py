@@ -98,13 +98,13 @@ class TestSolve:
         ("asked", "problem"),
         [
             ({"method": "nothing"}, "no method 'nothing'"),
-            ({"method": "heft", "objective": "traffic"}, "heft takes no goal"),
+            ({"method": "heft", "objective": "traffic"}, "heft can only minimise"),
             ({"objective": "beauty"}, "no objective 'beauty'"),
-            ({"fix": "colour", "start": "heft"}, "cannot keep 'colour'"),
-            ({"fix": "order"}, "nothing to take it from"),
+            ({"fix": "colour", "start": "heft"}, "cannot fix 'colour'"),
+            ({"fix": "order"}, "no schedule to take it from"),
             ({"within": "soon"}, "within"),
-            ({"checkpoint": "state"}, "cpsat keeps no state"),
-            ({"method": "search", "resume": True}, "nothing to go on from"),
+            ({"checkpoint": "state"}, "cpsat does not save its state"),
+            ({"method": "search", "resume": True}, "no checkpoint to resume from"),
         ],
     )
     def test_refuses_what_makes_no_sense(self, asked: dict[str, object], problem: str) -> None:
@@ -164,7 +164,7 @@ class TestAMethodOfYourOwn:
         def vague(instance: op.Instance, **_: object) -> op.Result:
             return replace(op.solve(instance, "heft"), lower_bound=bound)  # type: ignore[arg-type]
 
-        with pytest.raises(op.InputError, match=r"vague: lower_bound: .* is no exact number"):
+        with pytest.raises(op.InputError, match=r"vague: lower_bound: .* is not an exact number"):
             op.solve("heft-10", "vague")
 
     def test_a_schedule_that_breaks_the_goal_is_an_input_error(self) -> None:
@@ -172,7 +172,7 @@ class TestAMethodOfYourOwn:
         def deaf(instance: op.Instance, *, goal: object = None, **_: object) -> op.Result:
             return op.solve(instance, "heft")
 
-        with pytest.raises(op.InputError, match=r"deaf: .*does not keep what is given"):
+        with pytest.raises(op.InputError, match=r"deaf: .*violates the goal"):
             op.solve("heft-10", "deaf", within=79)
 
     def test_an_optimum_of_another_objective_is_an_input_error(self) -> None:
@@ -350,15 +350,15 @@ class TestNames:
     @pytest.mark.parametrize(
         ("asked", "problem"),
         [
-            ({"placement": {"n11": "d0"}}, "placement: no vertex 'n11'; is it n1"),
-            ({"placement": {"n1": "d9"}}, "placement: no device 'd9'; is it d"),
+            ({"placement": {"n11": "d0"}}, "placement: no vertex 'n11'; did you mean n1"),
+            ({"placement": {"n1": "d9"}}, "placement: no device 'd9'; did you mean d"),
             ({"placement": {"n1": 0}}, "placement: no device 0; "),
             ({"order": ["n1", "x"]}, "order: no vertex 'x'; name a vertex of the instance"),
             ({"order": {"q": ["n1"]}}, "order: no device 'q'; "),
             ({"order": ["n1", "n1"]}, "order: names 'n1' twice; name every vertex once"),
             (
                 {"placement": {}, "fix": "placement", "start": "heft"},
-                "placement: given together with `fix`; leave one of them out",
+                "placement: cannot be combined with `fix`; leave one of them out",
             ),
         ],
     )
@@ -403,18 +403,18 @@ class TestNoOptionIsNamedInPython:
             ({"traffic_limit": "x"}, "traffic_limit: 'x'", "--traffic-limit: 'x'"),
             (
                 {"fix": "placement"},
-                "fix: nothing to take it from; give a result with `start`, or",
-                "--fix: nothing to take it from; give a result with --start, or",
+                "fix: no schedule to take it from; give a result with `start`, or",
+                "--fix: no schedule to take it from; give a result with --start, or",
             ),
             (
                 {"checkpoint": "x"},
-                "checkpoint: cpsat keeps no state; use it with `method` search or hybrid",
-                "--checkpoint: cpsat keeps no state; use it with --method search or hybrid",
+                "checkpoint: cpsat does not save its state; use it with `method` search or hybrid",
+                "--checkpoint: cpsat does not save its state; use it with --method search or",
             ),
             (
                 {"method": "heft", "objective": "traffic"},
-                "method: heft takes no goal but a least makespan; use cpsat, search, hybrid, ",
-                "--method: heft takes no goal but a least makespan; use cpsat, search, hybrid, ",
+                "method: heft can only minimise the makespan; use cpsat, search, hybrid, ",
+                "--method: heft can only minimise the makespan; use cpsat, search, hybrid, ",
             ),
         ],
     )

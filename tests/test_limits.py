@@ -139,7 +139,7 @@ def test_the_seeds_of_all_runs_are_in_range() -> None:
         ("cluster --devices 1001", "--devices"),
         ("heterog-worst --devices 51", "--devices"),
         ("heterog-worst --length 1000000001", "--length"),
-        ("replica --model vgg16 --workers 500 --servers 2", "make 1502 devices"),
+        ("replica --model vgg16 --workers 500 --servers 2", "1502 devices, channels included"),
     ],
 )
 def test_what_would_not_fit_is_not_generated(

@@ -190,7 +190,7 @@ class TestFailedWrites:
             "--checkpoint", tmp_path / "state.json", "-o", tmp_path / "result.json",
         )  # fmt: skip
         assert shown.code == 2
-        assert "state not kept: cannot be written" in shown.out
+        assert "state not saved: cannot be written" in shown.out
         assert "makespan" in shown.out
         faults = [line for line in shown.err.splitlines() if line.startswith("optpart: ")]
         assert len(faults) == 2

@@ -1,1 +1,1 @@
-"""Child processes: they end with the process that started them, however it ends."""
+"""Child processes that end with their parent process, however it ends."""

@@ -1,4 +1,4 @@
-"""The worker's end: messages from and to the process that started it."""
+"""The worker's end of the channel to the process that started it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from optpart.children.framing import pack, receive
 
 
 class Caller:
-    """The process that started this one, which ends with it.
+    """The process that started this one; when it ends, this process ends as well.
 
-    Messages come on standard input and go to what was standard output; what is printed goes to
-    standard error from now on.
+    Messages arrive on standard input and are sent to the original standard output. Anything printed
+    goes to standard error from then on.
     """
 
     def __init__(self) -> None:
@@ -23,17 +23,17 @@ class Caller:
         os.dup2(2, 1)
         self._writing = threading.Lock()
         self._received: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        # Not ``sys.stdin``, whose lock the interpreter wants when it ends.
+        # Not ``sys.stdin``, whose lock the interpreter acquires at exit.
         stream = os.fdopen(0, "rb", closefd=False)
         threading.Thread(target=self._listen, args=(stream,), daemon=True).start()
 
     def _listen(self, stream: IO[bytes]) -> None:
         while (message := receive(stream)) is not None:
             self._received.put(message)
-        os._exit(0)  # the caller is gone: nobody waits for what this process is doing
+        os._exit(0)  # the caller has ended, so nobody waits for a result
 
     def send(self, message: object) -> None:
-        """Send a message; any thread may."""
+        """Send a message; this is thread-safe."""
         with self._writing:
             self._channel.write(pack(message))
             self._channel.flush()
@@ -43,6 +43,6 @@ class Caller:
         return self._received.get()
 
     def received(self) -> Iterator[Any]:
-        """Yield the messages that have come, without waiting."""
+        """Yield the messages received so far, without waiting."""
         while not self._received.empty():
             yield self._received.get()

@@ -1,4 +1,4 @@
-"""Messages on a stream of bytes: each is pickled, after its length."""
+"""Messages on a byte stream: each is pickled and preceded by its length."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _LENGTH = struct.Struct("<Q")
 
 
 def pack(message: object) -> bytes:
-    """Return a message as it is written to a stream."""
+    """Return a message as bytes for a stream."""
     content = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     return _LENGTH.pack(len(content)) + content
 
 
 def receive(stream: IO[bytes]) -> Any:
-    """Read one message; ``None`` at the end of the stream, also within a message."""
+    """Read one message; return ``None`` if the stream ends before its end."""
     header = stream.read(_LENGTH.size)
     if len(header) < _LENGTH.size:
         return None

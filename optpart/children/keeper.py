@@ -1,6 +1,6 @@
-"""The program that keeps a temporary folder and runs commands on it.
+"""The keeper: a program that runs a command in a temporary folder and finally removes the folder.
 
-It needs nothing but the standard library and is run as a file, so that it starts at once.
+It uses only the standard library and is run as a file, so that it starts quickly.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-#: What the keeper leaves in the folder: the command's standard error and its exit code.
+#: Files that the keeper writes to the folder: the command's standard error and its exit code.
 ERRORS = "keeper-stderr"
 CODE = "keeper-exit-code"
 
 
 def main() -> None:
-    """Keep the folder that the first argument names, until standard input ends."""
+    """Run commands from standard input; when it ends, remove the folder named as an argument."""
     folder = Path(sys.argv[1])
-    # A signal to all processes of a job reaches the keeper, too; it must end after its user, not
-    # before. These are handlers and not SIG_IGN, which the command would inherit.
+    # A signal to all processes of a job also reaches the keeper, which must outlive its user. These
+    # are handlers instead of SIG_IGN, because the command would inherit that.
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         signal.signal(getattr(signal, name), lambda *_: None)
     process = None
@@ -40,7 +40,7 @@ def main() -> None:
         if process is not None:
             kill(process)
             process.wait()
-        # What the command had started may need a moment to die.
+        # Processes started by the command may need a moment to die.
         for _ in range(100):
             shutil.rmtree(folder, ignore_errors=True)
             if not folder.exists():
@@ -50,19 +50,19 @@ def main() -> None:
 
 
 def _watch(process: subprocess.Popen[bytes], seconds: float, folder: Path) -> None:
-    """Wait for a command or end it, note its exit code, and let its output end."""
+    """Wait for a command, kill it at its limit, write its exit code, and close the output."""
     code: int | None = None
     with suppress(subprocess.TimeoutExpired):
         code = process.wait(timeout=seconds)
     kill(process)
     process.wait()
-    with suppress(OSError):  # the folder may be gone by now
+    with suppress(OSError):  # the folder may have been removed
         (folder / CODE).write_text(json.dumps(code))
     os.close(1)
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process that leads a group, and the rest of the group."""
+    """Kill a process that leads a process group, and the rest of the group."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.kill()

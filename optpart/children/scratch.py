@@ -1,8 +1,8 @@
-"""A temporary folder, and a command that works in it, neither of which outlives its owner.
+"""A temporary folder with a command that works in it; neither outlives the process that owns them.
 
-A process that is killed cleans nothing up. So a second one, the keeper, waits until its standard
-input ends, which it does whenever and however the user ends; then it kills the command and removes
-the folder.
+A process that is killed cannot clean up. Therefore a second process, the keeper, waits for the end
+of its standard input, which comes when the owner ends for any reason. It then kills the command and
+removes the folder.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from optpart.children.spawn import spawn
 
 
 class Scratch:
-    """Context manager of a temporary folder in which at most one command runs.
+    """Context manager for a temporary folder in which at most one command runs.
 
     Parameters
     ----------
     parent : Path, optional
-        Where to create the folder; by default, where temporary files go.
+        Where to create the folder; by default, the system's folder for temporary files.
     prefix : str
         Beginning of its name.
 
@@ -47,7 +47,7 @@ class Scratch:
         self.folder = (place / f"{prefix}{secrets.token_hex(8)}").absolute()
 
     def __enter__(self) -> Scratch:
-        # The keeper comes first: there is no moment in which nobody would remove the folder.
+        # The keeper starts first, so that the folder is removed whatever happens.
         self._keeper = spawn([sys.executable, "-I", "-S", keeper.__file__, str(self.folder)])
         try:
             self.folder.mkdir(mode=0o700)
@@ -63,7 +63,7 @@ class Scratch:
         trace: TracebackType | None,
     ) -> None:
         self._dismiss()
-        # If the keeper was killed, the folder is still here.
+        # If the keeper was killed, the folder still exists.
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _dismiss(self) -> None:
@@ -84,7 +84,7 @@ class Scratch:
         """
         assert self._keeper.stdin is not None
         assert self._keeper.stdout is not None
-        with suppress(BrokenPipeError):  # without a keeper the command counts as killed
+        with suppress(BrokenPipeError):  # if the keeper is dead, the command counts as killed
             self._keeper.stdin.write(json.dumps([*command, seconds]).encode() + b"\n")
             self._keeper.stdin.flush()
         return self._keeper.stdout
@@ -104,5 +104,5 @@ class Scratch:
         return code
 
     def complaints(self) -> str:
-        """Return what the command has written to standard error."""
+        """Return the command's standard error."""
         return (self.folder / keeper.ERRORS).read_text(encoding="utf-8", errors="replace")

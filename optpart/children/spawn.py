@@ -1,4 +1,4 @@
-"""How every child process is started."""
+"""The function that starts all child processes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 
 def spawn(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start a process with pipes for its input and output, in a group of its own.
+    """Start a process in its own process group, with pipes for input and output.
 
-    Ctrl-C does not reach the group: this process handles it. No other child inherits the pipes, so
-    the child's input ends when this process does.
+    Ctrl-C does not reach the group; this process handles it. No other child inherits the pipes, so
+    the child's input ends when this process ends.
     """
     return subprocess.Popen(
         command,

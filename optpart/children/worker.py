@@ -1,4 +1,4 @@
-"""The caller's end of a worker: start it, exchange messages with it, end it."""
+"""The caller's end of the channel to a worker process, which it starts and stops."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from optpart.children.framing import pack, receive
 from optpart.children.keeper import kill
 from optpart.children.spawn import spawn
 
-#: Seconds that a worker has to end once it has closed its output.
+#: Seconds for a worker to end after it has closed its output.
 _ENDING = 1.0
 
 
 class WorkerDiedError(RuntimeError):
-    """The worker has died; the text says of what."""
+    """The worker has died; the message states the cause."""
 
 
 class Worker:
-    """A process that answers messages; a crash there costs no more than what it was working on.
+    """A process that answers messages; if it crashes, only its current job is lost.
 
-    It starts at once, and a :class:`~optpart.children.caller.Caller` in it ends it with this
-    process.
+    It starts immediately. Its :class:`~optpart.children.caller.Caller` ends it when this process
+    ends.
 
     Parameters
     ----------
     module : str
-        Its ``main`` is what the process runs.
+        Module whose ``main`` the process runs.
     """
 
     def __init__(self, module: str) -> None:
@@ -40,7 +40,7 @@ class Worker:
         self._received: queue.SimpleQueue[object] = queue.SimpleQueue()
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        # With a thread at each pipe, a worker that does not read or write blocks nobody.
+        # One thread per pipe, so that a worker that does not read or write blocks nobody.
         for target, stream, messages in (
             (_write, self.process.stdin, self._sent),
             (_read, self.process.stdout, self._received),
@@ -50,11 +50,11 @@ class Worker:
 
     @property
     def running(self) -> bool:
-        """Whether the process has not ended."""
+        """Whether the process is running."""
         return self.process.poll() is None
 
     def send(self, message: object) -> None:
-        """Send a message without waiting; to a dead worker it goes nowhere."""
+        """Send a message without waiting; if the worker is dead, the message is lost."""
         self._sent.put(pack(message))
 
     def receive(self, seconds: float) -> object:
@@ -63,9 +63,9 @@ class Worker:
         Raises
         ------
         TimeoutError
-            If none comes in this time.
+            If none arrives within this time.
         WorkerDiedError
-            If the worker has died, and all that it sent has been received.
+            If the worker has died and all its messages have been received.
         """
         try:
             message = self._received.get(timeout=max(0.0, seconds))
@@ -76,7 +76,7 @@ class Worker:
         return message
 
     def received(self) -> Iterator[object]:
-        """Yield the messages that have come, without waiting."""
+        """Yield the messages received so far, without waiting."""
         while not self._received.empty():
             message = self._received.get()
             if message is not None:
@@ -105,12 +105,12 @@ def _write(stream: IO[bytes], messages: queue.SimpleQueue[bytes | None]) -> None
             while (message := messages.get()) is not None:
                 stream.write(message)
                 stream.flush()
-    except OSError:  # the worker is gone, and its output says so
+    except OSError:  # the worker has ended, which its output shows
         pass
 
 
 def _read(stream: IO[bytes], messages: queue.SimpleQueue[object]) -> None:
-    """Pass messages on, and ``None`` after the last."""
+    """Read messages into the queue, followed by ``None``."""
     try:
         with stream:
             while (message := receive(stream)) is not None:

@@ -1,4 +1,4 @@
-"""``optpart generate``: a command for every generator, read from its signature."""
+"""``optpart generate``: a command for every generator, derived from its signature."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 class Generate(TyperGroup):
     """Draw random instances."""
 
-    # Made when asked for: their modules take longer to load than other commands take to run.
+    # Built on demand: loading their modules takes longer than running other commands.
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Name the generators, and then the commands of this group that have files of their own."""
+        """Return the names of the generators, then of the group's other commands."""
         from optpart.generate.registry import GENERATORS
 
         return [*GENERATORS, *super().list_commands(ctx)]
@@ -43,8 +43,8 @@ class Generate(TyperGroup):
 def command_of(generator: Generator) -> Callable[..., None]:
     """Return the command of a generator.
 
-    Parameters without default are arguments, the others options. A generator that takes a
-    ``name`` gets that of the file without its suffix.
+    Parameters without a default become arguments, the others options. A parameter ``name``
+    receives the name of the output file without its suffix.
     """
     make = generator.load()
     offered = list(_offered(make))
@@ -67,7 +67,7 @@ def command_of(generator: Generator) -> Callable[..., None]:
 
 
 def _offered(make: Callable[..., Any]) -> Iterator[inspect.Parameter]:
-    """Yield what the command of a generator takes: arguments, the output, options, the seed."""
+    """Yield the parameters of a generator's command: arguments, output, options and seed."""
     hints = get_type_hints(make, include_extras=True)
     parameters = inspect.signature(make).parameters
     found = [
@@ -84,10 +84,10 @@ def _offered(make: Callable[..., Any]) -> Iterator[inspect.Parameter]:
 
 
 def _annotation(hint: Any, required: bool) -> Any:
-    """Return the type of a parameter as Typer wants it."""
+    """Return the annotation of a parameter for Typer."""
     kind, option = get_args(hint)
     look: dict[str, Any] = {"help": option.help or None}
-    if get_origin(kind) is Literal:  # the generator itself refuses other words
+    if get_origin(kind) is Literal:  # the generator itself rejects other words
         kind, words = str, get_args(kind)
         look |= {} if required else {"metavar": f"<{'|'.join(words)}>"}
     if option.least is not None:

@@ -1,7 +1,6 @@
-"""Options that several commands share, with their ranges.
+"""Options shared by several commands, with their ranges.
 
-An option that names a file to write fails before the command does any work if the file cannot be
-written.
+If a file to write cannot be written, the option fails before the command does any work.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ Workers = Annotated[int, typer.Option(help="Threads of the solver.", min=1, max=
 Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0, max=LARGEST_SEED)]
 
 
-#: Parameters of functions whose options have other names.
+#: The options of parameters with a different name.
 _OPTIONS = {"seconds": "--time-limit", "directory": "--output"}
 
 
 def option_of(parameter: str) -> str:
-    """Return the option that sets a parameter of the function behind a command."""
+    """Return the option that sets a parameter of a command's Python function."""
     return _OPTIONS.get(parameter, f"--{parameter.replace('_', '-')}")
 
 
@@ -36,7 +35,7 @@ def _tried(path: Path | None) -> Path | None:
 
 
 def file_to_write(*names: str, help: str) -> typer.models.OptionInfo:
-    """Return an option that names a file to write."""
+    """Return an option for the path of a file to write."""
     option: typer.models.OptionInfo = typer.Option(*names, help=help, callback=_tried)
     return option
 

@@ -1,8 +1,8 @@
 """The table of commands, in the order of ``optpart --help``.
 
-A new command is a file in this folder and a row here; its docstring is its help. The
-commands below ``generate`` are those of the table of generators
-(:mod:`optpart.generate.registry`), and ``generate replica``.
+A new command is a file in this folder and a row here; its docstring is its help. The commands below
+``generate`` come from the table of generators (:mod:`optpart.generate.registry`), except
+``generate replica``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COMMANDS = {
     "generate replica": "generate_replica:generate_replica",
 }
 
-#: Classes of the groups of commands whose names begin alike; the docstring is the help.
+#: The class of each command group; its docstring is the help.
 GROUPS = {"generate": "generate:Generate"}
 
 

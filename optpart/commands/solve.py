@@ -105,9 +105,9 @@ def solve(
     from optpart.report.progress import ProgressLine
 
     if pareto and (method != "cpsat" or output is not None):
-        raise InputError("--pareto", "used with another method or --output", "leave those out")
+        raise InputError("--pareto", "used with another method or --output", "leave them out")
     if pareto and start is not None and fix is None:
-        raise InputError("--pareto", "starts from nothing", "leave --start out, or give --fix")
+        raise InputError("--pareto", "does not use --start without --fix", "leave --start out")
     registry.get(method)  # report an unknown method before a missing file
     instance = open_instance(file)
     line = ProgressLine()
@@ -130,7 +130,7 @@ def solve(
         note(f"{instance.name}: no vertex has a choice of device")
     if audit and (pareto or not registry.takes(method, "without")):
         able = registry.listed(registry.taking("without"))
-        raise InputError("--audit", "not for this method, or --pareto", f"use {able}")
+        raise InputError("--audit", "not supported by this method, or --pareto", f"use {able}")
     announce_compilation()
     question.warm_up()
     if pareto:
@@ -171,7 +171,7 @@ def _say_front(front: list[Result], json: bool) -> None:
         say_result(front[0])
     else:
         complete = all(result.status is Status.OPTIMAL for result in front)
-        say(f"{name}: {'the whole front' if complete else 'a part of the front'}")
+        say(f"{name}: {'the whole front' if complete else 'part of the front'}")
         for result in front:
             makespan, traffic = (
                 number(value, up=True) for value in (result.makespan, result.traffic)

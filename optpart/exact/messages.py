@@ -20,10 +20,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Incumbent:
-    """A solution: seconds since the job was read, placement and starts in ticks.
+    """A solution: seconds since the job was read, placement, and starts in ticks.
 
-    There are no starts if only a placement was requested; ``begin`` has those of transfers,
-    by (tensor, destination), if they queue.
+    ``start`` is ``None`` if only a placement was requested. ``begin`` maps (tensor, destination) to
+    the start of the transfer if transfers queue.
     """
 
     seconds: float
@@ -34,7 +34,7 @@ class Incumbent:
 
 @dataclass(frozen=True)
 class LowerBound:
-    """A better bound of the objective, in its integer units."""
+    """A better bound on the objective, in its integer units."""
 
     seconds: float
     value: int

@@ -1,7 +1,7 @@
-"""Mixed-integer linear programming: the ``delay`` problem once more, by other solvers.
+"""Mixed-integer linear programming for the ``delay`` model.
 
-A formulation that is independent of the one of CP-SAT (``models/README.md``), so that the two
-check one another.
+The formulation is independent of that for CP-SAT (``models/README.md``), so that each checks the
+other.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from optpart.solution.result import Budget, Result, Starts, Watch
 from optpart.solution.schedule import Schedule, retime
 from optpart.solution.termination import Termination
 
-#: Longest horizon in ticks: beyond it, the solvers' tolerances are no longer small against a tick.
+#: Longest horizon in ticks: beyond it, the solvers' tolerances are not small relative to a tick.
 _HORIZON = 10**6
 
 #: Width of a rounded grid in ticks.
@@ -41,12 +41,12 @@ _ROUNDED = 2**16
 #: Larger models take impractically long to build and load.
 _MAX_ROWS = 100_000
 
-#: Neither PuLP nor HiGHS can be loaded where OR-Tools is.
+#: A separate process, because neither PuLP nor HiGHS can share one with OR-Tools.
 WORKER = "optpart.exact.milp_worker"
 
 _NO_CBC = "CBC is not installed"
-_CLOSED = "closed but for the solver's tolerances"
-_ROUNDING = "closed but for rounding"
+_CLOSED = "closed except for the solver's tolerances"
+_ROUNDING = "closed except for rounding"
 
 _MAKESPAN = Goal()
 
@@ -65,42 +65,43 @@ def solve_milp(
 ) -> Result:
     """Solve an instance as a mixed-integer linear program.
 
-    Supports ``delay`` with memory ``none`` and ``estimate``, colocation, allowed devices, given
-    run times and transfer times, missing links and separation; of a goal the least makespan under
-    a given placement, given orders of vertices and limits of makespan and traffic.
+    Supports ``delay`` with memory ``none`` or ``estimate``, colocation, allowed devices, given run
+    times and transfer times, missing links and separation. A goal may minimise the makespan only,
+    and may give a placement, orders of vertices, and limits on makespan and traffic.
 
     Parameters
     ----------
     budget : Budget, optional
-        Wall-clock seconds count. The solvers have no deterministic limit, and search in one thread
-        regardless of the number of workers.
+        Only wall-clock seconds count. The solvers have no deterministic limit, and they search in
+        one thread regardless of the number of workers.
     start : Schedule, optional
-        Where to start from, if it reaches the goal.
+        The initial schedule, used if it satisfies the goal.
     goal : Goal
     solver : {"HiGHS", "CBC"}
     without : frozenset of Pruning
-        Rules to leave out: slower, and the same answer if every rule is right.
+        Pruning rules to disable. Solving is slower, but the answer is the same if all rules are
+        correct.
     starts : callable, optional
-        Schedules to start from besides ``start``.
+        Generates further initial schedules.
 
     Raises
     ------
     UnsupportedError
-        If the instance has another communication or memory model, the goal another objective or
-        orders of transfers, or the solver is not installed.
+        If the instance has another communication or memory model, if the goal has another
+        objective or orders transfers, or if the solver is not installed.
 
     Notes
     -----
-    **What a bound rests on.** The solvers compute in floating point. Their dual bound becomes one
-    in whole ticks by :func:`~optpart.exact.milp_job.proven_ticks`, which leaves room for their
-    tolerances: ``⌈B − ¼ − τ⌉`` with ``τ = 10⁻⁹ · horizon · (starts + 3 · rows)``. That is no
-    certificate: an error of the solver beyond its own tolerances would pass, and so would a wrong
-    "infeasible". Schedules do not rest on them: the solver's order is timed again in
-    exact arithmetic and verified.
+    **Validity of bounds.** The solvers compute in floating point.
+    :func:`~optpart.exact.milp_job.proven_ticks` converts their dual bound ``B`` to whole ticks with
+    a margin for their tolerances: ``⌈B − ¼ − τ⌉``, where ``τ = 10⁻⁹ · horizon · (starts + 3 ·
+    rows)``. This is not a certificate: neither an error beyond the solver's own tolerances nor a
+    wrong "infeasible" would be noticed. Schedules do not depend on tolerances: the solver's order
+    is timed again in exact arithmetic and verified.
 
-    The grid is the coarsest exact one. Where the horizon has more than a million of its ticks,
-    tolerances mean nothing any more, and times are rounded down to a grid of 2¹⁶ ticks instead,
-    whose bounds hold for the true problem.
+    The grid is the coarsest exact one. If the horizon exceeds a million of its ticks, the
+    tolerances would be too large relative to a tick; times are then rounded down to a grid of 2¹⁶
+    ticks, whose bounds are valid for the exact problem.
     """
     check_seed(seed)
     check_scope(instance, goal)
@@ -110,12 +111,12 @@ def solve_milp(
 
 
 def check_scope(instance: Instance, goal: Goal) -> None:
-    """Raise an :class:`UnsupportedError` that says what of model or goal is out of scope."""
+    """Raise :class:`UnsupportedError` if the method does not support the model or the goal."""
     model = instance.model
     if model.communication != "delay" or model.memory not in ("none", "estimate"):
         raise UnsupportedError(
             "model",
-            f"milp does not solve {model.communication} with memory {model.memory}",
+            f"milp does not support {model.communication} with memory {model.memory}",
             "use delay with none or estimate",
         )
     if goal.objective != "makespan":
@@ -125,7 +126,9 @@ def check_scope(instance: Instance, goal: Goal) -> None:
     goal.check(instance)
     if any(isinstance(task, tuple) for pair in goal.order for task in pair):
         raise UnsupportedError(
-            "goal.order", "milp orders no transfers", "order vertices; under delay nothing queues"
+            "goal.order",
+            "milp does not order transfers",
+            "order vertices; under delay, transfers never queue",
         )
 
 
@@ -134,7 +137,7 @@ def _vertex_pairs(goal: Goal) -> tuple[tuple[int, int], ...]:
 
 
 def _grid(instance: Instance, makespan: Fraction | None) -> Grid:
-    """The coarsest exact grid, or a rounded one where that has too many ticks for the solvers."""
+    """Return the coarsest exact grid, or a rounded one if that is too fine for the solvers."""
     grid = Grid.of(instance, makespan)
     upper = horizon_without_queues(grid) if makespan is None else grid.floor(makespan)
     if upper <= _HORIZON:
@@ -185,7 +188,7 @@ class _Solve:
         return self.record.result(method, infeasible=infeasible, seed=self.seed)
 
     def _run(self, start: Schedule | None) -> str:
-        """Return why nothing reaches the goal, if that is proven."""
+        """Run the search; return why no schedule satisfies the goal, if that is proven."""
         infeasible = self.goal.contradiction(self.instance) or contradiction(self.instance)
         if infeasible:
             return infeasible
@@ -296,11 +299,11 @@ class _Solve:
         return status
 
     def _hear(self, message: Incumbent | LowerBound | Done, job: Job) -> str:
-        """Take in what the solver says; return its final status with its last word."""
+        """Process one message of the solver; return its status if it is the last one."""
         match message:
             case Incumbent():
                 refused = self.record.offer(_timed(job, message))
-                # Tolerances and rounding let through what does not hold.
+                # Tolerances and rounding may admit invalid schedules.
                 self.refused = f"its last schedule is not valid: {refused}" if refused else ""
             case LowerBound():
                 self.record.raise_bound(job.grid.time(message.value))
@@ -317,21 +320,21 @@ class _Solve:
 
 
 def _rows(instance: Instance, window: Windows) -> int:
-    """About the number of rows: those of pairs of vertices and those of edges."""
+    """Return the approximate number of rows: those for pairs of vertices and those for edges."""
     devices = window.possible[instance.unit_of].sum(axis=0)
     pairs = sum(int(n) * (int(n) - 1) // 2 for n in devices)
     return pairs + len(instance.graph.edge_source) * instance.devices
 
 
 def _timed(job: Job, found: Incumbent) -> Schedule:
-    """The solver's placement and order, timed exactly."""
+    """Return the solver's placement and order, timed exactly."""
     assert found.start is not None
     start, placement = found.start.tolist(), found.placement.tolist()
     end = [start[v] + int(job.grid.duration[v, d]) for v, d in enumerate(placement)]
     order: nx.DiGraph[int] = nx.DiGraph()
     order.add_nodes_from(range(len(start)))
     order.add_edges_from(passed_tensors(job.instance))
-    # Among vertices that start and end together, the given order decides.
+    # The given order breaks ties between vertices that start and end together.
     for a, b in job.order:
         if placement[a] == placement[b] and not nx.has_path(order, b, a):
             order.add_edge(a, b)

@@ -1,6 +1,6 @@
-"""The job that the MILP method sends to its worker process, and what its answer proves.
+"""The job that the MILP method sends to its worker process, and the bound that its answer proves.
 
-Nothing here imports a solver: PuLP loads HiGHS, and HiGHS and OR-Tools cannot share a process.
+This module must not import a solver: PuLP loads HiGHS, which cannot share a process with OR-Tools.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from optpart.problem.instance import Instance
 
 Solver = Literal["HiGHS", "CBC"]
 
-#: Feasibility, integrality and dual tolerance set for the solvers.
+#: The feasibility, integrality and dual tolerances of the solvers.
 EPSILON = 1e-9
 
-#: The solvers may discard solutions that are better by less than this, in ticks.
+#: The solvers may discard solutions whose improvement is smaller than this, in ticks.
 MARGIN = 0.25
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Job(ModelData):
-    """All that the linear program is built from.
+    """The data from which the linear program is built.
 
     Attributes
     ----------
     order : tuple of (int, int)
-        Of each pair, the first vertex ends before the second starts if they share a device.
+        In each pair, the first vertex must end before the second starts if they share a device.
     traffic : Fraction, optional
-        What must not be exceeded.
+        Upper limit of the traffic.
     placement, start : ndarray, optional
-        A schedule to start from.
+        The initial schedule.
     sequence : list of int
-        Its vertices by start.
+        The vertices of the initial schedule in order of their starts.
     """
 
     order: tuple[tuple[int, int], ...]
@@ -51,31 +51,30 @@ class Job(ModelData):
 
 
 def proven_ticks(bound: float, starts: int, rows: int, horizon: int) -> int | None:
-    """Turn a solver's bound of the makespan into one in whole ticks.
+    """Convert a solver's bound on the makespan to whole ticks.
 
-    The least makespan on a grid is a whole number. The result is ``⌈B − ¼ − τ⌉``:
+    The minimal makespan on a grid is a whole number. The result is ``⌈B − ¼ − τ⌉``:
 
-    - ``¼`` is the margin :data:`MARGIN`. The solver may discard solutions that beat its incumbent
-      by less than that and nevertheless report its incumbent as the bound; so the margin is
-      subtracted.
-    - ``τ = ε·H·(starts + 3·rows)`` is the most that the tolerance ``ε`` of dual solutions can add
-      to the bound of one linear program: a reduced cost of the wrong sign by at most ``ε`` adds at
-      most ``ε`` times the range of its column or row; the range of a start is at most the horizon
+    - ``¼`` is :data:`MARGIN`. It is subtracted because the solver may discard solutions that
+      improve on its incumbent by less than this, and then report the incumbent as the bound.
+    - ``τ = ε·H·(starts + 3·rows)`` is the largest error that the dual tolerance ``ε`` can cause in
+      the bound of one linear program: a reduced cost with the wrong sign, of at most ``ε``, adds at
+      most ``ε`` times the range of its column or row. The range of a start is at most the horizon
       ``H``, that of a row at most about ``3H``.
 
-    Primal tolerances, of feasibility and integrality, only admit more solutions, so they lower the
-    bound and need no allowance. A completed search reports at least its incumbent less the margin,
-    so with ``τ < ½`` the result is the incumbent; every decision to discard was then made with a
-    margin of more than ``τ``.
+    The feasibility and integrality tolerances only admit more solutions, so they can only lower
+    the bound and need no margin. A completed search reports at least its incumbent minus the
+    margin, so the result is the incumbent if ``τ < ½``; every discarded solution was then discarded
+    with a margin of more than ``τ``.
 
     Parameters
     ----------
     bound : float
         The solver's dual bound in ticks.
     starts, rows : int
-        Columns that are times, and rows of the model.
+        Number of columns that represent times, and number of rows.
     horizon : int
-        The makespan that the model admits, in ticks.
+        Largest makespan that the model admits, in ticks.
 
     Returns
     -------
@@ -88,7 +87,7 @@ def proven_ticks(bound: float, starts: int, rows: int, horizon: int) -> int | No
 
 
 def passed_tensors(instance: Instance) -> Mapping[tuple[int, int], list[int]]:
-    """Return, per pair of vertices, the tensors that pass between them."""
+    """Return the tensors passed between each pair of vertices."""
     graph = instance.graph
     passed: dict[tuple[int, int], list[int]] = {}
     for u, v, tensor in zip(

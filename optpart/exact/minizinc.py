@@ -1,8 +1,8 @@
-"""MiniZinc: the whole problem as solver-neutral mathematics, for any solver that reads it.
+"""MiniZinc: a solver-independent formulation of the whole problem.
 
-The models lie in ``models/``, one file for what all variants share and one for each communication
-and memory model. With Gecode they are a judge of the other formulations: a plain model, searched
-by a solver that shares nothing with theirs, without heuristics and without bounds of our own.
+The models are in ``models/``: one file shared by all variants, and one for each communication and
+memory model. Together with Gecode they check the other formulations: the model is plain, the solver
+shares no code with the others, and neither our heuristics nor our bounds are used.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from optpart.solution.termination import Termination
 #: Limit on the entries of tables; larger models take impractically long to compile.
 _MAX_TERMS = 1_000_000
 
-#: How long past its limit the command may take to stop by itself, in seconds.
+#: Seconds beyond its limit for the command to stop by itself.
 _GRACE = 2.0
 
 _SOLUTION = "----------"
@@ -44,7 +44,7 @@ _UNSATISFIABLE = "=====UNSATISFIABLE====="
 
 
 class _EndedError(RuntimeError):
-    """The command ended without a proof; what it had found before still holds."""
+    """The command ended without a proof; earlier solutions remain valid."""
 
     def __init__(self, termination: Termination, reason: str) -> None:
         super().__init__(reason)
@@ -62,35 +62,36 @@ def minizinc(
     goal: Goal = Goal(),  # noqa: B008
     solver: str = "gecode",
 ) -> Result:
-    """Solve an instance with a solver that MiniZinc drives.
+    """Solve an instance with a MiniZinc solver.
 
     Every communication model, every memory model and every goal is supported.
 
     Parameters
     ----------
     budget : Budget, optional
-        Its seconds count, compilation included; the solver runs on one thread.
+        Only its seconds count, including compilation; the solver runs in one thread.
     seed : int
-        Without effect: nothing is drawn.
+        Has no effect: the search is deterministic.
     start : Schedule, optional
-        If it reaches the goal, only schedules that are no worse are looked for.
+        If it satisfies the goal, the search is limited to schedules that are no worse.
     goal : Goal
-        By default the least makespan.
+        By default, minimise the makespan.
     solver : str
-        What ``minizinc --solver`` calls it.
+        Name of the solver as for ``minizinc --solver``.
 
     Returns
     -------
     Result
-        ``OPTIMAL`` and ``INFEASIBLE`` are the solver's proof; before it there is no bound. The
-        bound holds for the instance under what ``goal`` gives.
+        ``OPTIMAL`` and ``INFEASIBLE`` are proven by the solver; without a proof, there is no bound.
+        The bound is valid for the instance restricted by ``goal``.
 
     Raises
     ------
     InputError
-        If the command ``minizinc`` is not installed, or the goal names what does not exist.
+        If the command ``minizinc`` is not installed, or the goal refers to something that the
+        instance lacks.
     UnsupportedError
-        If times or sizes are not whole multiples of a unit of which 2^29 suffice.
+        If times or sizes cannot be expressed as whole numbers of at most 2^29 units.
     """
     check_seed(seed)
     check_scope(instance, goal)
@@ -98,7 +99,7 @@ def minizinc(
 
 
 def check_scope(instance: Instance, goal: Goal) -> None:
-    """Raise an :class:`InputError` if the goal is faulty or the command is not installed."""
+    """Raise :class:`InputError` if the goal is invalid or the command is not installed."""
     goal.check(instance)
     if which("minizinc") is None:
         raise InputError(
@@ -110,14 +111,14 @@ def check_scope(instance: Instance, goal: Goal) -> None:
 
 @cache
 def models() -> Path:
-    """Return where the models lie: inside the installed package, or beside it in a checkout."""
+    """Return the folder of the models: inside the installed package, or beside it in a checkout."""
     package = Path(__file__).parent.parent
     installed = package / "models"
     return installed if installed.is_dir() else package.parent / "models"
 
 
 class _Solve:
-    """One run: the makespan or the traffic, or one after the other."""
+    """One run, which minimises the makespan, the traffic, or both in turn."""
 
     def __init__(
         self, instance: Instance, goal: Goal, budget: Budget, watch: Watch | None, solver: str
@@ -153,7 +154,7 @@ class _Solve:
             self._minimise("traffic")
 
     def _minimise(self, objective: Objective) -> bool:
-        """Find the least makespan, or traffic; return whether it is proven."""
+        """Minimise the makespan or the traffic; return whether the optimum is proven."""
         content = data.write(
             self.instance, self.grid, self.sizes, self.goal, self._most(objective), objective
         )
@@ -178,7 +179,7 @@ class _Solve:
         return True
 
     def _most(self, objective: Objective) -> tuple[int, int]:
-        """Limits of makespan and traffic: those of the goal and of the incumbent."""
+        """Return the limits of makespan and traffic, from the goal and the incumbent."""
         makespans = [self.goal.makespan, self.record.bound]
         traffics = [self.goal.traffic]
         reached = makespans if objective == "makespan" else traffics
@@ -205,7 +206,7 @@ class _Solve:
 
 
 def _schedule(instance: Instance, grid: Grid, answer: dict[str, Any]) -> Schedule:
-    """Return the solver's own times: under some memory models earlier ones may not be valid."""
+    """Return the solver's schedule with its own times; earlier ones might break memory limits."""
     placement = np.array(answer["place"], dtype=np.int32) - 1
 
     def times(ticks: list[int]) -> RationalArray:
@@ -225,12 +226,12 @@ def _schedule(instance: Instance, grid: Grid, answer: dict[str, Any]) -> Schedul
 
 
 def _answers(command: list[str], content: str, seconds: float) -> Iterator[str]:
-    """Run MiniZinc; yield each solution as JSON, and at the end the line that says what is proven.
+    """Run MiniZinc; yield each solution as JSON, and finally the line that states the proof.
 
     Raises
     ------
     _EndedError
-        If the limit passed, or the command failed or died.
+        If the command exceeded the time limit, failed or died.
     """
     if seconds <= 0:
         raise _EndedError(Termination.TIME_LIMIT, "time limit")
@@ -250,7 +251,7 @@ def _answers(command: list[str], content: str, seconds: float) -> Iterator[str]:
 
 
 def _solutions(lines: Iterable[str]) -> Generator[str, None, str]:
-    """Yield each solution; return the line that says what is proven, empty if none does."""
+    """Yield each solution; return the line that states the proof, empty if there is none."""
     solution: list[str] = []
     proof = ""
     for line in map(str.rstrip, lines):
@@ -265,7 +266,7 @@ def _solutions(lines: Iterable[str]) -> Generator[str, None, str]:
 
 
 def _failure(code: int, complaints: str) -> str:
-    """Return one line that says why the command ended with this exit code."""
+    """Return the reason for this exit code, in one line."""
     if code < 0:
         return f"MiniZinc died (signal {-code})"
     said = [line for line in complaints.splitlines() if re.search("error|exception", line, re.I)]

@@ -1,4 +1,4 @@
-"""What every model of an instance on a grid is built from."""
+"""The data from which every solver model of an instance is built."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from optpart.problem.instance import Instance
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ModelData:
-    """The instance, and what is known of its schedules before the search; times are in ticks.
+    """An instance, and what is known about its schedules before the search; times are in ticks.
 
     Attributes
     ----------
     head, tail : ndarray of int64, n × k
     possible : ndarray of bool, units × k
     lower, upper : int
-        Proven bound, and the makespan that must not be exceeded.
+        Proven lower bound, and upper limit of the makespan.
     need, capacity : ndarray of int64
-        Static memory per unit and device; −1 is no limit.
+        Static memory per unit, and capacity per device; a capacity of −1 means unlimited.
     alike : list of list of int
         Classes of interchangeable devices.
     load_cuts : bool
-        Whether to add what is implied by tasks taking turns on devices, links and ports.
+        Whether to add redundant constraints on the load of devices, links and ports.
     """
 
     instance: Instance

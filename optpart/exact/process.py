@@ -1,4 +1,4 @@
-"""The processes that the exact methods solve in, each for one solve after the other."""
+"""Solver processes, each of which is reused from one solve to the next."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from optpart.children.worker import Worker, WorkerDiedError
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
 
-#: How long past its limit the solver may take to answer before it is ended.
+#: Seconds beyond its limit for the solver to answer before it is killed.
 GRACE = 10.0
 
 
@@ -19,10 +19,10 @@ class SolverDiedError(RuntimeError):
 
 
 class SolverProcess:
-    """One solver process, started at its first job and used again for the next.
+    """A solver process, started for its first job and reused for later ones.
 
-    It is a separate process because a crash in the solver's native code must cost no more than
-    the current solve, and because some solver libraries cannot share a process.
+    It is separate because a crash in the solver's native code must cost no more than the current
+    solve, and because some solver libraries cannot share a process.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class SolverProcess:
         Raises
         ------
         SolverDiedError
-            If the process ended or did not answer within its limit and a grace.
+            If the process ended, or did not answer within its limit and a grace period.
         """
         deadline = time.monotonic() + limits.seconds + GRACE
         try:
@@ -58,7 +58,7 @@ class SolverProcess:
         except TimeoutError:
             self.stop()
             raise SolverDiedError("the solver did not stop at its limit") from None
-        except BaseException:  # also an interrupt, and a caller that has seen enough
+        except BaseException:  # including interrupts and generators closed early
             self.stop()
             raise
 
@@ -69,7 +69,7 @@ class SolverProcess:
         return self.worker
 
     def stop(self) -> None:
-        """End the process at once."""
+        """Kill the process."""
         if self.worker is not None:
             self.worker.stop()
             self.worker = None
@@ -80,7 +80,7 @@ _lent: dict[str, threading.Lock] = {}
 
 
 def shared(module: str) -> SolverProcess:
-    """Return the process that serves one solve after the other."""
+    """Return the shared process for a module."""
     return _shared.setdefault(module, SolverProcess(module))
 
 

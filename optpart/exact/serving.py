@@ -1,4 +1,4 @@
-"""The main loop of a process that solves one job after the other."""
+"""The main loop of a solver process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Send = Callable[[object], None]
 
 
 def serve(solve: Callable[[Any, Any, Send], None]) -> None:
-    """Solve jobs until the caller is gone."""
+    """Solve jobs, one after another, until the caller exits."""
     caller = Caller()
     while True:
         task, limits = caller.receive()

@@ -1,4 +1,4 @@
-"""The solve loop of CP-SAT: bounds, model, and solver until the gap is closed."""
+"""The solve loop of CP-SAT: compute bounds, build the model, and solve until the gap is closed."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ _TICKS = 2**26
 #: Larger models take impractically long to build and load.
 _MAX_TERMS = 4_000_000
 
-#: Most seconds for a proof of what an infeasible instance could spare.
+#: Maximum seconds for finding which constraints make an instance infeasible.
 _EXPLAINING = 5.0
 
-#: Share of the time that sharper windows, and bounds beyond the load, may each take at first.
+#: Share of the time for tightening the windows, and again for bounds other than the load.
 _BEFORE = 0.03
 _BEFORE_LARGE = 0.2
 _SEARCHING = 0.3
@@ -61,11 +61,11 @@ _PROVABLE = 100
 #: Bounds that windows and load on the solver's own grid imply.
 _ON_GRID = ("critical-path", "load", "one-machine")
 
-#: A rounded grid is refined while the gap is larger than this and a finer one is at hand.
+#: A rounded grid is refined while the gap exceeds this and a finer grid is available.
 _CLOSED = 1e-6
 _FINER = 4
 
-#: Traffic in whole units stays below this, so that the solver's doubles hold it exactly.
+#: Upper limit of traffic in whole units, so that the solver's doubles represent it exactly.
 _MOST_TRAFFIC = 2**50
 
 WORKER = "optpart.exact.worker"
@@ -92,21 +92,22 @@ def solve(
     Parameters
     ----------
     start : Schedule, optional
-        Where to start from.
+        The initial schedule.
     goal : Goal, optional
-        What is asked for; by default a least makespan.
+        By default, minimise the makespan.
     without : frozenset of Pruning
-        Rules to leave out: slower, and the same answer if every rule is right.
+        Pruning rules to disable. Solving is slower, but the answer is the same if all rules are
+        correct.
     starts : callable, optional
-        Schedules to start from besides ``start``.
+        Generates further initial schedules.
     improve : callable, optional
-        What improves the best start of a large instance before the solver begins.
+        Improves the best initial schedule of a large instance before the solver begins.
 
     Raises
     ------
     InputError
-        If the goal names what the instance does not have, ``start`` contradicts the placement or
-        the order that the goal gives, or the seed is out of range.
+        If the goal refers to something that the instance lacks, ``start`` contradicts the placement
+        or the order given by the goal, or the seed is out of range.
     """
     check_seed(seed)
     goal = goal or Goal()
@@ -117,7 +118,7 @@ def solve(
 
 
 class _Units(NamedTuple):
-    """Sizes of tensors as whole numbers of units, rounded down where they are too fine."""
+    """Tensor sizes in whole units, rounded down if they have no sufficiently coarse unit."""
 
     weight: NDArray[np.int64]
     unit: Fraction
@@ -186,7 +187,7 @@ class _Solve:
         if Pruning.BOUNDS in self.without:
             return
         if goal.objective != "makespan" or goal.order or goal.traffic is not None or goal.decides:
-            return  # where it decides, the incumbent already is the answer
+            return  # for a decision problem, the incumbent is the answer
         budget = replace(self.budget, seconds=_SEARCHING * self.budget.seconds)
         found = self.improve(self.instance, budget, self.seed, self.record.incumbent)
         if found.lower_bound is not None:
@@ -199,7 +200,7 @@ class _Solve:
     # --- search ----------------------------------------------------------------------------
 
     def _search(self) -> str:
-        """Return why the instance is infeasible, if the solver proves that."""
+        """Run the search; return why the instance is infeasible, if that is proven."""
         if self.goal.objective == "traffic":
             return self._least_traffic(self.goal.makespan)
         infeasible = self._least_makespan()
@@ -220,11 +221,11 @@ class _Solve:
             rounded = self.record.termination is Termination.ROUNDING and not self.refused
             if infeasible or grid.exact or not rounded or (gap or 0.0) <= _CLOSED:
                 return infeasible
-            # A poor start makes a coarse grid; from a better incumbent a finer one may close more.
+            # A poor start forces a coarse grid; a better incumbent allows a finer one.
             scale = grid.scale
 
     def _limit(self) -> Fraction | None:
-        """The makespan that counts as too long, as far as it is known."""
+        """Return the known upper limit of the makespan; ``None`` if there is none."""
         reached = None if Pruning.INCUMBENT in self.without else self.record.makespan
         known = [limit for limit in (reached, self.goal.makespan) if limit is not None]
         return min(known, default=None)
@@ -253,7 +254,7 @@ class _Solve:
         return self._solve_on(grid, window, lower, upper, asked)
 
     def _least_traffic(self, limit: Fraction | None) -> str:
-        """Minimise the traffic of schedules within a limit of makespan."""
+        """Minimise the traffic among schedules within a makespan limit."""
         self.record.go_on()
         self.record.raise_traffic_bound(Fraction(0))
         if self.record.traffic == self.record.traffic_bound:
@@ -273,12 +274,12 @@ class _Solve:
         return self._solve_on(grid, window, lower, upper, "traffic")
 
     def _longest(self, grid: Grid) -> int:
-        """Return a makespan in ticks that an optimal schedule does not exceed."""
+        """Return an upper bound, in ticks, on the optimal makespan."""
         known = self.record.makespan or Fraction(0)
         return max(horizon(self.instance, grid), grid.floor(known))
 
     def _windows(self, grid: Grid, upper: int | None) -> Windows:
-        """Return heads and tails, sharpened within a small share of the budget."""
+        """Return heads and tails, tightened within a small share of the budget."""
         if Pruning.WINDOWS in self.without:
             return no_windows(self.instance)
         allowed = None
@@ -290,7 +291,7 @@ class _Solve:
         return sharpened(self.instance, grid, window, upper, seconds=self._share())
 
     def _identical(self) -> bool:
-        """Whether one cumulative resource stands for all devices."""
+        """Return whether all devices can be modelled as one cumulative resource."""
         return Pruning.IDENTICAL not in self.without and identical(self.instance, self.goal)
 
     def _load(self, grid: Grid, window: Windows) -> int:
@@ -298,14 +299,14 @@ class _Solve:
         return 0 if Pruning.BOUNDS in self.without else load_ticks(self.instance, grid, window)
 
     def _share(self) -> float:
-        """Seconds for one kind of reasoning before the search."""
+        """Return the seconds available to each preprocessing step."""
         if self.budget.deterministic is not None:
             return math.inf
         part = _BEFORE if self.instance.vertices <= _PROVABLE else _BEFORE_LARGE
         return part * self.budget.seconds
 
     def _further_bounds(self) -> list[Bound]:
-        """Return the bounds worth their time: the solver proves little on large instances."""
+        """Return the further bounds to compute; on large instances, the solver proves little."""
         if Pruning.BOUNDS in self.without:
             return []
         further = [bound for bound in BOUNDS.values() if bound.name not in _ON_GRID]
@@ -338,11 +339,11 @@ class _Solve:
                 raise AssertionError("the solver excludes a verified schedule; please report this")
             return self._why()
         if self.record.termination is Termination.COMPLETED and not self._closed(asked):
-            self.record.end(Termination.ROUNDING, self.refused or "closed but for rounding")
+            self.record.end(Termination.ROUNDING, self.refused or "closed except for rounding")
         return ""
 
     def _why(self) -> str:
-        """Return the smallest conflict found in the remaining time."""
+        """Return the reason for infeasibility, the smallest conflict found in the time left."""
         goal, left = self.goal, self.budget.seconds - self.record.seconds
         if goal.makespan is None and goal.traffic is None and not goal.order:
             reason = conflict(self.instance, min(left, _EXPLAINING))
@@ -407,7 +408,7 @@ class _Solve:
         )
 
     def _known(self, grid: Grid, schedule: Schedule) -> Known:
-        """A schedule in ticks, its interchangeable devices renamed as the model wants them."""
+        """Convert a schedule to ticks, with interchangeable devices in canonical order."""
         placement = canonical(self.instance, schedule.placement, self.alike, self.turn)
         new_name = dict(zip(schedule.placement.tolist(), placement.tolist(), strict=True))
         moves = schedule.transfers
@@ -443,7 +444,7 @@ class _Solve:
         return status
 
     def _hear(self, message: Incumbent | LowerBound | Done, task: Task, units: _Units) -> str:
-        """Process the solver's messages; return its final status and last bound."""
+        """Process one message of the solver; return its status if it is the last one."""
         match message:
             case Incumbent():
                 self._take(message, task.grid)
@@ -460,15 +461,15 @@ class _Solve:
         return ""
 
     def _take(self, found: Incumbent, grid: Grid) -> None:
-        """Offer what the verifier accepts of a solution."""
+        """Record the first valid schedule that a solution gives."""
         refused = ""
         for schedule in schedules(self.instance, found, grid):
             broken = self.record.offer(schedule)
             if not broken:
                 return
             refused = refused or broken
-        # Rounding: of amounts to the solver's integers, or of times.
-        self.refused = f"rounding lets through what does not hold: {refused}"
+        # Memory amounts or times were rounded to the solver's integers.
+        self.refused = f"rounding admitted an invalid schedule: {refused}"
 
     def _raise_to(self, value: int, task: Task, units: _Units) -> None:
         match task.asked:
@@ -491,7 +492,7 @@ def _traffic_units(instance: Instance) -> _Units:
 
 
 def _terms(instance: Instance, window: Windows) -> int:
-    """Size of the model: terms of its largest constraint group."""
+    """Return the size of the model: the number of terms in its largest constraint group."""
     devices = window.possible.sum(axis=1)[instance.unit_of]
     graph = instance.graph
     return int((devices[graph.edge_source] * devices[graph.edge_target]).sum())

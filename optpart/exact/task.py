@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from optpart.exact.model_data import ModelData
 from optpart.solution import goal
 
-#: The question: least makespan, least traffic, or any schedule.
+#: The question: minimise the makespan, minimise the traffic, or find any schedule.
 Asked = Literal["makespan", "traffic", "decision"]
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A schedule to start from, in ticks.
+    """The initial schedule, in ticks.
 
     Attributes
     ----------
     placement, start : ndarray, length n
-    begin : dict from (tensor, destination) to start of the transfer
+    begin : dict from (tensor, destination) to the start of the transfer
     """
 
     placement: NDArray[np.int32]
@@ -32,26 +32,26 @@ class Known:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Task(ModelData):
-    """All that the model for CP-SAT is built from.
+    """The data from which the CP-SAT model is built.
 
     Attributes
     ----------
     size : ndarray of int64, length t
-        Memory of each tensor in units of ``need``, where memory changes with time.
+        Memory of each tensor in units of ``need``, if memory varies over time.
     known : Known, optional
-        A schedule within ``upper`` to start from.
+        The initial schedule, within ``upper``.
     turn : ndarray of int64
-        All units; earlier ones use earlier interchangeable devices.
+        All units, in the order in which they occupy interchangeable devices.
     identical : bool
-        Whether devices are identical and crossing takes no time.
+        Whether devices are identical and transfers take no time.
     asked : {"makespan", "traffic", "decision"}
     timed : bool
-        Whether times matter; otherwise, only the placement does.
+        Whether times matter, not only the placement.
     order : tuple of pairs of tasks
     weight : ndarray of int64, length t
-        Size of each tensor as it counts in the traffic.
+        Size of each tensor in units of traffic.
     most_traffic : int
-        −1 is no limit.
+        Upper limit of the traffic; −1 means unlimited.
     """
 
     size: NDArray[np.int64]
@@ -66,18 +66,18 @@ class Task(ModelData):
 
     @property
     def sequences_only(self) -> bool:
-        """Whether nothing is left to place, so that only orders on devices and links are free."""
+        """Whether the placement is fixed, so that only the orders on devices and links are free."""
         return not self.identical and bool((self.possible.sum(axis=1) == 1).all())
 
     @property
     def counts_traffic(self) -> bool:
-        """Whether traffic matters, so that crossings count beyond the time they take."""
+        """Whether the traffic is minimised or limited."""
         return self.asked == "traffic" or self.most_traffic >= 0
 
 
 @dataclass(frozen=True)
 class Found:
-    """A solution: placement and starts in ticks, and starts of transfers where they may wait."""
+    """A solution: placement, starts in ticks, and starts of transfers if they may queue."""
 
     placement: NDArray[np.int32]
     start: NDArray[np.int64] | None

@@ -1,6 +1,6 @@
-"""The worker process of the solver, whose crash the caller survives.
+"""The worker process of CP-SAT, whose crashes do not affect the caller.
 
-Reads jobs from standard input and writes messages (:mod:`optpart.exact.messages`).
+It reads jobs from standard input and writes messages (:mod:`optpart.exact.messages`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from optpart.exact.model import ScheduleModel
 from optpart.exact.serving import Send, serve
 from optpart.exact.task import Task
 
-#: Parameters that prove optimality with two workers: both run conflict-driven search, one of them
-#: with frequent restarts. By default, one of them only looks for better schedules. If nothing is
-#: left to place, linear programs contribute little.
+#: Strategies for proving optimality with two workers: both run conflict-driven search, one of them
+#: with frequent restarts. By default, one worker would only look for better schedules. If the
+#: placement is fixed, linear programs contribute little.
 _SEQUENCING = ("quick_restart_no_lp", "no_lp")
 _PLACING = ("quick_restart", "no_lp")
 
-#: Beyond this many vertices, little can be proven, and better schedules are worth more.
+#: Beyond this many vertices, little can be proven, so finding better schedules matters more.
 _PROVABLE = 100
 
 

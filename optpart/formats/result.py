@@ -34,7 +34,7 @@ _TRANSFER = {"tensor", "to", "start", "end"}
 
 
 def write(result: Result, path: str | Path) -> None:
-    """Write a result file, whole or not at all."""
+    """Write a result file, completely or not at all."""
     write_text(path, dumps(result))
 
 
@@ -111,12 +111,12 @@ def schedule_to_dict(instance: Instance, schedule: Schedule) -> dict[str, Any]:
 
 
 def read_document(path: str | Path) -> Mapping[str, Any]:
-    """Read a result file; its schedule is not read here.
+    """Read a result file, without interpreting its schedule.
 
     Raises
     ------
     InputError
-        If the file is not a result, or a key is unknown or holds the wrong kind of value.
+        If the file is not a result, a key is unknown, or a value has the wrong type.
     """
     with FaultsOf(path):
         document = parse_json(read_text(path))
@@ -126,7 +126,7 @@ def read_document(path: str | Path) -> Mapping[str, Any]:
 
 
 def _check_kinds(document: Mapping[str, Any]) -> None:
-    """Check the kind of every value around the schedule; whether it is true is not asked here."""
+    """Check the types of all values except the schedule, not whether the claims are true."""
     for key in _TEXTS:
         text(document.get(key, ""), key)
     if document.get("instance_sha256") is not None:
@@ -158,18 +158,18 @@ def _check_kinds(document: Mapping[str, Any]) -> None:
 def termination(document: Mapping[str, Any]) -> Termination | None:
     """Read why the method ended.
 
-    Files that optpart wrote before 0.3 do not say. There a proven status, or that the claims were
-    refused, says it; otherwise it is unknown.
+    Files written by optpart before 0.3 do not state this. It is then inferred from a proven status
+    or from refused claims, if possible.
 
     Returns
     -------
     Termination or None
-        ``None`` if it is unknown.
+        ``None`` if unknown.
 
     Raises
     ------
     InputError
-        If it is none of the values of :class:`Termination`.
+        If the value is not a :class:`Termination`.
     """
     value = document.get("termination")
     if value is not None:
@@ -188,11 +188,11 @@ def _check_number(value: Any, place: str) -> None:
 
 
 def read_schedule(path: str | Path, instance: Instance) -> Schedule:
-    """Read the schedule of a result file for ``instance``; it is not verified here."""
+    """Read the schedule of a result file for ``instance``, without verifying it."""
     document = read_document(path)
     with FaultsOf(path):
         if document.get("schedule") is None:
-            raise InputError("schedule", "missing", "give a result that holds a schedule")
+            raise InputError("schedule", "missing", "give a result with a schedule")
         return schedule_from_dict(document["schedule"], instance)
 
 
@@ -216,7 +216,7 @@ def schedule_from_dict(document: Any, instance: Instance) -> Schedule:
         transfer = keys(entry, _TRANSFER, place)
         name = sequence(transfer.get("tensor"), f"{place}.tensor")
         if len(name) != 2:
-            raise InputError(f"{place}.tensor", "no pair", "give [vertex, output index or null]")
+            raise InputError(f"{place}.tensor", "not a pair", "give [vertex, output index or null]")
         vertex = _known(name[0], graph.index, f"{place}.tensor", "vertex")
         output = name[1]
         known = output is None or (type(output) is int and output >= 0)

@@ -1,4 +1,4 @@
-"""What a generator says of a parameter, for the command line and for readers alike."""
+"""Annotations of the parameters of generators, for the command line and for readers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Option:
-    """Annotation of a parameter that ``optpart generate`` offers.
+    """Annotation of a parameter that ``optpart generate`` exposes.
 
     Attributes
     ----------
     least, most : float, optional
-        The range of a number, both ends included.
+        The range of a number, including both ends.
     help : str
-        One line of help; empty where the name says it all.
+        One line of help; empty if the name is self-explanatory.
     """
 
     least: float | None = None

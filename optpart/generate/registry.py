@@ -1,8 +1,8 @@
-"""The table of generators: what ``optpart generate`` offers, in this order.
+"""The table of generators, in the order of ``optpart generate --help``.
 
-A new generator is a function in a module of this folder and a row here. Those of its parameters
-that are annotated with an :class:`~optpart.generate.option.Option`, and ``seed``, are its
-arguments and options on the command line.
+A new generator is a function in a module of this folder and a row here. Its parameters annotated
+with an :class:`~optpart.generate.option.Option`, and ``seed``, become the arguments and options of
+its command.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Generator:
     summary: str
 
     def load(self) -> Callable[..., Instance | Cluster]:
-        """Return the function, whose parameters are those of the command line and more."""
+        """Return the function, which may have more parameters than its command."""
         module, _, function = self.function.partition(":")
         found: Callable[..., Instance | Cluster] = getattr(import_module(module), function)
         return found
 
 
-#: Every generator by name.
+#: All generators by name.
 GENERATORS = {
     "heterog-worst": Generator(
         "optpart.generate.heterog_worst:heterog_worst",

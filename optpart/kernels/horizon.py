@@ -1,4 +1,4 @@
-"""Horizons in ticks: how long a schedule need be at most."""
+"""Horizons: upper bounds, in ticks, on the length of schedules worth considering."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from optpart.problem.instance import Instance
 
 
 def horizon(instance: Instance, grid: Grid) -> int:
-    """Return ticks within which some schedule of least makespan ends, if there is a schedule.
+    """Return an upper bound on the optimal makespan in ticks, provided that a schedule exists.
 
-    It is the length of the serial schedule with the slowest times, under every model. If something
-    runs at every moment up to the makespan, the claim is evident. An interval in which nothing runs
-    and nothing crosses can be cut out of any schedule: the order stays the same, and so does what
-    is in memory at the same time, under every model of memory. Under ``delay``, all transfers of a
-    tensor run together. On a rounded grid, each time exceeds its whole number by less than a tick.
+    The bound, valid under every model, is the length of the serial schedule with the longest times.
+    If a task or transfer runs at every moment up to the makespan, the claim is evident. Otherwise,
+    an interval in which nothing runs and nothing crosses can be cut out of the schedule: the order
+    is unchanged, and so are the tensors that share memory at any moment, under every memory model.
+    Under ``delay``, all transfers of a tensor run simultaneously. On a rounded grid, each time
+    exceeds its rounded value by less than one tick.
     """
     return sum(_longest(instance, grid))
 
 
 def _longest(instance: Instance, grid: Grid) -> Iterator[int]:
-    """Yield the longest time of each vertex and each transfer, in ticks rounded up."""
+    """Yield the longest time of each vertex and each transfer in ticks, rounded up."""
     up = 0 if grid.exact else 1
     yield from (int(p) + up for p in grid.duration.max(axis=1, initial=0))
     delays = grid.delays.max(axis=1, initial=0).tolist()
@@ -37,10 +38,10 @@ def _longest(instance: Instance, grid: Grid) -> Iterator[int]:
 
 
 def horizon_without_queues(grid: Grid) -> int:
-    """Return ticks that no earliest-start schedule exceeds if no transfer waits for another.
+    """Return an upper bound, in ticks, on earliest-start schedules if transfers never queue.
 
-    It is the length of the serial schedule on the grid itself, whose times may be rounded down:
-    enough for relaxations that ignore queues, and for the model ``delay``.
+    This is the length of the serial schedule on the grid itself, whose times may be rounded down.
+    It suffices for relaxations that ignore queues, and for the model ``delay``.
     """
     run = np.maximum(grid.duration.max(axis=1, initial=0), 0).sum()
     table = grid.delays.max(axis=1, initial=0)

@@ -1,4 +1,4 @@
-"""Strategies of a user's own: what they return is checked before compiled code sees it."""
+"""User-defined strategies: their return values are checked before compiled code uses them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from optpart.strategies.base import Partition
     from optpart.strategies.simulator import Priority
 
-_REMEDY = "mend the strategy"
+_REMEDY = "fix the strategy"
 
 
 def checked_partitioner(
     name: str, function: Callable[..., Any]
 ) -> Callable[[Instance, np.random.Generator], Partition]:
-    """Return a partitioning strategy whose results are sound, and whose failures are named."""
+    """Wrap a partitioning strategy: check its results, and report failures under its name."""
 
     @wraps(function)
     def run(instance: Instance, rng: np.random.Generator) -> Partition:
@@ -36,20 +36,22 @@ def checked_partitioner(
         if isinstance(found, Mapping):
             where: NDArray[Any] = placement_of(instance, found)
         else:
-            where = _numbers(name, found, instance.vertices, "device numbers, one a vertex")
+            where = _numbers(name, found, instance.vertices, "device numbers, one per vertex")
         if len(where) and not (where.min() >= 0 and where.max() < instance.devices):
             raise PluginError(
-                name, "returns a device that there is not", f"number them below {instance.devices}"
+                name,
+                "returns a device that does not exist",
+                f"use numbers below {instance.devices}",
             )
         if placed is not None:
-            placed = _numbers(name, placed, instance.vertices, "turns, one a vertex")
+            placed = _numbers(name, placed, instance.vertices, "turns, one per vertex")
         return Partition(where.astype(np.int32), placed)
 
     return run
 
 
 def checked_scheduler(name: str, function: Callable[..., Any]) -> Callable[..., Priority]:
-    """Return a scheduling strategy whose results are sound, and whose failures are named."""
+    """Wrap a scheduling strategy: check its results, and report failures under its name."""
 
     @wraps(function)
     def run(work: Any, partition: Partition, rng: np.random.Generator) -> Priority:
@@ -61,12 +63,12 @@ def checked_scheduler(name: str, function: Callable[..., Any]) -> Callable[..., 
             found = Priority(found, np.arange(size))
         value, tie, weights = found
         if value is not None:
-            value = _floats(name, value, size, "numbers, one a task")
-        tie = _numbers(name, tie, size, "ties, one a task")
+            value = _floats(name, value, size, "numbers, one per task")
+        tie = _numbers(name, tie, size, "one tie-breaking number per task")
         if len(np.unique(tie)) < size:
-            raise PluginError(name, "returns equal ties", "make all ties different")
+            raise PluginError(name, "returns equal tie-breaking numbers", "make them distinct")
         if weights is not None:
-            weights = _floats(name, weights, 4, "weights, four of them")
+            weights = _floats(name, weights, 4, "four weights")
         return Priority(value, tie, weights)
 
     return run
@@ -94,12 +96,12 @@ def _floats(name: str, values: Any, size: int, what: str) -> NDArray[np.float64]
         raise PluginError(name, f"does not return {what}", f"return {size} numbers")
     numbers = array.astype(np.float64)
     if np.isnan(numbers).any():
-        raise PluginError(name, "returns what is no number", f"return {size} numbers")
+        raise PluginError(name, "returns a value that is not a number", f"return {size} numbers")
     return numbers
 
 
 def _array(values: Any) -> NDArray[Any] | None:
     try:
         return np.asarray(values)
-    except Exception:  # an object of somebody else's may do anything when it is read
+    except Exception:  # reading a foreign object may raise anything
         return None

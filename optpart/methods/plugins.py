@@ -1,4 +1,4 @@
-"""Methods from a user's file, registered like those of a package."""
+"""Plug-ins: methods and strategies from a user's file, registered like those of a package."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def load_plugin(path: str | Path) -> list[str]:
     Raises
     ------
     InputError
-        If the file cannot be run, registers nothing, or takes a name that something else has.
+        If the file cannot be run, registers nothing, or registers a name that is in use.
     """
     before = registry.registered()
-    # Named by its whole path: the functions of two files are then never taken for the same.
+    # The full path in the name keeps functions of different files apart.
     spec = spec_from_file_location(f"optpart plug-in {Path(path).resolve()}", path)
     if spec is None or spec.loader is None:
         raise InputError("", "not a Python file", "give a file FILE.py", str(path))
@@ -46,14 +46,14 @@ def _run(spec: ModuleSpec, path: str | Path) -> None:
         if error.filename != str(Path(path).absolute()) and Path(path).exists():
             raise _fault(path, error) from error
         raise InputError("", "no such file", "name a file that exists", str(path)) from None
-    except InputError as error:  # a name that is taken
+    except InputError as error:  # a name that is in use
         raise error.within(str(path)) from None
     except (Exception, SystemExit) as error:  # a user's file may raise anything
         raise _fault(path, error) from error
 
 
 def _fault(path: str | Path, error: BaseException) -> InputError:
-    """Return the error of a file that could not be run, with the line where it failed."""
+    """Return the error for a file that could not be run, with the line where it failed."""
     whole = str(Path(path).absolute())
     lines = [step.lineno for step in extract_tb(error.__traceback__) if step.filename == whole]
     line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None

@@ -1,4 +1,4 @@
-"""The registry: every method by name, with one signature (design §4)."""
+"""The registry of all methods by name; they share one signature (design §4)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Strategy(NamedTuple):
     """The location of a strategy, which is imported on first use, and a one-line summary.
 
     ``needs`` names an optional package, ``argument`` the parameter that receives the text after a
-    colon in the name of a method. ``takes`` names its parameters beyond those of every method:
-    ``goal``, ``without`` for rules to leave out, ``checkpoint`` for a file of its state. ``scope``
-    is the location of a function that raises an :class:`InputError` for an instance and a goal that
-    the strategy cannot solve, empty if it can solve all. ``repairs`` says that it can repair a
-    start that is not valid.
+    colon in the name of a method. ``takes`` names the parameters beyond those of every method:
+    ``goal``, ``without`` for pruning rules to disable, ``checkpoint`` for the file of its state.
+    ``scope`` is the location of a function that raises :class:`InputError` for an instance and a
+    goal that the strategy does not support; it is empty if all are supported. ``repairs`` states
+    whether it can repair an invalid start.
     """
 
     path: str
@@ -49,7 +49,7 @@ class Strategy(NamedTuple):
 
     @property
     def available(self) -> bool:
-        """Return whether the optional package that it needs is installed."""
+        """Whether the optional package that it needs is installed."""
         return not self.needs or find_spec(self.needs) is not None
 
     def load(self) -> Callable[..., Any]:
@@ -58,7 +58,7 @@ class Strategy(NamedTuple):
         return partial(found, **self.options) if self.options else found
 
     def fault(self, instance: Instance, goal: Goal) -> InputError | None:
-        """Return why it cannot solve an instance for a goal; ``None`` if it can."""
+        """Return why it does not support a goal on an instance; ``None`` if it does."""
         if not self.scope:
             return None
         try:
@@ -70,7 +70,7 @@ class Strategy(NamedTuple):
 
 @dataclass(frozen=True)
 class Own:
-    """A strategy that a user has registered, or that another package offers."""
+    """A strategy registered by a user or provided by another package."""
 
     name: str
     summary: str
@@ -80,7 +80,7 @@ class Own:
     argument: str = ""
 
     def load(self) -> Callable[..., Any]:
-        """Return the function; what it returns is checked, and a failure is a PluginError."""
+        """Return the function, wrapped to check its results and to raise PluginError on failure."""
         return self.checked(self.name, self.find())
 
 
@@ -215,8 +215,8 @@ SCHEDULERS = {
         "the order in which vertices were placed",
     ),
 }
-#: Made for one communication model, or for comparison: valid after the plus, but not part of every
-#: table. ``heterog`` is ``pct`` under another name; see its module.
+#: Schedulers for one communication model or for comparison: valid after the plus, but not included
+#: in every table. ``heterog`` is ``pct`` under another name; see its module.
 SPECIAL_SCHEDULERS = {
     "heterog": Strategy(
         "optpart.strategies.scheduling.heterog:heterog",
@@ -242,7 +242,7 @@ SPECIAL_SCHEDULERS = {
     ),
 }
 _EVERY_SCHEDULER = SCHEDULERS | SPECIAL_SCHEDULERS
-#: Strategies that also give an order; their name alone means that order.
+#: Strategies that also give an order, which their name alone selects.
 ORDERED = ("heft", "cpop", "peft", "etf", "white-paper")
 CORE = ("hash", "fastest", "critical-path", "heft")
 CORE_ORDERED = ("heft",)
@@ -298,7 +298,7 @@ GROUP = "optpart.methods"
 PARTITIONERS_GROUP = "optpart.partitioners"
 SCHEDULERS_GROUP = "optpart.schedulers"
 
-#: What can be registered.
+#: The kinds of functions that can be registered.
 Kind = Literal["method", "partitioner", "scheduler"]
 
 _own: dict[str, tuple[Method, str]] = {}
@@ -321,28 +321,28 @@ class Entry:
 def register(
     name: str, summary: str = "", *, kind: Kind = "method"
 ) -> Callable[[Function], Function]:
-    """Add a method, a partitioning strategy or a scheduling strategy of your own under a name.
+    """Register your own method, partitioning strategy or scheduling strategy under a name.
 
     Parameters
     ----------
     name : str
-        Registering the same function again, as a notebook does, replaces it.
+        Registering the same function again, as in a notebook, replaces it.
     summary : str
-        For the list of methods; by default the first line of the docstring.
+        Shown in the list of methods; by default, the first line of the docstring.
     kind : {"method", "partitioner", "scheduler"}
         ``method``: called as ``f(instance, budget=, seed=, start=, watch=)``, returns a
         :class:`~optpart.solution.result.Result`. ``partitioner``: called as ``f(instance, rng)``,
         returns a :class:`~optpart.strategies.base.Partition`, a device number for each vertex, or
-        a mapping from names of vertices to names of devices. ``scheduler``: called as
+        a mapping from vertex names to device names. ``scheduler``: called as
         ``f(tasks, partition, rng)``, returns a
-        :class:`~optpart.strategies.simulator.Priority`, or a number for each task: a device runs
-        the executable task of largest number. Strategies join every pair, as ``NAME+pct`` and
-        ``hash+NAME``.
+        :class:`~optpart.strategies.simulator.Priority`, or a number for each task; a device runs
+        the executable task with the largest number. Strategies combine with all others, as in
+        ``NAME+pct`` and ``hash+NAME``.
 
     Raises
     ------
     InputError
-        If something else has that name.
+        If the name is in use.
 
     Examples
     --------
@@ -369,7 +369,7 @@ def register(
             if split(method) is not None:
                 del rows[name]
                 raise InputError(
-                    name, f"would make {method!r} two methods", "register it under another name"
+                    name, f"would make {method!r} ambiguous", "register it under another name"
                 )
         return function
 
@@ -381,23 +381,23 @@ def _registered() -> dict[Kind, dict[str, tuple[Callable[..., Any], str]]]:
 
 
 def _check_name(name: str, kind: Kind, function: Callable[..., Any]) -> None:
-    """Refuse a name that something else has, or that could not be asked for."""
+    """Reject a name that is in use, or that could not be selected."""
     known = _registered()[kind].get(name)
     if known is not None:
         if _written_in(known[0]) != _written_in(function):
             raise InputError(
-                name, f"already the name of a registered {kind}", "register it under another"
+                name, f"already the name of a registered {kind}", "choose another name"
             )
         return
-    other = "register it under another"
+    other = "choose another name"
     if kind == "method":
         if name in SOLVERS or split(name) is not None:
-            raise InputError(name, "the name of a built-in method", other)
+            raise InputError(name, "already the name of a built-in method", other)
         return
     if not name or set(name) & set("+:"):
-        raise InputError(name, "no name of a strategy", "leave out the plus and the colon")
+        raise InputError(name, "not a valid name of a strategy", "use no plus and no colon")
     if name in (PARTITIONERS if kind == "partitioner" else _EVERY_SCHEDULER):
-        raise InputError(name, f"the name of a built-in {kind}", other)
+        raise InputError(name, f"already the name of a built-in {kind}", other)
 
 
 def _written_in(function: Callable[..., Any]) -> tuple[object, object]:
@@ -405,12 +405,12 @@ def _written_in(function: Callable[..., Any]) -> tuple[object, object]:
 
 
 def own() -> dict[str, Method]:
-    """Return the methods that were registered, by name."""
+    """Return the registered methods by name."""
     return {name: method for name, (method, _) in _own.items()}
 
 
 def registered() -> list[tuple[Kind, str, Callable[..., Any], str]]:
-    """Return the kind, name, function and summary of everything that was registered."""
+    """Return the kind, name, function and summary of everything registered."""
     return [
         (kind, name, function, summary)
         for kind, rows in _registered().items()
@@ -419,12 +419,12 @@ def registered() -> list[tuple[Kind, str, Callable[..., Any], str]]:
 
 
 def forget(name: str, kind: Kind = "method") -> None:
-    """Remove what was registered under a name."""
+    """Remove a registered name."""
     del _registered()[kind][name]
 
 
 def _own_row(kind: Kind, name: str) -> Own | None:
-    """Return the strategy of this name that was registered or comes from another package."""
+    """Return the registered or plug-in strategy of this name; ``None`` if there is none."""
     checked = checked_partitioner if kind == "partitioner" else checked_scheduler
     found = _registered()[kind].get(name)
     if found is not None:
@@ -456,15 +456,15 @@ def _every_scheduler() -> list[str]:
 
 
 def heuristics() -> list[str]:
-    """Return the names of the heuristics that are in every table and that solvers start from.
+    """Return the names of the heuristics in every table, which also give solvers their starts.
 
-    They are few and fast: all of them compile within seconds on a fresh machine.
+    They are few and fast: all of them compile within seconds on a new machine.
     """
     return [*CORE_ORDERED, *(f"{p}+{s}" for p in CORE for s in ("fifo", "pct"))]
 
 
 def own_heuristics() -> list[str]:
-    """Names of the pairs with registered strategies that stand in every table."""
+    """Return the names of the pairs with registered strategies that appear in every table."""
     return [
         *(f"{p}+{s}" for p in _own_partitioners for s in ("fifo", "pct", *_own_schedulers)),
         *(f"{p}+{s}" for p in CORE for s in _own_schedulers),
@@ -472,13 +472,13 @@ def own_heuristics() -> list[str]:
 
 
 def built_in_pairs() -> list[str]:
-    """Names of the pairs of built-in strategies, and of those with an order of their own."""
+    """Return the names of built-in pairs, and of built-in strategies with their own order."""
     installed = [name for name, strategy in PARTITIONERS.items() if strategy.available]
     return [*ORDERED, *(f"{p}+{s}" for p in installed for s in SCHEDULERS)]
 
 
 def pairs() -> list[str]:
-    """Return the names of all pairs, and of the strategies with an order of their own."""
+    """Return the names of all pairs, and of the strategies with their own order."""
     installed = [name for name, strategy in PARTITIONERS.items() if strategy.available]
     partitioners, schedulers = _added("partitioner"), _added("scheduler")
     return [
@@ -497,7 +497,7 @@ def entries() -> list[Entry]:
         Entry(f"PARTITIONING+{name}", "scheduling", s.summary)
         for name, s in _EVERY_SCHEDULER.items()
     ]
-    rows += [Entry(name, "heuristic", "with the order that it finds itself") for name in ORDERED]
+    rows += [Entry(name, "heuristic", "with its own order") for name in ORDERED]
     rows += [Entry(name, "solver", s.summary) for name, s in SOLVERS.items()]
     rows += [Entry(f"{p}+SCHEDULER", "own", text) for p, (_, text) in _own_partitioners.items()]
     rows += [Entry(f"PARTITIONING+{s}", "own", text) for s, (_, text) in _own_schedulers.items()]
@@ -515,7 +515,7 @@ def entries() -> list[Entry]:
 
 
 def get(name: str) -> Method:
-    """Return a method by name; raise an :class:`InputError` that lists all if there is none."""
+    """Return a method by name; for an unknown name, raise :class:`InputError` listing all."""
     if name in _own:
         return _own[name][0]
     if name in SOLVERS:
@@ -537,9 +537,9 @@ def get(name: str) -> Method:
 
 
 def check(name: str) -> None:
-    """Raise the :class:`InputError` of :func:`get` if nothing has that name.
+    """Raise the :class:`InputError` of :func:`get` if the name is unknown.
 
-    A plug-in that exists but cannot be loaded passes; it fails when it is used.
+    A plug-in that exists but cannot be loaded is accepted here; it fails when used.
     """
     try:
         get(name)
@@ -552,7 +552,7 @@ def check(name: str) -> None:
 def takes(name: str, parameter: str) -> bool:
     """Return whether a method has a parameter; raise :class:`InputError` for an unknown name.
 
-    Your own methods and those of other packages accept one if they have a parameter ``goal``.
+    For registered methods and plug-ins, the signature of the function decides.
     """
     if name in SOLVERS and name not in _own:
         return parameter in SOLVERS[name].takes
@@ -561,22 +561,22 @@ def takes(name: str, parameter: str) -> bool:
 
 
 def takes_goal(name: str) -> bool:
-    """Whether a method pursues goals; see :func:`takes`."""
+    """Return whether a method supports goals; see :func:`takes`."""
     return takes(name, "goal")
 
 
 def taking(parameter: str) -> list[str]:
-    """Name the solvers and registered methods that have a parameter."""
+    """Return the names of the solvers and registered methods that have a parameter."""
     return [name for name in (*SOLVERS, *_own) if takes(name, parameter)]
 
 
 def repairs(name: str) -> bool:
-    """Whether a method mends a start that is not valid."""
+    """Return whether a method repairs invalid starts."""
     return name in SOLVERS and name not in _own and SOLVERS[name].repairs
 
 
 def is_own(name: str) -> bool:
-    """Whether a method is not built in, or has a part that is not: it may claim anything."""
+    """Return whether a method, or a part of it, is not built in, so that it may claim anything."""
     parts = split(name)
     if parts is None:
         return name in _own or name not in SOLVERS
@@ -588,17 +588,17 @@ def is_own(name: str) -> bool:
 def supports(name: str, instance: Instance, goal: Goal | None = None) -> str:
     """Return why a method does not support a goal on an instance; empty if it does.
 
-    Some limits, such as the size of a model, show only later; the method then refuses.
+    Some limits, such as the size of a model, are detected only when the method runs.
 
     Parameters
     ----------
     goal : Goal, optional
-        By default the least makespan, which every method supports.
+        By default, minimising the makespan, which every method supports.
 
     Raises
     ------
     InputError
-        If nothing has that name, or the goal names something that the instance does not have.
+        If the name is unknown, or the goal refers to something that the instance lacks.
     """
     fault = _fault(name, instance, goal or Goal())
     return "" if fault is None else fault.problem
@@ -607,7 +607,7 @@ def supports(name: str, instance: Instance, goal: Goal | None = None) -> str:
 def _fault(name: str, instance: Instance, goal: Goal) -> InputError | None:
     goal.check(instance)
     if goal != Goal() and not takes_goal(name):
-        return ArgumentError("method", "takes no goal but a least makespan", "")
+        return ArgumentError("method", "can only minimise the makespan", "")
     if name in SOLVERS and name not in _own:
         return SOLVERS[name].fault(instance, goal)
     check(name)
@@ -615,9 +615,9 @@ def _fault(name: str, instance: Instance, goal: Goal) -> InputError | None:
 
 
 def supporting(instance: Instance, goal: Goal | None = None) -> list[str]:
-    """Name every method that :func:`supports` a goal on an instance, solvers first.
+    """Return the names of all methods that support a goal on an instance, solvers first.
 
-    A plug-in that cannot be loaded is left out.
+    Plug-ins that cannot be loaded are omitted.
     """
     plug_ins = [point.name for point in entry_points(group=GROUP)]
     return _able(dict.fromkeys([*SOLVERS, *_own, *pairs(), *plug_ins]), instance, goal)
@@ -636,12 +636,12 @@ def _able(names: Iterable[str], instance: Instance, goal: Goal | None) -> list[s
 
 
 def require(name: str, instance: Instance, goal: Goal | None = None) -> None:
-    """Refuse a method that cannot pursue a goal on an instance.
+    """Raise an error if a method does not support a goal on an instance.
 
     Raises
     ------
     InputError
-        That says why, and names the solvers and the methods of your own that can.
+        With the reason, and the names of the solvers and registered methods that support it.
     """
     fault = _fault(name, instance, goal or Goal())
     if fault is None:
@@ -649,25 +649,25 @@ def require(name: str, instance: Instance, goal: Goal | None = None) -> None:
     plug_ins = [point.name for point in entry_points(group=GROUP)]
     able = listed(_able(dict.fromkeys([*SOLVERS, *_own, *plug_ins]), instance, goal))
     if isinstance(fault, ArgumentError):
-        remedy = f"use {able}" if able else "no other can"
+        remedy = f"use {able}" if able else "no other method can"
         raise ArgumentError(fault.place, f"{name} {fault.problem}", remedy)
     remedy = f"{fault.remedy}, or use {able}" if able else fault.remedy
     raise type(fault)(fault.place, fault.problem, remedy)
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names as words: ``a, b or c``."""
+    """Join names as in ``a, b or c``."""
     *most, last = names or [""]
     return f"{', '.join(most)} or {last}" if most else last
 
 
 def warm_up(*, large: bool = False) -> None:
-    """Load and compile the code of heuristics and bounds, to keep that out of their times.
+    """Load and compile the code of heuristics and bounds, so that their times exclude this.
 
     Parameters
     ----------
     large : bool
-        Also the code of the search, which large instances use.
+        Whether to include the code of the search, which large instances use.
     """
     from optpart.bounds.best import all_bounds
     from optpart.problem.cluster import Cluster
@@ -687,7 +687,7 @@ def warm_up(*, large: bool = False) -> None:
 def split(name: str) -> tuple[str, str] | None:
     """Return the partitioning and the scheduling part of a pair; ``None`` for any other method.
 
-    The scheduling part is empty if the pair uses the strategy's own order.
+    The scheduling part is empty if the name selects the strategy's own order.
     """
     partition, plus, scheduler = name.rpartition("+")
     if not plus:
@@ -754,7 +754,7 @@ def _pair(name: str, partition: str, scheduler: str) -> Method:
             reason = str(error)
         except PluginError:
             raise
-        except InputError as error:  # nothing built in places what cannot be run
+        except InputError as error:  # placements of built-in strategies have schedules
             if not is_own(name):
                 raise
             reason = f"its placement has no schedule: {error.problem}"

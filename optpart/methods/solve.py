@@ -1,4 +1,4 @@
-"""What a user asks of a method: checked before anything runs, then answered with a bound."""
+"""Running a method for a user: check the arguments first, solve, and add a lower bound."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from optpart.solution.result import (
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import verify
 
-#: What of a schedule can be kept.
+#: The parts of a schedule that can be fixed.
 Fix = Literal["placement", "order", "both"]
 
-#: A result file or the name of a strategy, or what such a file or strategy gives.
+#: A schedule or result, the path of a result file, or the name of a strategy.
 Start = str | Path | Schedule | Result
 
 #: Larger instances are searched before CP-SAT solves them.
@@ -49,18 +49,18 @@ SEARCHED = 100
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """An instance, a method and all that is asked of it; built by :func:`ask` only.
+    """A checked request to run a method on an instance; only :func:`ask` builds it.
 
     Attributes
     ----------
     run : Method
-        The method, with the goal and the checkpoint bound to it.
+        The method with its goal and checkpoint bound.
     goal : Goal or None
-        What is asked for beyond a least makespan.
+        ``None`` means minimising the makespan without restrictions.
     start : Schedule or None
-        Where to start from: valid, unless the method repairs it.
+        The initial schedule, which is valid unless the method repairs it.
     forced : bool
-        Whether the placement to keep is the only one that the instance allows.
+        Whether the placement is fixed to the only one that the instance allows.
     """
 
     instance: Instance
@@ -73,7 +73,7 @@ class Question:
     forced: bool
 
     def warm_up(self) -> None:
-        """Load or compile what a search runs on, so that it does not cost the budget."""
+        """Load or compile the code of a search, so that this does not count towards the budget."""
         searched = self.method == "cpsat" and self.instance.vertices > SEARCHED
         if registry.repairs(self.method) or searched:
             from optpart.search.searcher import warm_up
@@ -81,12 +81,12 @@ class Question:
             warm_up("hybrid" if self.method == "hybrid" else "search")
 
     def answer(self, watch: Watch | None = None) -> Result:
-        """Run the method, bound its result, and get a second opinion on small proofs.
+        """Run the method, add a lower bound, and check proofs about small instances.
 
         Raises
         ------
         ContradictionError
-            If enumeration contradicts what is said of a small instance.
+            If enumeration contradicts the result for a small instance.
         """
         own = registry.is_own(self.method)
         result = bounded(self._own(watch) if own else self._run(watch))
@@ -98,7 +98,7 @@ class Question:
         )
 
     def _own(self, watch: Watch | None) -> Result:
-        """Run a method of the user's own, which may raise and claim anything."""
+        """Run a method that is not built in, which may raise or claim anything."""
         begin = time.perf_counter()
         try:
             claimed: object = self._run(watch)
@@ -122,7 +122,7 @@ class Question:
         """Raise :class:`InputError` if the method cannot solve without pruning."""
         if not registry.takes(self.method, "without"):
             able = registry.listed(registry.taking("without"))
-            raise ArgumentError("audit", "not for this method", f"use {able}")
+            raise ArgumentError("audit", "not supported by this method", f"use {able}")
 
     def audit(self, result: Result) -> Result:
         """Solve again without pruning, for methods that have a parameter ``without``.
@@ -130,9 +130,9 @@ class Question:
         Raises
         ------
         InputError
-            If the method has none.
+            If the method has no such parameter.
         ContradictionError
-            If the two results exclude each other.
+            If the two results contradict each other.
         """
         self.check_audit()
         run: Any = self.run
@@ -158,12 +158,12 @@ def ask(
     workers: int = 2,
     seed: int = 0,
 ) -> Question:
-    """Check what is asked of a method; see :func:`optpart.solve` for the parameters.
+    """Check the arguments for running a method; see :func:`optpart.solve` for them.
 
     Raises
     ------
     InputError
-        If the method is unknown or cannot do what is asked, or what is asked makes no sense.
+        If the method is unknown or does not support the request, or if an argument is invalid.
     """
     run = registry.get(method)
     if objective not in get_args(Objective):
@@ -171,10 +171,10 @@ def ask(
             "objective", f"no objective {objective!r}", f"use {', '.join(get_args(Objective))}"
         )
     if fix is not None and fix not in get_args(Fix):
-        raise ArgumentError("fix", f"cannot keep {fix!r}", f"use {', '.join(get_args(Fix))}")
+        raise ArgumentError("fix", f"cannot fix {fix!r}", f"use {', '.join(get_args(Fix))}")
     if fix is not None and (placement is not None or order is not None):
         name = "order" if placement is None else "placement"
-        raise ArgumentError(name, "given together with `fix`", "leave one of them out")
+        raise ArgumentError(name, "cannot be combined with `fix`", "leave one of them out")
     given = first = None
     if start is not None:
         repairs = registry.repairs(method)
@@ -210,7 +210,7 @@ def ask(
 
 
 def bounded(result: Result) -> Result:
-    """Add the combinatorial bounds to a result whose method proves nothing."""
+    """Add the combinatorial bounds to a result without a lower bound."""
     if result.lower_bound is not None or result.status is Status.INFEASIBLE:
         return result
     reason = contradiction(result.instance)
@@ -223,10 +223,12 @@ def bounded(result: Result) -> Result:
 
 
 def _schedule(start: Start, instance: Instance, seed: int, *, repair: bool) -> Schedule:
-    """Return what to start from, unverified; searches also take results of other instances."""
+    """Return the initial schedule, unverified; searches also accept results of other instances."""
     if isinstance(start, Result):
         if start.schedule is None:
-            raise ArgumentError("start", "a result without a schedule", "give one that has one")
+            raise ArgumentError(
+                "start", "the result has no schedule", "give one that has a schedule"
+            )
         start = start.schedule
     if isinstance(start, Schedule):
         start.check_fits(instance)
@@ -237,12 +239,12 @@ def _schedule(start: Start, instance: Instance, seed: int, *, repair: bool) -> S
 
 
 def _valid(start: Start, instance: Instance, found: Schedule, *, needed: bool) -> Schedule | None:
-    """Return the schedule if it is valid; one that is not is a fault if it is needed."""
+    """Return the schedule, or ``None`` if it is not valid; raise an error then if it is needed."""
     violations = verify(instance, found, most=1)
     if violations and needed:
         raise InputError(
             "schedule",
-            f"not valid here ({violations[0]})",
+            f"not valid for this instance ({violations[0]})",
             "give a valid schedule",
             str(start) if isinstance(start, str | Path) else None,
         )
@@ -250,12 +252,12 @@ def _valid(start: Start, instance: Instance, found: Schedule, *, needed: bool) -
 
 
 def _only(instance: Instance, fix: Fix) -> Goal:
-    """Return the goal that keeps the placement of an instance that allows no other."""
+    """Return the goal that fixes the placement if the instance allows only one."""
     placement = only_placement(instance) if fix == "placement" else None
     if placement is None:
         raise ArgumentError(
             "fix",
-            "nothing to take it from",
+            "no schedule to take it from",
             "give a result with `start`, or a strategy such as heft",
         )
     return Goal(placement=placement)
@@ -275,9 +277,11 @@ def _with_checkpoint(
     if not registry.takes(method, "checkpoint"):
         able = registry.listed(registry.taking("checkpoint"))
         raise ArgumentError(
-            "checkpoint", f"{method} keeps no state", f"use it with `method` {able}"
+            "checkpoint", f"{method} does not save its state", f"use it with `method` {able}"
         )
     if checkpoint is None:
-        raise ArgumentError("resume", "nothing to go on from", "name the file with `checkpoint`")
+        raise ArgumentError(
+            "resume", "no checkpoint to resume from", "name the file with `checkpoint`"
+        )
     with_state: Any = run
     return partial(with_state, checkpoint=checkpoint, resume=resume)

@@ -1,4 +1,4 @@
-"""Reasons why no schedule can exist, in words that a user can act on (design §3)."""
+"""Reasons for infeasibility, in words on which a user can act (design §3)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from fractions import Fraction
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
 
-#: Maximal number of units that a reason names; of further ones it gives only the number.
+#: Maximum number of units named in a reason; further ones are only counted.
 _SHOWN = 12
 
 
 def contradiction(instance: Instance) -> str:
-    """Return a reason why the instance is infeasible; empty if no simple reason holds.
+    """Return a simple reason why the instance is infeasible; empty if there is none.
 
-    Simple reasons: a unit without a device, a colocation group that contradicts a separation, a
-    unit that fits into no device, and units that together need more memory than their devices have.
+    Simple reasons are a unit without an allowed device, a colocation group that contradicts a
+    separation, a unit too large for every device, and units that together need more memory than
+    their devices have.
     """
     for unit, row in enumerate(instance.allowed):
         if not row.any():
@@ -24,24 +25,24 @@ def contradiction(instance: Instance) -> str:
     for a, b in instance.graph.separation:
         if instance.unit_of[a] == instance.unit_of[b]:
             names = instance.graph.names
-            return f"{names[a]} and {names[b]} are colocated and separated at once"
+            return f"{names[a]} and {names[b]} are both colocated and separated"
     return _memory(instance)
 
 
 def excluded(instance: Instance, by: str, given: str = "") -> str:
-    """Say that no schedule exists, where no smaller conflict is known.
+    """Return the reason for infeasibility if no smaller conflict is known.
 
     Parameters
     ----------
     by : str
-        Who has proven it.
+        The part of the program that has proven it.
     given : str
-        What must be kept besides the constraints of the instance.
+        Fixed decisions and limits besides the constraints of the instance.
 
     Returns
     -------
     str
-        Names every kind of constraint that can rule a schedule out.
+        Names every kind of constraint that can exclude a schedule.
     """
     kinds = {
         "allowed devices": not instance.allowed.all(),
@@ -53,11 +54,11 @@ def excluded(instance: Instance, by: str, given: str = "") -> str:
     }
     *most, last = [kind for kind, there in kinds.items() if there] or ["the rules of the model"]
     kept = f"{', '.join(most)} and {last}" if most else last
-    return f"no schedule keeps {kept} (proven by {by})"
+    return f"no schedule satisfies {kept} (proven by {by})"
 
 
 def _may_block(instance: Instance) -> bool:
-    """Whether something cannot cross somewhere."""
+    """Return whether a tensor cannot cross between some pair of devices."""
     matrices = instance.graph.tensor_delay.values()
     barred = any(delay is None for matrix in matrices for row in matrix for delay in row)
     return barred or not instance.cluster.linked.all()
@@ -66,7 +67,7 @@ def _may_block(instance: Instance) -> bool:
 def _memory(instance: Instance) -> str:
     capacity = instance.cluster.memory
     need = instance.static_memory
-    # Units that may only go to a set of devices must fit into that set together.
+    # Units whose allowed devices are within a set must fit into the memory of that set together.
     sets: dict[tuple[int, ...], list[int]] = {}
     for unit, row in enumerate(instance.allowed):
         sets.setdefault(tuple(row.nonzero()[0].tolist()), []).append(unit)
@@ -78,7 +79,7 @@ def _memory(instance: Instance) -> str:
         if need[largest] > max(_known(limits)):
             return (
                 f"{instance.unit_name(largest)} needs memory {need[largest]}, "
-                f"and the largest device that it may use has {max(_known(limits))}"
+                f"but the largest device that it may use has {max(_known(limits))}"
             )
         inside = [
             unit for chosen, units in sets.items() if set(chosen) <= set(devices) for unit in units
@@ -88,8 +89,9 @@ def _memory(instance: Instance) -> str:
         if kept:
             total = sum((need[unit] for unit in kept), Fraction(0))
             return (
-                f"{devices_named(instance, devices)} memory: units {units_named(instance, kept)} "
-                f"need {total} of {room} and may go nowhere else"
+                f"not enough memory on {devices_named(instance, devices)}: units "
+                f"{units_named(instance, kept)} may run only there and need {total}, "
+                f"but {room} is available"
             )
     return ""
 
@@ -106,7 +108,7 @@ def _fewest(units: list[int], need: RationalArray, room: Fraction) -> list[int]:
 
 
 def devices_named(instance: Instance, devices: Sequence[int]) -> str:
-    """Return a type if these are exactly the devices of that type, else their names."""
+    """Return the type of the devices if they are all devices of that type, else their names."""
     names, types = instance.cluster.names, instance.cluster.types
     kind = types[devices[0]]
     if kind is not None and [d for d, t in enumerate(types) if t == kind] == list(devices):
@@ -115,7 +117,7 @@ def devices_named(instance: Instance, devices: Sequence[int]) -> str:
 
 
 def units_named(instance: Instance, units: Sequence[int]) -> str:
-    """Return the names of units, at most a dozen."""
+    """Return the names of at most twelve units, and the number of further ones."""
     shown = ", ".join(instance.unit_name(unit) for unit in units[:_SHOWN])
     return shown if len(units) <= _SHOWN else f"{shown} and {len(units) - _SHOWN} more"
 

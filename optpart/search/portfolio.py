@@ -10,9 +10,9 @@ from optpart.search.messages import Bounded, Found, Job, Moves
 
 
 class Helper:
-    """One worker process. If it dies, its earlier messages remain and no more follow.
+    """A worker process. If it dies, its earlier messages remain valid and no more follow.
 
-    It starts at once, so that it is ready when its job comes.
+    The process starts immediately, so that it is ready when its job arrives.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Helper:
         self.worker.send(job)
 
     def heard(self) -> Iterator[Found | Bounded]:
-        """Yield what has come since the last call."""
+        """Yield the messages received since the last call."""
         for message in self.worker.received():
             if isinstance(message, Moves):
                 self.moves, self.paid = message.count, message.paid
@@ -33,9 +33,9 @@ class Helper:
                 yield message
 
     def tell(self, found: Found) -> None:
-        """Send another searcher's layout without waiting."""
+        """Send another searcher's layout, without waiting."""
         self.worker.send(found)
 
     def stop(self) -> None:
-        """End the process at once."""
+        """Kill the process."""
         self.worker.stop()

@@ -1,4 +1,4 @@
-"""The search loop: starts, bounds, searchers in several processes, until the budget ends."""
+"""The search loop: initial schedules, bounds, and searchers in several processes."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from optpart.solution.result import Budget, Progress, Result, Status, Watch
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
 
-#: Shares of the budget that starts and bounds may take, and most seconds for a bound.
+#: Shares of the budget for initial schedules and for bounds, and maximum seconds for bounds.
 _STARTING, _BOUNDING, _BOUNDING_BESIDE, _MOST_BOUNDING = 0.05, 0.1, 0.2, 120.0
 
-#: Exact timing and verification of new incumbents take this share of the time at most.
+#: Maximum share of the time for timing and verifying new incumbents exactly.
 _VERIFYING = 0.1
 
 #: Seconds between two checkpoints.
 _CHECKPOINT = 10.0
 
-#: Up to this many vertices, heads, tails and load take two seconds at most.
+#: Up to this many vertices, heads, tails and load take at most two seconds.
 _QUICK = 6000
 
-#: Up to this many vertices, an exact method looks for a first schedule if nothing else finds one:
-#: no placement, or within this share of the budget none that respects memory.
+#: Up to this many vertices, an exact method looks for a first schedule if the search finds no
+#: placement, or none that respects memory within this share of the budget.
 _SMALL, _PATIENCE = 200, 0.3
 
 
@@ -60,7 +60,7 @@ class SearchProgress(Progress):
     moves_per_second : float
         Total of all searchers.
     paid : str
-        The kind of move that has led to a new best most often so far.
+        The kind of move that has improved the best layout most often so far.
     """
 
     moves_per_second: float = 0.0
@@ -81,15 +81,17 @@ class SearchStarts(Protocol):
     def __call__(
         self, instance: Instance, seed: int, *, fast_only: bool
     ) -> Iterator[Schedule | None]:
-        """Yield what each heuristic finds; ``None`` for nothing."""
+        """Yield the schedule of each heuristic, or ``None`` if it finds none."""
         ...
 
 
 def check_scope(instance: Instance, goal: Goal) -> None:
-    """Raise an :class:`UnsupportedError` if more than an objective and a placement is given."""
+    """Raise :class:`UnsupportedError` if the goal gives more than objective and placement."""
     goal.check(instance)
     if goal.order or goal.makespan is not None or goal.traffic is not None:
-        raise UnsupportedError("goal", "an order or a limit is given", "give a placement only")
+        raise UnsupportedError(
+            "goal", "an order or a limit is not supported", "give only a placement"
+        )
 
 
 def run_search(
@@ -105,14 +107,14 @@ def run_search(
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
 ) -> Result:
-    """Improve the best of some starts until the budget ends.
+    """Improve the best initial schedule until the budget ends.
 
     Parameters
     ----------
     manner : {"search", "hybrid"}
-        How layouts are changed.
+        The way in which layouts are modified.
     starts : callable
-        The initial schedules.
+        Generates the initial schedules.
 
     See :func:`optpart.methods.search.search` for the other parameters and for errors.
     """
@@ -174,11 +176,11 @@ class _Search:
             for helper in self.helpers:
                 helper.stop()
         if self.climb is not None:
-            with suppress(KeyboardInterrupt):  # of one who interrupts twice
+            with suppress(KeyboardInterrupt):  # a second interrupt
                 self._take(self.climb, final=True)
                 self._write(self.climb, final=True)
         if self.checkpoint is not None and self.checkpoint.fault is not None:
-            self.record.remarks.append(f"state not kept: {self.checkpoint.fault.problem}")
+            self.record.remarks.append(f"state not saved: {self.checkpoint.fault.problem}")
         return self.record.result(
             self.manner,
             infeasible=self.infeasible,
@@ -196,7 +198,7 @@ class _Search:
             return
         if self.workers < self.budget.workers:
             self.record.remarks.append(
-                f"{self.workers} of {self.budget.workers} workers ran, one on each processor"
+                f"used {self.workers} of {self.budget.workers} workers, one per processor"
             )
         self.helpers = [Helper() for _ in range(1, self.workers)]
         self._start(start)
@@ -208,7 +210,9 @@ class _Search:
         if self.infeasible or self._proven():
             return
         if layout is None:
-            self.record.reason = "no placement found that keeps the memory and all else"
+            self.record.reason = (
+                "found no placement that satisfies memory and all other constraints"
+            )
             return
         if self.workers == 1 and self.budget.deterministic is None:
             self._bound_here()
@@ -220,8 +224,8 @@ class _Search:
 
     def _start(self, start: Schedule | None) -> None:
         if start is not None and self.record.offer(start):
-            self.record.remarks.append("the start given does not fit and was repaired")
-        # Where moves are counted, not seconds, only the fast ones are tried, and all of them.
+            self.record.remarks.append("the given start is not valid here and was repaired")
+        # If the budget counts moves instead of seconds, try all fast heuristics and no others.
         counted = self.budget.deterministic is not None
         found = self.starts(self.instance, self.seed, fast_only=counted)
         while counted or self.record.seconds <= _STARTING * self.budget.seconds:
@@ -233,7 +237,7 @@ class _Search:
                 self.record.offer(schedule)
 
     def _first_layout(self, start: Schedule | None) -> Layout | None:
-        """Return where the search begins: the incumbent, or a placement that keeps the rules."""
+        """Return the initial layout: from the incumbent, or from a feasible placement."""
         if self.resumed is not None:
             return self.resumed.layout
         if self.record.incumbent is not None:
@@ -247,7 +251,7 @@ class _Search:
         return None if found is None else layout_of(self.instance, found)
 
     def _ask_solver_once(self) -> None:
-        """Let an exact method find a first schedule, or prove that there is none."""
+        """Use an exact method to find a first schedule or to prove that none exists."""
         from optpart.exact.solve import solve
 
         if self.asked or self.record.incumbent is not None or self.instance.vertices > _SMALL:
@@ -294,7 +298,7 @@ class _Search:
                 return self.record.makespan == self.record.bound and self.record.traffic == 0
 
     def _detailed(self, step: Progress) -> SearchProgress:
-        """Return a step with what the searchers have done by then."""
+        """Return the step with statistics of the searchers."""
         moves = sum(helper.moves for helper in self.helpers)
         paid: Counter[str] = sum((helper.paid for helper in self.helpers), Counter())
         if self.climb is not None:
@@ -307,7 +311,7 @@ class _Search:
     # --- search ----------------------------------------------------------------------------
 
     def _share(self, climb: Searcher) -> float:
-        """How much of the budget is spent."""
+        """Return the share of the budget that has been spent."""
         spent = self._share_of_seconds()
         if self.budget.deterministic is None:
             return spent
@@ -347,12 +351,12 @@ class _Search:
         self.record.end(limit, str(limit))
 
     def _manner_of(self, number: int) -> Manner:
-        """The role of a worker: if there are several, every other one only anneals."""
+        """Return the manner of a worker; if there are several, every other one only anneals."""
         mixed = self.workers == 1 or number % 2 == 1
         return self.manner if mixed else "search"
 
     def _lazy_or_eager(self, layout: Layout) -> Layout:
-        """Return which is better: transfers that queue when asked for, or at once."""
+        """Return the better layout: with eager transfers as given, or with none eager."""
         if not layout.eager.any():
             return layout
         at = Evaluator(self.instance, self.goal.objective)
@@ -395,7 +399,7 @@ class _Search:
                 helper.tell(found)
 
     def _take(self, climb: Searcher, *, final: bool = False) -> None:
-        """Time and verify the best layout, if it is new and there is time for it."""
+        """Time and verify the best layout if it is new and time permits."""
         value: Value = climb.value
         busy = self.verifying > _VERIFYING * self.record.seconds
         if climb.best is self.taken or value[0] > 0.0 or (busy and not final):

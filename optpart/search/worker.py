@@ -16,7 +16,7 @@ _COUNT = 1.0
 
 
 def main() -> None:
-    """Serve the one job of the caller; layouts of other searchers follow it."""
+    """Run the only job of the caller, receiving layouts of other searchers meanwhile."""
     caller = Caller()
     warm_up("search")
     job: Job = caller.receive()

@@ -1,4 +1,4 @@
-"""Audit of claims: what contradicts the verifier or a verified schedule does not count."""
+"""Audit of results: claims that contradict a verified schedule are discarded."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim that is not used because it is false.
+    """A claim that is discarded because it is false.
 
     Attributes
     ----------
     instance : str
-        Name of the instance that the claim is about.
+        Name of the instance.
     source : str
         The source of the claim: a method, with its seed if there are several, ``library``, or a
         row of a store.
@@ -59,7 +59,7 @@ class Finding:
 
 
 def one_line(text: str) -> str:
-    """Return a foreign text on one line, shortened if it is too long to read."""
+    """Return external text on one line, shortened if it is too long."""
     return shorten(text, _LONGEST, placeholder=" …")
 
 
@@ -74,22 +74,22 @@ def described(error: BaseException) -> str:
 def audited(
     claimed: object, instance: Instance, method: str, seed: int, goal: Goal | None = None
 ) -> Result:
-    """Return the part of a method's result that is true.
+    """Return the part of a method's result that can be trusted.
 
-    The schedule is verified. A valid one counts even if other claims are false. Bounds and statuses
-    count only if the whole claim agrees with the schedule.
+    The schedule is verified. A valid one is kept even if other claims are false. Bounds and
+    statuses are kept only if all claims agree with the schedule.
 
     Parameters
     ----------
     claimed : object
         The return value of a method; it may be anything.
     goal : Goal, optional
-        What the method was asked for, which the schedule must keep.
+        The goal of the method, which the schedule must satisfy.
 
     Returns
     -------
     Result
-        Under the given method and seed; ``refused``, with the reason, if a claim is false.
+        With the given method and seed; ``refused``, with the reason, if a claim is false.
     """
     try:
         read = _read(claimed, instance)
@@ -129,7 +129,7 @@ def refusal(instance: Instance, method: str, seed: int, why: str, seconds: float
 def contradicted(result: Result, least: Fraction, by: str) -> str:
     """Return how a verified schedule contradicts a result's claims; empty if it does not.
 
-    The schedule must respect whatever was given for the result.
+    The schedule must satisfy the fixed decisions and limits of the result.
 
     Parameters
     ----------
@@ -148,12 +148,12 @@ def contradicted(result: Result, least: Fraction, by: str) -> str:
 
 
 def contradiction(claim: str, least: Fraction, by: str) -> str:
-    """Return the message that a verified schedule contradicts a claim."""
+    """Return the message for a claim that a verified schedule contradicts."""
     return f"{claim} contradicts a verified schedule of {least} by {by}"
 
 
 def denied(result: Result, why: str) -> Result:
-    """Return a result without its claims; it keeps its schedule, which is verified."""
+    """Return a result without its claims, but with its verified schedule."""
     bare = refused(replace(result, lower_bound=None, traffic_bound=None), why)
     return replace(bare, status=Status.UNKNOWN) if bare.schedule is None else with_status(bare)
 
@@ -174,7 +174,7 @@ def _source(result: Result, among: Sequence[Result]) -> str:
 
 
 def _denial(claimed: Result, known: Result) -> str:
-    """Return the claims that the result's own schedule contradicts or does not support."""
+    """Return a claim that the result's own schedule contradicts or does not support."""
     makespan = known.makespan
     if makespan is None:
         if claimed.schedule is not None:
@@ -205,7 +205,7 @@ def _read(claimed: object, instance: Instance) -> Result:
     if not isinstance(claimed, Result):
         raise InputError("", f"returned {type(claimed).__name__!r}, not a Result", _REMEDY)
     if claimed.instance is not instance and claimed.instance.sha256 != instance.sha256:
-        raise InputError("", "returned a result of another instance", _REMEDY)
+        raise InputError("", "returned a result for another instance", _REMEDY)
     if claimed.schedule is not None and type(claimed.schedule) is not Schedule:
         raise _wrong("schedule", claimed.schedule)
     if claimed.objective not in get_args(Objective):
@@ -273,18 +273,18 @@ def _seconds(place: str, value: object) -> float:
 
 def _wrong(place: str, value: object) -> InputError:
     shown = shorten(repr(value), 40, placeholder="…")
-    return InputError(place, f"{shown} is no {_KINDS.get(place, place)}", _REMEDY)
+    return InputError(place, f"{shown} is not {_KINDS.get(place, f'a valid {place}')}", _REMEDY)
 
 
 _KINDS = {
-    "makespan": "exact number",
-    "lower_bound": "exact number",
-    "traffic": "exact number",
-    "traffic_bound": "exact number",
-    "seconds": "duration",
-    "workers": "number of workers",
+    "makespan": "an exact number",
+    "lower_bound": "an exact number",
+    "traffic": "an exact number",
+    "traffic_bound": "an exact number",
+    "seconds": "a duration",
+    "workers": "a number of workers",
     "reason": "text",
     "given": "text",
-    "refused": "yes or no",
-    "versions": "table of versions",
+    "refused": "a boolean",
+    "versions": "a table of versions",
 }

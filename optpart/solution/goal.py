@@ -61,18 +61,18 @@ class Goal:
 
         Parameters
         ----------
-        placement : mapping from names of vertices to names of devices, optional
-            Of all vertices or of some.
-        order : sequence of names of vertices, or a mapping from devices to such, optional
-            Of two in one list that share a device, the earlier runs first. Under a device only
-            vertices stand that the placement puts there.
+        placement : mapping from vertex names to device names, optional
+            Devices of some or all vertices.
+        order : sequence of vertex names, or mapping from device names to such, optional
+            If two vertices of a sequence share a device, the earlier one runs first. The sequence
+            of a device may only contain vertices that the placement assigns to it.
         makespan, traffic : number, optional
             Upper limits.
 
         Raises
         ------
         InputError
-            If there is no vertex or device of a name, or a limit is no number.
+            If a name is unknown or a limit is not a number.
         """
         where = part_placement(instance, placement or {})
         return cls(
@@ -88,7 +88,7 @@ class Goal:
 
     @property
     def decides(self) -> bool:
-        """Whether any schedule within the makespan will do."""
+        """Whether the goal is a decision problem: any schedule within the makespan will do."""
         return self.objective == "makespan" and self.makespan is not None
 
     @property
@@ -139,16 +139,16 @@ class Goal:
                 )
 
     def contradiction(self, instance: Instance) -> str:
-        """Return a reason why no schedule keeps the given placement; empty if none is found."""
+        """Return a reason why no schedule has the given placement; empty if none is found."""
         names, devices = instance.graph.names, instance.cluster.names
         first: dict[int, int] = {}
         for v, d in sorted(self.placement.items()):
             unit = int(instance.unit_of[v])
             if not instance.allowed[unit, d]:
-                return f"{names[v]} is given {devices[d]}, on which it may not run"
+                return f"{names[v]} is fixed to {devices[d]}, where it may not run"
             u = first.setdefault(unit, v)
             if self.placement[u] != d:
-                return f"{names[u]} and {names[v]} are colocated and given different devices"
+                return f"{names[u]} and {names[v]} are colocated but fixed to different devices"
         return ""
 
     def narrowed(self, instance: Instance) -> Instance:
@@ -174,7 +174,7 @@ class Goal:
             )
 
     def broken(self, instance: Instance, schedule: Schedule) -> str:
-        """Return, in words, a part of the goal that a valid schedule violates; empty if none."""
+        """Return a violation of the goal by a valid schedule, in words; empty if there is none."""
         names, devices = instance.graph.names, instance.cluster.names
         for v, d in self.placement.items():
             if int(schedule.placement[v]) != d:
@@ -199,7 +199,7 @@ def _inside(task: tuple[int, int], tensors: int, devices: int) -> bool:
 
 @dataclass(frozen=True)
 class Occupied:
-    """The resources that a task occupies, and when."""
+    """The resources that a task occupies, and for which time."""
 
     what: frozenset[tuple[str, int, int]]
     start: Fraction

@@ -1,4 +1,4 @@
-"""Placements and orders by the names of vertices and devices, in place of their numbers."""
+"""Conversion of placements and orders from names of vertices and devices to their numbers."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from numpy.typing import NDArray
 from optpart.errors import InputError
 from optpart.problem.instance import Instance
 
-#: Devices by the names of their vertices.
+#: A map from vertex names to device names.
 NamedPlacement: TypeAlias = Mapping[str, str]
 
-#: Names of vertices, the earlier first; or such a list for each device.
+#: Vertex names in order, or such a sequence for each device name.
 NamedOrder: TypeAlias = Sequence[str] | Mapping[str, Sequence[str]]
 
 
 def vertex(instance: Instance, name: object, place: str) -> int:
-    """Return the number of a vertex; a name that there is not is an :class:`InputError`."""
+    """Return the number of a vertex; raise :class:`InputError` for an unknown name."""
     return _number(instance.graph.index, name, "vertex", place)
 
 
 def device(instance: Instance, name: object, place: str) -> int:
-    """Return the number of a device; a name that there is not is an :class:`InputError`."""
+    """Return the number of a device; raise :class:`InputError` for an unknown name."""
     return _number(instance.cluster.index, name, "device", place)
 
 
@@ -35,17 +35,17 @@ def _number(index: Mapping[str, int], name: object, kind: str, place: str) -> in
     if isinstance(name, str) and name in index:
         return index[name]
     near = get_close_matches(str(name), index, n=3, cutoff=0.5)
-    remedy = f"is it {' or '.join(near)}?" if near else f"name a {kind} of the instance"
+    remedy = f"did you mean {' or '.join(near)}?" if near else f"name a {kind} of the instance"
     raise InputError(place, f"no {kind} {name!r}", remedy)
 
 
 def part_placement(instance: Instance, placement: NamedPlacement) -> dict[int, int]:
-    """Return the numbers of a placement by name, of all vertices or of some.
+    """Convert a placement of some or all vertices from names to numbers.
 
     Raises
     ------
     InputError
-        If there is no vertex or device of one of the names; it names the nearest.
+        If a name is unknown; the message suggests similar names.
     """
     return {
         vertex(instance, v, "placement"): device(instance, d, "placement")
@@ -54,12 +54,12 @@ def part_placement(instance: Instance, placement: NamedPlacement) -> dict[int, i
 
 
 def placement_of(instance: Instance, placement: NamedPlacement) -> NDArray[np.int32]:
-    """Return the numbers of a placement by name, which must be that of all vertices.
+    """Convert a placement of all vertices from names to numbers.
 
     Raises
     ------
     InputError
-        As :func:`part_placement`, or if a vertex is missing.
+        If a name is unknown or a vertex is missing.
     """
     found = part_placement(instance, placement)
     if len(found) < instance.vertices:
@@ -76,13 +76,13 @@ def placement_of(instance: Instance, placement: NamedPlacement) -> NDArray[np.in
 def lists_of(
     instance: Instance, order: NamedOrder, placement: Mapping[int, int]
 ) -> list[list[int]]:
-    """Return the numbers of an order by name, one list for each list of names.
+    """Convert an order from names to numbers, one list for each list of names.
 
     Raises
     ------
     InputError
-        If there is no vertex or device of one of the names, a vertex is named twice, or it stands
-        under another device than that of the placement.
+        If a name is unknown, a vertex is named twice, or it is listed under a device other than
+        that of the placement.
     """
     lists: Iterable[tuple[str, Sequence[str]]] = (
         order.items() if isinstance(order, Mapping) else [("", order)]
@@ -98,7 +98,7 @@ def lists_of(
             if where is not None and placement.get(v) != where:
                 raise InputError(
                     "order",
-                    f"has {shown!r} on {name}, where the placement does not put it",
+                    f"lists {shown!r} on {name}, but the placement does not assign it there",
                     "give the order of this placement",
                 )
             seen.add(v)
@@ -108,7 +108,7 @@ def lists_of(
 def order_pairs(
     instance: Instance, order: NamedOrder, placement: Mapping[int, int]
 ) -> tuple[tuple[int, int], ...]:
-    """Return the pairs of vertices of which the first runs before the second where both meet."""
+    """Return pairs of vertices; the first must run before the second if they share a device."""
     lists = lists_of(instance, order, placement)
     return tuple(pair for numbers in lists for pair in combinations(numbers, 2))
 
@@ -116,12 +116,12 @@ def order_pairs(
 def whole_order(
     instance: Instance, order: Mapping[str, Sequence[str]], placement: Sequence[int]
 ) -> list[int]:
-    """Return one order of all vertices that keeps the order of each device and every edge.
+    """Return an order of all vertices that respects the order on each device and all edges.
 
     Raises
     ------
     InputError
-        As :func:`lists_of`, or if the order contradicts the edges.
+        As for :func:`lists_of`, or if the order contradicts the edges or omits a vertex.
     """
     lists = lists_of(instance, order, dict(enumerate(placement)))
     graph = instance.graph

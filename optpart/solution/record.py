@@ -1,4 +1,4 @@
-"""What a run has found and proven so far, and the result that this makes."""
+"""The record of a run: its incumbent and proven bounds, from which its result is built."""
 
 from __future__ import annotations
 
@@ -17,30 +17,31 @@ from optpart.solution.verifier import verify
 
 
 class Record:
-    """The incumbent and the proven bounds of a run in exact numbers, and the trace of both.
+    """The incumbent and the proven bounds of a run as exact numbers, with their trace.
 
     Parameters
     ----------
     instance : Instance
-        The one that was given: schedules are verified against it, and the result is about it.
+        The original instance: schedules are verified against it, and the result refers to it.
     goal : Goal
     watch : callable, optional
-        Told every step.
+        Called with every step.
     bound : Fraction, optional
-        A bound of the makespan, and of the traffic if that alone is the objective, to start from.
+        Initial bound on the makespan, and on the traffic if that is the only objective.
 
     Attributes
     ----------
     incumbent : Schedule or None
         The best schedule so far.
     makespan, traffic : Fraction or None
-        Those of the incumbent.
+        Values of the incumbent.
     bound, traffic_bound : Fraction or None
-        Proven; under ``lexicographic``, the second among the schedules of least makespan.
+        Proven lower bounds; under ``lexicographic``, the traffic bound is valid among schedules of
+        minimal makespan.
     trace : list of Progress
-        The steps so far; no two in succession have the same values.
+        The steps so far; consecutive steps differ in their values.
     remarks : list of str
-        What else the reader of the result must know.
+        Further remarks for the reader of the result.
     termination : Termination
     reason : str
     """
@@ -75,17 +76,17 @@ class Record:
     # --- schedules and bounds --------------------------------------------------------------
 
     def broken(self, schedule: Schedule) -> str:
-        """Return the first rule of the instance or part of the goal that a schedule breaks."""
+        """Return the first violation of the instance or the goal by a schedule; empty if none."""
         violations = verify(self.instance, schedule, most=1)
         return str(violations[0]) if violations else self.goal.broken(self.instance, schedule)
 
     def offer(self, schedule: Schedule) -> str:
-        """Take a schedule if it is valid, keeps the goal and is better than the incumbent.
+        """Accept a schedule if it is valid, satisfies the goal and improves on the incumbent.
 
         Returns
         -------
         str
-            What it breaks; empty if nothing, whether or not it is better.
+            The first violation; empty if there is none, whether or not the schedule is better.
         """
         broken = self.broken(schedule)
         if not broken:
@@ -93,13 +94,13 @@ class Record:
         return broken
 
     def offer_start(self, schedule: Schedule) -> None:
-        """Take the schedule that the user gives to start from, or remark that it is not used."""
+        """Accept the user's initial schedule, or add a remark that it was not used."""
         broken = self.offer(schedule)
         if broken:
-            self.remarks.append(f"the start given was not used: {broken}")
+            self.remarks.append(f"the given start was not used: {broken}")
 
     def take(self, schedule: Schedule) -> None:
-        """Take a schedule that is known to be valid and to keep the goal, if it is better."""
+        """Accept a schedule known to be valid and to satisfy the goal, if it is better."""
         found = schedule.makespan(self.instance), traffic(self.instance, schedule.placement)
         if self.makespan is not None and self.traffic is not None:
             known = self.makespan, self.traffic
@@ -109,13 +110,13 @@ class Record:
         self._step()
 
     def raise_bound(self, bound: Fraction) -> None:
-        """Take a proven lower bound of the makespan, if it is above the one that is known."""
+        """Record a proven lower bound on the makespan if it improves on the known one."""
         if self.bound is None or bound > self.bound:
             self.bound = bound
             self._step()
 
     def raise_traffic_bound(self, bound: Fraction) -> None:
-        """Take a proven lower bound of the traffic, if it is above the one that is known."""
+        """Record a proven lower bound on the traffic if it improves on the known one."""
         if self.traffic_bound is None or bound > self.traffic_bound:
             self.traffic_bound = bound
             self._step()
@@ -134,16 +135,16 @@ class Record:
     # --- the end ---------------------------------------------------------------------------
 
     def end(self, termination: Termination, reason: str) -> None:
-        """Note why the run ends short of a proof; a later note takes the place of this one."""
+        """Record why the run ends without a proof; a later call replaces this."""
         self.termination, self.reason = termination, reason
 
     def go_on(self) -> None:
-        """Forget why a part of the run has ended, since another part follows."""
+        """Discard the recorded end, because another part of the run follows."""
         self.end(Termination.COMPLETED, "")
 
     @contextmanager
     def until_interrupted(self) -> Iterator[None]:
-        """End the run where the user interrupts it; what it has found and proven still counts."""
+        """Record an interruption by the user and suppress it, so that a result can be returned."""
         try:
             yield
         except KeyboardInterrupt:

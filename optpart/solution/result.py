@@ -1,4 +1,4 @@
-"""The result of a method: a status that claims only what is proven, and the evidence."""
+"""The result of a method: its proven status, with the evidence."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Status(StrEnum):
 
     @property
     def proven(self) -> bool:
-        """Whether nothing is left to find."""
+        """Whether the status is final: optimal or infeasible."""
         return self in (Status.OPTIMAL, Status.INFEASIBLE)
 
 
@@ -39,7 +39,7 @@ class Status(StrEnum):
 class Progress:
     """One step of a run: seconds since its start, value of the incumbent, proven lower bound.
 
-    Values are makespans, or traffic where that alone is the objective.
+    Values are makespans, or traffic if that is the only objective.
     """
 
     seconds: float
@@ -48,19 +48,19 @@ class Progress:
 
     @property
     def remark(self) -> str:
-        """Further text of the method about this step."""
+        """Additional text from the method about this step."""
         return ""
 
 
 Watch = Callable[[Progress], None]
 
-#: Yields initial schedules for an instance and a seed.
+#: Generates initial schedules for an instance and a seed.
 Starts = Callable[[Instance, int], Iterable[Schedule]]
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How much a method may spend.
+    """The time and the workers that a method may use.
 
     Attributes
     ----------
@@ -69,13 +69,13 @@ class Budget:
     workers : int
         Threads or processes, at most :data:`~optpart.limits.MOST_WORKERS`.
     deterministic : float, optional
-        Limit in the solver's deterministic time; with one worker the result is then the same in
-        every run.
+        Limit in the solver's deterministic time; with one worker, every run then gives the same
+        result.
 
     Raises
     ------
     InputError
-        If one of them is out of its range.
+        If a value is out of range.
     """
 
     seconds: float = 60.0
@@ -97,26 +97,25 @@ class Result:
     ----------
     status : Status
     makespan, lower_bound, traffic : Fraction or None
-        Exact; the bound is proven.
+        Exact values; the bound is proven.
     objective : {"makespan", "traffic", "lexicographic"}
         The objective that was minimised.
     traffic_bound : Fraction or None
-        Proven lower bound of the traffic where that is minimised; under ``lexicographic`` among
-        the schedules of least makespan.
+        Proven lower bound on the traffic if that is minimised; under ``lexicographic``, among
+        schedules of minimal makespan.
     schedule : Schedule or None
-        Accepted by the verifier.
+        The schedule, if the verifier accepts it.
     given : str
-        What was given and had to be kept, in words; status and bounds hold for schedules that keep
-        it. Empty if nothing was.
+        The fixed decisions and limits in words, empty if there are none; status and bounds are
+        valid for schedules that satisfy them.
     termination : Termination or None
-        Why the method ended; ``None`` only if an older file, which does not say, holds the result.
+        Why the method ended; ``None`` only for results from older files that do not state it.
     reason : str
-        Why there is no schedule or no proof, or another remark. It is for people: no code may
+        Why there is no schedule or no proof, or another remark. It is meant for people: no code may
         depend on its wording.
     refused : bool
-        Whether the claims of the method are not used, because it failed or they do not hold; see
-        :func:`refused`. Then the method has failed, but a solver that died has not been refused:
-        what it had proven before still counts.
+        Whether the claims of the method are discarded because it failed or they are false; see
+        :func:`refused`. A solver that died is not refused: what it had proven before still counts.
     trace : tuple of Progress
     """
 
@@ -162,7 +161,7 @@ class Result:
     def gap(self) -> float | None:
         """``(value − bound) / value`` of the objective; 0.0 if and only if they are equal.
 
-        Under ``lexicographic`` of the makespan, and of the traffic once that gap is closed.
+        Under ``lexicographic``, that of the makespan, and once that is closed, of the traffic.
         """
         return objective_gap(
             self.objective, (self.makespan, self.lower_bound), (self.traffic, self.traffic_bound)
@@ -174,7 +173,7 @@ def objective_gap(
     makespan: tuple[Fraction | None, Fraction | None],
     traffic: tuple[Fraction | None, Fraction | None],
 ) -> float | None:
-    """Return :attr:`Result.gap` of the values of makespan and traffic, each with its bound."""
+    """Return :attr:`Result.gap` for the given makespan and traffic, each with its bound."""
     closed = makespan[0] == makespan[1]
     if objective == "makespan" or (objective == "lexicographic" and not closed):
         return gap(*makespan)
@@ -191,7 +190,7 @@ def gap(value: Fraction | None, bound: Fraction | None) -> float | None:
 
 
 class Method(Protocol):
-    """The one signature of everything that solves an instance (design §4)."""
+    """The signature of all methods (design §4)."""
 
     def __call__(
         self,
@@ -234,26 +233,25 @@ def conclude(
     Parameters
     ----------
     bound : Fraction, optional
-        A proven lower bound of the makespan.
+        A proven lower bound on the makespan.
     traffic_bound : Fraction, optional
-        A proven lower bound of the traffic; under ``lexicographic`` among the schedules of least
+        A proven lower bound on the traffic; under ``lexicographic``, among schedules of minimal
         makespan.
     infeasible : str
         Why no schedule exists, if that is proven.
     termination : Termination
-        Why the method ended short of a proof; ``PROVEN`` follows from the status.
+        Why the method ended without a proof; ``PROVEN`` follows from the status.
     given : str
-        What had to be kept, and what all of this holds under.
+        The fixed decisions and limits under which all of this is valid.
     goal : Goal, optional
-        What was asked for. It takes the place of ``objective`` and ``given``, and the schedule
-        must keep it.
+        Replaces ``objective`` and ``given``; the schedule must satisfy it.
 
     Returns
     -------
     Result
-        ``OPTIMAL`` only if the verifier accepts the schedule, the schedule keeps the goal and the
-        bound equals its value in the objective. A schedule that the verifier refuses, or that
-        breaks the goal, is dropped, and its first violation becomes the reason.
+        ``OPTIMAL`` only if the verifier accepts the schedule, the schedule satisfies the goal, and
+        its objective value equals the bound. A schedule that the verifier rejects or that violates
+        the goal is dropped, and the first violation becomes the reason.
     """
     if goal is not None:
         objective, given = goal.objective, goal.given
@@ -280,7 +278,7 @@ def conclude(
     if violations:
         return replace(base, reason=f"its schedule is not valid: {violations[0]}")
     if goal is not None and (broken := goal.broken(instance, schedule)):
-        return replace(base, reason=f"its schedule does not keep what is given: {broken}")
+        return replace(base, reason=f"its schedule violates the goal: {broken}")
     known = replace(
         base,
         makespan=schedule.makespan(instance),
@@ -300,7 +298,7 @@ def conclude(
 
 
 def with_status(result: Result) -> Result:
-    """Return a result that has a schedule with the status that its bounds call for."""
+    """Return a result with a schedule, its status derived from its bounds."""
     least = result.makespan == result.lower_bound, result.traffic == result.traffic_bound
     proven = {"makespan": least[0], "traffic": least[1], "lexicographic": all(least)}
     status = Status.OPTIMAL if proven[result.objective] else Status.FEASIBLE
@@ -309,25 +307,25 @@ def with_status(result: Result) -> Result:
 
 
 def proven_infeasible(result: Result, why: str) -> Result:
-    """Return the result of an instance that is proven to have no schedule."""
+    """Return the result with the status ``INFEASIBLE``."""
     ended = _ended(Status.INFEASIBLE, result.termination)
     return replace(result, status=Status.INFEASIBLE, termination=ended, reason=why)
 
 
 def refused(result: Result, why: str) -> Result:
-    """Return a result whose method failed, or claims what does not hold."""
+    """Return the result marked as refused because the method failed or made a false claim."""
     return replace(result, termination=Termination.FAILED, reason=why, refused=True)
 
 
 def _ended(status: Status, termination: Termination | None) -> Termination | None:
-    """Return why a method ended, given its status: by proof, unless the user stopped it."""
+    """Return why a method ended: a proven status means by proof unless it was interrupted."""
     if status.proven and termination is not Termination.INTERRUPTED:
         return Termination.PROVEN
     return Termination.COMPLETED if termination is Termination.PROVEN else termination
 
 
 def with_bound(result: Result, bound: Fraction) -> Result:
-    """Return the result with a further proven bound of the makespan taken into account."""
+    """Return the result updated with another proven lower bound on the makespan."""
     best = bound if result.lower_bound is None else max(bound, result.lower_bound)
     result = replace(result, lower_bound=best)
     if result.status is Status.INFEASIBLE or result.makespan is None:
@@ -336,7 +334,7 @@ def with_bound(result: Result, bound: Fraction) -> Result:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a result depends on."""
+    """Return the versions of the software on which a result depends."""
     return dict(_versions())
 
 

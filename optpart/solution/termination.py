@@ -1,4 +1,4 @@
-"""Why a method ended."""
+"""The reasons for which a method ends."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from enum import StrEnum
 
 
 class Termination(StrEnum):
-    """Why a method ended; its status says what it has proven by then."""
+    """The reason for which a method ended; the status states what it has proven."""
 
-    #: The status is OPTIMAL or INFEASIBLE: nothing is left to find.
+    #: The status is proven: OPTIMAL or INFEASIBLE.
     PROVEN = "proven"
-    #: It has done all that it does, without a proof: a heuristic that ran to its end, a search
-    #: that finds nowhere to begin, or a schedule that answers a decision problem.
+    #: The method ran to its end without a proof: a heuristic, a search that found no initial
+    #: placement, or a decision problem answered by a schedule.
     COMPLETED = "completed"
-    #: The budget's seconds, or the solver's deterministic time, are spent.
+    #: The seconds or the deterministic time of the budget are used up.
     TIME_LIMIT = "time limit"
-    #: The budget's moves are spent.
+    #: The moves of the budget are used up.
     MOVE_LIMIT = "move limit"
-    #: The user stopped it. This outranks a proof, since whatever was to follow is to stop as well.
+    #: The user interrupted the method. This takes precedence over a proof, to stop later steps.
     INTERRUPTED = "interrupted"
-    #: The solver's own problem is solved, but rounding or its tolerances leave a gap.
+    #: The solver solved its own model, but rounding or tolerances leave a gap.
     ROUNDING = "rounding"
-    #: The instance is beyond the method, for example too large for its model.
+    #: The method does not support the instance, for example because its model would be too large.
     UNSUPPORTED = "unsupported"
-    #: The method broke down, or claimed what does not hold.
+    #: The method failed or made a false claim.
     FAILED = "failed"

@@ -31,7 +31,7 @@ from optpart.certify.precedence import (
     holds,
     interchangeable,
 )
-from optpart.errors import UnsupportedError
+from optpart.errors import ArgumentError
 from optpart.formats import native
 from optpart.formats import result as result_format
 from optpart.solution.result import conclude
@@ -552,5 +552,5 @@ def test_an_instance_too_large_for_a_second_refutation_is_reported(tmp_path: Pat
         builder.vertex(f"v{i}", 1)
     instance = Instance(builder.build(), Cluster.uniform(1))
     schedule = retime(instance, np.zeros(151, dtype=np.int32), list(range(151)))
-    with pytest.raises(UnsupportedError, match="too many vertices"):
+    with pytest.raises(ArgumentError, match="too many vertices"):
         add_second(certificate(tmp_path, instance, schedule), 60)

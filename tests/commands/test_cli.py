@@ -192,14 +192,14 @@ class TestSearch:
             "--workers", 1, "-o", other,
         )  # fmt: skip
         assert shown.code == 0
-        assert "the start given does not fit and was repaired" in shown.out
+        assert "the given start is not valid here and was repaired" in shown.out
         assert run("verify", "kwok-ahmad-9-2", other).code == 0
 
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ("--checkpoint x.json", "--checkpoint: cpsat keeps no state"),
-            ("-m search --resume", "--resume: nothing to go on from"),
+            ("--checkpoint x.json", "--checkpoint: cpsat does not save its state"),
+            ("-m search --resume", "--resume: no checkpoint to resume from"),
             ("-m search --within 80", "goal: an order or a limit is given"),
         ],
     )
@@ -216,7 +216,7 @@ class TestGoals:
         assert run("solve", "heft-10", "--within", 73).code == 0
         shown = run("solve", "heft-10", "--within", "145/2")
         assert shown.code == 3
-        assert "INFEASIBLE: no schedule keeps makespan at most 145/2" in shown.out
+        assert "INFEASIBLE: no schedule satisfies makespan at most 145/2" in shown.out
 
     def test_least_traffic_after_least_makespan(self, run: Run) -> None:
         shown = run("solve", "heft-10", "--objective", "lexicographic")
@@ -249,11 +249,11 @@ class TestGoals:
         [
             (
                 "--pareto --start heft",
-                "--pareto: starts from nothing; leave --start out, or give --fix",
+                "--pareto: does not use --start without --fix; leave --start out",
             ),
             ("--within soon", "--within: 'soon'"),
-            ("--fix placement", "--fix: nothing to take it from; give a result with --start"),
-            ("--within 80 -m heft", "--method: heft takes no goal but a least makespan"),
+            ("--fix placement", "--fix: no schedule to take it from; give a result with --start"),
+            ("--within 80 -m heft", "--method: heft can only minimise the makespan"),
             ("--pareto -m enumerate", "--pareto: used with another method"),
         ],
     )
@@ -416,7 +416,7 @@ def test_infeasible_instances_exit_3_with_the_reason(run: Run, tmp_path: Path) -
     for command in ("solve", "bound", "gap"):
         shown = run(command, path)
         assert shown.code == 3
-        assert "a needs memory 5, and the largest device that it may use has 4" in shown.out
+        assert "a needs memory 5, but the largest device that it may use has 4" in shown.out
 
 
 def test_a_link_of_bandwidth_0_forbids_the_crossing(run: Run, tmp_path: Path) -> None:
@@ -442,7 +442,7 @@ def test_every_command_says_the_same_of_an_instance_without_a_schedule(
             document(vertices=vertices, edges=[["a", "b", 0]], bandwidth=[[None, 0], [3, None]])
         )
     )
-    said = "INFEASIBLE: no schedule keeps allowed devices and missing links (proven by bounds)"
+    said = "INFEASIBLE: no schedule satisfies allowed devices and missing links (proven by bounds)"
     commands = [
         ("solve", path),
         ("solve", path, "-m", "milp"),
@@ -540,7 +540,7 @@ def test_a_truncated_graphdef_is_reported_in_one_line(run: Run, tmp_path: Path) 
     [
         ("solve no-such-instance", "no-such-instance: no such file"),
         ("solve heft-10 --method magic", "no method 'magic'; choose one of heft"),
-        ("solve laich-2.5 --method milp", "milp does not solve sendrecv"),
+        ("solve laich-2.5 --method milp", "milp does not support sendrecv"),
         ("gap heft-10 -o table.xml", "table.xml: unknown suffix '.xml'"),
         ("gap heft-10 --json --csv", "--json: used together with --csv"),
         ("simulate heft-10 --start no-such.json", "no-such.json: cannot be read"),

@@ -114,11 +114,11 @@ class TestPlugin:
             ("x = 1", "registers no method; call optpart.register in it"),
             (
                 PLUGIN.replace("all-on-first", "cpsat"),
-                "cpsat: the name of a built-in method; register it under another",
+                "cpsat: already the name of a built-in method; choose another name",
             ),
             (
                 PLUGIN.replace("all-on-first", "hash+fifo"),
-                "hash+fifo: the name of a built-in method; register it under another",
+                "hash+fifo: already the name of a built-in method; choose another name",
             ),
         ],
     )

@@ -205,7 +205,7 @@ class TestInfeasible:
         graph = GraphBuilder().vertex("a").vertex("b").vertex("c")
         graph.colocate("a", "b").colocate("b", "c").separate("a", "c")
         reason = self.reason(Instance(graph.build(), Cluster.uniform(2)))
-        assert reason == "a and c are colocated and separated at once"
+        assert reason == "a and c are both colocated and separated"
 
     def test_a_vertex_too_large_for_every_device(self) -> None:
         graph = GraphBuilder().vertex("a", memory=7).build()
@@ -427,7 +427,7 @@ class TestStart:
         result = cpsat(instance, budget=ONE, start=start)
         assert result.status is Status.OPTIMAL
         assert result.makespan == 6
-        assert "the start given was not used: allowed devices: a must not be on d0" in result.reason
+        assert "the given start was not used: allowed devices: a must not be on d0" in result.reason
 
     def test_a_start_need_not_be_earliest(self) -> None:
         """One that idles is improved upon."""

@@ -184,10 +184,10 @@ class TestGiven:
         instance = Instance(builder.build(), Cluster.uniform(2))
         result = solve(instance, Goal(placement={0: 1}))
         assert result.status is Status.INFEASIBLE
-        assert result.reason == "a is given d1, on which it may not run"
+        assert result.reason == "a is fixed to d1, where it may not run"
         free = GraphBuilder().vertex("a", 1).vertex("b", 1).colocate("a", "b").build()
         result = solve(Instance(free, Cluster.uniform(2)), Goal(placement={0: 1, 1: 0}))
-        assert result.reason == "a and b are colocated and given different devices"
+        assert result.reason == "a and b are colocated but fixed to different devices"
 
     @pytest.mark.parametrize(
         "goal", [Goal(placement={3: 0}), Goal(placement={0: 2}), Goal(order=((0, (0, 2)),))]

@@ -250,7 +250,7 @@ class TestGoal:
     def test_orders_of_transfers_are_unsupported(self) -> None:
         graph = GraphBuilder().vertex("a", outputs=[1, 1]).vertex("b").edge("a", "b").build()
         instance = Instance(graph, Cluster.uniform(2))
-        with pytest.raises(UnsupportedError, match="orders no transfers"):
+        with pytest.raises(UnsupportedError, match="does not order transfers"):
             milp(instance, goal=Goal(order=(((0, 0), (1, 1)),)))
 
     def test_what_the_instance_does_not_have(self) -> None:

@@ -174,7 +174,7 @@ class TestGoal:
         other = minizinc(two_devices([2, 2])).schedule
         result = minizinc(instance, start=other, goal=Goal(placement={0: 0, 1: 0}))
         assert (result.status, result.makespan) == (Status.OPTIMAL, 3)
-        assert "the start given was not used" in result.reason
+        assert "the given start was not used" in result.reason
 
 
 @needs_minizinc

@@ -95,7 +95,7 @@ def test_names_that_are_alike_become_numbers() -> None:
 
 def test_what_is_not_covered_is_refused(tmp_path: Path) -> None:
     queueing = replace(pair(), model=Model(communication="link"))
-    with pytest.raises(InputError, match="milp does not solve link"):
+    with pytest.raises(InputError, match="milp does not support link"):
         program(queueing, "lp")
     builder = GraphBuilder()
     builder.vertex("big", 1, memory=2)

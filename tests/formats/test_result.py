@@ -95,7 +95,7 @@ class TestWriting:
         assert document["status"] == "INFEASIBLE"
         assert document["reason"] == "b has no device"
         assert document["schedule"] is document["makespan"] is document["gap"] is None
-        with pytest.raises(InputError, match="schedule: missing; give a result that holds"):
+        with pytest.raises(InputError, match="schedule: missing; give a result with a schedule"):
             results.read_schedule(tmp_path / "result.json", instance())
 
     def test_a_schedule_that_is_refused_is_not_written(self) -> None:
@@ -215,7 +215,10 @@ BAD: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (put("transfers", 1, "size", 5), "schedule.transfers[1]: unknown key 'size';"),
     (drop("transfers", 0, "tensor"), "schedule.transfers[0].tensor: is null; give a list"),
     (put("transfers", 0, "tensor", "a0"), "schedule.transfers[0].tensor: is a string; give a list"),
-    (put("transfers", 0, "tensor", ["a"]), "schedule.transfers[0].tensor: no pair; give [vertex,"),
+    (
+        put("transfers", 0, "tensor", ["a"]),
+        "schedule.transfers[0].tensor: not a pair; give [vertex,",
+    ),
     (put("transfers", 0, "tensor", ["x", 0]), "schedule.transfers[0].tensor: no vertex 'x';"),
     (put("transfers", 0, "tensor", [{}, 0]), "schedule.transfers[0].tensor: no vertex {};"),
     (put("transfers", 0, "tensor", ["a", 1]), "schedule.transfers[0].tensor: no such output;"),
@@ -237,17 +240,17 @@ class TestTermination:
         path.write_text(json.dumps({k: v for k, v in document.items() if v is not ...}))
         return results.termination(results.read_document(path))
 
-    def test_is_read_as_it_was_written(self, tmp_path: Path) -> None:
+    def test_round_trip(self, tmp_path: Path) -> None:
         for ended in Termination:
             assert self.read(tmp_path / "result.json", termination=str(ended)) is ended
 
-    def test_files_of_before_do_not_have_it(self, tmp_path: Path) -> None:
+    def test_older_files_lack_it(self, tmp_path: Path) -> None:
         path = tmp_path / "result.json"
         assert self.read(path, termination=...) is None
         for status in ("OPTIMAL", "INFEASIBLE"):
             assert self.read(path, termination=..., status=status) is Termination.PROVEN
 
-    def test_an_unknown_one_is_told_of_in_one_line(self, tmp_path: Path) -> None:
+    def test_an_unknown_one_is_one_line(self, tmp_path: Path) -> None:
         with pytest.raises(InputError) as caught:
             self.read(tmp_path / "result.json", termination="bored")
         assert ": termination: unknown 'bored'; use proven, completed" in str(caught.value)
@@ -278,14 +281,14 @@ class TestBadInput:
                 '{"format": "optpart-instance/1"}',
                 "format: is 'optpart-instance/1'; this version reads",
             ),
-            ('{"format": "optpart-result/1"}', "schedule: missing; give a result that holds"),
+            ('{"format": "optpart-result/1"}', "schedule: missing; give a result with a schedule"),
             (
                 '{"format": "optpart-result/1", "schedule": []}',
                 "schedule: is a list; give an object",
             ),
         ],
     )
-    def test_a_file_that_is_no_result(self, content: str, problem: str, tmp_path: Path) -> None:
+    def test_a_file_that_is_not_a_result(self, content: str, problem: str, tmp_path: Path) -> None:
         path = tmp_path / "result.json"
         path.write_text(content)
         with pytest.raises(InputError) as caught:

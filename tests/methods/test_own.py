@@ -98,7 +98,7 @@ def test_two_functions_cannot_have_one_name_but_one_may_be_registered_again() ->
 
 def test_a_strategy_that_would_make_one_name_two_methods_is_refused() -> None:
     op.register("mine+pct")(lambda instance, **_: op.solve(instance, "heft"))
-    with pytest.raises(op.InputError, match=r"would make 'mine\+pct' two methods"):
+    with pytest.raises(op.InputError, match=r"would make 'mine\+pct' ambiguous"):
         op.register("mine", kind="partitioner")(first)
     assert "mine" not in registry.pairs()
 
@@ -127,8 +127,8 @@ class TestFaults:
             (lambda instance, rng: None, "does not return device numbers"),
             (lambda instance, rng: [0], "does not return device numbers"),
             (lambda instance, rng: [0.5] * instance.vertices, "does not return device numbers"),
-            (lambda instance, rng: [99] * instance.vertices, "a device that there is not"),
-            (lambda instance, rng: [-1] * instance.vertices, "a device that there is not"),
+            (lambda instance, rng: [99] * instance.vertices, "a device that does not exist"),
+            (lambda instance, rng: [-1] * instance.vertices, "a device that does not exist"),
         ],
     )
     def test_of_a_partitioner_are_one_line(
@@ -146,7 +146,7 @@ class TestFaults:
         [
             (lambda n: "soon", "does not return numbers"),
             (lambda n: [1.0], "does not return numbers"),
-            (lambda n: [float("nan")] * n, "what is no number"),
+            (lambda n: [float("nan")] * n, "a value that is not a number"),
         ],
     )
     def test_of_a_scheduler_are_one_line(

@@ -120,7 +120,7 @@ class TestFromAFile:
         assert "OPTIMAL given the placement of 4 vertices, makespan 4" in placed.out
         both = solve(tight, "--fix", "both", "--start", path)
         assert both.code == 2
-        assert "schedule: not valid here" in both.err
+        assert "schedule: not valid for this instance" in both.err
 
     def test_a_placement_that_is_not_allowed_is_proven_infeasible(
         self, solve: Solve, tmp_path: Path
@@ -132,7 +132,7 @@ class TestFromAFile:
         bound = GraphBuilder().vertex("a", 1, devices=["d0"]).build()
         shown = solve(replace(free, graph=bound), "--fix", "placement", "--start", path)
         assert shown.code == 3
-        assert "a is given d1, on which it may not run" in shown.out
+        assert "a is fixed to d1, where it may not run" in shown.out
 
 
 class TestFromTheInstance:
@@ -151,7 +151,7 @@ class TestFromTheInstance:
     def test_it_gives_no_order(self, solve: Solve) -> None:
         shown = solve(self.shop(), "--fix", "order")
         assert (shown.code, shown.out) == (2, "")
-        assert "--fix: nothing to take it from" in shown.err
+        assert "--fix: no schedule to take it from" in shown.err
 
     def test_colocated_vertices_have_the_device_of_the_group(self) -> None:
         builder = GraphBuilder().vertex("a", 1).vertex("b", 1, devices=["d1"]).colocate("a", "b")

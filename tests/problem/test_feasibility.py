@@ -29,7 +29,8 @@ def test_units_that_fit_nowhere_together_are_named_as_few_as_will_do() -> None:
     graph = needs(a=50, b=40, c=30, d=10, e=20).build()
     instance = Instance(graph, cpu_and_gpus(100), ESTIMATE)
     assert contradiction(instance) == (
-        "GPU memory: units a, b, c need 120 of 100 and may go nowhere else"
+        "not enough memory on GPU: units a, b, c may run only there and need 120, "
+        "but 100 is available"
     )
 
 
@@ -39,7 +40,8 @@ def test_devices_that_are_not_a_whole_type_are_named() -> None:
         builder.vertex(name, 1, memory=60, devices=["gpu1"])
     instance = Instance(builder.build(), cpu_and_gpus(100, 100), ESTIMATE)
     assert contradiction(instance) == (
-        "gpu1 memory: units a, b need 120 of 100 and may go nowhere else"
+        "not enough memory on gpu1: units a, b may run only there and need 120, "
+        "but 100 is available"
     )
 
 
@@ -49,20 +51,21 @@ def test_units_bound_to_a_part_of_the_devices_count_there_as_well() -> None:
     builder.vertex("c", 1, memory=20, devices=["gpu0"]).vertex("d", 1, memory=5, devices=["gpu1"])
     instance = Instance(builder.build(), cpu_and_gpus(100, 99), ESTIMATE)
     assert contradiction(instance) == (
-        "GPU memory: units a, b, c need 200 of 199 and may go nowhere else"
+        "not enough memory on GPU: units a, b, c may run only there and need 200, "
+        "but 199 is available"
     )
 
 
 def test_many_units_are_counted() -> None:
     graph = needs(**{f"v{i:02}": 10 for i in range(20)}).build()
     reason = contradiction(Instance(graph, cpu_and_gpus(145), ESTIMATE))
-    assert "v10, v11 and 3 more need 150 of 145" in reason
+    assert "v10, v11 and 3 more may run only there and need 150, but 145 is" in reason
 
 
 def test_a_unit_larger_than_every_device_is_named() -> None:
     graph = needs(a=101, b=60).colocate("a", "b").build()
     assert contradiction(Instance(graph, cpu_and_gpus(160, 100), ESTIMATE)) == (
-        "the group of a (2 vertices) needs memory 161, and the largest device that it may use "
+        "the group of a (2 vertices) needs memory 161, but the largest device that it may use "
         "has 160"
     )
 
@@ -70,7 +73,7 @@ def test_a_unit_larger_than_every_device_is_named() -> None:
 def test_colocated_and_separated() -> None:
     graph = needs(a=1, b=1).colocate("a", "b").separate("a", "b").build()
     assert contradiction(Instance(graph, cpu_and_gpus(9))) == (
-        "a and b are colocated and separated at once"
+        "a and b are both colocated and separated"
     )
 
 
@@ -92,13 +95,13 @@ class TestExcluded:
         graph = GraphBuilder().vertex("a", 1, memory=1, devices=["d0"]).vertex("b", 1).build()
         instance = Instance(graph, Cluster.uniform(2, memory=1), ESTIMATE)
         assert excluded(instance, "bounds") == (
-            "no schedule keeps allowed devices and memory (proven by bounds)"
+            "no schedule satisfies allowed devices and memory (proven by bounds)"
         )
 
     def test_names_what_was_given_last(self) -> None:
         instance = Instance(GraphBuilder().vertex("a", 1).build(), Cluster.uniform(1))
         assert excluded(instance, "search", "makespan at most 0") == (
-            "no schedule keeps makespan at most 0 (proven by search)"
+            "no schedule satisfies makespan at most 0 (proven by search)"
         )
 
     def test_a_tensor_that_cannot_cross_is_a_missing_link(self) -> None:
@@ -106,4 +109,6 @@ class TestExcluded:
         output = builder.output("a", 1, [[0, None], [1, 0]])
         graph = builder.edge("a", "b", output).build()
         instance = Instance(graph, Cluster.uniform(2, bandwidth=1))
-        assert excluded(instance, "bounds") == "no schedule keeps missing links (proven by bounds)"
+        assert (
+            excluded(instance, "bounds") == "no schedule satisfies missing links (proven by bounds)"
+        )

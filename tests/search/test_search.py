@@ -211,7 +211,7 @@ def test_no_more_workers_run_than_there_are_processors(monkeypatch: pytest.Monke
     found = search(medium(45), budget=Budget(1, 1024))
     assert len(born) == 1
     assert found.workers == 1024
-    assert found.reason == "time limit; 2 of 1024 workers ran, one on each processor"
+    assert found.reason == "time limit; used 2 of 1024 workers, one per processor"
 
 
 def test_a_worker_that_dies_costs_only_its_own_work(monkeypatch: pytest.MonkeyPatch) -> None:

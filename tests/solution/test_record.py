@@ -76,7 +76,7 @@ class TestSchedules:
         found.offer_start(BROKEN)
         found.offer_start(SPREAD)
         (remark,) = found.remarks
-        assert remark.startswith("the start given was not used: precedence")
+        assert remark.startswith("the given start was not used: precedence")
         assert found.result("test", seed=0).reason == remark
 
 
@@ -155,7 +155,7 @@ class TestEnd:
 
     def test_what_follows_has_its_own_end(self) -> None:
         found = record()
-        found.end(Termination.ROUNDING, "closed but for rounding")
+        found.end(Termination.ROUNDING, "closed except for rounding")
         found.go_on()
         result = found.result("test", seed=0)
         assert (result.termination, result.reason) == (Termination.COMPLETED, "")

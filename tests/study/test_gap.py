@@ -253,18 +253,21 @@ LIARS: dict[str, tuple[Callable[[Instance], Any], str]] = {
     "unprintable": (raises(UnprintableError()), "failed: UnprintableError"),
     "garbage": (lambda i: "6", "returned 'str', not a Result"),
     "nothing": (lambda i: None, "returned 'NoneType', not a Result"),
-    "elsewhere": (lambda i: honest(unlike()), "returned a result of another instance"),
+    "elsewhere": (lambda i: honest(unlike()), "returned a result for another instance"),
     "misplaced": (
         lambda i: bare(i, FEASIBLE, schedule=replace(alone(i), placement=[2, 2, 2])),
         "its result cannot be read (AttributeError",
     ),
     "nan": (lambda i: bare(i, Status.UNKNOWN, lower_bound=float("nan")), "lower_bound: nan is no"),
-    "floats": (lambda i: bare(i, Status.UNKNOWN, lower_bound=9.0), "9.0 is no exact number"),
-    "text": (lambda i: bare(i, Status.UNKNOWN, lower_bound="9"), "'9' is no exact number"),
-    "unknown_status": (lambda i: bare(i, "GREAT"), "status: 'GREAT' is no status"),  # type: ignore[arg-type]
-    "early": (lambda i: replace(honest(i), seconds=-1.0), "seconds: -1.0 is no duration"),
-    "no_trace": (lambda i: replace(honest(i), trace=(1, 2)), "trace: 1 is no trace"),
-    "wrong_schedule": (lambda i: bare(i, FEASIBLE, schedule="abc"), "'abc' is no schedule"),
+    "floats": (lambda i: bare(i, Status.UNKNOWN, lower_bound=9.0), "9.0 is not an exact number"),
+    "text": (lambda i: bare(i, Status.UNKNOWN, lower_bound="9"), "'9' is not an exact number"),
+    "unknown_status": (lambda i: bare(i, "GREAT"), "status: 'GREAT' is not a valid status"),  # type: ignore[arg-type]
+    "early": (lambda i: replace(honest(i), seconds=-1.0), "seconds: -1.0 is not a duration"),
+    "no_trace": (lambda i: replace(honest(i), trace=(1, 2)), "trace: 1 is not a valid trace"),
+    "wrong_schedule": (
+        lambda i: bare(i, FEASIBLE, schedule="abc"),
+        "'abc' is not a valid schedule",
+    ),
 }
 
 

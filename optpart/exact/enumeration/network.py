@@ -1,4 +1,4 @@
-"""What a placement makes of an instance: events, arcs and resources."""
+"""The scheduling problem under a placement: events, arcs and resources."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Place = tuple[str, int] | tuple[str, int, int]
 class Network:
     """Events, arcs and resources under a placement.
 
-    Under a placement that is not complete it is a relaxation: what has no device yet takes its
-    shortest time, needs no resource, and hands its tensors on at once.
+    Under an incomplete placement, it is a relaxation: a vertex without a device takes its shortest
+    time, uses no resource, and passes its tensors on immediately.
     """
 
     def __init__(self, numbers: Numbers, device: list[int]) -> None:
@@ -30,7 +30,7 @@ class Network:
         ]
         self.variables = numbers.n
         self.arcs: list[Arc] = []
-        #: What each task occupies, and when.
+        #: The resources that each task occupies, and its interval on them.
         self.tasks: dict[Task, tuple[list[Place], Use]] = {
             v: ([("device", d)], Use((v, 0), (self.end(v),)))
             for v, d in enumerate(device)
@@ -52,7 +52,7 @@ class Network:
         return v, self.length[v]
 
     def available(self, tensor: int, v: int) -> Event:
-        """When ``v`` can have a tensor."""
+        """Return the event at which a tensor becomes available to ``v``."""
         return self.arrival.get((tensor, self.device[v]), self.end(self.numbers.producer[tensor]))
 
     def _transfer(self, tensor: int, target: int) -> None:
@@ -81,7 +81,7 @@ class Network:
         self.tasks[tensor, target] = where, Use(begin, ((variable, held),))
 
     def _order(self) -> None:
-        """Let the given order hold between tasks that share something."""
+        """Add the given order for tasks that share a resource."""
         for first, second in self.numbers.order:
             if first in self.tasks and second in self.tasks:
                 (at, earlier), (there, later) = self.tasks[first], self.tasks[second]
@@ -112,7 +112,7 @@ class Network:
                 yield Resource(capacity - numbers.held(self.device, d), uses, occupied=False)
 
     def _active_edges(self) -> list[tuple[int, Use]]:
-        """[M] eq. 2: an in-edge is active from its arrival until its target starts."""
+        """Return memory uses as in [M] eq. 2: from an edge's arrival until its target starts."""
         size = self.numbers.size
         return [
             (self.device[v], Use(self.available(tensor, v), ((v, 0),), size[tensor]))
@@ -120,7 +120,7 @@ class Network:
         ]
 
     def _copies(self) -> list[tuple[int, Use]]:
-        """[L] §3.1.6: a copy of a tensor stays until its last use on that device."""
+        """Return memory uses as in [L] §3.1.6: until the last use of a copy on its device."""
         numbers = self.numbers
         copies: dict[tuple[int, int], tuple[Event, list[Event]]] = {}
         for tensor, u in enumerate(numbers.producer):
@@ -138,7 +138,7 @@ class Network:
         ]
 
     def bound(self, start: list[int]) -> int:
-        """No schedule that starts nothing earlier has a smaller makespan."""
+        """Return a lower bound on the makespan of schedules with starts of at least ``start``."""
         ends = [start[v] + length for v, length in enumerate(self.length)]
         single = [r.free_at(start) for r in self.resources if r.occupied and r.limit == 1]
         work = -(-sum(self.length) // self.numbers.k)

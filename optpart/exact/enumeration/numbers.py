@@ -48,7 +48,7 @@ class Numbers:
         self.static = self._static()
 
     def _static(self) -> list[int]:
-        """Memory that each vertex holds on its device for the whole run."""
+        """Return the memory that each vertex holds on its device for the whole run."""
         match self.model.memory:
             case "none" | "edges":
                 return [0] * self.n
@@ -63,7 +63,7 @@ class Numbers:
                 return need
 
     def crossings(self, device: list[int]) -> list[tuple[int, int]]:
-        """Pairs (tensor, destination) that cross between vertices that have a device, ascending."""
+        """Return the crossings (tensor, destination) between placed vertices, sorted."""
         return sorted(
             {
                 (tensor, device[v])
@@ -73,7 +73,7 @@ class Numbers:
         )
 
     def alike_devices(self) -> list[list[int]]:
-        """Per device, the earlier devices that it is interchangeable with."""
+        """Return, for each device, the earlier devices with which it is interchangeable."""
         if any(isinstance(task, tuple) for pair in self.order for task in pair):
             return [[] for _ in range(self.k)]  # transfers name their destinations
         return [[d for d in range(e) if self._alike(d, e)] for e in range(self.k)]
@@ -93,7 +93,7 @@ class Numbers:
         return sum(self.size[tensor] for tensor, _ in self.crossings(device))
 
     def possible(self, device: list[int]) -> bool:
-        """Whether a placement, complete or not, keeps the rules in which no time occurs."""
+        """Return whether a placement, complete or not, satisfies all constraints without times."""
         if any(device[a] == device[b] != -1 for a, b in self.apart):
             return False
         if any(
@@ -107,12 +107,12 @@ class Numbers:
         )
 
     def held(self, device: list[int], d: int) -> int:
-        """Memory that is taken on a device for the whole run."""
+        """Return the memory occupied on a device for the whole run."""
         return sum(self.static[v] for v in range(self.n) if device[v] == d)
 
 
 def _run_time(instance: Instance, goal: Goal, v: int, d: int) -> Fraction | None:
-    """Run time of a vertex; ``None`` where it must not run."""
+    """Return the run time of a vertex on a device; ``None`` if it must not run there."""
     graph, cluster, given = instance.graph, instance.cluster, instance.given_durations
     if goal.placement.get(v, d) != d:
         return None
@@ -126,7 +126,7 @@ def _run_time(instance: Instance, goal: Goal, v: int, d: int) -> Fraction | None
 
 
 def _delay(instance: Instance, tensor: int, sender: int, receiver: int) -> Fraction | None:
-    """δ of design §2; ``None`` where nothing can cross."""
+    """Return δ of design §2; ``None`` if the tensor cannot cross there."""
     graph, cluster = instance.graph, instance.cluster
     if sender == receiver:
         return Fraction(0)
@@ -145,7 +145,7 @@ def _whole(number: Fraction | None, scale: int) -> int | None:
 
 
 def _units(n: int, colocation: tuple[tuple[int, ...], ...], order: list[int]) -> list[set[int]]:
-    """Vertices that share a device, in topological order of the first of each unit."""
+    """Return the units, each a set of vertices, in topological order of their first vertices."""
     group = [{v} for v in range(n)]
     for members in colocation:
         merged = set().union(*(group[v] for v in members))

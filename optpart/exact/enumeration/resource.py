@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-#: Variable and offset: the moment ``start[variable] + offset``.
+#: A variable and an offset, for the moment ``start[variable] + offset``.
 Event = tuple[int, int]
 
-#: ``(i, j, w)``: ``start[j] ≥ start[i] + w``.
+#: ``(i, j, w)`` means ``start[j] ≥ start[i] + w``.
 Arc = tuple[int, int, int]
 
 
@@ -25,8 +25,8 @@ class Use:
 class Resource:
     """A limit on the sum of concurrent uses.
 
-    On an *occupied* resource, a use of no length counts inside any longer use, but not at its
-    borders; in memory it counts for nothing.
+    On an *occupied* resource, a use of zero length conflicts with a longer use that contains it,
+    but not at its borders. In memory, it takes no space.
     """
 
     limit: int
@@ -48,7 +48,7 @@ class Resource:
             ]
             over = sum(uses[i].amount for i in together) - self.limit
             if over > 0:
-                # Fewer uses leave fewer pairs to try, and the large ones are fewer.
+                # Drop small uses first: fewer uses leave fewer pairs to branch on.
                 for i in sorted(together, key=lambda i: uses[i].amount):
                     if uses[i].amount < over:
                         over -= uses[i].amount
@@ -60,14 +60,14 @@ class Resource:
         """Yield, for each way to separate two of the conflicting uses, the arcs that enforce it."""
         for first in together:
             for second in together:
-                # In memory a use may also shrink to no length at all.
+                # In memory, a use may also shrink to zero length.
                 if first is not second or not self.occupied:
                     arcs = [before(end, second.begin) for end in first.ends]
                     if all(i != j or w <= 0 for i, j, w in arcs):
                         yield arcs
 
     def free_at(self, start: list[int]) -> int:
-        """No schedule in which nothing starts earlier has this resource free for good before."""
+        """Return the earliest time from which the resource can stay free, given least starts."""
         now = 0
         for begin, end in sorted(
             (start[use.begin[0]] + use.begin[1], start[end[0]] + end[1])
@@ -79,7 +79,7 @@ class Resource:
 
 
 def earliest(start: list[int], arcs: list[Arc]) -> list[int] | None:
-    """Return the least starts of at least ``start`` that keep the arcs; ``None`` if none do."""
+    """Return the least starts, at least ``start``, that satisfy the arcs; ``None`` if none do."""
     start = start.copy()
     # Without a positive cycle, a longest path has fewer arcs than there are variables.
     for _ in range(len(start) + 1):

@@ -1,4 +1,4 @@
-"""The branch and bound over placements, and over what comes first on a resource."""
+"""The branch and bound over placements, and over the order of tasks on resources."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def enumerate_all(
     Parameters
     ----------
     seed : int
-        Without effect: nothing is drawn.
+        Has no effect: the search is deterministic.
     start : Schedule, optional
         Its placement is tried first.
     goal : Goal
@@ -56,15 +56,15 @@ def enumerate_all(
     Returns
     -------
     Result
-        Optimal or infeasible unless the budget ran out. The bound holds for the instance under
-        what ``goal`` gives.
+        Optimal or infeasible unless the budget ran out. The bound is valid for the instance
+        restricted by ``goal``.
 
     Raises
     ------
     UnsupportedError
         If the graph has more than :data:`MAX_VERTICES` vertices.
     InputError
-        If ``goal`` names what the instance does not have.
+        If ``goal`` refers to something that the instance lacks.
     """
     check_seed(seed)
     check_scope(instance, goal)
@@ -72,11 +72,11 @@ def enumerate_all(
 
 
 def check_scope(instance: Instance, goal: Goal) -> None:
-    """Raise an :class:`UnsupportedError` if the graph is too large."""
+    """Raise :class:`UnsupportedError` if the graph is too large."""
     if instance.vertices > MAX_VERTICES:
         raise UnsupportedError(
             "vertices",
-            f"enumerate does not solve {instance.vertices} vertices",
+            f"enumerate does not support {instance.vertices} vertices",
             f"give at most {MAX_VERTICES}",
         )
     goal.check(instance)
@@ -84,7 +84,7 @@ def check_scope(instance: Instance, goal: Goal) -> None:
 
 @dataclass(frozen=True)
 class _Node:
-    """A part of the search space: everything under a placement that keeps the arcs."""
+    """A part of the search space: all schedules under a placement that satisfy the arcs."""
 
     network: Network
     start: list[int]
@@ -93,7 +93,7 @@ class _Node:
 
 
 class _Search:
-    """Depth first, the most promising branch first."""
+    """Depth-first search that enters the most promising branch first."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class _Search:
         self.best: Value | None = None
         self.schedule: Schedule | None = None
         self.root: Value = 0, 0
-        #: What the branches that were left unexplored may still hold.
+        #: Lower bounds of the branches left unexplored.
         self.open: list[tuple[int, ...]] = []
         self.branches = 0
         self.trace: list[Progress] = []
@@ -134,7 +134,7 @@ class _Search:
         except KeyboardInterrupt:
             ended, reason = Termination.INTERRUPTED, "interrupted"
             self.open.append(self._key(self.root))
-        if self.best is not None:  # later than some of what was left open
+        if self.best is not None:  # which may be newer than some of the open branches
             self.open = [value for value in self.open if value < self._key(self.best)]
         if self.open and ended is not Termination.INTERRUPTED:
             ended, reason = Termination.TIME_LIMIT, "time limit"
@@ -159,7 +159,7 @@ class _Search:
         return found or excluded(self.instance, "enumeration", self.goal.given)
 
     def _bounds(self) -> tuple[Fraction, Fraction | None]:
-        """Proven bounds of makespan and traffic."""
+        """Return the proven bounds on makespan and traffic."""
         makespan, traffic = self.root
         if self.best is not None or self.open:
             least = min([*self.open, *([self._key(self.best)] if self.best else [])])
@@ -170,7 +170,7 @@ class _Search:
                     (traffic,) = least
                 case "lexicographic":
                     makespan = least[0]
-                    # Only among schedules of this makespan is there no less traffic.
+                    # The traffic is minimal only among schedules of this makespan.
                     if self.best is not None and self.best[0] == makespan:
                         traffic = least[1]
         return (
@@ -179,7 +179,7 @@ class _Search:
         )
 
     def _key(self, value: Value) -> tuple[int, ...]:
-        """The value that the objective compares."""
+        """Return the value that the objective compares."""
         makespan, traffic = value
         match self.goal.objective:
             case "makespan":
@@ -190,7 +190,7 @@ class _Search:
                 return makespan, traffic
 
     def _hopeless(self, value: Value) -> bool:
-        """Whether a branch that holds nothing below this value can be dropped."""
+        """Return whether a branch with this lower bound can be pruned."""
         if value[0] > self.most[0] or value[1] > self.most[1]:
             return True
         return self.best is not None and self._key(value) >= self._key(self.best)
@@ -203,7 +203,7 @@ class _Search:
         return time.perf_counter() - self.begin > self.budget.seconds
 
     def _enter(self, node: _Node) -> bool:
-        """Whether to explore a branch; a branch skipped for lack of time stays open."""
+        """Return whether to explore a branch; one skipped for lack of time stays open."""
         if self._hopeless(node.value):
             return False
         if self._out_of_time():
@@ -249,11 +249,11 @@ class _Search:
             self.device[v] = d
 
     def _redundant(self, d: int) -> bool:
-        """Whether an empty device can be skipped: an earlier interchangeable one is empty too."""
+        """Return whether an empty device can be skipped in favour of an earlier, equivalent one."""
         return d not in self.device and any(e not in self.device for e in self.alike[d])
 
     def _sequence(self, node: _Node) -> None:
-        """Resolve one conflict in every way; without one the least solution is the best."""
+        """Branch on one conflict; without conflicts, the minimal solution is optimal."""
         found = [
             self._children(node, resource.ways(together))
             for resource in node.network.resources
@@ -262,14 +262,14 @@ class _Search:
         if not found:
             self._offer(node)
             return
-        # Fewest branches first, and of those the longest: what cuts most is decided early.
+        # Prefer the conflict with the fewest branches, then the one with the largest bounds.
         children = min(found, key=lambda nodes: (len(nodes), -sum(n.value[0] for n in nodes)))
         for child in sorted(children, key=lambda child: (self._key(child.value), child.value)):
             if self._enter(child):
                 self._sequence(child)
 
     def _children(self, node: _Node, ways: Iterator[list[Arc]]) -> list[_Node]:
-        """Return the branches of a conflict; later ones exclude what earlier ones contain."""
+        """Return the branches of a conflict; later ones exclude the schedules of earlier ones."""
         network, traffic = node.network, node.value[1]
         children, known = [], node.arcs
         for way in ways:
@@ -281,8 +281,8 @@ class _Search:
                     children.append(child)
             if len(way) == 1:
                 ((i, j, w),) = way
-                # The contrary, start[j] < start[i] + w. All offsets are whole, so that the least
-                # solutions are: nothing is lost between whole numbers.
+                # The complement, start[j] < start[i] + w. All offsets are whole numbers, and so
+                # are the minimal solutions, so the inequality can be tightened by one.
                 known = [*known, (j, i, 1 - w)]
         return children
 

@@ -1,8 +1,8 @@
-"""The picture of a schedule: a Gantt chart by device.
+"""Gantt charts of schedules.
 
-A small schedule shows every vertex by name and every transfer as an arrow. A crowded one shows less
-and so remains readable: narrow bars have no labels, and instead of thousands of arrows, two panels
-show the numbers of busy devices and of transfers in flight over time.
+The chart of a small schedule shows every vertex with its name and every transfer as an arrow. A
+crowded chart omits details to remain readable: narrow bars have no labels, and instead of thousands
+of arrows, two panels show the numbers of busy devices and of transfers in flight over time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# Metadata without dates and versions, so that the same schedule gives the same bytes.
+# Without dates and versions, so that the same schedule gives the same bytes.
 _METADATA: dict[str, dict[str, str | None]] = {
     "png": {"Software": "optpart"},
     "svg": {"Date": None, "Creator": "optpart"},
@@ -58,23 +58,24 @@ def draw(
     Parameters
     ----------
     path : str or Path
-        The suffix, ``.png`` or ``.svg``, gives the format.
+        The suffix, ``.png`` or ``.svg``, determines the format.
     title : str
         By default, the name of the instance.
     bound : Fraction, optional
-        A lower bound of the makespan, marked in the chart.
+        A lower bound on the makespan, marked in the chart.
 
     Raises
     ------
     InputError
-        If the suffix is another one, or the file cannot be written.
+        If the suffix is not supported, or the file cannot be written.
 
     Notes
     -----
-    Up to 100 transfers are arrows, from the sender at the start of the transfer to the receiver at
-    its end; larger numbers are plotted in a panel below the devices. Devices without vertices share
-    one line. Bars are coloured by scope if names have scopes (``gradients/rnn/MatMul``), else by
-    depth in the graph. The bytes depend only on the arguments and the version of matplotlib.
+    Up to 100 transfers are drawn as arrows, from the sender at the start of the transfer to the
+    receiver at its end; if there are more, a panel below the devices shows their number. Devices
+    without vertices share one line. Bars are coloured by scope if names have scopes
+    (``gradients/rnn/MatMul``), otherwise by depth in the graph. The bytes depend only on the
+    arguments and the version of matplotlib.
     """
     suffix = Path(path).suffix.lower()
     if suffix[1:] not in _METADATA:

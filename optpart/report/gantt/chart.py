@@ -1,4 +1,4 @@
-"""What is drawn: a schedule in the numbers of its picture."""
+"""The data of a chart, derived from a schedule."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 class Chart:
-    """A schedule in the numbers of its chart: rows, and times as doubles in one unit."""
+    """The data of a chart: rows, and times as doubles in one unit."""
 
     def __init__(
         self, instance: Instance, schedule: Schedule, title: str, bound: Fraction | None
@@ -45,7 +45,7 @@ class Chart:
         self.departure, self.arrival = self._times(moves.start), self._times(moves.end)
 
     def _times(self, times: RationalArray) -> Floats:
-        # Scaled exactly before rounding, since a time may exceed the largest double.
+        # Scale exactly before rounding, because a time may exceed the largest double.
         factor = Fraction(10) ** -self.exponent
         numerators = times.numerators.astype(object) * factor.numerator
         return RationalArray(numerators, times.denominator * factor.denominator).floats
@@ -56,12 +56,12 @@ class Chart:
 
     @cached_property
     def span(self) -> float:
-        """The last moment to show."""
+        """The latest time to show."""
         return max(self.at(self.makespan), self.at(self.bound or Fraction(0))) or 1.0
 
     @property
     def limit(self) -> float:
-        """The end of the time axis; a small chart has room there for the name of a last tick."""
+        """The end of the time axis, with room for the name of a final tick in small charts."""
         return self.span * (1.01 if self.crowded else 1.06)
 
     @property
@@ -83,7 +83,7 @@ class Chart:
         return self._times(RationalArray.from_fractions(times))[self.sender]
 
     def device_label(self, device: int) -> str:
-        """Return name, type and, if it matters, speed."""
+        """Return the name, the type and, if relevant, the speed of a device."""
         cluster = self.instance.cluster
         parts = [short(cluster.names[device], 20)]
         kind = cluster.types[device]

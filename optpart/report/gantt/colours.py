@@ -31,14 +31,14 @@ class Colouring:
 
 
 def colouring_of(instance: Instance) -> Colouring:
-    """Colour by scope where most names have scopes, else by depth."""
+    """Return a colouring by scope if most names have scopes, otherwise by depth."""
     names = instance.graph.names
     scoped = sum("/" in name for name in names)
     return _by_scope(names) if 2 * scoped > len(names) else _by_depth(instance)
 
 
 def _by_scope(names: Sequence[str]) -> Colouring:
-    """Colour by scope; a scope that holds most of the graph is split into its parts.
+    """Return a colouring by scope; a scope that contains most of the graph is split.
 
     If there are more scopes than colours, ``Variable_1`` and ``Variable_2`` count as one.
     """
@@ -67,7 +67,7 @@ def _by_scope(names: Sequence[str]) -> Colouring:
 
 
 def _by_depth(instance: Instance) -> Colouring:
-    """Colour by the number of edges on the longest path from a source, in equal ranges."""
+    """Return a colouring by depth, the longest path from a source, in ranges of equal width."""
     graph = instance.graph
     start, edges = (array.tolist() for array in graph.out_edges)
     target = graph.edge_target.tolist()

@@ -1,4 +1,4 @@
-"""The header of the picture, and what its lines and colours mean."""
+"""The header of the chart, and the legends of lines and colours."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def draw_limits(axes: Axes, chart: Chart) -> list[Artist]:
-    """Mark makespan and lower bound."""
+    """Mark the makespan and the lower bound; return their legend entries."""
     solid: dict[str, Any] = {"color": INK, "linewidth": 1.4}
     axes.axvline(chart.at(chart.makespan), zorder=2.5, gid="makespan", **solid)
     keys = [key(f"makespan {number(chart.makespan)}", **solid)]
@@ -45,7 +45,7 @@ def draw_limits(axes: Axes, chart: Chart) -> list[Artist]:
 
 
 def draw_header(figure: Figure, chart: Chart, page: Page, keys: list[Artist]) -> None:
-    """Write the title, the counts, and what the lines and marks mean."""
+    """Draw the title, the counts, and the legend of lines and marks."""
     instance = chart.instance
     counts = (
         (instance.vertices, "vertex"),
@@ -86,7 +86,7 @@ def legend_shape(colouring: Colouring) -> tuple[int, int]:
 
 
 def draw_colours(figure: Figure, page: Page, colouring: Colouring, columns: int) -> None:
-    """Draw the legend of colours, in that many columns."""
+    """Draw the legend of colours in the given number of columns."""
     from matplotlib.patches import Patch
 
     legend = figure.legend(
@@ -100,6 +100,6 @@ def draw_colours(figure: Figure, page: Page, colouring: Colouring, columns: int)
         labelspacing=0.35,
         **PLAIN,
     )
-    # Set afterwards, since a legend leaves out labels that begin with "_".
+    # Set afterwards, because legends omit labels that begin with "_".
     for text, label in zip(legend.get_texts(), colouring.labels, strict=True):
         text.set_text(short(label, 40))

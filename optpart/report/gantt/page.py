@@ -1,4 +1,4 @@
-"""Where the parts of the picture are, and how large."""
+"""The layout of the chart: positions and sizes of its parts."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from optpart.report.gantt.words import count, text_width
 
 @dataclass(frozen=True)
 class Page:
-    """The sizes of the parts of the picture, in inches, and of fonts and bars.
+    """Sizes of the parts of the chart in inches, and of fonts and bars.
 
     Attributes
     ----------
     left, chart, below : float
-        Width left of the time axis; heights of the rows and of everything below them.
+        Width to the left of the time axis; heights of the rows and of everything below them.
     row : float
         Height of one row.
     step : int
-        Number of rows per line of text: if rows are thinner, only every n-th one has its name.
+        Only every ``step``-th row is labelled, because rows may be lower than a line of text.
     bar : float
-        Height of a bar as a share of its row; arrows need room between rows.
+        Height of a bar relative to its row; arrows need room between rows.
     """
 
     left: float
@@ -44,7 +44,7 @@ class Page:
 
     @classmethod
     def of(cls, chart: Chart, legend_lines: int) -> Page:
-        """Return the page of a chart with a legend of that many lines."""
+        """Return the page for a chart with a legend of ``legend_lines`` lines."""
         row = min(TALLEST_ROW, TALLEST_CHART / (len(chart.used) + 1))
         step = math.ceil(1.15 * label_size(row) / (row * 72))
         rows = len(chart.used) + (step if chart.idle else 0)
@@ -61,7 +61,7 @@ class Page:
 
     @property
     def height(self) -> float:
-        """Height of the picture."""
+        """Height of the page."""
         return HEADER + self.chart + self.below
 
     @property
@@ -75,15 +75,15 @@ class Page:
         return self.bar * self.row * 72
 
     def points(self, chart: Chart) -> float:
-        """Points per unit of time."""
+        """Return the number of points per unit of time."""
         return self.plot * 72 / chart.limit
 
     def beyond(self, inches: float) -> float:
-        """Return the position, as a share of the time axis, this far from its left end."""
+        """Convert a distance from the left end of the time axis to a share of its width."""
         return inches / self.plot
 
     def box(self, bottom: float, height: float) -> tuple[float, float, float, float]:
-        """Return the box of axes of full width with this bottom and height."""
+        """Return the box of full-width axes with the given bottom and height."""
         return (
             self.left / WIDTH,
             bottom / self.height,
@@ -93,10 +93,10 @@ class Page:
 
 
 def label_size(row: float) -> float:
-    """Return the font size of device names in rows of this height."""
+    """Return the font size of device names in rows of the given height."""
     return min(NORMAL, max(5.5, 0.52 * row * 72))
 
 
 def idle_label(chart: Chart) -> str:
-    """Say how many devices are idle; nothing if none is."""
+    """Return the label of the idle devices; empty if there are none."""
     return f"{count(len(chart.idle), 'device')} idle" if chart.idle else ""

@@ -1,4 +1,4 @@
-"""The rows of the devices, and what all that lies on them is drawn with."""
+"""The rows of the devices, and shapes shared by everything drawn on them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _MOST_SHAPES = 20_000
 
 
 def as_image(shapes: int) -> bool:
-    """Whether there are so many shapes that an SVG embeds them as an image."""
+    """Return whether to embed the shapes in an SVG as an image, because there are too many."""
     return shapes > _MOST_SHAPES
 
 
 def set_time_axis(axes: Axes, chart: Chart) -> None:
-    """Give an axes the time axis that all of the picture has."""
+    """Format the time axis, in the same way for all axes of the chart."""
     axes.set_xlim(0, chart.limit)
     if not chart.makespan and not chart.bound:
         axes.set_xticks([0])
@@ -76,7 +76,7 @@ def draw_rows(axes: Axes, chart: Chart, page: Page) -> None:
 
 
 def _listed(names: Sequence[str], size: float, room: float) -> str:
-    """Return as many names as there is room for."""
+    """Return a list of as many names as fit."""
     text = ""
     for i, name in enumerate(names):
         longer = f"{text}, {short(name, 20)}" if i else short(name, 20)

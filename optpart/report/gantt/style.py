@@ -1,10 +1,10 @@
-"""Sizes, fonts and colours of the picture."""
+"""Sizes, fonts and colours of the chart."""
 
 from __future__ import annotations
 
 from typing import Any
 
-#: Of more transfers only the number is drawn.
+#: Maximum number of transfers drawn as arrows.
 MOST_ARROWS = 100
 
 WIDTH, MARGIN, RIGHT, HEADER, PANEL = 12.0, 0.2, 0.75, 0.95, 0.75  # inches

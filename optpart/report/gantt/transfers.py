@@ -22,7 +22,7 @@ _BINS = 600
 
 
 def draw_sends(axes: Axes, chart: Chart, page: Page) -> list[Artist]:
-    """Draw the send vertices of ``sendrecv``, which occupy the sender."""
+    """Draw the sends of ``sendrecv``, which occupy the sender; return their legend entries."""
     from matplotlib.patches import Patch
 
     if not chart.sends.any():
@@ -35,7 +35,7 @@ def draw_sends(axes: Axes, chart: Chart, page: Page) -> list[Artist]:
 
 
 def draw_arrows(axes: Axes, chart: Chart, page: Page) -> list[Artist]:
-    """Draw each transfer from the sender at its start to the receiver at its end."""
+    """Draw transfers as arrows from sender to receiver; return their legend entries."""
     from matplotlib.patches import FancyArrowPatch
 
     senders, receivers = chart.row[chart.sender], chart.row[chart.receiver]

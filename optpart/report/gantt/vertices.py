@@ -1,4 +1,4 @@
-"""Bars of the vertices, and their names."""
+"""The bars and names of vertices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def draw_vertices(axes: Axes, chart: Chart, page: Page, colouring: Colouring) -> list[Artist]:
-    """Draw bars, and ticks for vertices that take no time; return entries for the legend."""
+    """Draw bars, and ticks for vertices without duration; return their legend entries."""
     row = chart.row[chart.device]
     colour = np.array(colouring.colours)[colouring.of]
     bars = np.flatnonzero(~chart.instant)
@@ -55,7 +55,7 @@ def draw_vertices(axes: Axes, chart: Chart, page: Page, colouring: Colouring) ->
 
 
 def _label_vertices(axes: Axes, chart: Chart, page: Page, colouring: Colouring) -> None:
-    """Write names into bars, or beside ticks, if there is room for them."""
+    """Draw names inside bars or beside ticks if they fit."""
     size = min(SMALL, 0.8 * page.bar_points)
     if size < SMALLEST:
         return
@@ -81,7 +81,7 @@ def _label_vertices(axes: Axes, chart: Chart, page: Page, colouring: Colouring) 
 
 
 def _rooms(chart: Chart, points: float) -> Iterable[tuple[int, float, float]]:
-    """Yield the vertices that have room for a name, and the interval of time for it.
+    """Yield each vertex that has room for a name, and the time interval available for it.
 
     The name of a bar is inside it; that of a tick is in the wider gap beside it.
     """
@@ -98,7 +98,7 @@ def _rooms(chart: Chart, points: float) -> Iterable[tuple[int, float, float]]:
 
 
 def _fitting(name: str, room: float, size: float) -> str:
-    """Return the name if it fits, else its last part if that fits, else nothing."""
+    """Return the name if it fits, otherwise its last part if that fits, otherwise nothing."""
     for text in (name, name.rpartition("/")[2]):
         # Even the narrowest letters of the font take a quarter of its size.
         if len(text) * size / 4 < room:

@@ -1,4 +1,4 @@
-"""Names and numbers, short enough for the picture, and how wide they are."""
+"""Short texts for names and numbers, and the width of texts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 
 
 def number(value: Fraction) -> str:
-    """Return a number in few characters, exactly if possible."""
+    """Format a number in few characters, exactly if possible."""
     if value.denominator == 1 and value < 10**9:
         return str(value)
     ratio = Decimal(value.numerator) / Decimal(value.denominator)
@@ -19,13 +19,13 @@ def number(value: Fraction) -> str:
 
 
 def short(text: str, most: int) -> str:
-    """Return text that is short enough, without characters that a format cannot hold."""
+    """Shorten text to at most ``most`` characters, and replace those that cannot be printed."""
     shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: most + 1])
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
 def count(number: int, noun: str) -> str:
-    """Say how many things there are."""
+    """Return a number with its noun, as in ``3 vertices``."""
     plural = {"vertex": "vertices"}.get(noun, noun + "s")
     return f"{number:,} {noun if number == 1 else plural}"
 
@@ -41,5 +41,5 @@ def text_width(text: str, size: float) -> float:
 
 
 def superscript(exponent: int) -> str:
-    """Write an exponent."""
+    """Return an integer in superscript digits."""
     return str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
