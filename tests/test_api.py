@@ -35,8 +35,8 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = op.nothing
 
 
-@pytest.mark.parametrize("name", ["bounds", "certify"])
-def test_two_names_are_packages_that_can_be_called(name: str) -> None:
+@pytest.mark.parametrize("name", ["bounds", "certify", "export"])
+def test_some_names_are_packages_that_can_be_called(name: str) -> None:
     package = getattr(op, name)
     assert isinstance(package, ModuleType)
     assert callable(package)
