@@ -35,8 +35,8 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = op.nothing
 
 
-@pytest.mark.parametrize("name", ["bounds", "certify"])
-def test_two_names_are_packages_that_can_be_called(name: str) -> None:
+@pytest.mark.parametrize("name", ["bounds", "certify", "export"])
+def test_some_names_are_packages_that_can_be_called(name: str) -> None:
     package = getattr(op, name)
     assert isinstance(package, ModuleType)
     assert callable(package)
@@ -376,7 +376,7 @@ class TestNames:
         self, heft: op.Result
     ) -> None:
         for placement in (heft.placement, {}):
-            with pytest.raises(op.InputError, match="order: has 'n1' on d0, where the placement"):
+            with pytest.raises(op.InputError, match="order: lists 'n1' on d0, but the placement"):
                 op.solve("heft-10", placement=placement, order={"d0": ["n1"]})
 
     def test_a_placement_of_some_executes_nothing(self) -> None:

@@ -69,7 +69,7 @@ def test_the_best_is_the_largest() -> None:
     assert best.value == 8
 
 
-def test_at_a_known_makespan_it_ends() -> None:
+def test_it_ends_at_a_known_makespan() -> None:
     known = optimum(three_on_two())
     assert known is not None
     assert best_bound(three_on_two(), makespan=known.makespan).name == "load"
@@ -81,11 +81,11 @@ def test_the_solver_takes_part_when_asked() -> None:
     assert found[-1].value == 8
 
 
-def test_without_time_every_bound_is_still_one() -> None:
+def test_without_time_every_bound_is_still_valid() -> None:
     assert all(bound.value is not None for bound in all_bounds(three_on_two(), 0.0))
 
 
-def test_or_the_first_that_proves_infeasibility() -> None:
+def test_the_first_proof_of_infeasibility_ends_it() -> None:
     graph = GraphBuilder().vertex("a", devices=["d0"]).vertex("b", devices=["d1"])
     instance = Instance(graph.edge("a", "b", None).build(), Cluster.uniform(2, bandwidth=0))
     assert best_bound(instance).value is None
@@ -130,7 +130,7 @@ class TestABoundAddedToTheTable:
         assert len(given) == 1
 
     @pytest.mark.parametrize(("cost", "times"), [("cheap", 1), ("timed", 0), ("anytime", 0)])
-    def test_a_cheap_one_also_in_search_on_large_instances(
+    def test_search_uses_a_cheap_one_on_large_instances_too(
         self,
         calls: Callable[[Cost], list[float]],
         monkeypatch: pytest.MonkeyPatch,

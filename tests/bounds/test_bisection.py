@@ -30,7 +30,7 @@ def test_when_the_horizon_is_refuted_there_is_no_schedule() -> None:
     assert least_not_refuted(lambda limit: True, GRID, 5) is None
 
 
-def test_from_a_known_makespan_on_nothing_is_tried() -> None:
+def test_nothing_is_tried_from_a_known_makespan_on() -> None:
     tried = []
 
     def refuted(limit: int) -> bool:

@@ -40,7 +40,7 @@ class TestByHand:
         assert BOUNDS["energy"].compute(instance, seconds=1.0, makespan=None) == 8
         assert destructive_bound(instance) == 8
 
-    def test_memory_that_no_placement_keeps_leaves_no_schedule(self) -> None:
+    def test_memory_that_no_placement_satisfies_leaves_no_schedule(self) -> None:
         builder = GraphBuilder()
         for v in range(3):
             builder.vertex(f"v{v}", 1, memory=3)
@@ -79,7 +79,7 @@ class TestNothingIsLost:
         assert feasible > 25
         assert closed > 0.6 * feasible
 
-    def test_on_a_rounded_grid_neither(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_not_on_a_rounded_grid_either(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(ticks, "MAX_HORIZON", 16)
         rng = np.random.default_rng(2)
         for _ in range(40):

@@ -46,7 +46,7 @@ class TestByHand:
         instance = Instance(builder.build(), Cluster.uniform(2))
         assert energy_bound(instance) == load_bound(instance) == 15
 
-    def test_memory_that_no_placement_keeps_leaves_no_schedule(self) -> None:
+    def test_memory_that_no_placement_satisfies_leaves_no_schedule(self) -> None:
         builder = GraphBuilder()
         for v in range(3):
             builder.vertex(f"v{v}", 1, memory=3)
@@ -57,7 +57,7 @@ class TestByHand:
     def test_an_empty_graph_takes_no_time(self) -> None:
         assert energy_bound(Instance(GraphBuilder().build(), Cluster.uniform(2))) == 0
 
-    def test_a_vertex_without_device_is_none(self) -> None:
+    def test_a_vertex_without_device_gives_none(self) -> None:
         graph = GraphBuilder().vertex("a").build()
         assert energy_bound(Instance(graph, Cluster.uniform(1), durations=[[None]])) is None
 
@@ -78,7 +78,7 @@ class TestNothingIsLost:
             feasible += not_overloaded_at_optimum(instance, 2**40)
         assert feasible > 60
 
-    def test_on_a_rounded_grid_neither(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_not_on_a_rounded_grid_either(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(ticks, "MAX_HORIZON", 16)
         rng = np.random.default_rng(2)
         for _ in range(100):

@@ -90,7 +90,7 @@ class TestHeads:
         assert heads(chain(bandwidth=[[None, 0], [4, None]])) == [[0, 0], [5, 3]]
         assert heads(chain(bandwidth=[[None, 4], [0, None]])) == [[0, 0], [6, 3]]
 
-    def test_where_a_unit_cannot_be_it_is_never(self) -> None:
+    def test_a_unit_never_reaches_an_impossible_device(self) -> None:
         """a is on d0 only and nothing leaves that, so b cannot be on d1."""
         graph = GraphBuilder().vertex("a", 6, devices=["d0"], outputs=[8]).vertex("b", 4)
         devices = [Device("d0", 1), Device("d1", 2)]
@@ -170,7 +170,7 @@ class TestLimit:
         _, window = computed(chain(), 9)
         assert window.possible.tolist() == [[False, True], [False, True]]
 
-    def test_what_is_left_makes_heads_and_tails_larger(self) -> None:
+    def test_remaining_devices_make_heads_and_tails_larger(self) -> None:
         """With 9 as limit a slow device is out for a, and with it b starts later elsewhere."""
         assert heads(chain(bandwidth=8)) == [[0, 0], [4, 3]]
         graph = GraphBuilder().vertex("a", outputs=[8]).vertex("b").edge("a", "b").build()

@@ -200,7 +200,7 @@ class TestSearch:
         [
             ("--checkpoint x.json", "--checkpoint: cpsat does not save its state"),
             ("-m search --resume", "--resume: no checkpoint to resume from"),
-            ("-m search --within 80", "goal: an order or a limit is given"),
+            ("-m search --within 80", "goal: an order or a limit is not supported"),
         ],
     )
     def test_invalid_options_are_refused(self, run: Run, options: str, message: str) -> None:

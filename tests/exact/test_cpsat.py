@@ -91,7 +91,7 @@ class TestAgainstBruteForce:
         feasible = sum(map(check, draws))
         assert 50 <= feasible < 75
 
-    def test_what_is_hard_to_place(self) -> None:
+    def test_hard_placements(self) -> None:
         """Separation, missing links and little memory: heuristics often find nothing."""
         rng = np.random.default_rng(2)
         feasible = 0
@@ -233,7 +233,7 @@ class TestInfeasible:
         reason = self.reason(Instance(builder.build(), Cluster.uniform(2)))
         assert "separation" in reason
 
-    def test_memory_that_no_packing_keeps(self) -> None:
+    def test_memory_that_no_packing_satisfies(self) -> None:
         """Three of 4 in two of 6: enough in all, and yet too little."""
         builder = GraphBuilder()
         for v in range(3):
@@ -303,7 +303,7 @@ class TestRounding:
 
     SPEEDS = (97, 89, 83, 79, 73, 71, 67)
 
-    def test_closes_but_for_rounding_and_does_not_say_optimal(self) -> None:
+    def test_closes_except_for_rounding_and_does_not_claim_optimality(self) -> None:
         rng = np.random.default_rng(1)
         rounded = 0
         for _ in range(20):
@@ -506,7 +506,7 @@ class TestSolverProcess:
         assert result.status is Status.OPTIMAL
         assert result.makespan == 41
 
-    def test_a_death_costs_that_solve(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_death_costs_only_that_solve(self, monkeypatch: pytest.MonkeyPatch) -> None:
         signal_with_the_job(monkeypatch, signal.SIGKILL)
         result = cpsat(HARD, budget=NEVER_REACHED)
         assert result.status is Status.FEASIBLE
@@ -561,7 +561,7 @@ class TestSolverProcess:
         assert result.termination is Termination.INTERRUPTED
         self.still_works()
 
-    def test_an_error_of_the_watch_is_the_callers_and_leaves_nothing_behind(self) -> None:
+    def test_an_error_in_the_watch_reaches_the_caller_and_leaves_nothing_behind(self) -> None:
         def fail(step: Progress) -> None:
             if shared(module.WORKER).worker is not None:
                 raise ZeroDivisionError

@@ -138,7 +138,7 @@ class TestMemory:
         assert proven(fork(Model(memory="refcount"), memory=3)) == (9, 3)
         assert solve(fork(Model(memory="refcount"), memory=2)).status is Status.INFEASIBLE
 
-    def test_waiting_may_be_what_fits(self) -> None:
+    def test_waiting_may_be_necessary_to_fit(self) -> None:
         """Tensors of 2 on a device of 3: the second is made when the first has left."""
         builder = GraphBuilder()
         for name in "ab":
@@ -179,7 +179,7 @@ class TestGiven:
         assert result.status is Status.INFEASIBLE
         assert "the order of 1 pairs" in result.reason
 
-    def test_a_placement_that_may_not_be(self) -> None:
+    def test_a_placement_that_is_not_allowed(self) -> None:
         builder = GraphBuilder().vertex("a", 1, devices=["d0"]).vertex("b", 1).colocate("a", "b")
         instance = Instance(builder.build(), Cluster.uniform(2))
         result = solve(instance, Goal(placement={0: 1}))
@@ -192,7 +192,7 @@ class TestGiven:
     @pytest.mark.parametrize(
         "goal", [Goal(placement={3: 0}), Goal(placement={0: 2}), Goal(order=((0, (0, 2)),))]
     )
-    def test_what_is_not_there(self, goal: Goal) -> None:
+    def test_unknown_vertices_and_devices(self, goal: Goal) -> None:
         with pytest.raises(InputError, match="goal"):
             cpsat(fork(), goal=goal)
 

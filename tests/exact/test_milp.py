@@ -253,7 +253,7 @@ class TestGoal:
         with pytest.raises(UnsupportedError, match="does not order transfers"):
             milp(instance, goal=Goal(order=(((0, 0), (1, 1)),)))
 
-    def test_what_the_instance_does_not_have(self) -> None:
+    def test_unknown_vertices_and_devices(self) -> None:
         with pytest.raises(InputError, match="no vertex 9"):
             milp(independent(3, 2), goal=Goal(placement={9: 0}))
 
@@ -285,7 +285,7 @@ class TestBounds:
         assert proven_ticks(900_000.0, starts=100, rows=10_000, horizon=10**6) == 899_970
 
     @pytest.mark.parametrize("bound", [float("inf"), float("-inf"), float("nan")])
-    def test_what_is_no_number_proves_nothing(self, bound: float) -> None:
+    def test_a_bound_that_is_not_finite_proves_nothing(self, bound: float) -> None:
         assert proven_ticks(bound, 1, 1, 1) is None
 
     def test_run_times_of_any_denominator(self) -> None:
@@ -371,7 +371,9 @@ class TestRuns:
         assert result.termination is Termination.INTERRUPTED
         assert check(independent(5, 2))
 
-    def test_a_death_of_the_solver_costs_that_solve(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_death_of_the_solver_costs_only_that_solve(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         signal_with_the_job(monkeypatch, signal.SIGKILL)
         result = milp(HARD, budget=Budget(600, 1))
         assert result.status is Status.FEASIBLE

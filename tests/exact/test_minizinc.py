@@ -120,7 +120,7 @@ class TestGoldenValues:
         assert (result.makespan, result.traffic) == (1 + 2 + 2, 4)
 
     @pytest.mark.parametrize(("channels", "makespan"), [(1, 6), (2, 4)])
-    def test_ports_carry_so_many_transfers(self, channels: int, makespan: int) -> None:
+    def test_ports_carry_as_many_transfers_as_channels(self, channels: int, makespan: int) -> None:
         builder = GraphBuilder().vertex("a", 1, outputs=[2, 2], devices=["d0"])
         for output, device in enumerate(("d1", "d2")):
             builder.vertex(device, 1, devices=[device]).edge("a", device, output)
@@ -143,7 +143,7 @@ class TestGoldenValues:
 
 @needs_minizinc
 class TestGoal:
-    def test_decides_whether_a_makespan_can_be_kept(self) -> None:
+    def test_decides_whether_a_makespan_is_possible(self) -> None:
         instance = two_devices([3, 3, 2, 2, 2])
         assert minizinc(instance, goal=Goal(makespan=Fraction(6))).makespan == 6
         refused = minizinc(instance, goal=Goal(makespan=Fraction(11, 2)))
@@ -197,7 +197,7 @@ class TestExactness:
         with pytest.raises(UnsupportedError, match="too fine"):
             minizinc(instance)
 
-    def test_what_has_no_length_interrupts_nothing(self) -> None:
+    def test_tasks_of_zero_length_interrupt_nothing(self) -> None:
         builder = GraphBuilder().vertex("long", 4).vertex("first", 1).vertex("zero", 0)
         builder.vertex("last", 4).edge("first", "zero", None).edge("zero", "last", None)
         instance = Instance(
@@ -278,7 +278,9 @@ class TestEnding:
         assert result.termination is Termination.FAILED
 
 
-def test_absence_of_the_command_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_command_is_an_error_that_explains_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(InputError, match="not installed; install MiniZinc"):
         minizinc(two_devices([1]))

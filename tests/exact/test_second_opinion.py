@@ -32,7 +32,7 @@ def proven(objective: Objective = "makespan") -> Result:
 
 
 @pytest.mark.parametrize("objective", ["makespan", "traffic", "lexicographic"])
-def test_what_is_right_passes(objective: Objective) -> None:
+def test_correct_results_pass(objective: Objective) -> None:
     result = proven(objective)
     assert confirmed(result, Goal(objective)) is result
 
@@ -49,7 +49,7 @@ def test_an_optimum_too_low_is_contradicted() -> None:
         confirmed(wrong)
 
 
-def test_an_infeasibility_that_is_none_is_contradicted() -> None:
+def test_a_false_infeasibility_is_contradicted() -> None:
     wrong = replace(proven(), status=Status.INFEASIBLE, schedule=None, makespan=None, traffic=None)
     with pytest.raises(ContradictionError, match="cpsat says INFEASIBLE, enumerate has a schedule"):
         confirmed(wrong)

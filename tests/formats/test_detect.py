@@ -73,7 +73,7 @@ def test_suffix_or_content_decides(tmp_path, name, content, vertices, devices):
 
 
 @pytest.mark.parametrize("name", ["tasks.stg", "tasks.txt", "tasks"])
-def test_standard_task_graphs_must_be_told_the_devices(tmp_path, name):
+def test_standard_task_graphs_need_a_number_of_devices(tmp_path, name):
     path = write(tmp_path / name, TASKS)
     assert read_instance(path, devices=4).devices == 4
     with pytest.raises(InputError, match="give their number with 'optpart import --devices'"):
@@ -121,7 +121,7 @@ class TestAFormatAddedToTheTable:
     def test_its_name_decides_against_the_suffix(self, tmp_path):
         assert read_instance(write(tmp_path / "a.jsp", ""), "tiny").devices == 7
 
-    def test_what_another_format_can_read_too_must_be_named(self, tmp_path):
+    def test_content_that_another_format_accepts_must_be_named(self, tmp_path):
         with pytest.raises(InputError, match="both as jsplib and as tiny"):
             read_instance(write(tmp_path / "a.txt", JOB_SHOP + "# tiny"))
 
@@ -132,7 +132,7 @@ class TestAFormatAddedToTheTable:
             read_instance(tmp_path / "a.xyz")
 
 
-def test_the_help_of_import_says_what_every_format_is(capsys, monkeypatch):
+def test_the_help_of_import_describes_every_format(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["optpart", "import", "--help"])
     monkeypatch.setenv("COLUMNS", "5000")
     with pytest.raises(SystemExit):
@@ -143,7 +143,7 @@ def test_the_help_of_import_says_what_every_format_is(capsys, monkeypatch):
         assert all(suffix in shown for suffix in row.suffixes)
 
 
-def test_what_can_be_read_in_two_ways_must_be_named(tmp_path):
+def test_ambiguous_files_need_a_named_format(tmp_path):
     # One operation on machine 1 or 2; or three operations on machines 1, 1 and 2.
     path = write(tmp_path / "shop.txt", "1 3\n1 2 1 3 2 4\n")
     with pytest.raises(InputError, match=r"both as jsplib and as fjs.*--format"):
@@ -324,7 +324,7 @@ def test_missing_files_cannot_be_read(tmp_path, name):
         "dnn-partitioning/latency/LayerGraphs/*.json",
     ],
 )
-def test_every_published_file_is_told_apart(pattern):
+def test_every_published_file_is_recognised(pattern):
     paths = sorted(DATA.glob(pattern))
     assert paths
     for path in paths:

@@ -34,12 +34,12 @@ class TestCells:
     def test_names_that_begin_alike_are_a_group(self) -> None:
         assert colocate_cells(graph(*CELLS), r"layer_\d+/step_\d+/").colocation == ((0, 1),)
 
-    def test_what_the_groups_of_the_pattern_capture_tells_cells_apart(self) -> None:
+    def test_captured_groups_of_the_pattern_distinguish_cells(self) -> None:
         pattern = r"(?:gradients/)?(layer_\d+/step_\d+)/"
         assert colocate_cells(graph(*CELLS), pattern).colocation == ((0, 1, 4),)
         assert colocate_cells(graph(*CELLS), r"(layer_\d+)/").colocation == ((0, 1, 2, 5),)
 
-    def test_groups_that_are_there_remain(self) -> None:
+    def test_existing_groups_remain(self) -> None:
         grouped = graph(*CELLS, groups=((CELLS[3], CELLS[5]),))
         edited = colocate_cells(grouped, r"layer_\d+/step_\d+/")
         assert edited.colocation == ((3, 5), (0, 1))
@@ -51,7 +51,7 @@ class TestCells:
         assert edited.tensors == len(CELLS)
 
     @pytest.mark.parametrize("pattern", ["(", "*", "x{99999999999}", "layer_9/", "step_0"])
-    def test_a_pattern_that_is_none_or_fits_nothing_is_an_error(self, pattern: str) -> None:
+    def test_a_pattern_that_is_invalid_or_matches_nothing_is_an_error(self, pattern: str) -> None:
         with pytest.raises(InputError, match=r"^pattern: "):
             colocate_cells(graph(*CELLS), pattern)
 
@@ -89,7 +89,7 @@ class TestCycles:
         assert removed("imsn", "is", "ms", "sn", "nm") == ["ms"]
         assert removed("imsn", "is", "ms", "sn", "nm", closing="n") == ["nm"]
 
-    def test_of_these_only_edges_on_a_cycle(self) -> None:
+    def test_but_only_edges_on_a_cycle(self) -> None:
         assert removed("msnx", "ms", "sn", "nm", "nx", closing="n") == ["nm"]
         assert removed("snx", "sn", "nx", closing="n") == []
 
@@ -100,7 +100,7 @@ class TestCycles:
     def test_vertices_that_only_edges_name_are_kept(self) -> None:
         assert break_cycles(["a"], [("gone", 0, "a")]) == ([("gone", 0, "a")], [])
 
-    def test_long_cycles_are_no_recursion(self) -> None:
+    def test_long_cycles_cause_no_recursion(self) -> None:
         names = [str(v) for v in range(5000)]
         ring: list[NamedEdge] = [
             (u, 0, v) for u, v in zip(names, names[1:] + names[:1], strict=True)

@@ -108,7 +108,7 @@ def test_a_fault_is_one_line_that_names_file_and_place(tmp_path, old, new, part)
     assert "\n" not in message
 
 
-def test_deep_nesting_does_no_harm(tmp_path):
+def test_deep_nesting_is_harmless(tmp_path):
     with pytest.raises(InputError):
         gxl.read(write(tmp_path, "<gxl>" * 100_000))
 

@@ -113,7 +113,7 @@ class TestReading:
         )
         assert instance.duration(0, 0) == 0
 
-    def test_so_is_none(self) -> None:
+    def test_no_vertex_is_enough(self) -> None:
         instance = native.from_dict(
             {"format": "optpart-instance/1", "vertices": [], "devices": [{"name": "d"}]}
         )
@@ -123,7 +123,7 @@ class TestReading:
 
 class TestWriting:
     @given(instances(memory="refcount", communication="sendrecv"))
-    def test_what_is_read_again(self, instance: Instance) -> None:
+    def test_round_trip(self, instance: Instance) -> None:
         again = native.from_dict(parse_json(native.dumps(instance)))
         assert again.to_dict() == instance.to_dict()
         assert again.sha256 == instance.sha256
@@ -414,7 +414,7 @@ class TestBadInput:
             ("true", "is a boolean; give an object with"),
         ],
     )
-    def test_what_is_no_document(self, text: str, beginning: str) -> None:
+    def test_not_a_document(self, text: str, beginning: str) -> None:
         assert refuses(text).startswith(beginning)
 
     @pytest.mark.parametrize(
@@ -434,7 +434,7 @@ class TestBadInput:
         ids=lambda number: number[:12],
     )
     @pytest.mark.parametrize("place", ["ops", "speed", "bandwidth", "send_ops"])
-    def test_a_number_that_is_none(self, number: str, place: str) -> None:
+    def test_not_a_number(self, number: str, place: str) -> None:
         written = {
             "ops": vertex(ops="#"),
             "speed": device(speed="#"),
@@ -499,7 +499,7 @@ class TestBadInput:
         for depth in range(700, 1000):
             refuses(text.replace('"#"', "[" * depth + "]" * depth))
 
-    def test_a_name_that_is_no_unicode(self) -> None:
+    def test_a_name_that_is_not_unicode(self) -> None:
         """JSON can spell half a surrogate pair, which no file can hold."""
         refuses(json.dumps(vertex(name="\ud800")))
 
@@ -528,7 +528,7 @@ class TestBadInput:
             native.read(path)
         assert str(caught.value) == (f"{path}: vertices[4].ops: -1 is negative; give a number ≥ 0")
 
-    def test_also_where_graph_and_cluster_do_not_fit(self, tmp_path: Path) -> None:
+    def test_even_if_graph_and_cluster_do_not_match(self, tmp_path: Path) -> None:
         path = tmp_path / "instance.json"
         path.write_text(json.dumps(vertex(device_type="TPU")))
         with pytest.raises(InputError) as caught:

@@ -39,7 +39,7 @@ def test_tasks_are_vertices_and_predecessors_control_dependencies(tmp_path):
     assert set(graph.tensor_output.tolist()) == {CONTROL}
 
 
-def test_devices_are_alike_and_as_many_as_asked_for(tmp_path):
+def test_devices_are_identical_and_as_many_as_requested(tmp_path):
     instance = stg.read(write(tmp_path, DOCUMENT), 3)
     assert instance.devices == 3
     assert [instance.duration(1, d) for d in range(3)] == [7, 7, 7]
@@ -90,7 +90,7 @@ def test_a_wrong_number_of_devices_is_refused(tmp_path, devices):
 
 
 @pytest.mark.skipif(not STG.exists(), reason=f"{STG} is not here")
-def test_published_graphs_have_the_tasks_that_they_say():
+def test_published_graphs_have_the_stated_number_of_tasks():
     for path in sorted(STG.glob("*/*.stg"))[::6]:
         instance = stg.read(path, 2)
         assert instance.vertices == int(path.parent.name) + 2

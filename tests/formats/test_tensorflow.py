@@ -76,14 +76,14 @@ def test_all_costs_are_zero(tmp_path):
     assert graph.ops.sum() == graph.memory.sum() == graph.tensor_size.sum() == 0
 
 
-def test_those_who_name_a_vertex_share_its_device_and_groups_close_transitively(tmp_path):
+def test_vertices_that_name_a_vertex_share_its_device_transitively(tmp_path):
     path = write(tmp_path, node("x"), node("a", loc="x"), node("b", loc="a"), node("c"))
     graph, counts = read_graph(path)
     assert graph.colocation == ((0, 1, 2),)
     assert (counts.groups, counts.largest_group) == (1, 3)
 
 
-def test_a_label_that_is_no_vertex_ties_those_who_name_it(tmp_path):
+def test_a_label_that_is_not_a_vertex_colocates_those_that_name_it(tmp_path):
     path = write(tmp_path, node("a", loc="gone"), node("b", loc="gone"), node("c", loc="alone"))
     graph, counts = read_graph(path)
     assert graph.colocation == ((0, 1),)

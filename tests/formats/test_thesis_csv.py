@@ -147,7 +147,7 @@ def test_a_fault_is_one_line_that_names_file_and_line(tmp_path, old, new, file, 
     assert "\n" not in message
 
 
-def test_what_is_read_is_written_again(tmp_path):
+def test_files_survive_the_round_trip(tmp_path):
     instance = read(tmp_path)
     thesis_csv.write(instance, tmp_path / "g.csv", tmp_path / "d.csv")
     assert same(thesis_csv.read(tmp_path / "g.csv", tmp_path / "d.csv"), instance)
@@ -229,7 +229,7 @@ def plain(
         (plain(lambda b: b.vertex("n" * 200_000)), "name"),
     ],
 )
-def test_what_the_format_cannot_hold_is_refused_and_nothing_written(tmp_path, instance, place):
+def test_unsupported_instances_are_refused_and_nothing_is_written(tmp_path, instance, place):
     with pytest.raises(UnsupportedError) as error:
         thesis_csv.write(instance, tmp_path / "g.csv", tmp_path / "d.csv")
     assert error.value.place == place

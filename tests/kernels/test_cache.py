@@ -55,7 +55,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def test_what_was_compiled_once_is_loaded_the_next_time(
+def test_compiled_code_is_loaded_from_the_cache(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert [loaded(), loaded(), loaded()] == [False, True, True]
@@ -64,7 +64,7 @@ def test_what_was_compiled_once_is_loaded_the_next_time(
 
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_file_is_told_of_and_compiled_again(
+def test_a_damaged_file_is_reported_and_compiled_again(
     folder: Path, capsys: pytest.CaptureFixture[str], suffix: str, damage: str
 ) -> None:
     loaded()
@@ -100,7 +100,7 @@ def test_a_missing_file_is_written_again(folder: Path, suffix: str) -> None:
     assert [loaded(), loaded()] == [False, True]
 
 
-def test_a_folder_in_place_of_a_file_is_told_of(
+def test_a_folder_in_place_of_a_file_is_reported(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     loaded()
@@ -113,7 +113,7 @@ def test_a_folder_in_place_of_a_file_is_told_of(
     assert said[1].startswith("optpart: machine code cannot be kept for the next run (")
 
 
-def test_data_of_another_signature_is_not_taken(folder: Path) -> None:
+def test_data_of_another_signature_is_not_used(folder: Path) -> None:
     """As where two processes write at once, and the index of one names the data of the other."""
     loaded()
     path = kept(folder, "nbc")
@@ -142,7 +142,7 @@ def test_a_full_disk_costs_no_more_than_the_next_compilation(
     assert said.endswith(": No space left on device)")
 
 
-def test_without_any_folder_to_write_nothing_is_kept(
+def test_without_a_writable_folder_nothing_is_cached(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder.touch()  # a file where the folder would be

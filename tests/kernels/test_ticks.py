@@ -71,12 +71,12 @@ class TestScale:
         assert grid.exact
         assert grid.scale == 1
 
-    def test_is_one_for_nothing(self) -> None:
+    def test_is_one_for_an_empty_instance(self) -> None:
         grid = Grid.of(Instance(GraphBuilder().build(), Cluster.uniform(1)))
         assert grid.exact
         assert grid.scale == 1
 
-    def test_a_tensor_that_nobody_needs_does_not_count(self) -> None:
+    def test_an_unused_tensor_does_not_count(self) -> None:
         graph = GraphBuilder().vertex("a", 6, outputs=["1/7"]).build()
         assert Grid.of(Instance(graph, Cluster.uniform(2, bandwidth=1))).scale == Fraction(1, 6)
 
@@ -108,7 +108,7 @@ class TestWidth:
 
     @pytest.mark.parametrize("magnitude", [-40, -12, -6, -1, 0, 3, 12, 40])
     @pytest.mark.parametrize("wanted", [2**20, 2**40])
-    def test_is_what_was_asked_whatever_the_unit_of_time(self, magnitude: int, wanted: int) -> None:
+    def test_is_as_requested_for_any_unit_of_time(self, magnitude: int, wanted: int) -> None:
         graph = GraphBuilder().vertex("a", 7).vertex("b", 5).build()
         unit = Fraction(10) ** magnitude
         devices = [Device(str(device.name), device.speed / unit) for device in AWKWARD]  # type: ignore[operator]
@@ -167,7 +167,7 @@ class TestTimes:
             assert ticks(grid, *where) == math.floor(time * grid.scale) == grid.floor(time)
 
     @given(instances())
-    def test_what_cannot_be_is_minus_one(self, instance: Instance) -> None:
+    def test_impossible_times_are_minus_one(self, instance: Instance) -> None:
         grid = Grid.of(instance)
         assert np.array_equal(grid.duration >= 0, instance.vertex_allowed)
         k = instance.devices
@@ -178,7 +178,7 @@ class TestTimes:
                     assert (grid.delay(tensor, d, e) == -1) is not can
 
     @given(st.fractions(0, 10**6), st.integers(0, 10**9))
-    def test_time_and_floor_undo_each_other(self, time: Fraction, count: int) -> None:
+    def test_time_and_floor_are_inverse(self, time: Fraction, count: int) -> None:
         grid = Grid.of(pair(ops="1/3"))
         assert grid.floor(grid.time(count)) == count
         assert 0 <= time - grid.time(grid.floor(time)) < 1 / grid.scale
@@ -267,7 +267,7 @@ class TestExtremes:
         ],
         ids=["transfer", "latency", "send", "duration"],
     )
-    def test_what_is_longer_than_the_known_makespan_stays_longer(self, instance: Instance) -> None:
+    def test_times_longer_than_the_known_makespan_stay_longer(self, instance: Instance) -> None:
         makespan = Fraction(12)  # both vertices on the first device
         grid = Grid.of(instance, makespan)
         for time, where in times(instance):

@@ -22,7 +22,7 @@ class TestBuilding:
         assert cluster.speed.fractions() == [10, Fraction(1, 3)]
         assert cluster.memory == (Fraction(900), None)
 
-    def test_links_are_infinite_and_without_latency_unless_told(self) -> None:
+    def test_links_are_infinite_and_without_latency_by_default(self) -> None:
         cluster = Cluster.of(TWO)
         assert cluster.infinite.all()
         assert cluster.linked.all()

@@ -25,7 +25,7 @@ def cpu_and_gpus(*memory: int) -> Cluster:
     return Cluster.of([Device("cpu", 1, "CPU", 1000), *gpus], bandwidth=1)
 
 
-def test_units_that_fit_nowhere_together_are_named_as_few_as_will_do() -> None:
+def test_a_smallest_set_of_units_that_do_not_fit_is_named() -> None:
     graph = needs(a=50, b=40, c=30, d=10, e=20).build()
     instance = Instance(graph, cpu_and_gpus(100), ESTIMATE)
     assert contradiction(instance) == (
@@ -45,7 +45,7 @@ def test_devices_that_are_not_a_whole_type_are_named() -> None:
     )
 
 
-def test_units_bound_to_a_part_of_the_devices_count_there_as_well() -> None:
+def test_units_restricted_to_some_of_the_devices_count_as_well() -> None:
     """a and b must be on gpu0 or gpu1, c on gpu0 and d on gpu1."""
     builder = needs(a=90, b=90)
     builder.vertex("c", 1, memory=20, devices=["gpu0"]).vertex("d", 1, memory=5, devices=["gpu1"])
@@ -91,14 +91,14 @@ def test_no_reason_is_given_where_a_schedule_exists(memory: str) -> None:
 class TestExcluded:
     """The sentence for a proof that names no smaller conflict."""
 
-    def test_names_what_can_rule_a_schedule_out(self) -> None:
+    def test_names_constraints_that_can_exclude_a_schedule(self) -> None:
         graph = GraphBuilder().vertex("a", 1, memory=1, devices=["d0"]).vertex("b", 1).build()
         instance = Instance(graph, Cluster.uniform(2, memory=1), ESTIMATE)
         assert excluded(instance, "bounds") == (
             "no schedule satisfies allowed devices and memory (proven by bounds)"
         )
 
-    def test_names_what_was_given_last(self) -> None:
+    def test_names_the_given_decisions_last(self) -> None:
         instance = Instance(GraphBuilder().vertex("a", 1).build(), Cluster.uniform(1))
         assert excluded(instance, "search", "makespan at most 0") == (
             "no schedule satisfies makespan at most 0 (proven by search)"

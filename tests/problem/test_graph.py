@@ -69,7 +69,7 @@ class TestBuilding:
         start, order = graph.tensor_edges
         assert order[start[1] : start[2]].tolist() == [1]
 
-    def test_sizes_that_are_no_integers_beside_a_control_edge(self) -> None:
+    def test_fractional_sizes_beside_a_control_edge(self) -> None:
         builder = GraphBuilder().vertex("a", outputs=["1/2"]).vertex("b")
         graph = builder.edge("a", "b").edge("a", "b", None).build()
         assert graph.tensor_size.fractions() == [Fraction(1, 2), 0]
@@ -101,7 +101,7 @@ class TestFrozen:
         with pytest.raises(ValueError, match="read-only"):
             getattr(diamond().build(), array)[0] = 1
 
-    def test_a_builder_that_goes_on_leaves_its_graphs_alone(self) -> None:
+    def test_further_building_leaves_built_graphs_unchanged(self) -> None:
         builder = GraphBuilder().vertex("a")
         graph = builder.build()
         builder.vertex("b", devices=["d0"]).colocate("a", "b").separate("a", "b")
@@ -194,7 +194,7 @@ class TestErrors:
         with pytest.raises(InputError, match=cycle):
             builder.build()
 
-    def test_a_long_cycle_is_named_by_vertices_of_it_only(self) -> None:
+    def test_a_long_cycle_is_reported_by_its_own_vertices(self) -> None:
         builder = GraphBuilder()
         for v in range(6):
             builder.vertex(f"v{v}")

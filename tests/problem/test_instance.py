@@ -101,7 +101,7 @@ class TestUnits:
         assert instance.static_memory.fractions() == []
 
     @given(instances())
-    def test_they_part_the_vertices(self, instance: Instance) -> None:
+    def test_they_partition_the_vertices(self, instance: Instance) -> None:
         members = [v for unit in instance.units for v in unit.tolist()]
         assert sorted(members) == list(range(instance.vertices))
         for u, unit in enumerate(instance.units):
@@ -232,7 +232,7 @@ class TestErrors:
         ],
         ids=lambda value: value.partition(";")[0] if isinstance(value, str) else "",
     )
-    def test_what_does_not_fit_is_an_error_when_it_is_built(
+    def test_inconsistent_parts_are_an_error_when_built(
         self, edit: Callable[[GraphBuilder], Any], options: dict[str, Any], message: str
     ) -> None:
         with pytest.raises(InputError) as caught:
@@ -258,7 +258,7 @@ class TestErrors:
             Model(**options)
         assert caught.value.place == place
 
-    def test_an_error_survives_the_way_out_of_a_process(self) -> None:
+    def test_an_error_can_be_pickled(self) -> None:
         error = InputError("place", "problem", "remedy", "file")
         again = pickle.loads(pickle.dumps(error))
         assert str(again) == str(error) == "file: place: problem; remedy"
@@ -308,7 +308,7 @@ class TestIdentity:
 # --- equality -----------------------------------------------------------------------------------
 
 
-def test_instances_that_say_the_same_are_equal() -> None:
+def test_instances_with_equal_content_are_equal() -> None:
     one, two = load("heft-10"), load("heft-10")
     assert one == two
     assert hash(one) == hash(two)
@@ -320,7 +320,7 @@ def test_instances_that_say_the_same_are_equal() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_an_instance_equals_what_is_read_back(seed: int, tmp_path: Path) -> None:
+def test_an_instance_equals_itself_after_a_round_trip(seed: int, tmp_path: Path) -> None:
     instance = random_instance(np.random.default_rng(seed), 8, 3)
     save(instance, tmp_path / "copy.json")
     copy = load(tmp_path / "copy.json")
@@ -336,7 +336,7 @@ def test_a_pickled_instance_is_equal() -> None:
 
 
 @pytest.mark.parametrize("part", ["ops", "memory"])
-def test_one_other_number_makes_another_instance(part: str) -> None:
+def test_one_different_number_makes_instances_unequal(part: str) -> None:
     instance = load("heft-10")
     other = replace(
         instance.graph, **{part: RationalArray.of([Fraction(1, 3)] * len(instance.graph))}
@@ -344,7 +344,7 @@ def test_one_other_number_makes_another_instance(part: str) -> None:
     assert replace(instance, graph=other) != instance
 
 
-def test_times_where_a_vertex_cannot_run_mean_nothing() -> None:
+def test_times_on_impossible_devices_are_ignored() -> None:
     possible = np.array([[True, False]])
     one, two = (Durations(RationalArray.of([3, x]).reshape(1, 2), possible) for x in (0, 9))
     assert one == two

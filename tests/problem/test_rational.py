@@ -52,7 +52,7 @@ class TestReading:
             "1e301", "1e-301", "1e999999999", "1e99999999999999999999", Decimal("1e1000000"),
         ],
     )  # fmt: skip
-    def test_no_number(self, written: object) -> None:
+    def test_not_a_number(self, written: object) -> None:
         with pytest.raises(InputError) as caught:
             rational(written, "here")
         assert caught.value.place == "here"
@@ -65,7 +65,7 @@ class TestReading:
         assert len(str(caught.value)) < 300
 
     @pytest.mark.parametrize("written", [-1, "-1/3", -1e-9, Decimal("-0.5")])
-    def test_a_negative_number_where_none_may_be(self, written: object) -> None:
+    def test_a_negative_number_where_none_is_allowed(self, written: object) -> None:
         with pytest.raises(InputError, match="is negative"):
             non_negative(written, "here")
 
@@ -77,18 +77,18 @@ class TestReading:
         assert non_negative("-0.0", "here") == 0
 
     @given(fractions)
-    def test_reads_what_it_writes(self, value: Fraction) -> None:
+    def test_round_trip(self, value: Fraction) -> None:
         assert rational(str(value)) == value
 
     @given(st.text() | st.binary() | st.floats() | st.decimals())
-    def test_nothing_but_an_input_error(self, written: object) -> None:
+    def test_no_other_error_than_an_input_error(self, written: object) -> None:
         with suppress(InputError):
             assert isinstance(rational(written), Fraction)
 
 
 class TestArray:
     @given(st.lists(fractions))
-    def test_holds_what_it_was_given(self, values: list[Fraction]) -> None:
+    def test_keeps_its_values(self, values: list[Fraction]) -> None:
         array = RationalArray.from_fractions(values)
         assert len(array) == len(values)
         assert array.fractions() == values

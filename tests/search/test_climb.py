@@ -28,7 +28,7 @@ def searched(own: Climb, steps: int) -> Climb:
 
 
 @pytest.mark.parametrize("objective", ["makespan", "traffic", "lexicographic"])
-def test_annealing_tells_what_the_plan_that_it_leaves_costs(objective: Objective) -> None:
+def test_annealing_returns_the_cost_of_its_final_plan(objective: Objective) -> None:
     own = searched(climb(objective), 20)
     told = own._anneal(0.01, 0.01)
     # Weights are those around the best, not those around the plan.
@@ -62,7 +62,7 @@ def test_every_further_round_melts_by_a_share_and_cools_from_there() -> None:
         assert first.temperature < one.temperature <= 0.2
 
 
-def test_what_has_few_moves_stays_cold() -> None:
+def test_few_moves_stay_cold() -> None:
     own = climb()
     own.step(0.0)
     for share in (0.02, 0.04):

@@ -84,7 +84,7 @@ def test_a_solver_that_is_killed_costs_one_neighbourhood(
     assert searcher.moves == 7
 
 
-def test_the_value_of_what_the_solver_finds_is_true() -> None:
+def test_the_value_of_the_solvers_layout_is_correct() -> None:
     searcher = exact(medium())
     for _ in range(5):
         searcher.step(0.0)
@@ -102,7 +102,7 @@ def test_two_workers_give_a_valid_schedule() -> None:
 
 
 @pytest.mark.parametrize("manner", ["search", "hybrid"])
-def test_what_a_search_runs_on_can_be_loaded_beforehand(manner: Manner) -> None:
+def test_the_code_of_a_search_can_be_loaded_beforehand(manner: Manner) -> None:
     warm_up(manner)
     compiled = len(anneal.signatures)
     assert compiled > 0

@@ -69,7 +69,7 @@ def test_tiny_optima_are_mostly_reached() -> None:
 
 
 @pytest.mark.parametrize("objective", ["makespan", "traffic", "lexicographic"])
-def test_objectives_improve_what_they_name(objective: str) -> None:
+def test_each_objective_improves_its_value(objective: str) -> None:
     instance = medium(45)
     goal = Goal(objective=objective)  # type: ignore[arg-type]
     found = search(instance, budget=COUNTED, goal=goal)
@@ -97,7 +97,7 @@ def test_a_given_placement_is_kept() -> None:
 
 
 def test_a_given_order_is_refused_in_one_line() -> None:
-    with pytest.raises(InputError, match="goal: an order or a limit is given"):
+    with pytest.raises(InputError, match="goal: an order or a limit is not supported"):
         search(medium(1), goal=Goal(order=((0, 1),)))
 
 
@@ -152,7 +152,7 @@ def worse_start(instance: Instance) -> Result:
     return registry.get("fastest+fifo")(instance)
 
 
-def test_a_start_is_never_left_for_a_worse_schedule() -> None:
+def test_the_result_is_never_worse_than_the_start() -> None:
     instance = medium(49)
     best = search(instance, budget=Budget(60, 1, 20))
     again = search(instance, budget=Budget(60, 1, 1), seed=9, start=best.schedule)
@@ -231,7 +231,7 @@ def test_a_worker_that_dies_costs_only_its_own_work(monkeypatch: pytest.MonkeyPa
 # --- checkpoints -------------------------------------------------------------------------------
 
 
-def test_a_resumed_search_goes_on_from_the_checkpoint(tmp_path: Path) -> None:
+def test_a_resumed_search_continues_from_the_checkpoint(tmp_path: Path) -> None:
     instance, file = medium(49), tmp_path / "state.json"
     first = search(instance, budget=COUNTED, checkpoint=file)
     kept = checkpoint.read(file, instance)

@@ -43,7 +43,7 @@ def values(found: Record) -> list[tuple[Fraction | None, Fraction | None]]:
 
 
 class TestSchedules:
-    def test_a_better_one_takes_the_place_of_the_incumbent(self) -> None:
+    def test_a_better_one_replaces_the_incumbent(self) -> None:
         found = record()
         assert found.offer(ALONE) == found.offer(SPREAD) == found.offer(ALONE) == ""
         assert found.incumbent is SPREAD
@@ -59,19 +59,19 @@ class TestSchedules:
                 found.offer(schedule)
             assert found.incumbent is best
 
-    def test_one_that_is_not_valid_is_not_taken(self) -> None:
+    def test_an_invalid_one_is_rejected(self) -> None:
         found = record()
         assert found.offer(BROKEN).startswith("precedence")
         assert found.incumbent is None
         assert found.trace == []
 
-    def test_one_that_breaks_the_goal_is_not_taken(self) -> None:
+    def test_one_that_violates_the_goal_is_rejected(self) -> None:
         found = record(makespan=Fraction(5, 2))
         assert found.offer(ALONE) == "its makespan is above 5/2"
         assert found.offer(SPREAD) == ""
         assert found.incumbent is SPREAD
 
-    def test_a_given_start_that_is_not_used_is_told_of(self) -> None:
+    def test_an_unused_start_is_reported(self) -> None:
         found = record()
         found.offer_start(BROKEN)
         found.offer_start(SPREAD)
@@ -103,7 +103,7 @@ class TestBounds:
 
 
 class TestSteps:
-    def test_tell_the_objective_and_its_bound(self) -> None:
+    def test_report_the_objective_and_its_bound(self) -> None:
         told: list[Progress] = []
         found = record(watch=told.append)
         found.offer(ALONE)
@@ -113,14 +113,14 @@ class TestSteps:
         assert told == found.trace
         assert [step.seconds for step in told] == sorted(step.seconds for step in told)
 
-    def test_traffic_where_that_alone_is_the_objective(self) -> None:
+    def test_report_traffic_if_that_is_the_only_objective(self) -> None:
         found = record("traffic")
         found.offer(SPREAD)
         found.raise_bound(Fraction(1))
         found.offer(ALONE)
         assert values(found) == [(1, 0), (0, 0)]
 
-    def test_nothing_is_told_twice(self) -> None:
+    def test_nothing_is_reported_twice(self) -> None:
         found = record("lexicographic")
         found.offer(ALONE)
         found.raise_traffic_bound(Fraction(0))
@@ -153,14 +153,14 @@ class TestEnd:
             "time limit; so it is",
         )
 
-    def test_what_follows_has_its_own_end(self) -> None:
+    def test_a_later_part_has_its_own_end(self) -> None:
         found = record()
         found.end(Termination.ROUNDING, "closed except for rounding")
         found.go_on()
         result = found.result("test", seed=0)
         assert (result.termination, result.reason) == (Termination.COMPLETED, "")
 
-    def test_an_interrupt_keeps_what_was_found(self) -> None:
+    def test_an_interrupt_keeps_the_incumbent(self) -> None:
         found = record()
         with found.until_interrupted():
             found.offer(SPREAD)

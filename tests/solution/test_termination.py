@@ -20,24 +20,24 @@ PACKAGE = Path(optpart.__file__).parent
 
 
 class TestConclude:
-    def test_a_method_that_says_nothing_has_completed(self) -> None:
+    def test_completed_is_the_default(self) -> None:
         assert conclude(INSTANCE, "", SCHEDULE).termination is Termination.COMPLETED
         assert conclude(INSTANCE, "", None).termination is Termination.COMPLETED
 
     @pytest.mark.parametrize("said", [t for t in Termination if t is not Termination.INTERRUPTED])
-    def test_a_proof_is_what_ends_a_method(self, said: Termination) -> None:
+    def test_a_proof_takes_precedence(self, said: Termination) -> None:
         optimal = conclude(INSTANCE, "", SCHEDULE, bound=Fraction(2), termination=said)
         infeasible = conclude(INSTANCE, "", None, infeasible="no room", termination=said)
         assert (optimal.status, infeasible.status) == (Status.OPTIMAL, Status.INFEASIBLE)
         assert optimal.termination is infeasible.termination is Termination.PROVEN
 
-    def test_but_who_interrupts_wants_all_to_stop(self) -> None:
+    def test_except_over_an_interrupt(self) -> None:
         ended = Termination.INTERRUPTED
         result = conclude(INSTANCE, "", SCHEDULE, bound=Fraction(2), termination=ended)
         assert (result.status, result.termination) == (Status.OPTIMAL, ended)
 
     @pytest.mark.parametrize("said", [t for t in Termination if t is not Termination.PROVEN])
-    def test_short_of_a_proof_the_method_says_why(self, said: Termination) -> None:
+    def test_without_a_proof_the_method_decides(self, said: Termination) -> None:
         for schedule in (None, SCHEDULE):
             assert conclude(INSTANCE, "", schedule, termination=said).termination is said
 
@@ -52,7 +52,7 @@ def test_a_later_bound_may_be_the_proof() -> None:
     assert with_bound(result, Fraction(2)).termination is Termination.PROVEN
 
 
-def test_who_is_refused_has_failed_whatever_is_proven_later() -> None:
+def test_a_refused_method_has_failed_whatever_is_proven_later() -> None:
     result = refused(conclude(INSTANCE, "", SCHEDULE), "it lied")
     assert (result.termination, result.reason, result.refused) == (
         Termination.FAILED,
@@ -96,7 +96,7 @@ def comparisons(source: str) -> list[int]:
         "match found.reason:\n    case _: pass",
     ],
 )
-def test_a_comparison_is_seen(source: str) -> None:
+def test_a_comparison_is_detected(source: str) -> None:
     assert comparisons(source)
 
 

@@ -360,7 +360,7 @@ class TestQueues:
         assert rules(it.instance, broken) == {"port"}
         assert len(verify(it.instance, broken)) == 1
 
-    def test_a_receiving_port_must_not_either(self, memory: dict[str, Any]) -> None:
+    def test_a_receiving_port_must_not_carry_too_many(self, memory: dict[str, Any]) -> None:
         it = scene(replace(COMMUNICATION[3], **memory))
         early = it.row(BIG_TO_2)[3] - LITTLE
         transfers = it.with_row(B_TO_2, early, early + length(it, B_TO_2))
@@ -370,7 +370,7 @@ class TestQueues:
         assert "receive port of d2 carries 2 transfers" in violation.message
 
     @pytest.mark.parametrize("model", COMMUNICATION, ids=lambda m: f"{m.communication}{m.channels}")
-    def test_a_transfer_may_dawdle_unless_nothing_queues(
+    def test_a_transfer_may_take_longer_unless_nothing_queues(
         self, model: Model, memory: dict[str, Any]
     ) -> None:
         it = scene(replace(model, **memory))
@@ -505,7 +505,7 @@ def test_an_overlap_is_found_behind_a_shorter_vertex() -> None:
     ]
 
 
-def test_it_stops_after_as_many_as_asked() -> None:
+def test_it_stops_after_the_requested_number() -> None:
     graph = GraphBuilder().vertex("a").vertex("b").vertex("c").build()
     instance = Instance(graph, Cluster.uniform(1))
     schedule = scheduled([0, 0, 0], [-1, -2, -3])
@@ -611,7 +611,7 @@ def use_by_reference_count(instance: Instance, schedule: Schedule, d: int, t: Fr
 
 @pytest.mark.parametrize("model", COMMUNICATION, ids=lambda m: f"{m.communication}{m.channels}")
 @pytest.mark.parametrize("memory", MEMORY[1:], ids=lambda m: "-".join(m.values()))
-def test_the_peak_is_what_every_moment_says(model: Model, memory: dict[str, Any]) -> None:
+def test_the_peak_is_the_maximum_over_all_moments(model: Model, memory: dict[str, Any]) -> None:
     rng = np.random.default_rng(5)
     held = 0
     for _ in range(25):
@@ -661,7 +661,7 @@ class TestPeaksByHand:
         graph.edge("u", "v").edge("u", "w").edge("p", "v")
         holds(graph, Model(memory="edges"), scheduled([0, 0, 0, 0], [0, 1, 4, 5]), 0, 5 + 5)
 
-    def test_edges_do_not_count_what_is_used_at_once(self) -> None:
+    def test_edges_do_not_count_tensors_used_immediately(self) -> None:
         graph = GraphBuilder().vertex("u", 1, outputs=[5]).vertex("v", 1).edge("u", "v")
         instance = Instance(graph.build(), Cluster.uniform(1, memory=0), Model(memory="edges"))
         assert verify(instance, scheduled([0, 0], [0, 1])) == []
@@ -684,7 +684,7 @@ class TestPeaksByHand:
         holds(graph, model, scheduled([0, 0, 0], [0, 1, 4]), 0, peak)
 
     @pytest.mark.parametrize("release", ["end", "start"])
-    def test_refcount_frees_at_once_what_nobody_uses(self, release: Release) -> None:
+    def test_refcount_frees_unused_tensors_immediately(self, release: Release) -> None:
         graph = GraphBuilder().vertex("u", 1, outputs=[5]).vertex("v", 1, outputs=[4])
         model = Model(memory="refcount", release=release)
         holds(graph, model, scheduled([0, 0], [0, 1]), 0, 5)

@@ -78,11 +78,11 @@ class TestLocalTimes:
     ) -> None:
         assert starts(thesis_3_2(), [2, 2, 0, 0, 1], scheduler) == [0, 20, 50, 80, 0]
 
-    def test_what_arrives_while_a_device_runs_waits_for_its_end(self) -> None:
+    def test_arrivals_during_a_run_wait_for_its_end(self) -> None:
         builder = GraphBuilder().vertex("a", 2).vertex("b", 7).vertex("c", 1).edge("a", "c", None)
         assert starts(Instance(builder.build(), Cluster.uniform(2)), [0, 1, 1]) == [0, 0, 7]
 
-    def test_what_arrives_at_the_end_of_a_run_is_known_then(self) -> None:
+    def test_arrivals_at_the_end_of_a_run_are_known_then(self) -> None:
         """b ends at 5, when c arrives beside d, which has waited since 0 and leads nowhere."""
         builder = GraphBuilder().vertex("a", 3, outputs=[2]).vertex("b", 5).vertex("c", 4)
         builder.vertex("d", 1).edge("a", "c")
