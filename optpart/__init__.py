@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from optpart.api import compare_orders as compare_orders
     from optpart.api import divide as divide
     from optpart.api import draw as draw
+    from optpart.api import export as export
     from optpart.api import load as load
     from optpart.api import pareto as pareto
     from optpart.api import save as save
@@ -92,7 +93,7 @@ _HOME = {
 }
 
 # Packages that can be called; see there.
-_CALLABLE = ("bounds", "certify")
+_CALLABLE = ("bounds", "certify", "export")
 
 __all__ = [*_HOME, *_CALLABLE, "__version__"]
 

@@ -18,8 +18,11 @@ from typing import TYPE_CHECKING
 from optpart.errors import ArgumentError, InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from optpart.bounds.best import LowerBound
     from optpart.certify.certify import Refutation
+    from optpart.export.llm import Text
     from optpart.methods.solve import Fix, Start
     from optpart.ordering.compare import Orders
     from optpart.problem.instance import Instance
@@ -634,6 +637,75 @@ def _draw_file(
         title=f"{found.name}, {document.get('method', '')}",
         bound=None if bound is None else rational(bound, "lower_bound"),
     )
+
+
+def export(
+    what: Result | Instance | str | Path,
+    to: str,
+    output: str | Path | None = None,
+    *,
+    model: str | Path | None = None,
+    instance: Instance | str | Path | None = None,
+    names: Mapping[str, str] | None = None,
+    shapes: Mapping[str, int] | None = None,
+    architecture: str | None = None,
+) -> Text:
+    """Hand a plan to a runtime, or the linear program of an instance to a solver.
+
+    Parameters
+    ----------
+    what : Result, Instance, str or Path
+        A result or its file; for ``"lp"`` and ``"mps"``, an instance, its file or its name.
+    to : str
+        One of :data:`optpart.export.registry.TARGETS`.
+    output : path, optional
+        Where to write, for ``"onnx"`` a folder; targets that are a text need none.
+    model : path, optional
+        The file that the instance was made of, for targets that write it again.
+    instance : Instance, str or Path, optional
+        That of a result file, which is then verified first.
+    names : mapping from str to str, optional
+        What the target calls the devices.
+    shapes : mapping from str to int, optional
+        Sizes that were given when an ONNX model was read.
+    architecture : str, optional
+        How the modules of a language model are called: ``"llama"``, ``"gpt2"`` or ``"gpt-neox"``.
+
+    Returns
+    -------
+    Text
+        The text, and remarks: what the target does not keep of the plan.
+
+    Raises
+    ------
+    InputError
+        If the target cannot express the plan, an option means nothing to it or is missing, or
+        something cannot be read or written.
+    """
+    from optpart.export.plan import plan_of, read_plan
+    from optpart.export.registry import InstanceTarget, Options, target
+    from optpart.export.registry import export as hand_out
+    from optpart.problem.instance import Instance
+
+    row = target(to)
+    place = None if output is None else Path(output)
+    options = Options(model, names or {}, shapes or {}, architecture)
+    if isinstance(row, InstanceTarget):
+        if instance is not None:
+            remedy = "give the instance in place of the result"
+            raise InputError("instance", f"means nothing to the target {to!r}", remedy)
+        if not isinstance(what, Instance | str | Path):
+            raise InputError("what", "is a result", f"give an instance for the target {to!r}")
+        return hand_out(_instance(what), row, options, place)
+    if isinstance(what, Instance):
+        raise InputError("what", "is an instance", f"give a result for the target {to!r}")
+    if isinstance(what, str | Path):
+        found = read_plan(what, None if instance is None else _instance(instance))
+    elif instance is not None:
+        raise InputError("instance", "given, but the result has its own", "leave it out")
+    else:
+        found = plan_of(what)
+    return hand_out(found, row, options, place)
 
 
 def _instance(instance: Instance | str | Path) -> Instance:

@@ -29,6 +29,7 @@ COMMANDS = {
     "plot": "plot:plot",
     "import": "import_:import_",
     "convert": "convert:convert",
+    "export": "export:export",
     "generate replica": "generate_replica:generate_replica",
 }
 

@@ -77,13 +77,61 @@ def read(path: str | Path, *, shapes: Mapping[str, int] | None = None) -> Worklo
         operation contains a subgraph (``If``, ``Loop``, ``Scan``) or works on anything but dense
         tensors of numbers, or the library ``onnx`` is not installed.
     """
+    _need_library(path)
+    with FaultsOf(path):
+        model = _inlined(_parsed(path))
+        return _Reader(model, shapes or {}).workload(Path(path).stem)
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of a model, and which of them are vertices.
+
+    Attributes
+    ----------
+    model : ModelProto
+        Whole, with its functions inlined; weights in files of their own are not loaded.
+    vertices : tuple of (str or None), one per node
+        Name of the vertex; ``None`` if the node is constant.
+    inputs : tuple of str
+        Inputs of the model that have no initializer.
+    types : mapping from str to TypeProto
+        Types of all values, with the given sizes.
+    sizes : mapping from str to TensorProto
+        Values of the constant nodes that depend on an input through its shape alone.
+    """
+
+    model: ModelProto
+    vertices: tuple[str | None, ...]
+    inputs: tuple[str, ...]
+    types: Mapping[str, TypeProto]
+    sizes: Mapping[str, TensorProto]
+
+
+def read_nodes(path: str | Path, *, shapes: Mapping[str, int] | None = None) -> Nodes:
+    """Tell which nodes of a model are which vertices of the workload that :func:`read` returns.
+
+    Raises
+    ------
+    InputError
+        As :func:`read` does.
+    """
+    _need_library(path)
+    with FaultsOf(path):
+        whole = model = _parsed(path)
+        if model.functions:
+            import onnx.inliner
+
+            model = _inlined(model)  # checks the functions, and drops weights
+            whole = onnx.inliner.inline_local_functions(_parsed(path))
+        return _Reader(model, shapes or {}).nodes(whole)
+
+
+def _need_library(path: str | Path) -> None:
     try:
         import onnx  # noqa: F401
     except ImportError:
         raise InputError("", "needs the library onnx", "install optpart[onnx]", str(path)) from None
-    with FaultsOf(path):
-        model = _inlined(_parsed(path))
-        return _Reader(model, shapes or {}).workload(Path(path).stem)
 
 
 def _parsed(path: str | Path) -> ModelProto:
@@ -264,6 +312,24 @@ class _Reader:
             source=f"ONNX model {name}",
             assumed=tuple(self._assumed),
         )
+
+    def nodes(self, whole: ModelProto) -> Nodes:
+        """Tell which nodes are vertices; ``whole`` is the model with its weights."""
+        vertices = list(self._vertices())
+        names = self._names(vertices)
+        computed_by = {
+            vertex.outputs[0]: name for vertex, name in zip(vertices, names, strict=True)
+        }
+        of_node = [computed_by.get(next(filter(None, node.output))) for node in self._graph.node]
+        values = self._values
+        sizes: dict[str, TensorProto] = {}
+        for node, name in zip(self._graph.node, of_node, strict=True):
+            given = all(each in values.constant for each in node.input if each)
+            if name is None and not given:  # Shape or Size
+                sizes[node.output[0]] = values.value(node.output[0])
+        outputs = [list(node.output) for node in self._graph.node]
+        assert outputs == [list(node.output) for node in whole.graph.node]
+        return Nodes(whole, tuple(of_node), tuple(self._inputs), values.types, sizes)
 
     def _vertices(self) -> Iterator[_Vertex]:
         """Yield the nodes that are vertices, once it is known what they read and write."""

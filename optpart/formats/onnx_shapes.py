@@ -98,6 +98,15 @@ class Inference:
         self._context.ir_version = onnx.IR_VERSION
         self._context.opset_imports = self._opsets
 
+    @property
+    def types(self) -> Mapping[str, TypeProto]:
+        """Types of all values so far."""
+        return self._types
+
+    def value(self, name: str) -> TensorProto:
+        """Return a small constant that is computed; ``KeyError`` if it is not."""
+        return self._values[name]
+
     def __contains__(self, name: str) -> bool:
         return name in self._types
 

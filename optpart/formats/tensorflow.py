@@ -198,8 +198,24 @@ def _message_class() -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("tensorflow.GraphDef"))
 
 
+def read_message(path: str | Path) -> Any:
+    """Read a GraphDef; of a binary one, fields that are not declared here are kept.
+
+    Raises
+    ------
+    InputError
+        If the file is no GraphDef or cut short.
+    """
+    with FaultsOf(path):
+        return _message(path)
+
+
 def _nodes(path: str | Path) -> list[Any]:
     """Return the NodeDef messages."""
+    return list(_message(path).node)
+
+
+def _message(path: str | Path) -> Any:
     graph = _message_class()()
     try:
         if Path(path).suffix.lower() == ".pbtxt":
@@ -216,7 +232,7 @@ def _nodes(path: str | Path) -> list[Any]:
         raise InputError("", "is nested too deeply", _REMEDY) from None
     if not graph.node:
         raise InputError("", "has no nodes", _REMEDY)
-    return list(graph.node)
+    return graph
 
 
 def _graph(

@@ -1,0 +1,93 @@
+"""``optpart export``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from optpart.errors import InputError
+from optpart.terminal import note, put, say
+
+
+def export(
+    result: Annotated[str, typer.Argument(help="A result file; for lp and mps, an instance.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            help="onnx, onnx-layers, tensorflow, device-map, llama.cpp, llama.cpp-ot, vllm, "
+            "megatron, torch, lp or mps."
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Where to write, for onnx a folder; texts may also be printed."
+        ),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="For onnx and tensorflow: the file that the instance was made of."),
+    ] = None,
+    instance: Annotated[
+        str | None, typer.Option(help="The instance of the result, to verify it first.")
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DEVICE=NAME", help="What the target calls a device; repeatable."),
+    ] = None,
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SYMBOL=SIZE", help="For onnx: sizes given at the import."),
+    ] = None,
+    architecture: Annotated[
+        str | None,
+        typer.Option(help="For device-map and torch: llama (default), gpt2 or gpt-neox."),
+    ] = None,
+) -> None:
+    """Hand a plan to a runtime, or the linear program of an instance to a solver."""
+    from optpart.api import export as hand_out
+
+    found = hand_out(
+        result,
+        to=to,
+        output=output,
+        model=model,
+        instance=instance,
+        names=_distinct(name or (), "--name"),
+        shapes={key: _size(key, text) for key, text in _distinct(shape or (), "--shape").items()},
+        architecture=architecture,
+    )
+    # What a text does not say must not get into it where it is printed.
+    tell = note if output is None else say
+    if output is None:
+        put(found.text)
+    for remark in found.remarks:
+        tell(remark)
+    if output is not None:
+        say(f"→ {output}")
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not (key and equals and value):
+        raise InputError(option, f"{text!r}", "give KEY=VALUE")
+    return key, value
+
+
+def _distinct(texts: Sequence[str], option: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        key, value = _pair(text, option)
+        if key in found:
+            raise InputError(option, f"{key!r} is given twice", "give it once")
+        found[key] = value
+    return found
+
+
+def _size(key: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal()) or len(text) > 18:
+        raise InputError("--shape", f"{key}={text}", "give a whole number ≥ 0")
+    return int(text)

@@ -1,0 +1,129 @@
+"""The mixed-integer linear program of an instance, as a file for any solver.
+
+The program is that of the method ``milp`` (:mod:`optpart.exact.milp_model`), with symmetry between
+devices broken and load cuts. Its times are whole ticks of a grid on which every time of the
+instance is exact, so that the optimum of the program is the least makespan.
+"""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from optpart.bounds.load import load_ticks
+from optpart.bounds.windows import windows
+from optpart.errors import InputError, OptpartError, UnsupportedError
+from optpart.exact.milp import check_scope
+from optpart.exact.milp_job import Job
+from optpart.exact.symmetry import interchangeable_devices
+from optpart.files import write_text
+from optpart.kernels.compiled import UNLIMITED, whole_memory
+from optpart.kernels.horizon import horizon
+from optpart.kernels.ticks import Grid
+from optpart.problem.feasibility import contradiction
+from optpart.problem.instance import Instance
+from optpart.solution.goal import Goal
+
+#: Beyond it, tolerances of solvers are no longer small against a tick.
+_HORIZON = 10**6
+
+#: About the rows of a program that takes some minutes and gigabytes to write.
+_MOST_ROWS = 1_000_000
+
+_WRITER = "optpart.export.linear_program_writer"
+
+
+def write(instance: Instance, output: str | Path, form: Literal["lp", "mps"]) -> list[str]:
+    """Write the linear program of an instance.
+
+    Parameters
+    ----------
+    form : {"lp", "mps"}
+        CPLEX LP, or free MPS.
+
+    Returns
+    -------
+    list of str
+        The unit of time, and what the program rests on.
+
+    Raises
+    ------
+    InputError
+        If the model of the instance is not covered, nothing can be placed, times have no exact
+        grid, or the program would be too large.
+    """
+    text, remarks = program(instance, form)
+    write_text(output, text)
+    return remarks
+
+
+def program(instance: Instance, form: Literal["lp", "mps"]) -> tuple[str, list[str]]:
+    """Return the text of the program, and remarks; see :func:`write`."""
+    check_scope(instance, Goal())
+    found = contradiction(instance)
+    if found:
+        raise InputError(instance.name, f"has no schedule ({found})", "give a feasible instance")
+    grid = Grid.of(instance)
+    if not grid.exact:
+        problem = "its times have no common unit of which they are moderate multiples"
+        raise UnsupportedError(instance.name, problem, "round its times")
+    upper = horizon(instance, grid)
+    window = windows(instance, grid, upper)
+    lower = None if window.bound is None else load_ticks(instance, grid, window)
+    if lower is None or lower > upper:
+        problem = "has no schedule (its bounds exclude any)"
+        raise InputError(instance.name, problem, "give a feasible instance")
+    devices = window.possible[instance.unit_of].sum(axis=0).tolist()
+    rows = sum(n * (n - 1) // 2 for n in devices)
+    if rows > _MOST_ROWS:
+        problem = f"has about {rows:,} pairs of vertices that may share a device"
+        raise UnsupportedError(instance.name, problem, f"give at most {_MOST_ROWS:,}")
+    need, capacity = whole_memory(instance, relax=True)
+    if (need != whole_memory(instance, relax=False)[0]).any():
+        problem = "its memory needs have no common unit of which they are moderate multiples"
+        raise UnsupportedError(instance.name, problem, "round them")
+    job = Job(
+        instance=instance,
+        grid=grid,
+        head=window.head,
+        tail=window.tail,
+        possible=window.possible,
+        lower=lower,
+        upper=upper,
+        need=need,
+        capacity=np.where(capacity < UNLIMITED, capacity, -1),
+        order=(),
+        traffic=None,
+        alike=interchangeable_devices(instance, Goal()),
+        placement=None,
+        start=None,
+        sequence=[],
+        solver="HiGHS",
+        load_cuts=True,
+    )
+    unit = "the time unit of the instance" if grid.scale == 1 else f"{1 / grid.scale} time units"
+    remarks = [f"One unit of time of the program is {unit}; the objective is the makespan."]
+    if upper > _HORIZON:
+        remarks.append(
+            f"Times reach up to {upper:,}: the tolerances of solvers are not small against 1, so "
+            "check what they call optimal."
+        )
+    return _text(job, form, remarks), remarks
+
+
+def _text(job: Job, form: str, remarks: list[str]) -> str:
+    # PuLP loads HiGHS, which cannot share a process with OR-Tools.
+    ran = subprocess.run(
+        [sys.executable, "-c", f"from {_WRITER} import main; main()"],
+        input=pickle.dumps((job, form, remarks)),
+        capture_output=True,
+        check=False,
+    )
+    if ran.returncode:
+        raise OptpartError(f"{job.instance.name}: the writer of linear programs ended unexpectedly")
+    return ran.stdout.decode()
