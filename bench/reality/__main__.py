@@ -78,10 +78,10 @@ def measure(store: Store, name: str, runs: int) -> None:
         models.write(name, path)
         rows = []
         for run in asked:
-            rows.append(store.run(run, lambda run=run: measured_model(path, run, folder)))
+            rows.append(store.run(run, partial(measured_model, path, run, folder)))
             said(rows[-1])
         times = {row.run["device"]: row.result["operations"] for row in rows}
-        said(store.run(last, lambda: measured_plan(path, times, runs, folder)))
+        said(store.run(last, partial(measured_plan, path, times, runs, folder)))
 
 
 def measured_model(path: Path, run: Values, folder: Path) -> Values:
@@ -182,7 +182,7 @@ def train(store: Store, data: Path) -> None:
     for source, read_plans in SOURCES.items():
         for plan in read_plans(data / "data"):
             run = {"part": "training", "source": source, "plan": plan.name}
-            store.run(run, lambda plan=plan: predicted_plan(plan))
+            store.run(run, partial(predicted_plan, plan))
 
 
 # --- the bench -----------------------------------------------------------------------------------
@@ -296,13 +296,13 @@ def of_models(rows: list[Row]) -> Iterator[str]:
                 + " " * 10
                 + "".join(f"{value:>7.0%}" for value in single)
             )
-    for device, found in errors.items():
-        kinds = ("ops", *LEVELS)
+    kinds = ("ops", *LEVELS)
+    for device, by_kind in errors.items():
         yield (
             f"{'median |error|':14}{device:8}{'':22}"
-            + "".join(f"{middle(found.get(key, [])):>8}" for key in kinds)
+            + "".join(f"{middle(by_kind.get(key, [])):>8}" for key in kinds)
             + " " * 10
-            + "".join(f"{middle(found.get(f'one {key}', [])):>7}" for key in LEVELS)
+            + "".join(f"{middle(by_kind.get(f'one {key}', [])):>7}" for key in LEVELS)
         )
     yield ""
 
