@@ -1,0 +1,435 @@
+"""Predicted times against measured ones: models on this processor, and training on clusters.
+
+    python bench/reality --data ../shared [--only models] [--quick] [-o bench/results/reality]
+
+First, ONNX Runtime runs the nine models of the onnx wheel here with one thread and with two, as two
+devices ``cpu-1`` and ``cpu-2``. The time of a model is predicted from the measured times of its own
+operations, and from fits to the other eight models. Then plans over both devices are cut, executed
+part by part, and compared with the sum of their operations.
+
+Then the iteration times that Sailor and AMP measured on clusters are predicted from their layer
+times, which measures nothing here.
+
+Each measurement is kept in ``runs.jsonl``, so a stopped command continues where it was. The machine
+should be idle and have two cores. ``--only`` does no more than that part; ``--quick`` takes three
+models and fewer runs, and keeps its rows elsewhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache, partial
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+import numpy as np
+
+from bench.depends import Needs
+from bench.reality import models, plans
+from bench.reality.fits import LEVELS, fitted, measurements, predicted
+from bench.reality.runtime import Parts, options, profile, session, whole
+from bench.reality.summary import Compared, correlation, groups, signed
+from bench.reality.training import seconds
+from bench.store import Bench, Row, Store, Values, package
+from optpart.api import solve
+from optpart.costs.from_file import from_file
+from optpart.devices.named import NamedCluster
+from optpart.export.onnx_parts import write as write_parts
+from optpart.export.plan import plan_of
+from optpart.files import write_text
+from optpart.formats.onnx import read
+from optpart.problem.cluster import Cluster, Device
+from optpart.problem.workload import Workload
+
+#: Devices, and the threads of each.
+DEVICES = {"cpu-1": 1, "cpu-2": 2}
+#: What plans assume that a tensor takes from one device to another, in nanoseconds.
+HAND_OVER = 20_000
+#: How long a plan is searched for, in seconds.
+SEARCH = 5.0
+RUNS = 15
+QUICK, QUICK_RUNS = ("inception_v2", "shufflenet", "squeezenet"), 5
+SOURCES = {"Sailor": plans.sailor, "AMP": plans.amp}
+
+
+# --- measuring -----------------------------------------------------------------------------------
+
+
+def measure(store: Store, name: str, runs: int) -> None:
+    """Measure a model on both devices, and a plan over both, as far as there are no rows."""
+    asked: list[Values] = [
+        {"part": "model", "model": name, "device": device, "runs": runs} for device in DEVICES
+    ]
+    last: Values = {"part": "plan", "model": name, "runs": runs}
+    if all(store.known(run) for run in (*asked, last)):
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        path = folder / "model.onnx"
+        models.write(name, path)
+        rows = []
+        for run in asked:
+            rows.append(store.run(run, partial(measured_model, path, run, folder)))
+            said(rows[-1])
+        times = {row.run["device"]: row.result["operations"] for row in rows}
+        said(store.run(last, partial(measured_plan, path, times, runs, folder)))
+
+
+def measured_model(path: Path, run: Values, folder: Path) -> Values:
+    """Measure a model as a whole, and each of its operations."""
+    threads = DEVICES[run["device"]]
+    loaded = session(path, options(threads))
+    feeds = models.inputs(loaded)
+    times = whole(partial(loaded.run, None, feeds), run["runs"])
+    del loaded
+    nodes = profile(path, threads, feeds, folder, run["runs"])
+    return timed(times) | {"operations": nodes, "machine": machine()}
+
+
+def measured_plan(
+    path: Path, times: dict[str, dict[str, float]], runs: int, folder: Path
+) -> Values:
+    """Plan a model over both devices by its measured times, cut it, and run the parts."""
+    workload = with_times(read(path), times)
+    devices = Cluster.of([Device(name) for name in DEVICES], latency=HAND_OVER)
+    costed = from_file(workload, NamedCluster(devices, (None,) * len(devices), fixed_units=True))
+    plan = plan_of(solve(costed.instance, "search", seconds=SEARCH, workers=1))
+    write_parts(plan, path, folder / "parts")
+    parts = Parts(folder / "parts", {device: DEVICES[device] for device in plan.devices})
+    loaded = session(path, options(threads=1))
+    feeds = models.inputs(loaded)
+    expected = loaded.run(None, feeds)
+    del loaded
+    for output, value in zip(parts.run(feeds), expected, strict=True):
+        if not np.allclose(output, value, rtol=1e-3, atol=1e-5):
+            raise AssertionError(f"{path}: the parts compute something else")
+    where = list(plan.device.values())
+    return timed(whole(lambda: parts.run(feeds), runs)) | {
+        "parts": len(parts.parts),
+        "operations": {device: where.count(device) for device in DEVICES},
+        "predicted": sum(times[device][name] for name, device in plan.device.items()),
+        "machine": machine(),
+    }
+
+
+def timed(times: list[float]) -> Values:
+    """Return median and interquartile range in seconds."""
+    low, middle, high = quantiles(times, n=4)
+    return {"seconds": middle, "range": high - low}
+
+
+def with_times(workload: Workload, times: dict[str, dict[str, float]]) -> Workload:
+    """Give a workload measured times, in whole nanoseconds."""
+    names = workload.graph.names
+    return replace(
+        workload,
+        measured={
+            device: tuple(Fraction(round(column[name] * 1e9)) for name in names)
+            for device, column in times.items()
+        },
+    )
+
+
+def said(row: Row) -> None:
+    parts = ", ".join(str(value) for value in row.run.values())
+    print(f"{parts}: {row.result['seconds']:.4g} s", file=sys.stderr, flush=True)
+
+
+@cache
+def machine() -> str:
+    """Describe processor, cores and packages."""
+    lines = (
+        Path("/proc/cpuinfo").read_text().splitlines() if os.path.exists("/proc/cpuinfo") else []
+    )
+    found = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    names = ", ".join(sorted(set(found))) or platform.processor() or platform.machine()
+    packages = ", ".join(f"{name} {package(name)}" for name in ("onnxruntime", "onnx", "numpy"))
+    return f"{names}, {os.cpu_count()} cores, Python {platform.python_version()}, {packages}"
+
+
+# --- predicting training -------------------------------------------------------------------------
+
+
+def predict(run: Values, data: Path) -> Values:
+    """Predict one plan of training."""
+    found = next(plan for plan in SOURCES[run["source"]](data / "data") if plan.name == run["plan"])
+    return predicted_plan(found)
+
+
+def predicted_plan(plan: plans.Plan) -> Values:
+    finite = math.isfinite(plan.measured)
+    return {
+        "measured": plan.measured if finite else None,
+        "blocking": seconds(plan.iteration, blocking=True),
+        "overlapping": seconds(plan.iteration, blocking=False),
+        "claimed": plan.claimed,
+        "traits": dict(plan.traits),
+        "doubt": plan.doubt,
+    }
+
+
+def train(store: Store, data: Path) -> None:
+    """Predict all plans of which there are no rows."""
+    for source, read_plans in SOURCES.items():
+        for plan in read_plans(data / "data"):
+            run = {"part": "training", "source": source, "plan": plan.name}
+            store.run(run, partial(predicted_plan, plan))
+
+
+# --- the bench -----------------------------------------------------------------------------------
+
+
+def needs(run: Values) -> Needs:
+    """Return the dependencies of a run besides its parameters."""
+    here = "bench.reality.__main__"
+    if run["part"] == "training":
+        return Needs((f"{here}:predicted_plan", f"bench.reality.plans:{run['source'].lower()}"))
+    packages = ("numpy", "onnx", "onnxruntime", "python")
+    if run["part"] == "plan":
+        return Needs((f"{here}:measured_plan",), ("search",), packages=(*packages, "numba"))
+    return Needs((f"{here}:measured_model",), packages=packages)
+
+
+def differs(old: Values, new: Values) -> str:
+    """Return the contradictions between two predictions."""
+    for key in ("measured", "blocking", "overlapping", "claimed"):
+        if old[key] != new[key]:
+            return f"{key} {old[key]} and {new[key]}"
+    return ""
+
+
+BENCH = Bench(
+    name="reality",
+    command="python bench/reality --data FOLDER",
+    needs=needs,
+    again=predict,
+    differs=differs,
+    stratum=lambda row: f"{row.run['part']} {row.run.get('source', '')}".strip(),
+    cheap=lambda row: bool(row.run["part"] == "training"),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        "reality", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data", type=Path, required=True, help="folder with data/sailor, data/amp"
+    )
+    parser.add_argument("--only", choices=("models", "training"), help="no more than that part")
+    parser.add_argument("--quick", action="store_true", help="three models, fewer runs")
+    parser.add_argument("-o", "--output", type=Path, help="folder of rows and table")
+    given = parser.parse_args()
+    kept = Path(tempfile.gettempdir()) / "reality-quick" if given.quick else BENCH.store.path.parent
+    output = given.output or kept
+    store = Store(output / "runs.jsonl", needs)
+    names, runs = (QUICK, QUICK_RUNS) if given.quick else (models.NAMES, RUNS)
+    for name in names if given.only != "training" else ():
+        measure(store, name, runs)
+    if given.only != "models":
+        train(store, given.data)
+    rows = [row for row in store.rows() if row.run.get("runs", runs) == runs]
+    text = "\n".join([*of_models(rows), *of_plans(rows), *of_training(rows)])
+    write_text(output / "table.txt", text + "\n")
+    store.tables_written()
+    print(text)
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def of_models(rows: list[Row]) -> Iterator[str]:
+    """Compare models with predictions."""
+    chosen = [row for row in rows if row.run["part"] == "model"]
+    if not chosen:
+        return
+    yield "MODELS IN ONNX RUNTIME"
+    yield from sorted({row.result["machine"] for row in chosen})
+    yield (
+        "The models of the onnx wheel, batch 1, float32, drawn weights; graph optimisations are "
+        "off, so that every\nnode is executed as it stands. cpu-1: one thread, cpu-2: two. "
+        f"measured: median of {chosen[0].run['runs']} runs after a warm-up, ±\n"
+        "half of the interquartile range; ops: sum of the medians of its own operations, in a "
+        "profile of other runs;\nall, class, type: fitted to the operations of the other models, "
+        "launch + FLOPs + bytes, with coefficients for\nall operations, each class of them, or "
+        "each operator type. Errors: (predicted − measured) / measured. Right: median\nerror of a "
+        "single operation against its own profile, without sign."
+    )
+    yield ""
+    yield (
+        f"{'model':14}{'device':8}{'ops':>5}{'measured':>17}{'ops':>8}"
+        + "".join(f"{level:>8}" for level in LEVELS)
+        + "   one op:"
+        + "".join(f"{level:>7}" for level in LEVELS)
+    )
+    workloads = {row.run["model"]: workload_of(row.run["model"]) for row in chosen}
+    errors: dict[str, dict[str, list[float]]] = {device: {} for device in DEVICES}
+    for device in DEVICES:
+        here = {row.run["model"]: row.result for row in chosen if row.run["device"] == device}
+        table = {name: measurements(workloads[name], here[name]["operations"]) for name in here}
+        for name, result in here.items():
+            others = [each for other, found in table.items() if other != name for each in found]
+            total, own = result["seconds"], sum(result["operations"].values())
+            values = [own / total - 1]
+            single = []
+            for level in LEVELS if others else ():
+                found = predicted(workloads[name], result["operations"], fitted(others, level))
+                values.append(found.total / total - 1)
+                single.append(found.error)
+            for key, value in zip(("ops", *LEVELS), values, strict=False):
+                errors[device].setdefault(key, []).append(value)
+            for key, value in zip(LEVELS, single, strict=False):
+                errors[device].setdefault(f"one {key}", []).append(value)
+            yield (
+                f"{name:14}{device:8}{len(result['operations']):>5}"
+                f"{1e3 * total:>9.2f} ms ±{result['range'] / total / 2:<4.0%}"
+                + "".join(f"{value:>+8.0%}" for value in values)
+                + " " * 10
+                + "".join(f"{value:>7.0%}" for value in single)
+            )
+    kinds = ("ops", *LEVELS)
+    for device, by_kind in errors.items():
+        yield (
+            f"{'median |error|':14}{device:8}{'':22}"
+            + "".join(f"{middle(by_kind.get(key, [])):>8}" for key in kinds)
+            + " " * 10
+            + "".join(f"{middle(by_kind.get(f'one {key}', [])):>7}" for key in LEVELS)
+        )
+    yield ""
+
+
+def middle(errors: list[float]) -> str:
+    return f"{median(map(abs, errors)):.0%}" if errors else "–"
+
+
+@cache
+def workload_of(name: str) -> Workload:
+    return read(models.FOLDER / f"light_{name}.onnx")
+
+
+def of_plans(rows: list[Row]) -> Iterator[str]:
+    """Compare executed plans with the sum of their operations."""
+    chosen = [row for row in rows if row.run["part"] == "plan"]
+    if not chosen:
+        return
+    yield "PLANS CUT AND EXECUTED"
+    yield (
+        f"Searched for {SEARCH:g} s on the measured times of both devices, with "
+        f"{HAND_OVER / 1000:g} µs to hand a tensor over (assumed); cut into\none model per device "
+        "and block; parts run one after the other, as they share two cores. predicted: sum of the\n"
+        "measured times of all operations, each on its device, nothing for handing over; measured: "
+        "median of the runs;\nalone: the uncut model on the faster device, measured."
+    )
+    yield ""
+    yield (
+        f"{'model':14}{'parts':>6}{'on cpu-1':>10}{'on cpu-2':>10}{'predicted':>14}{'measured':>18}"
+        f"{'error':>8}{'alone':>12}"
+    )
+    errors = []
+    alone: dict[str, list[float]] = {}
+    for row in rows:
+        if row.run["part"] == "model":
+            alone.setdefault(row.run["model"], []).append(row.result["seconds"])
+    for row in chosen:
+        found, total = row.result, row.result["seconds"]
+        errors.append(found["predicted"] / total - 1)
+        yield (
+            f"{row.run['model']:14}{found['parts']:>6}"
+            + "".join(f"{found['operations'][device]:>10}" for device in DEVICES)
+            + f"{1e3 * found['predicted']:>11.2f} ms{1e3 * total:>9.2f} ms "
+            f"±{found['range'] / total / 2:<4.0%}{errors[-1]:>+8.0%}"
+            f"{1e3 * min(alone[row.run['model']]):>9.2f} ms"
+        )
+    yield f"median |error| {middle(errors)}"
+    yield ""
+
+
+NOTES = {
+    "Sailor": (
+        "OPT-350; layer times by Sailor, measured for the microbatch and tensor-parallel degree of "
+        "the plan; update: the sum\nof its layers. A stage replica is one node. Activations cross "
+        "once a node, at the fitted rate between nodes of the\nslower one, for messages without "
+        "end; all-reduce: ring over nodes, parameters of all GPUs of a node, slowest node.\n"
+        "That activations cross once a node, not once a GPU, and that transfers may block, was "
+        "chosen in view of the measured\ntimes of N2_D1, N3_D1 and N4_D1 of mit: those three test "
+        "nothing. Sailor's own predictions are in no file at hand."
+    ),
+    "AMP": (
+        "GPT-2, 24 layers, 3 nodes of 4 V100 (10 Gbit/s out, 170 inside) and 1 of 4 T4 (50); layer "
+        "times by AMP, forward, of one\nsample: a microbatch of b takes b times as long, backward "
+        "twice as long as forward, the update nothing; float32.\nAll-reduce: ring, the rings of a "
+        "stage's tensor-parallel ranks share a node's link. claimed: AMP's own prediction."
+    ),
+}
+
+
+def of_training(rows: list[Row]) -> Iterator[str]:
+    """Compare iterations of training with predictions."""
+    for source in SOURCES:
+        chosen = [row for row in rows if row.run.get("source") == source]
+        if not chosen:
+            continue
+        yield f"TRAINING, MEASURED BY {source.upper()}"
+        yield (
+            "An instance per plan: passes of all microbatches in the order 1F1B, transfers, "
+            "all-reduces, updates.\nNo coefficient is fitted. blocking: transfers keep sender and receiver "
+            "busy; overlapping: they keep a link busy.\nErrors: (predicted − measured) / measured."
+        )
+        yield NOTES[source]
+        yield ""
+        yield from of_source(chosen)
+        yield ""
+
+
+def of_source(rows: list[Row]) -> Iterator[str]:
+    claims = any(row.result["claimed"] is not None for row in rows)
+    kinds = ("blocking", "overlapping", *(("claimed",) if claims else ()))
+    wide = max(len(row.run["plan"]) for row in rows) + 2
+    yield f"{'plan':{wide}}{'measured':>11}" + "".join(f"{kind:>19}" for kind in kinds)
+    for row in rows:
+        yield line(row, kinds, wide)
+    counted = [row.result for row in rows if not row.result["doubt"]]
+    yield ""
+    yield f"{len(counted)} of {len(rows)} plans count{'':8}{'':>7}" + "".join(
+        f"{kind:>14}" for kind in kinds
+    )
+    compared = {kind: [as_compared(each, kind) for each in counted] for kind in kinds}
+    summaries: dict[str, Callable[[list[Compared]], str]] = {
+        "median |error|": lambda found: f"{median(abs(each.error) for each in found):.0%}",
+        "median error": lambda found: f"{median(each.error for each in found):+.0%}",
+        "rank correlation (Spearman)": lambda found: f"{correlation(found):.2f}",
+    }
+    for name, summary in summaries.items():
+        yield f"{name:35}" + "".join(f"{summary(compared[kind]):>14}" for kind in kinds)
+    yield "median error, blocking, by trait:"
+    for trait, members in groups(compared["blocking"]).items():
+        parts = [f"{key}: {signed(found)} ({len(found)})" for key, found in members.items()]
+        yield f"  {trait:24}{', '.join(parts)}"
+
+
+def as_compared(result: Values, kind: str) -> Compared:
+    return Compared(result[kind], result["measured"], result["traits"])
+
+
+def line(row: Row, kinds: tuple[str, ...], wide: int) -> str:
+    measured: Any = row.result["measured"]
+    shown = "–" if measured is None else f"{measured:.3f} s"
+    text = f"{row.run['plan']:{wide}}{shown:>11}"
+    for kind in kinds:
+        value = row.result[kind]
+        error = "" if measured is None else f"{value / measured - 1:+.0%}"
+        text += f"{value:>11.3f} s{error:>6}"
+    return text + (f"  not counted: {row.result['doubt']}" if row.result["doubt"] else "")
+
+
+if __name__ == "__main__":
+    main()

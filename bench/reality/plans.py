@@ -1,0 +1,277 @@
+"""Plans of training with measured times: Sailor's validation and AMP's trials.
+
+Both sources measured their layers on one GPU (or tensor-parallel group), and whole iterations on
+clusters. Only figures are read from them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.reality.training import Iteration, Replica, ring_allreduce
+from optpart.formats.sailor import bandwidths, read
+
+_NANOSECONDS = 10**9
+#: AMP works in single precision.
+_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A plan that was measured.
+
+    Attributes
+    ----------
+    name : str
+    iteration : Iteration
+    measured : float
+        Seconds of one iteration.
+    claimed : float or None
+        Seconds that the source itself predicted.
+    traits : mapping from str to str
+        By which plans are grouped.
+    doubt : str
+        Why the measured time does not count.
+    """
+
+    name: str
+    iteration: Iteration
+    measured: float
+    claimed: float | None = None
+    traits: Mapping[str, str] = field(default_factory=dict)
+    doubt: str = ""
+
+
+def sailor(data: Path) -> Iterator[Plan]:
+    """Yield Sailor's plans for OPT-350: ``sailor/`` in the shared data.
+
+    A replica of a stage is a tensor-parallel group, which is a node. Activations cross once a
+    group, at the fitted rate of the slower node for messages without end; the copies of gradients
+    of a node's GPUs share that rate.
+    """
+    folder = data / "sailor"
+    for path in sorted((folder / "validation").rglob("*.json")):
+        name = path.relative_to(folder / "validation").with_suffix("").as_posix()
+        document = json.loads(path.read_text(encoding="utf-8"))
+        (pipeline,) = document["pipeline_list"]
+        groups = [[_group(each) for each in stage] for stage in pipeline["tmp_per_stage"]]
+        replicas = len(groups[0])
+        microbatch = document["mbs"]
+        microbatches, rest = divmod(document["gbs"], microbatch * replicas)
+        if rest:
+            raise ValueError(f"{name}: {document['gbs']} samples are no whole microbatches")
+        types = {gpu for stage in groups for gpu, _ in stage}
+        doubt = ""
+        if replicas == 1 and document["red_grads"] > 1:
+            doubt = f"reduces gradients for {document['red_grads']} s without data parallelism"
+        yield Plan(
+            name.replace("plan_config_", ""),
+            _sailor_iteration(
+                folder, pipeline["layers_per_stage"], groups, microbatch, microbatches
+            ),
+            document["real"],
+            traits={
+                "cluster": "mixed" if len(types) > 1 else "homogeneous",
+                "microbatch": str(microbatch),
+                "stages": str(len(groups)),
+                "pipelines": str(replicas),
+            },
+            doubt=doubt,
+        )
+
+
+def _group(entry: Any) -> tuple[str, int]:
+    """Return GPU type and number of GPUs of ``[[[type, number, zone]], degree]``."""
+    ((gpu, count, _),), degree = entry
+    if count != degree:
+        raise ValueError(f"{count} GPUs of degree {degree}")
+    return gpu, degree
+
+
+def _sailor_iteration(
+    folder: Path,
+    layers: list[list[int]],
+    groups: list[list[tuple[str, int]]],
+    microbatch: int,
+    microbatches: int,
+) -> Iteration:
+    pipelines: list[list[Replica]] = [[] for _ in groups[0]]
+    allreduce = []
+    for s, stage in enumerate(groups):
+        held = 0.0
+        for r, (gpu, degree) in enumerate(stage):
+            profile = _profile(folder, gpu, microbatch, degree)
+            transfer = 0.0
+            if s + 1 < len(groups):
+                rate = min(_rate(folder, *stage[r]), _rate(folder, *groups[s + 1][r]))
+                transfer = profile.activations[layers[s][-1]] / rate
+            pipelines[r].append(
+                Replica(
+                    sum(profile.forward[i] for i in layers[s]),
+                    sum(profile.backward[i] for i in layers[s]),
+                    sum(profile.update[i] for i in layers[s]),
+                    transfer,
+                )
+            )
+            held = max(held, degree * sum(profile.parameters[i] for i in layers[s]))
+        slowest = min(_rate(folder, *group) for group in stage)
+        allreduce.append(ring_allreduce(len(stage), held, slowest))
+    return Iteration(tuple(map(tuple, pipelines)), microbatches, tuple(allreduce))
+
+
+@dataclass(frozen=True)
+class _Profile:
+    """By layer: seconds of a microbatch and of the update, bytes on each GPU."""
+
+    forward: list[float]
+    backward: list[float]
+    update: list[float]
+    parameters: list[float]
+    activations: list[float]
+
+
+@cache
+def _profile(folder: Path, gpu: str, microbatch: int, degree: int) -> _Profile:
+    model = "OPT-350"
+    passes = {}
+    for measured_pass in ("forward", "backward"):
+        workload = read(
+            folder,
+            model,
+            microbatch=microbatch,
+            tensor_parallel=degree,
+            measured_pass=measured_pass,
+            gpus=[gpu],
+        )
+        passes[measured_pass] = [
+            float(time) / _NANOSECONDS for time in workload.measured[gpu] if time is not None
+        ]
+    path = folder / "profiles" / model / gpu / "profile.json"
+    layers = json.loads(path.read_text(encoding="utf-8"))[str(microbatch)][str(degree)]
+    graph = workload.graph
+    return _Profile(
+        passes["forward"],
+        passes["backward"],
+        [layers[str(i)][2] for i in range(len(graph))],
+        [float(graph.memory[v]) for v in range(len(graph))],
+        [float(graph.tensor_size[t]) for t in range(graph.tensors)],
+    )
+
+
+@cache
+def _links(folder: Path) -> Mapping[tuple[str, int], float]:
+    rates = bandwidths(folder / "network_coeffs_all_homo.json")["inter"]
+    return {key: float(rate) * _NANOSECONDS for key, rate in rates.items()}
+
+
+def _rate(folder: Path, gpu: str, degree: int) -> float:
+    """Return bytes per second between nodes when so many GPUs of a node send."""
+    return _links(folder)[gpu, degree]
+
+
+# --- AMP -----------------------------------------------------------------------------------------
+
+#: Nodes of AMP's mixed cluster, four GPUs each: profile, and bit/s to other nodes and inside.
+_NODES = (("P3", 10e9, 170e9),) * 3 + (("G4", 50e9, 50e9),)
+_GPUS = 4
+_HIDDEN, _LENGTH, _VOCABULARY, _BATCH = 1024, 1024, 52256, 32
+_LAYERS = 30
+#: Layers with the embedding, tied, at both ends of the model; the rest between is no transformer.
+_EMBEDDINGS, _TRANSFORMERS = (0, 28), range(2, 26)
+
+_TRIAL = re.compile(
+    r"Simulating result: None, \[(?P<cuts>[\d, ]+)\], (?P<microbatch>\d+), "
+    r"\{'mp_deg': tensor\(\[(?P<mp>\d+)\.\]\), 'dp_deg': tensor\(\[(?P<dp>\d+)\.\]\), "
+    r"'pp_deg': tensor\(\[(?P<pp>\d+)\.\]\)\}, "
+    r"with p_cost: tensor\(\[(?P<claimed>[\d.]+)\]\), r_cost: (?P<measured>[\d.]+|inf)"
+)
+
+
+def amp(data: Path) -> Iterator[Plan]:
+    """Yield AMP's trials of GPT-2 on its mixed cluster: ``amp/`` in the shared data.
+
+    Layers were measured forward with one sample. A microbatch of b samples takes b times as long,
+    and the backward pass twice as long as the forward pass. Trials that did not run have an
+    infinite time.
+    """
+    folder = data / "amp"
+    for line in (folder / "het_cluster_results.txt").read_text(encoding="utf-8").splitlines():
+        found = _TRIAL.match(line)
+        if found is None:
+            continue
+        cuts = [int(each) for each in found["cuts"].split(",")]
+        microbatch, mp, dp, pp = (int(found[key]) for key in ("microbatch", "mp", "dp", "pp"))
+        yield Plan(
+            f"mp{mp} dp{dp} pp{pp} mb{microbatch}",
+            _amp_iteration(folder, cuts, microbatch, mp, dp),
+            float(found["measured"]),
+            float(found["claimed"]),
+            {
+                "tensor-parallel degree": str(mp),
+                "microbatch": str(microbatch),
+                "stages": str(pp),
+                "pipelines": str(dp),
+            },
+            "did not run" if math.isinf(float(found["measured"])) else "",
+        )
+
+
+def _amp_iteration(folder: Path, cuts: list[int], microbatch: int, mp: int, dp: int) -> Iteration:
+    if cuts[0] != 0 or cuts[-1] != _LAYERS:
+        raise ValueError(f"{cuts} do not cut {_LAYERS} layers")
+    stages = len(cuts) - 1
+    pipelines: list[tuple[Replica, ...]] = []
+    for d in range(dp):
+        pipeline = []
+        for s in range(stages):
+            node = _node(s, d, mp, dp)
+            layers = _forward(folder, _NODES[node][0], mp)[cuts[s] : cuts[s + 1]]
+            forward = microbatch * float(layers.sum())
+            transfer = 0.0
+            if s + 1 < stages:
+                size = microbatch * _LENGTH * _HIDDEN * _BYTES
+                transfer = size / _between(node, _node(s + 1, d, mp, dp))
+            pipeline.append(Replica(forward, 2 * forward, transfer=transfer))
+        pipelines.append(tuple(pipeline))
+    allreduce = tuple(_amp_allreduce(s, cuts, mp, dp) for s in range(stages))
+    return Iteration(tuple(pipelines), _BATCH // (dp * microbatch), allreduce)
+
+
+def _node(stage: int, pipeline: int, mp: int, dp: int) -> int:
+    """Return where a tensor-parallel group is: ranks count by stage, pipeline, then GPU."""
+    return (stage * mp * dp + pipeline * mp) // _GPUS
+
+
+def _between(one: int, other: int) -> float:
+    """Return bytes per second from node to node."""
+    if one == other:
+        return _NODES[one][2] / 8
+    return min(_NODES[one][1], _NODES[other][1]) / 8
+
+
+def _amp_allreduce(stage: int, cuts: list[int], mp: int, dp: int) -> float:
+    """Return seconds; the rings of a stage's tensor-parallel ranks share the links of its nodes."""
+    held = range(cuts[stage], cuts[stage + 1])
+    parameters = 12 * _HIDDEN**2 * len(set(held) & set(_TRANSFORMERS))
+    parameters += _HIDDEN * _VOCABULARY * bool(set(held) & set(_EMBEDDINGS))
+    nodes = [_node(stage, d, mp, dp) for d in range(dp)]
+    rate = min(_between(node, nodes[(i + 1) % dp]) for i, node in enumerate(nodes))
+    shared = mp if len(set(nodes)) > 1 else 1
+    return ring_allreduce(dp, parameters / mp * _BYTES, rate / shared)
+
+
+@cache
+def _forward(folder: Path, node: str, mp: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    found = np.load(folder / f"gpt2_{node}_{mp}.npy", allow_pickle=False)
+    if found.shape != (_LAYERS,):
+        raise ValueError(f"gpt2_{node}_{mp}.npy: shape {found.shape}")
+    return np.asarray(found, dtype=np.float64)

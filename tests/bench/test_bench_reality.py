@@ -1,0 +1,242 @@
+"""Predictions of iteration times and of run times, on cases whose times are known."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench.reality.plans import amp, sailor
+from bench.reality.summary import Compared, correlation, groups
+from bench.reality.training import (
+    Iteration,
+    Replica,
+    one_forward_one_backward,
+    ring_allreduce,
+    seconds,
+)
+from optpart.costs.calibration import Measurement
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.workload import Work, Workload
+
+BOTH = pytest.mark.parametrize("blocking", [False, True])
+
+
+def pipeline(*stages: Replica, microbatches: int = 1) -> Iteration:
+    return Iteration((stages,), microbatches, (0.0,) * len(stages))
+
+
+# --- an iteration --------------------------------------------------------------------------------
+
+
+def test_the_first_stage_runs_ahead_and_the_last_alternates() -> None:
+    first = [f"{way}{m}" for way, m in one_forward_one_backward(0, 3, 4)]
+    last = [f"{way}{m}" for way, m in one_forward_one_backward(2, 3, 4)]
+    assert first == ["F0", "F1", "F2", "B0", "F3", "B1", "B2", "B3"]
+    assert last == ["F0", "B0", "F1", "B1", "F2", "B2", "F3", "B3"]
+
+
+@BOTH
+def test_a_single_stage_runs_all_microbatches_and_updates(blocking: bool) -> None:
+    iteration = pipeline(Replica(1, 2, update=0.5), microbatches=4)
+    assert seconds(iteration, blocking=blocking) == 4 * (1 + 2) + 0.5
+
+
+@BOTH
+def test_equal_stages_fill_and_drain_once(blocking: bool) -> None:
+    iteration = pipeline(*[Replica(1, 2)] * 3, microbatches=5)
+    assert seconds(iteration, blocking=blocking) == (5 + 3 - 1) * (1 + 2)
+
+
+@BOTH
+def test_a_single_microbatch_waits_for_every_transfer(blocking: bool) -> None:
+    iteration = pipeline(Replica(1, 2, transfer=0.25), Replica(1, 2))
+    assert seconds(iteration, blocking=blocking) == 2 * (1 + 2) + 2 * 0.25
+
+
+def test_blocking_transfers_add_to_the_slowest_stage() -> None:
+    iteration = pipeline(Replica(1, 1, transfer=1), Replica(1, 3), microbatches=50)
+    steady = seconds(iteration, blocking=True) / 50, seconds(iteration, blocking=False) / 50
+    assert steady == pytest.approx((1 + 3 + 2 * 1, 1 + 3), rel=0.05)
+
+
+@BOTH
+def test_the_all_reduce_waits_for_the_slowest_pipeline(blocking: bool) -> None:
+    slow, fast = (Replica(3, 3, update=0.5),), (Replica(1, 1, update=0.25),)
+    iteration = Iteration((slow, fast), 2, (1.5,))
+    assert seconds(iteration, blocking=blocking) == 2 * 6 + 1.5 + 0.5
+
+
+def test_a_ring_sends_all_but_one_part_twice() -> None:
+    assert ring_allreduce(1, 100.0, 10.0) == 0
+    assert ring_allreduce(2, 100.0, 10.0) == 10
+    assert ring_allreduce(4, 100.0, 10.0) == 15
+
+
+# --- plans ---------------------------------------------------------------------------------------
+
+
+def test_a_trial_of_amp_has_the_times_of_its_nodes(tmp_path: Path) -> None:
+    folder = tmp_path / "amp"
+    folder.mkdir()
+    for node, time in (("P3", 0.001), ("G4", 0.002)):
+        np.save(folder / f"gpt2_{node}_4.npy", np.full(30, time))
+    (folder / "het_cluster_results.txt").write_text(
+        "rank 0: ((1, {'mp_deg'\n"
+        "Simulating result: None, [0, 10, 30], 2, {'mp_deg': tensor([4.]), 'dp_deg': tensor([2.]), "
+        "'pp_deg': tensor([2.])}, with p_cost: tensor([1.5000]), r_cost: 1.25 \n"
+        "Simulating result: None, [0, 30], 8, {'mp_deg': tensor([4.]), 'dp_deg': tensor([4.]), "
+        "'pp_deg': tensor([1.])}, with p_cost: tensor([2.0000]), r_cost: inf \n"
+    )
+    ran, failed = amp(tmp_path)
+    assert (ran.measured, ran.claimed, ran.doubt) == (1.25, 1.5, "")
+    assert (failed.measured, failed.doubt) == (math.inf, "did not run")
+    assert ran.iteration.microbatches == 32 // (2 * 2)
+    (first, second), (third, fourth) = ran.iteration.pipelines
+    assert [first.forward, second.forward] == pytest.approx([2 * 10 * 0.001, 2 * 20 * 0.001])
+    assert [third.forward, fourth.forward] == pytest.approx([2 * 10 * 0.001, 2 * 20 * 0.002])
+    assert fourth.backward == 2 * fourth.forward
+    # From node 0 to node 2: 2 samples of 1024 × 1024 numbers of 4 bytes at 10 Gbit/s.
+    assert first.transfer == pytest.approx(2 * 2**20 * 4 / (10e9 / 8))
+    # Layers 2 to 9 and the embedding, on four GPUs each of two nodes that share 10 Gbit/s.
+    held = (12 * 1024**2 * 8 + 1024 * 52256) * 4
+    assert ran.iteration.allreduce[0] == pytest.approx(held / (10e9 / 8))
+
+
+def test_a_plan_of_sailor_has_the_times_of_its_layers(tmp_path: Path) -> None:
+    write_sailor(tmp_path / "sailor", replicas=1, reduction=0.001)
+    (plan,) = sailor(tmp_path)
+    assert (plan.name, plan.measured, plan.doubt) == ("lab/N2", 3.5, "")
+    assert plan.traits["cluster"] == "mixed"
+    ((first, second),) = plan.iteration.pipelines
+    assert plan.iteration.microbatches == 8 // 2
+    assert (first.forward, first.backward) == pytest.approx((0.1 + 0.1, 0.2 + 0.2))
+    assert (second.forward, second.update) == pytest.approx((0.3, 0.01))
+    # 50 bytes a sample at 5 bytes per second, the slower of both nodes.
+    assert first.transfer == pytest.approx(2 * 50 / 5)
+    assert plan.iteration.allreduce == (0.0, 0.0)
+
+
+def test_gradients_of_a_plan_of_sailor_are_reduced_between_nodes(tmp_path: Path) -> None:
+    write_sailor(tmp_path / "sailor", replicas=2, reduction=2.0)
+    (plan,) = sailor(tmp_path)
+    assert plan.doubt == ""
+    # Two layers of 100 bytes on each of two GPUs, at 10 bytes per second.
+    assert plan.iteration.allreduce == pytest.approx((2 * 200 / 10, 2 * 100 / 5))
+
+
+def test_a_reduction_without_replicas_is_doubted(tmp_path: Path) -> None:
+    write_sailor(tmp_path / "sailor", replicas=1, reduction=5.0)
+    (plan,) = sailor(tmp_path)
+    assert "without data parallelism" in plan.doubt
+
+
+def write_sailor(folder: Path, *, replicas: int, reduction: float) -> None:
+    def put(path: str, content: Any) -> None:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(json.dumps(content))
+
+    layer = {"params_bytes": 100, "act_output_bytes": 50}
+    put("llm_info.json", {"OPT-350": {"2": dict.fromkeys("012", layer)}})
+    for gpu, forward, backward in (("fast", 0.1, 0.2), ("slow", 0.3, 0.6)):
+        times = {"2": {"2": {key: [forward, backward, 0.01] for key in "012"}}}
+        put(f"profiles/OPT-350/{gpu}/profile.json", times)
+    rates = {"fast": {"2": [[0, 0, 0], 10]}, "slow": {"2": [[0, 0, 0], 5]}}
+    put("network_coeffs_all_homo.json", {"inter": rates, "intra": {}})
+    stages = [[[[[gpu, 2, "lab"]], 2]] * replicas for gpu in ("fast", "slow")]
+    pipeline = {"layers_per_stage": [[0, 1], [2]], "tmp_per_stage": stages}
+    plan = {"pipeline_list": [pipeline], "mbs": 2, "gbs": 8, "real": 3.5, "red_grads": reduction}
+    put("validation/lab/plan_config_N2.json", plan)
+
+
+# --- summaries -----------------------------------------------------------------------------------
+
+
+def test_errors_are_above_zero_where_too_much_was_predicted() -> None:
+    assert Compared(3.0, 2.0).error == 0.5
+
+
+def test_only_the_order_counts_for_the_correlation() -> None:
+    pairs = [Compared(1, 1), Compared(100, 2), Compared(101, 50)]
+    assert correlation(pairs) == pytest.approx(1)
+    assert correlation([Compared(-p.predicted, p.measured) for p in pairs]) == pytest.approx(-1)
+
+
+def test_groups_are_in_the_order_of_their_numbers() -> None:
+    found = [Compared(1, 1, {"microbatch": text}) for text in ("16", "2", "2")]
+    assert {k: len(v) for k, v in groups(found)["microbatch"].items()} == {"2": 2, "16": 1}
+    assert list(groups(found)["microbatch"]) == ["2", "16"]
+
+
+# --- models --------------------------------------------------------------------------------------
+
+
+def linear(flops: int, moved: int) -> float:
+    return 1e-6 + 2e-11 * flops + 1e-10 * moved
+
+
+def test_a_linear_device_is_predicted_at_every_level() -> None:
+    from bench.reality.fits import LEVELS, fitted, predicted
+
+    sizes = [(10**k, 10**m) for k in (3, 5, 7) for m in (3, 6)]
+    rows = [Measurement("Conv", "contraction", f, m, linear(f, m)) for f, m in sizes]
+    moved = np.array([20_000], dtype=np.int64)
+    work = Work(("Conv",), ("float32",), np.array([50_000]), moved, moved)
+    workload = Workload(GraphBuilder().vertex("a").build(), work)
+    time = linear(50_000, 40_000)
+    for level in LEVELS:
+        found = predicted(workload, {"a": time}, fitted(rows, level))
+        assert found.total == pytest.approx(time, rel=1e-3)
+        assert found.error == pytest.approx(0, abs=1e-3)
+
+
+def event(name: str, microseconds: int) -> dict[str, Any]:
+    return {"cat": "Node", "name": f"{name}_kernel_time", "dur": microseconds}
+
+
+def test_a_profile_gives_the_median_of_the_runs_after_the_warm_up() -> None:
+    pytest.importorskip("onnxruntime")
+    from bench.reality.runtime import medians
+
+    other = {"cat": "Session", "name": "model_run", "dur": 7}
+    events = [event("a", t) for t in (90, 1, 2, 9)] + [event("b", t) for t in (8, 5, 5, 5)]
+    assert medians([*events, other], 1) == pytest.approx({"a": 2e-6, "b": 5e-6})
+
+
+def test_a_profile_with_missing_runs_is_refused() -> None:
+    pytest.importorskip("onnxruntime")
+    from bench.reality.runtime import medians
+
+    with pytest.raises(ValueError, match="number of executions"):
+        medians([event("a", 1), event("a", 1), event("b", 1)], 0)
+
+
+def test_the_nodes_of_a_written_model_are_the_vertices_of_the_workload(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    from bench.reality import models
+    from bench.reality.runtime import options, session
+    from optpart.formats.onnx import read
+
+    path = tmp_path / "model.onnx"
+    models.write("squeezenet", path)
+    workload = read(models.FOLDER / "light_squeezenet.onnx")
+    nodes = onnx.load(str(path), load_external_data=False).graph.node
+    assert sorted(node.name for node in nodes) == sorted(workload.graph.names)
+    loaded = session(path, options(threads=1))
+    (output,) = loaded.run(None, models.inputs(loaded))
+    assert np.isfinite(output).all()
+    assert output.std() > 0
+
+
+def test_drawn_weights_are_seeded_and_no_negative_variances() -> None:
+    pytest.importorskip("onnxruntime")
+    from bench.reality.models import weights
+
+    assert (weights((8, 4), "a") == weights((8, 4), "a")).all()
+    assert (weights((8, 4), "a") != weights((8, 4), "b")).any()
+    assert (weights((100,), "a") > 0).all()
