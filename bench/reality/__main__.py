@@ -381,8 +381,9 @@ def of_training(rows: list[Row]) -> Iterator[str]:
         yield f"TRAINING, MEASURED BY {source.upper()}"
         yield (
             "An instance per plan: passes of all microbatches in the order 1F1B, transfers, "
-            "all-reduces, updates.\nNo coefficient is fitted. blocking: transfers keep sender and receiver "
-            "busy; overlapping: they keep a link busy.\nErrors: (predicted − measured) / measured."
+            "all-reduces, updates.\nNo coefficient is fitted. blocking: transfers keep sender and "
+            "receiver busy; overlapping: they keep a link busy.\n"
+            "Errors: (predicted − measured) / measured."
         )
         yield NOTES[source]
         yield ""

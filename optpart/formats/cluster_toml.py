@@ -174,7 +174,7 @@ class _File:
                 raise InputError(f"{place}.name", "missing name", "give every device a unique name")
             if kind is not None and not isinstance(kind, str):
                 raise InputError(
-                    f"{place}.type", f"{kind!r} is no type", 'give a string such as "GPU"'
+                    f"{place}.type", f"must be a string, not {kind!r}", 'give one such as "GPU"'
                 )
             speed = self.speed(table, spec, f"{place}.speed")
             memory = table.get("memory")
@@ -335,7 +335,7 @@ def _pairs(link: Any, place: str, groups: dict[str, list[int]]) -> list[tuple[in
         ends.append(groups[name])
     both = link.get("both", True)
     if not isinstance(both, bool):
-        raise InputError(f"{place}.both", f"{both!r}", "give true or false")
+        raise InputError(f"{place}.both", f"cannot be {both!r}", "give true or false")
     pairs = [(d, e) for d in ends[0] for e in ends[1] if d != e]
     if not pairs:
         raise InputError(place, "links a device to itself", "name two devices")

@@ -65,7 +65,7 @@ def read(path: str | Path, names: Collection[str]) -> Profile:
             with closing(sqlite3.connect(uri, uri=True)) as database:
                 return _read(_guarded(database), set(names))
         except sqlite3.Error as error:
-            raise InputError("", f"not readable ({error})", "export it with nsys again") from None
+            raise InputError("", f"cannot be read ({error})", "export it with nsys again") from None
         except UnicodeDecodeError:  # in the definition of a table
             raise InputError("", "not UTF-8 text", "export it with nsys again") from None
         except OSError as error:

@@ -114,7 +114,7 @@ def read(
             try:
                 return _Reader(parse_json(content), shapes or {}).workload(Path(path).stem)
             except RecursionError:
-                raise InputError("", "nested too deeply", _WHOLE) from None
+                raise InputError("", "is nested too deeply", _WHOLE) from None
 
 
 class _Bounded(io.FileIO):

@@ -23,11 +23,11 @@ def parse_toml(text: str) -> Any:
     try:
         return tomllib.loads(text, parse_float=decimal)
     except tomllib.TOMLDecodeError as error:
-        raise InputError("", f"not TOML ({error})", "give a TOML document") from None
+        raise InputError("", f"is not TOML ({error})", "give a TOML document") from None
     except RecursionError:
-        raise InputError("", "nested too deeply", "give a TOML document") from None
+        raise InputError("", "is nested too deeply", "give a TOML document") from None
     except ValueError as error:  # a number of too many digits
-        raise InputError("", f"not readable ({error})", "give shorter numbers") from None
+        raise InputError("", f"cannot be read ({error})", "give shorter numbers") from None
 
 
 def quoted(text: str) -> str:

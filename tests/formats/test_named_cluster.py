@@ -225,10 +225,10 @@ def test_calibrations_are_written_and_read() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "part"),
     [
-        ("optpart-calibration/1", "optpart-calibration/9", "format: 'optpart-calibration/9'"),
+        ("optpart-calibration/1", "optpart-calibration/9", "format: is 'optpart-calibration/9'"),
         ('name = "mine"\n', "", "name: missing"),
         ('"mine"', '""', "name: empty"),
-        ('"mine"', "3", "name: a number; give a string"),
+        ('"mine"', "3", "name: is a number; give a string"),
         ("[overall]", "[over]", "unknown key 'over'"),
         ("constant = 5000\n", "", "overall.constant: missing"),
         ("5000", "-1", "overall.constant: -1 is negative"),

@@ -131,8 +131,8 @@ def test_a_faulty_report_is_one_line(tmp_path: Path, script: str, message: str) 
     [
         ("_MOST_ROWS", "StringIds: too long (2 rows); profile fewer runs"),
         ("_MOST_TEXTS", "StringIds: too long (1 rows); profile fewer runs"),
-        ("_MOST_TEXT", "not readable (string or blob too big); export it with nsys again"),
-        ("_CALLS", "not readable (interrupted); export it with nsys again"),
+        ("_MOST_TEXT", "cannot be read (string or blob too big); export it with nsys again"),
+        ("_CALLS", "cannot be read (interrupted); export it with nsys again"),
         ("_MOST_BYTES", "is longer than 16 GiB; profile fewer runs"),
     ],
 )

@@ -73,12 +73,12 @@ def test_providers_are_told_of() -> None:
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({}, "a object; give a list"),
+        ({}, "is an object; give a list"),
         ([], "no event of a node; run the model before the session ends its profiling"),
         ([node("a", "A", 0, -1)], "event 0, dur: -1 is negative; give a number ≥ 0"),
         ([node("a", "A", 0, None)], "event 0, dur: None is not a number"),
         ([node("a", "A", -1, 1)], "event 0, node_index: '-1' is no index; give a whole number"),
-        ([node("a", "A", 0, 1) | {"args": 3}], "event 0, args: not an object; give an object"),
+        ([node("a", "A", 0, 1) | {"args": 3}], "event 0, args: is not an object; give an object"),
         ([node("a", "A", 0, 1) | {"args": {}}], "event 0, args: no 'op_name'; give the key"),
     ],
 )

@@ -412,15 +412,15 @@ GRAPH = "graph_module.graph"
 @pytest.mark.parametrize(
     ("document", "fault"),
     [
-        ("{", "line 1, column 2: not JSON"),
-        ("[]", "not an object; give an object with 'schema_version'"),
+        ("{", "line 1, column 2: is not JSON"),
+        ("[]", "is not an object; give an object with 'schema_version'"),
         (changed("schema_version", {"major": 9, "minor": 1}),
          "schema_version: major version 9; this program reads 5 to 8"),
         (changed("schema_version", 4), "schema_version: major version 4; "),
         (changed("graph_module", {}), "graph_module: no 'graph'; "),
-        (changed(f"{GRAPH}.nodes", 1), "graph.nodes: a number; give a list"),
+        (changed(f"{GRAPH}.nodes", 1), "graph.nodes: is a number; give a list"),
         (changed(f"{GRAPH}.nodes", []), "graph: no operation depends on an input; "),
-        (changed(f"{GRAPH}.nodes.0.target", 1), "graph.nodes[0].target: a number; "),
+        (changed(f"{GRAPH}.nodes.0.target", 1), "graph.nodes[0].target: is a number; "),
         (changed(f"{GRAPH}.nodes.0.inputs.0.arg", argument("z")),
          "graph.nodes[0] (torch.ops.aten.relu.default): reads 'z', which is computed by no node"),
         (changed(f"{GRAPH}.nodes.0.inputs.0.arg", {"as_graph": {}}),
@@ -442,7 +442,7 @@ GRAPH = "graph_module.graph"
         (changed(f"{GRAPH}.outputs", "a" * 10) | {"range_constraints": [1]},
          "range_constraints: not an object; "),
         (json.dumps(changed(f"{GRAPH}.nodes.0.inputs.0.arg", "@")).replace(
-            '"@"', '{"as_optional_tensors": [' * 450 + "]}" * 450), "nested too deeply; "),
+            '"@"', '{"as_optional_tensors": [' * 450 + "]}" * 450), "is nested too deeply; "),
     ],
 )  # fmt: skip
 def test_a_faulty_document_ends_in_one_line(tmp_path, document, fault):

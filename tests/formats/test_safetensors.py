@@ -247,7 +247,7 @@ ENTRY = {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}
         (packed("{}")[:-1], "ends within its header; "),
         (packed("{}"), "0 tensors; give 1 to"),
         (packed("[]"), "its header is no object; "),
-        (packed("{x}"), "line 1, column 2: not JSON"),
+        (packed("{x}"), "line 1, column 2: is not JSON"),
         ((2).to_bytes(8, "little") + b"{\xff", "is no safetensors file; "),
         (packed({"a": 1}), "tensor 'a': not an object; "),
         (packed({"a": ENTRY | {"dtype": "F5"}}), "tensor 'a': unknown type 'F5'; give one of F64"),
