@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from optpart.terminal import say_wrapped
+
 _OPTPART = f'{sys.executable} -c "from optpart.cli import main; main()"'
 
 needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
@@ -63,3 +65,17 @@ def test_a_run_needs_no_standard_error(closed: str) -> None:
     assert ended.returncode == 0
     assert ended.stdout.startswith("heft-10: FEASIBLE, makespan 80")
     assert shell(f"optpart solve no-such-instance {closed}").returncode == 2
+
+
+def test_remarks_are_wrapped_on_terminals_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = "one two " * 10
+    say_wrapped(line)
+    assert capsys.readouterr().out.count("\n") == 1
+    monkeypatch.setenv("COLUMNS", "30")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    say_wrapped(line)
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) > 2
+    assert max(map(len, shown)) <= 30

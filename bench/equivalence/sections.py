@@ -351,8 +351,8 @@ plot here.json --instance line.json -o picture.png
 plot here.json --instance mine.json -o picture.xyz
 plot nowhere.json -o picture.png
 import nowhere.pb --devices 3 -o made.json
-import cut.pb --devices 2 -o made.json
-import graph.pbtxt -o made.json
+import cut.pb --devices 2 --costs unit -o made.json
+import graph.pbtxt --costs unit -o made.json
 import graph.pbtxt --devices 2 --costs nowhere.csv -o made.json
 import graph.pbtxt --cluster bad.toml -o made.json
 import graph.xyz -o made.json

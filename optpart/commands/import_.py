@@ -348,6 +348,8 @@ class _Asked:
 
     def _on_machines(self) -> Costed:
         """Make an instance of a file that describes devices beside a workload."""
+        from dataclasses import replace
+
         row = self.row
         given = {"costs": self.costs, **self.costing}
         why = "means nothing to the machines of the file, which have their own times"
@@ -355,9 +357,9 @@ class _Asked:
         self._refuse({"seed": self.seed}, "nothing is drawn")
         self._refuse({"colocate": self.colocate}, "needs devices", "give --cluster and --costs")
         self._refuse_reading(row.of_machines)
-        return self._with_models(
-            row.load().read_instance(self.file, **self.reading), by_limits=True
-        )
+        instance, remarks = row.load().read_instance(self.file, **self.reading)
+        made = self._with_models(instance, by_limits=True)
+        return replace(made, remarks=(*remarks, *made.remarks))
 
     def _with_models(self, instance: Instance, *, by_limits: bool = False) -> Costed:
         """Let memory and transfers count as asked for, else as in the file, or by the limits."""

@@ -53,8 +53,8 @@ class Format:
         Keyword parameters of ``read``. ``step`` stands for every field of
         :class:`~optpart.formats.llm.Step`, ``devices`` for the names of the cluster's devices.
     of_machines : tuple of str
-        Keyword parameters of ``read_instance``, which makes an instance of the machines of a
-        workload's own file; empty if files describe none.
+        Keyword parameters of ``read_instance``, which returns an instance on the machines that a
+        workload's own file describes, and remarks; empty if files describe none.
     """
 
     name: str

@@ -194,7 +194,7 @@ class Workflow:
                 time = Fraction(round(self._time(v, machine) * factor))
                 row += [time] * (self._cores(machine) if cores else 1)
             rows.append(row)
-        remarks = (*self.workload.assumed, *self._remarks(cores))
+        remarks = self.remarks(cores)
         return Instance(
             graph,
             cluster,
@@ -217,6 +217,15 @@ class Workflow:
             f"task {self.workload.graph.names[v]!r}",
             "has no run time on a machine of the list",
             "give its runtimeInSeconds and the machine that it ran on",
+        )
+
+    def remarks(self, cores: bool) -> tuple[str, ...]:
+        """Say what :meth:`instance` assumes, and what the reader did."""
+        scaled = len(self.machines) > 1
+        return (
+            *self.workload.assumed,
+            *(["Run times on other machines are scaled by their clock rates."] if scaled else []),
+            *self._remarks(cores),
         )
 
     def _remarks(self, cores: bool) -> Sequence[str]:
@@ -269,7 +278,7 @@ def read_instance(
     latency: str | Number = 0,
     cores: bool = False,
     inputs: bool = False,
-) -> Instance:
+) -> tuple[Instance, tuple[str, ...]]:
     """Read a workflow on its own machines; see :meth:`Workflow.instance`.
 
     Parameters
@@ -277,6 +286,12 @@ def read_instance(
     bandwidth, latency : number or str
         In bytes per nanosecond and nanoseconds, or strings with units, such as ``"10 Gbit/s"``.
         One machine alone needs none.
+
+    Returns
+    -------
+    Instance
+    tuple of str
+        What was assumed; the instance's ``source`` holds it, too.
 
     Raises
     ------
@@ -297,7 +312,8 @@ def read_instance(
         bandwidth = 0  # of no link
     rate = quantity(bandwidth, "bandwidth", "bandwidth")
     with FaultsOf(path):
-        return workflow.instance(rate, delay, cores=cores)
+        instance = workflow.instance(rate, delay, cores=cores)
+    return instance, workflow.remarks(cores)
 
 
 def read_workflow(path: str | Path, *, inputs: bool = False) -> Workflow:

@@ -229,7 +229,9 @@ def test_a_workflow_runs_on_its_own_machines(run: Run) -> None:
     assert [instance.duration(0, d) for d in range(2)] == [2 * 10**9, 10**9]
     assert instance.delay(0, 0, 1) == 1020
     assert instance.model.memory != "none"
-    assert "Memory: model" in out
+    for said in ("are scaled by their clock rates.", "one task at a time.", "Memory: model"):
+        assert said in out
+    assert "one task at a time." in instance.source
     instance, _ = imported(run, "one.json --cores")
     assert instance.devices == 2
 

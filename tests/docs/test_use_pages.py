@@ -1,0 +1,45 @@
+"""The examples from start to end run as they stand, and print what the pages show."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from commandline import Run
+
+FOLDER = Path(__file__).parents[2] / "docs" / "use"
+PAGES = ("language-model.md", "onnx.md", "workflow.md")
+
+
+def blocks(page: str, kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_runs(name: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name == "onnx.md":
+        pytest.importorskip("onnx", reason="needs optpart[onnx]")
+    monkeypatch.chdir(tmp_path)
+    page = (FOLDER / name).read_text(encoding="utf-8")
+    for text in blocks(page, "toml"):
+        Path(text.partition("\n")[0].removeprefix("# ")).write_text(text)
+    for code in blocks(page, "python"):
+        exec(compile(code, name, "exec"), {})  # the page is our own
+    (block,) = blocks(page, "console")
+    for part in block.split("$ optpart ")[1:]:
+        command, _, shown = part.partition("\n")
+        done = run(*shlex.split(command))
+        assert done.code == 0, done.err
+        if command.startswith("import"):
+            assert done.out == shown
+        elif command.startswith("solve"):  # there may be several optimal schedules, or bounds
+            until = ", traffic" if "OPTIMAL" in shown else ", lower bound"
+            assert done.out.startswith(shown.partition(until)[0])
+
+
+def test_other_pages_lead_here() -> None:
+    for other in ("README.md", "docs/usage.md"):
+        text = (FOLDER.parents[1] / other).read_text(encoding="utf-8")
+        assert all(f"use/{name}" in text for name in PAGES)
