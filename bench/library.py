@@ -1,8 +1,9 @@
 """Write the instance library: its instances, and the best known values of each.
 
 ``python bench/library.py build [--networks FOLDER]`` writes the instance files: ``classic`` from
-the numbers below, ``random`` from seeds and, if FOLDER holds the graphs that
-``bench/extract_tensorflow.py`` writes, ``tensorflow``.
+the numbers below, ``random`` and ``workflows`` from seeds, ``models`` from the networks that come
+with the library onnx, language models of published sizes and ``instances/clusters``, and, if FOLDER
+holds the graphs that ``bench/extract_tensorflow.py`` writes, ``tensorflow``.
 
 ``python bench/library.py index [--time-limit 60] [--workers 2] [NAME...]`` solves instances (all,
 or those of the named groups and names), and enters improvements into ``index.csv`` and ``best/``.
@@ -26,19 +27,25 @@ from typing import TypeAlias, get_args
 from optpart.bounds.best import best_bound
 from optpart.certify.certify import certify as write_certificate
 from optpart.costs.drawn import drawn
+from optpart.costs.roofline import roofline
+from optpart.devices.named import NamedCluster
 from optpart.errors import InputError, OptpartError
 from optpart.files import write_text
-from optpart.formats import native, tensorflow
+from optpart.formats import cluster_toml, llm_names, native, tensorflow, wfformat
+from optpart.formats import onnx as onnx_format
 from optpart.formats import result as result_format
+from optpart.formats.llm import Step
 from optpart.generate import thesis
 from optpart.generate.cluster import drawn_cluster
 from optpart.generate.small import Tightness, small
+from optpart.generate.workflow import Shape, workflow
 from optpart.methods import registry
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
 from optpart.problem.model import Model
 from optpart.problem.rational import rational
+from optpart.problem.workload import Workload
 from optpart.solution.result import Budget, Result, Status, conclude, with_bound
 from optpart.study import library
 from optpart.study.library import folder
@@ -223,9 +230,126 @@ def networks(files: Path) -> Iterator[Instance]:
         )
 
 
+# --- models: networks and language models with estimated run times -------------------------------
+
+#: Names of the library's instances, by file name in the onnx wheel.
+ONNX = {
+    "bvlc_alexnet": "alexnet", "densenet121": "densenet-121", "inception_v1": "inception-v1",
+    "inception_v2": "inception-v2", "resnet50": "resnet-50", "shufflenet": "shufflenet",
+    "squeezenet": "squeezenet", "vgg19": "vgg-19", "zfnet512": "zfnet-512",
+}  # fmt: skip
+
+#: Language models, each with one step.
+STEPS = (
+    ("gpt2-xl", Step("decode")),
+    ("llama-3-8b", Step("decode")),
+    ("llama-3-8b", Step("prefill")),
+    ("llama-3-70b", Step("decode", granularity="attention+mlp")),
+)
+
+CLUSTERS = ("workstation", "edge", "server")
+#: Written by hand.
+CLUSTER_FILES = folder() / "clusters"
+
+#: Memory of all devices together, by what the whole model needs.
+TIGHT = Fraction(4, 3)
+
+
+def models() -> Iterator[Instance]:
+    """Yield the models on each cluster that holds them, with free memory and with tight memory."""
+    clusters = {name: cluster_toml.read_named(CLUSTER_FILES / f"{name}.toml") for name in CLUSTERS}
+    for workload in workloads():
+        for name, cluster in clusters.items():
+            yield from placed(workload, name, cluster)
+
+
+def workloads() -> Iterator[Workload]:
+    """Yield the networks of the onnx wheel, then the language models."""
+    import onnx
+
+    light = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+    for file, name in ONNX.items():
+        source = f"light_{file}.onnx of the library onnx, one image, float32"
+        yield replace(onnx_format.read(light / f"light_{file}.onnx"), name=name, source=source)
+    for name, step in STEPS:
+        workload = llm_names.read(name, step)
+        yield replace(
+            workload,
+            name=f"{name}-{step.mode}",
+            source=f"{name} of published sizes ({workload.source}), {step.mode}: "
+            f"{' '.join(workload.assumed)}",
+        )
+
+
+def placed(workload: Workload, place: str, named: NamedCluster) -> Iterator[Instance]:
+    """Yield a model on a cluster with free memory and, if every vertex has a device, with tight.
+
+    Nothing is yielded if the devices together cannot hold the model.
+    """
+    real = [limit for limit in named.cluster.memory if limit is not None]
+    assert len(real) == len(named.cluster)
+    unlimited = replace(named, cluster=replace(named.cluster, memory=(None,) * len(named.cluster)))
+    free = roofline(workload, unlimited, memory="none").instance
+    whole = replace(free, model=replace(free.model, memory="estimate")).static_memory
+    needed = Fraction(whole.sum())
+    if needed > sum(real):
+        return
+    about = f"{workload.source}; on instances/clusters/{place}.toml, run times by roofline"
+    yield replace(
+        free, name=f"{workload.name}-{place}-free", source=f"{about}; memory does not count"
+    )
+    limits = tuple(Fraction(int(TIGHT * needed * limit / sum(real))) for limit in real)
+    if max(whole.fractions()) > max(limits):
+        return
+    yield Instance(
+        free.graph,
+        replace(free.cluster, memory=limits),
+        replace(free.model, memory="estimate"),
+        durations=free.durations,
+        name=f"{workload.name}-{place}-tight",
+        source=f"{about}; memory by estimate, which holds all tensors for the whole run; the "
+        "devices' memory in the proportions of that file, together 4/3 of what the whole model "
+        "needs",
+    )
+
+
+# --- workflows: drawn in WfFormat ----------------------------------------------------------------
+
+#: Shape and width of each workflow.
+WORKFLOWS: tuple[tuple[Shape, int], ...] = (
+    ("chain", 20), ("fork-join", 30), ("montage", 12), ("epigenomics", 20), ("blast", 40),
+)  # fmt: skip
+WORKFLOW_MACHINES = 4
+WORKFLOW_SEED = 3
+
+#: Gigabit Ethernet, in bytes per nanosecond (every byte takes 8 whole ones), and its latency.
+WORKFLOW_LINK = (Fraction(1, 8), 50_000)
+
+
+def workflows() -> Iterator[Instance]:
+    """Yield the workflows, of which the files in WfFormat are written as well."""
+    place = folder() / "workflows" / "wfformat"
+    place.mkdir(parents=True, exist_ok=True)
+    for shape, width in WORKFLOWS:
+        drawn_workflow = workflow(shape, width, WORKFLOW_MACHINES, WORKFLOW_SEED)
+        path = place / f"{shape}-{width}.json"
+        wfformat.write(path, drawn_workflow)
+        yield replace(
+            wfformat.read_workflow(path).instance(*WORKFLOW_LINK),
+            source=f"{drawn_workflow.workload.source}, as in instances/workflows/wfformat/"
+            f"{path.name}; machines linked by Gigabit Ethernet with 50 us of latency; a machine "
+            "runs one task at a time; nanoseconds and bytes",
+        )
+
+
 def build(files: Path | None) -> None:
     """Write the instance files."""
-    groups = {"classic": classic(), "random": random()}
+    groups = {
+        "classic": classic(),
+        "random": random(),
+        "models": models(),
+        "workflows": workflows(),
+    }
     if files is not None:
         groups["tensorflow"] = networks(files)
     for group, instances in groups.items():
@@ -233,7 +357,7 @@ def build(files: Path | None) -> None:
         place.mkdir(parents=True, exist_ok=True)
         for instance in instances:
             native.write(instance, place / f"{instance.name}.json")
-        sizes = [path.stat().st_size for path in place.iterdir()]
+        sizes = [path.stat().st_size for path in place.glob("*.json")]
         print(f"{group}: {len(sizes)} files, {sum(sizes) / 1e6:.2f} MB", file=sys.stderr)
 
 
@@ -244,12 +368,13 @@ COLUMNS = (
     "makespan", "bound", "status", "sha256", "command",
 )  # fmt: skip
 
-GROUPS = ("classic", "random", "tensorflow", "thesis")
+GROUPS = ("classic", "random", "tensorflow", "models", "workflows", "thesis")
 
 #: Largest number of vertices that CP-SAT solves; larger instances are searched.
 PROVABLE = 100
 
-#: What a small instance has, and takes, at most.
+#: What a small instance has, and takes, at most, and its groups.
+SMALL_GROUPS = ("classic", "random")
 SMALL_VERTICES = 30
 SMALL_SECONDS = 3.0
 
@@ -304,8 +429,11 @@ class Best:
         return replace(self, bound=bound, proven_by=command)
 
 
-def index(chosen: Sequence[str], budget: Budget) -> None:
-    """Solve the chosen instances and enter what is new, after each of them."""
+def index(chosen: Sequence[str], budget: Budget, method: str | None = None) -> None:
+    """Solve the chosen instances and enter what is new, after each of them.
+
+    Without a method, the number of vertices decides between CP-SAT and search.
+    """
     rows = read_rows()
     places = {name: group for group in GROUPS for name in names(group)}
     if unknown := [name for name in chosen if name not in places and name not in GROUPS]:
@@ -315,7 +443,8 @@ def index(chosen: Sequence[str], budget: Budget) -> None:
     ]
     for number, name in enumerate(todo, 1):
         begin = time.perf_counter()
-        rows[name] = row = solved(load(name, places[name]), places[name], rows.get(name), budget)
+        instance, group = load(name, places[name]), places[name]
+        rows[name] = row = solved(instance, group, rows.get(name), budget, method)
         write_rows([rows[name] for name in places if name in rows])
         print(
             f"[{number}/{len(todo)}] {name}: {row['makespan'] or '?'}, bound "
@@ -389,14 +518,16 @@ def write_rows(rows: list[Row]) -> None:
     write_text(folder() / "index.csv", text.getvalue())
 
 
-def solved(instance: Instance, group: str, row: Row | None, budget: Budget) -> Row:
+def solved(
+    instance: Instance, group: str, row: Row | None, budget: Budget, method: str | None
+) -> Row:
     """Return the row of an instance after a further run; its schedule goes to ``best/``."""
     path = None if group == "thesis" else folder() / "best" / f"{instance.name}.json"
     lost = path is not None and not path.is_file()
     known = Best() if row is None or row["sha256"] != instance.sha256 or lost else Best.of(row)
     kept = None if path is None or known.makespan is None else stored(instance, path, known)
     begin = time.perf_counter()
-    result, found_by, proven_by = run(instance, budget)
+    result, found_by, proven_by = run(instance, budget, method)
     seconds = time.perf_counter() - begin
     best = known.with_makespan(result.makespan, found_by).with_bound(result.lower_bound, proven_by)
     if best.makespan is not None and best.bound is not None and best.bound > best.makespan:
@@ -410,7 +541,8 @@ def solved(instance: Instance, group: str, row: Row | None, budget: Budget) -> R
         path.parent.mkdir(parents=True, exist_ok=True)
         result_format.write(result if best.bound is None else with_bound(result, best.bound), path)
     quick = (
-        instance.vertices <= SMALL_VERTICES
+        group in SMALL_GROUPS
+        and instance.vertices <= SMALL_VERTICES
         and best.status is Status.OPTIMAL
         and seconds <= SMALL_SECONDS
     )
@@ -451,9 +583,9 @@ def stored(instance: Instance, path: Path, known: Best) -> Result:
     return result
 
 
-def run(instance: Instance, budget: Budget) -> tuple[Result, str, str]:
+def run(instance: Instance, budget: Budget, method: str | None) -> tuple[Result, str, str]:
     """Solve an instance; return the commands that find the schedule and prove the bound as well."""
-    method = "cpsat" if instance.vertices <= PROVABLE else "search"
+    method = method or ("cpsat" if instance.vertices <= PROVABLE else "search")
     command = f"optpart solve {instance.name} --method {method} --time-limit {budget.seconds:g}"
     result = registry.get(method)(instance, budget=budget)
     proven_by = command
@@ -480,6 +612,7 @@ def main() -> int:
     indexer.add_argument("name", nargs="*", help="instance or group; all if none is named")
     indexer.add_argument("--time-limit", type=float, default=60.0, help="seconds an instance")
     indexer.add_argument("--workers", type=int, default=2)
+    indexer.add_argument("--method", choices=("cpsat", "search"), help="by default, by size")
     certifier = commands.add_parser("certify", help="certify what is optimal")
     certifier.add_argument("name", nargs="*", help="instance; all if none is named")
     certifier.add_argument("--time-limit", type=float, default=120.0, help="seconds an instance")
@@ -490,7 +623,8 @@ def main() -> int:
         elif arguments.command == "certify":
             certify(arguments.name, arguments.time_limit)
         else:
-            index(arguments.name, Budget(arguments.time_limit, arguments.workers))
+            budget = Budget(arguments.time_limit, arguments.workers)
+            index(arguments.name, budget, arguments.method)
     except InputError as error:
         print(error, file=sys.stderr)
         return 2

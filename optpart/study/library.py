@@ -30,7 +30,7 @@ class Known:
     Attributes
     ----------
     group : str
-        ``classic``, ``random``, ``tensorflow`` or ``thesis``.
+        ``classic``, ``random``, ``tensorflow``, ``models``, ``workflows`` or ``thesis``.
     small : bool
         Whether the instance is part of the small library, the default of ``optpart gap``.
     makespan, bound : Fraction or None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from itertools import permutations
 from pathlib import Path
 from types import ModuleType
 
@@ -22,7 +23,7 @@ from commandline import Run
 from optpart import InputError, Instance, compare
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.load import load_bound
-from optpart.formats import native
+from optpart.formats import cluster_toml, native, wfformat
 from optpart.formats import result as result_format
 from optpart.formats.result import read_document
 from optpart.methods import registry
@@ -82,9 +83,9 @@ def table() -> dict[str, dict[str, str]]:
 
 def test_every_file_has_its_row_and_every_row_its_files() -> None:
     def stems(group: str) -> set[str]:
-        return {path.stem for path in (library.folder() / group).iterdir()}
+        return {path.stem for path in (library.folder() / group).glob("*.json")}
 
-    for group in ("classic", "random", "tensorflow"):
+    for group in ("classic", "random", "tensorflow", "models", "workflows"):
         assert stems(group) == {row.name for row in ROWS if row.group == group}
     assert stems("best") == set(WITH_FILE)
     assert set(NAMES) - set(WITH_FILE) == {f"thesis-{number}" for number in range(1, 7)}
@@ -205,6 +206,65 @@ def test_networks_have_the_costs_and_clusters_of_the_literature(network: str) ->
     assert few.allowed.all()
     assert many.allowed.all()
     assert set(few.cluster.memory) | set(many.cluster.memory) == {None}
+
+
+MODELS = [row.name for row in ROWS if row.group == "models"]
+
+
+def test_models_of_every_kind_are_on_every_cluster_that_holds_them() -> None:
+    found: dict[str, set[str]] = {}
+    for name in MODELS:
+        model, cluster, memory = name.rsplit("-", 2)
+        found.setdefault(model, set()).add(f"{cluster} {memory}")
+    assert len(found) == 13
+    both = {"free", "tight"}
+    everything = {f"{c} {m}" for c in ("workstation", "edge", "server") for m in both}
+    lacking = {model: everything - places for model, places in found.items()}
+    assert {model: places for model, places in lacking.items() if places} == {
+        # One layer needs more than any device has.
+        "alexnet": {"edge tight", "server tight"},
+        "vgg-19": {"server tight"},
+        "zfnet-512": {"edge tight", "server tight"},
+        # The devices together have too little memory.
+        "llama-3-70b-decode": everything - {"server free", "server tight"},
+    }
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_have_whole_times(name: str) -> None:
+    instance = load(name)
+    assert instance.given_durations is not None
+    assert instance.given_durations.times.denominator == 1
+    assert instance.cluster.latency.denominator == 1
+    for tensor in np.unique(instance.graph.edge_tensor).tolist():
+        for d, e in permutations(range(instance.devices), 2):
+            delay = instance.delay(tensor, d, e)
+            assert delay is not None
+            assert delay.denominator == 1
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name.endswith("-tight")])
+def test_tight_memory_is_a_third_more_than_the_model_needs(name: str) -> None:
+    tight, free = load(name), load(f"{name.removesuffix('tight')}free")
+    assert replace(tight, cluster=free.cluster, model=free.model).sha256 == free.sha256
+    assert set(free.cluster.memory) == {None}
+    needed = tight.static_memory.sum()
+    limits = [limit for limit in tight.cluster.memory if limit is not None]
+    clusters = library.folder() / "clusters"
+    real = cluster_toml.read(clusters / f"{name.rsplit('-', 2)[1]}.toml").memory
+    total = sum(limit for limit in real if limit is not None)
+    for limit, has in zip(limits, real, strict=True):
+        assert has is not None
+        assert 0 <= needed * Fraction(4, 3) * has / total - limit < 1
+
+
+@pytest.mark.parametrize("name", [row.name for row in ROWS if row.group == "workflows"])
+def test_workflows_are_what_their_files_describe(name: str) -> None:
+    path = library.folder() / "workflows" / "wfformat" / f"{name}.json"
+    instance, read = load(name), wfformat.read_workflow(path)
+    assert read.instance(Fraction(1, 8), 50_000).sha256 == instance.sha256
+    assert 20 <= instance.vertices <= 100
+    assert len(set(instance.cluster.speed.fractions())) > 1
 
 
 # --- reading it ---------------------------------------------------------------------------------
@@ -387,7 +447,11 @@ def late(instance: Instance, bound: int) -> Result:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    return {path.name: path.read_text() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_text()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def entry(script: ModuleType, name: str) -> tuple[str, str, str, str]:
@@ -396,8 +460,9 @@ def entry(script: ModuleType, name: str) -> tuple[str, str, str, str]:
 
 
 def test_build_writes_the_files_of_the_library(bench: ModuleType, tmp_path: Path) -> None:
+    pytest.importorskip("onnx", reason="needs optpart[onnx]")
     bench.build(None)
-    for group in ("classic", "random"):
+    for group in ("classic", "random", "models", "workflows"):
         assert contents(tmp_path / group) == contents(library.folder() / group)
 
 
