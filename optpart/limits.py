@@ -26,6 +26,9 @@ MOST_DEVICES = 1000
 MOST_VERTICES = 1_000_000
 MOST_EDGES = 5_000_000
 
+#: Tokens, sequences and microbatches of a model: products of a few stay within 64 bits.
+MOST_TOKENS = 1_000_000_000
+
 #: The table of allowed devices takes one byte per vertex and device.
 MOST_PLACES = 100_000_000
 

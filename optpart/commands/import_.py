@@ -13,7 +13,7 @@ import typer
 from optpart.commands.options import Needed, option_of
 from optpart.errors import FaultsOf, InputError
 from optpart.formats.detect import FORMATS, Format
-from optpart.limits import LARGEST_SEED, MOST_DEVICES
+from optpart.limits import LARGEST_SEED, MOST_DEVICES, MOST_TOKENS
 from optpart.terminal import say, say_wrapped
 
 if TYPE_CHECKING:
@@ -51,6 +51,10 @@ _OTHERS, _COSTS = "Workflows and profiles", "Costs"
 
 def _option(*names: str, help: str, panel: str) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=panel)
+
+
+def _count(*, help: str, panel: str) -> Any:
+    return typer.Option(help=help, rich_help_panel=panel, min=1, max=MOST_TOKENS)
 
 
 def _flag(name: str, *, help: str, panel: str) -> Any:
@@ -152,11 +156,11 @@ def import_(
     mode: Annotated[
         str | None, _option(help="decode (default) or prefill.", panel=_LANGUAGE)
     ] = None,
-    tokens: Annotated[int | None, _option(help="New tokens per sequence.", panel=_LANGUAGE)] = None,
+    tokens: Annotated[int | None, _count(help="New tokens per sequence.", panel=_LANGUAGE)] = None,
     context: Annotated[
-        int | None, _option(help="Positions that the cache has room for.", panel=_LANGUAGE)
+        int | None, _count(help="Positions that the cache has room for.", panel=_LANGUAGE)
     ] = None,
-    batch: Annotated[int | None, _option(help="Sequences.", panel=_LANGUAGE)] = None,
+    batch: Annotated[int | None, _count(help="Sequences.", panel=_LANGUAGE)] = None,
     granularity: Annotated[
         str | None, _option(help="block (default) or attention+mlp.", panel=_LANGUAGE)
     ] = None,
@@ -196,9 +200,9 @@ def import_(
             "--training", help="Forward and backward pass of a PipeDream profile.", panel=_OTHERS
         ),
     ] = False,
-    microbatch: Annotated[int | None, _option(help="Of a Sailor profile.", panel=_OTHERS)] = None,
+    microbatch: Annotated[int | None, _count(help="Of a Sailor profile.", panel=_OTHERS)] = None,
     tensor_parallel: Annotated[
-        int | None, _option(help="Degree of a Sailor profile.", panel=_OTHERS)
+        int | None, _count(help="Degree of a Sailor profile.", panel=_OTHERS)
     ] = None,
     measured_pass: Annotated[
         str | None,

@@ -44,7 +44,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optpart.errors import InputError
-from optpart.limits import check_size
+from optpart.limits import MOST_TOKENS, check_size
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.rational import shown
 from optpart.problem.workload import Work, Workload
@@ -73,7 +73,6 @@ EMBEDDING, ATTENTION, MLP, NORM, HEAD = PLACES = ("embedding", "attention", "mlp
 #: Far beyond any model; a count is a few digits in a file.
 MOST_LAYERS = 10_000
 
-_MOST = 10**9
 _CONTEXT = 4096
 _LOGITS = "float32"  # as samplers take them
 
@@ -252,8 +251,8 @@ class Step:
             ("tokens", self.tokens),
             ("context", self.context),
         ):
-            if count is not None and not is_whole(count, 1, _MOST):
-                raise InputError(place, shown(count), f"give a whole number of 1 to {_MOST}")
+            if count is not None and not is_whole(count, 1, MOST_TOKENS):
+                raise InputError(place, shown(count), f"give a whole number of 1 to {MOST_TOKENS}")
 
 
 def is_whole(value: object, least: int, most: int) -> bool:
@@ -289,18 +288,18 @@ def check(model: Transformer) -> Transformer:
         raise InputError(model.name, problem, remedy)
     check_size(2 * len(model.layers) + 3, place=model.name)
     for what, value in (("hidden size", model.hidden), ("vocabulary", model.vocab)):
-        if not is_whole(value, 1, _MOST):
-            remedy = f"give a whole number of 1 to {_MOST}"
+        if not is_whole(value, 1, MOST_TOKENS):
+            remedy = f"give a whole number of 1 to {MOST_TOKENS}"
             raise InputError(model.name, f"the {what} is {shown(value)}", remedy)
     for number, layer in enumerate(model.layers):
         for what, count in layer._asdict().items():
-            if not (count is None and what == "window") and not is_whole(count, 1, _MOST):
+            if not (count is None and what == "window") and not is_whole(count, 1, MOST_TOKENS):
                 problem = f"{what.replace('_', ' ')}: {shown(count)}"
-                remedy = f"give a whole number of 1 to {_MOST}"
+                remedy = f"give a whole number of 1 to {MOST_TOKENS}"
                 raise InputError(f"{model.name}, block {number}", problem, remedy)
     if any(weight.experts for weight in model.weights) and not (
-        is_whole(model.experts_used, 1, _MOST)
-        and is_whole(model.experts, model.experts_used, _MOST)
+        is_whole(model.experts_used, 1, MOST_TOKENS)
+        and is_whole(model.experts, model.experts_used, MOST_TOKENS)
     ):
         problem = f"{shown(model.experts_used)} of {shown(model.experts)} experts are used"
         raise InputError(model.name, problem, "say how many there are and how many a token uses")
@@ -552,7 +551,7 @@ class _Chain:
             yield f"The model was trained for {model.longest:,} positions only."
         windows = {layer.window for layer in model.layers if layer.window} - {None}
         if any(window < self.context for window in windows if window):
-            count = sum(1 for layer in model.layers if (layer.window or _MOST) < self.context)
+            count = sum(1 for layer in model.layers if (layer.window or MOST_TOKENS) < self.context)
             yield (
                 f"{count} of {len(model.layers)} blocks attend to a window of "
                 f"{' or '.join(f'{window:,}' for window in sorted(filter(None, windows)))} "

@@ -128,7 +128,7 @@ def test_a_workload_without_costs_is_refused_with_the_choices(run: Run) -> None:
         ("shop.jsp --colocate a", "--colocate: means nothing to an instance"),
         ("shop.jsp --mode decode", "--mode: means nothing to the format jsplib"),
         ("costs.csv --devices 2", "--devices: cannot be drawn; give the CSV of the devices"),
-        ("llama-3-8b --devices 2 --costs unit --tokens 0", "tokens: 0; give a whole number"),
+        ("llama-3-8b --devices 2 --costs unit --tokens 0", "Invalid value for '--tokens'"),
         ("llama-3-8b --devices 2 --costs unit --weights q9", "weights: no type 'q9'"),
         ("llama3-8b --devices 2 --costs unit", "neither a file nor a model; is it llama-3-8b"),
     ],

@@ -228,7 +228,7 @@ def test_critical_bounds_grow() -> None:
 
 
 def test_a_method_that_proves_nothing_is_refused() -> None:
-    with pytest.raises(InputError, match="heft takes no goal but a least makespan"):
+    with pytest.raises(InputError, match="heft can only minimise the makespan"):
         decide(PARTITION, Numbers((1, 1)), "heft")
 
 
