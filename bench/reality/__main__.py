@@ -299,7 +299,7 @@ def of_models(rows: list[Row]) -> Iterator[str]:
     kinds = ("ops", *LEVELS)
     for device, by_kind in errors.items():
         yield (
-            f"{'median |error|':14}{device:8}{'':22}"
+            f"{'median error':14}{device:8}{'':22}"
             + "".join(f"{middle(by_kind.get(key, [])):>8}" for key in kinds)
             + " " * 10
             + "".join(f"{middle(by_kind.get(f'one {key}', [])):>7}" for key in LEVELS)
@@ -360,8 +360,8 @@ NOTES = {
         "once a node, at the fitted rate between nodes of the\nslower one, for messages without "
         "end; all-reduce: ring over nodes, parameters of all GPUs of a node, slowest node.\n"
         "That activations cross once a node, not once a GPU, and that transfers may block, was "
-        "chosen in view of the measured\ntimes of N2_D1, N3_D1 and N4_D1 of mit: those three test "
-        "nothing. Sailor's own predictions are in no file at hand."
+        "chosen in view of plans that\ntherefore do not count. Sailor's own predictions are in no "
+        "file at hand."
     ),
     "AMP": (
         "GPT-2, 24 layers, 3 nodes of 4 V100 (10 Gbit/s out, 170 inside) and 1 of 4 T4 (50); layer "
@@ -382,8 +382,8 @@ def of_training(rows: list[Row]) -> Iterator[str]:
         yield (
             "An instance per plan: passes of all microbatches in the order 1F1B, transfers, "
             "all-reduces, updates.\nNo coefficient is fitted. blocking: transfers keep sender and "
-            "receiver busy; overlapping: they keep a link busy.\n"
-            "Errors: (predicted − measured) / measured."
+            "receiver busy; overlapping: they keep a link busy.\nErrors: (predicted − measured) / "
+            "measured."
         )
         yield NOTES[source]
         yield ""

@@ -21,6 +21,8 @@ from bench.reality.training import Iteration, Replica, ring_allreduce
 from optpart.formats.sailor import bandwidths, read
 
 _NANOSECONDS = 10**9
+#: Plans of Sailor by whose measured times the model of transfers was chosen.
+_CHOSEN_BY = ("mit/N2/N2_D1", "mit/N4/N4_D1")
 #: AMP works in single precision.
 _BYTES = 4
 
@@ -70,11 +72,12 @@ def sailor(data: Path) -> Iterator[Plan]:
         if rest:
             raise ValueError(f"{name}: {document['gbs']} samples are no whole microbatches")
         types = {gpu for stage in groups for gpu, _ in stage}
-        doubt = ""
+        name = name.replace("plan_config_", "")
+        doubt = "the model was chosen by it" if name in _CHOSEN_BY else ""
         if replicas == 1 and document["red_grads"] > 1:
             doubt = f"reduces gradients for {document['red_grads']} s without data parallelism"
         yield Plan(
-            name.replace("plan_config_", ""),
+            name,
             _sailor_iteration(
                 folder, pipeline["layers_per_stage"], groups, microbatch, microbatches
             ),
