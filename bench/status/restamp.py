@@ -11,14 +11,15 @@ from bench.store import Bench, Row, stamp
 
 
 def restamp(bench: Bench, sample: int, seed: int, data: Path) -> int:
-    """Measure a sample again and, if nothing contradicts it, give all rows today's key.
+    """Measure a sample again and give today's key to the rows of every kind that it confirms.
 
-    If a run was measured more than once, only its newest row is stamped.
+    If a run was measured more than once, only its newest row is stamped. A kind of rows of which
+    one contradicts, or none is compared, is left as it is: those rows have to be measured anew.
 
     Returns
     -------
     int
-        1 if something contradicts or the sample does not reach every kind of row, else 0.
+        0 if all rows count now, else 1.
     """
     store = bench.store
     rows = store.latest()
@@ -30,17 +31,15 @@ def restamp(bench: Bench, sample: int, seed: int, data: Path) -> int:
         print(f"{bench.name}: nothing cheap enough to compare; {bench.command}")
         return 1
     chosen, missed = drawn(bench, stale, sample, seed)
-    faults = 0
+    left = set(missed)
     for number, row in enumerate(chosen, 1):
         fault = bench.differs(row.result, bench.again(row.run, data))
-        faults += bool(fault)
+        if fault:
+            left.add(bench.stratum(row))
         print(f"{number}/{len(chosen)} {named(row)}: {fault or 'agrees'}", flush=True)
     if missed:
         print(f"not compared, {', '.join(missed)}: a larger --sample, or no row that is cheap")
-    if faults or missed:
-        print(f"{bench.name}: {faults} of {len(chosen)} contradict; nothing is written")
-        return 1
-    newest = {named(row): row for row in stale}
+    newest = {named(row): row for row in stale if bench.stratum(row) not in left}
     replayed = dict(stamp()) | {"sample": len(chosen), "seed": seed}
     written, stamped = [], 0
     for row in reversed(store.all()):
@@ -50,9 +49,14 @@ def restamp(bench: Bench, sample: int, seed: int, data: Path) -> int:
             row = replace(row, key=key, measured=row.measured | {"replayed": replayed})
             stamped += 1
         written.append(row)
-    store.rewrite(written[::-1])
-    print(f"{bench.name}: {stamped} rows stamped, {len(written)} before and after")
-    return 0
+    if stamped:
+        store.rewrite(written[::-1])
+    print(f"{bench.name}: {stamped} of {len(stale)} rows stamped, {len(written)} before and after")
+    if left:
+        print(
+            f"to be measured anew, as they contradict or were not compared: {', '.join(sorted(left))}"
+        )
+    return 1 if left else 0
 
 
 def drawn(bench: Bench, rows: list[Row], sample: int, seed: int) -> tuple[list[Row], list[str]]:

@@ -317,17 +317,24 @@ def test_rows_count_again_once_a_sample_agrees(stale: Store) -> None:
     assert stale.all()[0].measured["replayed"]["sample"] == 4
 
 
-def test_nothing_is_written_if_one_row_of_the_sample_contradicts(stale: Store) -> None:
+def test_nothing_is_written_if_every_kind_of_row_contradicts(stale: Store) -> None:
     before = stale.path.read_bytes()
-    bench = _bench(stale, lambda run, _: {"value": 0})
+    bench = _bench(stale, lambda run, _: {"value": -1})
     assert restamp(bench, 4, 0, Path()) == 1
     assert stale.path.read_bytes() == before
 
 
-def test_a_sample_that_misses_a_kind_of_row_stamps_nothing(stale: Store) -> None:
+def test_rows_of_a_kind_that_contradicts_are_left_as_they_are(stale: Store) -> None:
+    bench = _bench(stale, lambda run, _: {"value": run["seed"] if run["seed"] % 2 else -1})
+    assert restamp(bench, 4, 0, Path()) == 1
+    assert sorted(row.run["seed"] for row in stale.rows()) == [1, 3, 5, 7, 9]
+    assert len(stale.all()) == 10
+
+
+def test_rows_of_a_kind_that_the_sample_misses_are_left_as_they_are(stale: Store) -> None:
     bench = _bench(stale, lambda run, _: {"value": run["seed"]})
     assert restamp(bench, 1, 0, Path()) == 1
-    assert stale.rows() == []
+    assert len({row.run["seed"] % 2 for row in stale.rows()}) == 1
 
 
 def test_of_a_run_measured_twice_the_newest_row_is_stamped(stale: Store) -> None:
