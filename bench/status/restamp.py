@@ -53,9 +53,7 @@ def restamp(bench: Bench, sample: int, seed: int, data: Path) -> int:
         store.rewrite(written[::-1])
     print(f"{bench.name}: {stamped} of {len(stale)} rows stamped, {len(written)} before and after")
     if left:
-        print(
-            f"to be measured anew, as they contradict or were not compared: {', '.join(sorted(left))}"
-        )
+        print(f"to be measured anew (contradicted, or not compared): {', '.join(sorted(left))}")
     return 1 if left else 0
 
 
