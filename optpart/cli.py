@@ -20,11 +20,10 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-_groups = {
-    name: typer.Typer(cls=group(name), help=group(name).__doc__, no_args_is_help=True)
-    for name in GROUPS
-}
+_groups: dict[str, typer.Typer] = {}
 for _name in GROUPS:
+    _class = group(_name)
+    _groups[_name] = typer.Typer(cls=_class, help=_class.__doc__, no_args_is_help=True)
     app.add_typer(_groups[_name], name=_name)
 for _name in COMMANDS:
     _place, _, _last = _name.rpartition(" ")
@@ -44,9 +43,7 @@ def _version(asked: bool) -> None:
 def options(
     plugin: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="FILE.py", help="A file that registers methods of your own; repeat it."
-        ),
+        typer.Option(metavar="FILE.py", help="A file that registers your methods; repeat it."),
     ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
