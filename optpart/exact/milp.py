@@ -33,7 +33,7 @@ from optpart.solution.schedule import Schedule, retime
 from optpart.solution.termination import Termination
 
 #: Longest horizon in ticks: beyond it, the solvers' tolerances are not small relative to a tick.
-_HORIZON = 10**6
+HORIZON = 10**6
 
 #: Width of a rounded grid in ticks.
 _ROUNDED = 2**16
@@ -140,7 +140,7 @@ def _grid(instance: Instance, makespan: Fraction | None) -> Grid:
     """Return the coarsest exact grid, or a rounded one if that is too fine for the solvers."""
     grid = Grid.of(instance, makespan)
     upper = horizon_without_queues(grid) if makespan is None else grid.floor(makespan)
-    if upper <= _HORIZON:
+    if upper <= HORIZON:
         return grid
     factor = -(-upper // _ROUNDED)
     # ⌊⌊scale·t⌋ / factor⌋ = ⌊scale·t / factor⌋, and −1 stays −1.
@@ -319,11 +319,16 @@ class _Solve:
         return ""
 
 
+def pairs_to_order(instance: Instance, window: Windows) -> int:
+    """Return the number of pairs of vertices that may share a device, once per device."""
+    devices = window.possible[instance.unit_of].sum(axis=0)
+    return sum(int(n) * (int(n) - 1) // 2 for n in devices)
+
+
 def _rows(instance: Instance, window: Windows) -> int:
     """Return the approximate number of rows: those for pairs of vertices and those for edges."""
-    devices = window.possible[instance.unit_of].sum(axis=0)
-    pairs = sum(int(n) * (int(n) - 1) // 2 for n in devices)
-    return pairs + len(instance.graph.edge_source) * instance.devices
+    edges = len(instance.graph.edge_source) * instance.devices
+    return pairs_to_order(instance, window) + edges
 
 
 def _timed(job: Job, found: Incumbent) -> Schedule:

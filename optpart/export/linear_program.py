@@ -7,9 +7,6 @@ instance is exact, so that the optimum of the program is the least makespan.
 
 from __future__ import annotations
 
-import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Literal
 
@@ -17,20 +14,19 @@ import numpy as np
 
 from optpart.bounds.load import load_ticks
 from optpart.bounds.windows import windows
+from optpart.children.worker import Worker, WorkerDiedError
 from optpart.errors import InputError, OptpartError, UnsupportedError
-from optpart.exact.milp import check_scope
+from optpart.exact.milp import HORIZON, check_scope, pairs_to_order
 from optpart.exact.milp_job import Job
 from optpart.exact.symmetry import interchangeable_devices
 from optpart.files import write_text
 from optpart.kernels.compiled import UNLIMITED, whole_memory
 from optpart.kernels.horizon import horizon_without_queues
 from optpart.kernels.ticks import Grid
+from optpart.limits import MOST_SECONDS
 from optpart.problem.feasibility import contradiction
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
-
-#: Beyond it, tolerances of solvers are no longer small against a tick.
-_HORIZON = 10**6
 
 #: About the rows of a program that takes some minutes and gigabytes to write.
 _MOST_ROWS = 1_000_000
@@ -78,10 +74,9 @@ def program(instance: Instance, form: Literal["lp", "mps"]) -> tuple[str, list[s
     if lower is None or lower > upper:
         problem = "has no schedule (its bounds exclude any)"
         raise InputError(instance.name, problem, "give a feasible instance")
-    devices = window.possible[instance.unit_of].sum(axis=0).tolist()
-    rows = sum(n * (n - 1) // 2 for n in devices)
-    if rows > _MOST_ROWS:
-        problem = f"has about {rows:,} pairs of vertices that may share a device"
+    pairs = pairs_to_order(instance, window)
+    if pairs > _MOST_ROWS:
+        problem = f"has about {pairs:,} pairs of vertices that may share a device"
         raise UnsupportedError(instance.name, problem, f"give at most {_MOST_ROWS:,}")
     need, capacity = whole_memory(instance, relax=True)
     if (need != whole_memory(instance, relax=False)[0]).any():
@@ -108,7 +103,7 @@ def program(instance: Instance, form: Literal["lp", "mps"]) -> tuple[str, list[s
     )
     unit = "the time unit of the instance" if grid.scale == 1 else f"{1 / grid.scale} time units"
     remarks = [f"One unit of time of the program is {unit}; the objective is the makespan."]
-    if upper > _HORIZON:
+    if upper > HORIZON:
         remarks.append(
             f"Times reach up to {upper:,}: the tolerances of solvers are not small against 1, so "
             "check what they call optimal."
@@ -118,12 +113,14 @@ def program(instance: Instance, form: Literal["lp", "mps"]) -> tuple[str, list[s
 
 def _text(job: Job, form: str, remarks: list[str]) -> str:
     # PuLP loads HiGHS, which cannot share a process with OR-Tools.
-    ran = subprocess.run(
-        [sys.executable, "-c", f"from {_WRITER} import main; main()"],
-        input=pickle.dumps((job, form, remarks)),
-        capture_output=True,
-        check=False,
-    )
-    if ran.returncode:
-        raise OptpartError(f"{job.instance.name}: the writer of linear programs ended unexpectedly")
-    return ran.stdout.decode()
+    worker = Worker(_WRITER)
+    try:
+        worker.send((job, form, remarks))
+        text = worker.receive(MOST_SECONDS)
+    except WorkerDiedError as error:
+        problem = f"the writer of linear programs {error}"
+        raise OptpartError(f"{job.instance.name}: {problem}") from None
+    finally:
+        worker.stop()
+    assert isinstance(text, str)
+    return text

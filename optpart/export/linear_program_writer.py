@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import pickle
 import re
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from optpart.children.caller import Caller
 from optpart.children.scratch import Scratch
 from optpart.exact.milp_job import Job
 from optpart.exact.milp_model import MilpModel
@@ -19,13 +17,9 @@ _LONGEST = 100
 
 
 def main() -> None:
-    """Read a job from standard input, and write the program to standard output."""
-    # PuLP may print.
-    channel = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    job, form, remarks = pickle.load(sys.stdin.buffer)
-    channel.write(_text(job, form, remarks).encode())
-    channel.close()
+    """Receive one job, and send the text of its program."""
+    caller = Caller()
+    caller.send(_text(*caller.receive()))
 
 
 def _text(job: Job, form: str, remarks: Sequence[str]) -> str:

@@ -321,7 +321,7 @@ class TestBounds:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A few ticks to the makespan, so that rounding decides much."""
-        monkeypatch.setattr(module, "_HORIZON", 0)
+        monkeypatch.setattr(module, "HORIZON", 0)
         rng = np.random.default_rng(3)
         for draw in range(24):
             monkeypatch.setattr(module, "_ROUNDED", 2 ** int(rng.integers(2, 8)))

@@ -174,7 +174,7 @@ class TestRounding:
     SLOW = Cluster.of([Device(f"d{d}", speed) for d, speed in enumerate((97, 89, 83, 79))])
 
     def test_leaves_a_gap(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(milp_module, "_HORIZON", 0)
+        monkeypatch.setattr(milp_module, "HORIZON", 0)
         monkeypatch.setattr(milp_module, "_ROUNDED", 2**7)
         builder = GraphBuilder()
         for v, ops in enumerate((101, 103, 107, 109, 113)):
