@@ -252,6 +252,12 @@ SOLVERS = {
         "CP-SAT, proves optimality",
         takes=("goal", "without"),
     ),
+    "series": Strategy(
+        "optpart.methods.series:series",
+        "dynamic programme over the parts of a graph of modules in series; exact for delay",
+        takes=("goal",),
+        scope="optpart.series.solve:check_scope",
+    ),
     "search": Strategy(
         "optpart.methods.search:search",
         "annealing of placement and order from the best heuristics; every model",
