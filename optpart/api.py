@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from optpart.errors import ArgumentError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from optpart.bounds.best import LowerBound
     from optpart.certify.certify import Refutation
@@ -197,6 +197,8 @@ def solve(
     start: Start | None = None,
     placement: NamedPlacement | None = None,
     order: NamedOrder | None = None,
+    contiguous: bool = False,
+    device_order: Sequence[str] | None = None,
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
     audit: bool = False,
@@ -213,8 +215,9 @@ def solve(
         An instance, the path of its file, or the name of a library instance.
     method : str
         See ``optpart methods``.
-    objective : {"makespan", "traffic", "lexicographic"}
-        The objective to minimise; ``lexicographic`` is makespan, then traffic.
+    objective : {"makespan", "traffic", "lexicographic", "bottleneck"}
+        The objective to minimise; ``lexicographic`` is makespan, then traffic, ``bottleneck`` the
+        largest load of a device, link or port: the time per item of a pipeline.
     within, traffic_limit : number or str, optional
         Upper limits of makespan and traffic.
     fix : {"placement", "order", "both"}, optional
@@ -227,6 +230,11 @@ def solve(
     order : sequence of vertex names, or mapping from device names to such sequences, optional
         If two vertices of a sequence share a device, the earlier one must run first. The sequence
         of a device may only contain vertices that ``placement`` assigns to it.
+    contiguous : bool
+        Whether no path may leave a device and come back to it.
+    device_order : sequence of device names, optional
+        Use only these devices, such that no edge goes from a later one back to an earlier one; any
+        of them may stay empty.
     checkpoint : path, optional
         File in which the methods ``search`` and ``hybrid`` save their state.
     resume : bool
@@ -268,6 +276,8 @@ def solve(
         start=start,
         placement=placement,
         order=order,
+        contiguous=contiguous,
+        device_order=device_order,
         checkpoint=checkpoint,
         resume=resume,
         seconds=seconds,
@@ -365,7 +375,11 @@ def bounds(
 
 
 def verify(
-    instance: Instance | str | Path, result: Result | Schedule | str | Path
+    instance: Instance | str | Path,
+    result: Result | Schedule | str | Path,
+    *,
+    contiguous: bool = False,
+    device_order: Sequence[str] | None = None,
 ) -> list[Violation]:
     """Check a schedule, or a result and all its claims, in exact arithmetic.
 
@@ -373,6 +387,8 @@ def verify(
     ----------
     result : Result, Schedule or path
         A path must be that of a result file.
+    contiguous, device_order : bool, sequence of device names
+        Constraints on blocks as for :func:`solve`, in addition to those that a result states.
 
     Returns
     -------
@@ -381,15 +397,26 @@ def verify(
     """
     from optpart.formats import result as result_format
     from optpart.report.verification import check_document, check_result
+    from optpart.solution.contiguity import first_violation
+    from optpart.solution.names import given_device_order
     from optpart.solution.schedule import Schedule
+    from optpart.solution.verifier import Violation
     from optpart.solution.verifier import verify as check
 
     instance = _instance(instance)
+    along = given_device_order(instance, device_order)
     if isinstance(result, Schedule):
-        return check(instance, result)
+        violations = check(instance, result)
+        if (contiguous or along) and not any(found.rule == "complete" for found in violations):
+            broken = first_violation(instance, result.placement, along)
+            violations += [Violation("contiguity", broken)] if broken else []
+        return violations
     if isinstance(result, str | Path):
-        return list(check_result(instance, result).violations)
-    return list(check_document(instance, result_format.to_dict(result)).violations)
+        checked = check_result(instance, result, contiguous=contiguous, device_order=along)
+    else:
+        document = result_format.to_dict(result)
+        checked = check_document(instance, document, contiguous=contiguous, device_order=along)
+    return list(checked.violations)
 
 
 def simulate(
