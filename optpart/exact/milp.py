@@ -124,6 +124,7 @@ def check_scope(instance: Instance, goal: Goal) -> None:
             "goal.objective", f"milp does not minimise {goal.objective}", "use makespan"
         )
     goal.check(instance)
+    goal.require_no_blocks("milp")
     if any(isinstance(task, tuple) for pair in goal.order for task in pair):
         raise UnsupportedError(
             "goal.order",

@@ -112,6 +112,7 @@ def solve(
     check_seed(seed)
     goal = goal or Goal()
     goal.check(instance)
+    goal.require_no_blocks("cpsat")
     run = _Solve(instance, budget or Budget(), seed, watch, goal, without)
     run.starts, run.improve = starts, improve
     return run.run(start)
