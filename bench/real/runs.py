@@ -10,14 +10,20 @@ from pathlib import Path
 from bench.depends import Needs
 from bench.real.instances import Case, articulations, cases
 from bench.store import STRATEGIES, Bench, Values
-from optpart.errors import OptpartError
+from optpart.errors import OptpartError, UnsupportedError
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Result, Status, conclude
 
-#: What is minimised, and what placements must be, by name.
-GOALS = {"makespan": Goal()}
+#: What is minimised, and whether no path may leave a device and come back to it.
+CONTIGUOUS = "contiguous "
+GOALS = {
+    "makespan": Goal(),
+    f"{CONTIGUOUS}makespan": Goal(contiguous=True),
+    "bottleneck": Goal("bottleneck"),
+    f"{CONTIGUOUS}bottleneck": Goal("bottleneck", contiguous=True),
+}
 #: A contiguous split by a dynamic programme, with which the others are compared.
 SPLIT = "contiguous-split+pct"
 #: In the order in which they run: the first proof may spare the others.
@@ -98,16 +104,26 @@ def unsupported(method: str, instance: Instance, goal: str) -> str:
 
 
 def outcome(instance: Instance, run: Values) -> Values:
-    """Solve, and return the result of a run."""
+    """Solve, and return the result of a run.
+
+    Raises
+    ------
+    UnsupportedError
+        If the method does not support the instance or the goal.
+    """
     try:
         result = solved(instance, run["method"], GOALS[run["goal"]], run["seconds"], run["workers"])
+    except UnsupportedError:
+        raise
     except OptpartError as error:
         result = Result(instance, run["method"], Status.UNKNOWN, reason=str(error), refused=True)
-    value, bound = (None if x is None else str(x) for x in (result.makespan, result.lower_bound))
+    value, bound = result.makespan, result.lower_bound
+    if GOALS[run["goal"]].objective == "bottleneck":
+        value, bound = result.bottleneck, result.bottleneck_bound
     return {
         "status": str(result.status),
-        "value": value,
-        "bound": bound,
+        "value": None if value is None else str(value),
+        "bound": None if bound is None else str(bound),
         "took": round(result.seconds, 3),
         "reason": result.reason,
     }

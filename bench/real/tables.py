@@ -10,8 +10,8 @@ from fractions import Fraction
 
 from bench.real.instances import Case, articulations, base
 from bench.real.memory import WHOLE, just_fits, needs
-from bench.real.runs import METHODS, SPLIT, Run, contradiction
-from bench.store import MACHINE
+from bench.real.runs import CONTIGUOUS, METHODS, SPLIT, Run, contradiction
+from bench.store import MACHINE, Values
 from optpart.solution.result import Status
 
 NOTE = (
@@ -89,11 +89,19 @@ def together(runs: Iterable[Run]) -> list[Together]:
 
 
 def contradictions(runs: Iterable[Run]) -> list[str]:
-    """Return the contradictions between rows of the same instance and goal, whatever the limit."""
-    found: dict[tuple[str, str, str], list[Run]] = {}
+    """Return the contradictions between rows of the same instance and goal, whatever the limit.
+
+    A contiguous placement is also one of those that need not be contiguous.
+    """
+    found: dict[tuple[str, str, str], list[Values]] = {}
     for run in runs:
-        found.setdefault((run.instance, run.sha256, run.goal), []).append(run)
-    said = ((key, contradiction(map(asdict, rows))) for key, rows in found.items())
+        free = run.goal.removeprefix(CONTIGUOUS)
+        found.setdefault((run.instance, run.sha256, run.goal), []).append(asdict(run))
+        if free != run.goal and run.value is not None:
+            found.setdefault((run.instance, run.sha256, free), []).append(
+                asdict(run) | {"bound": None, "status": Status.FEASIBLE}
+            )
+    said = ((key, contradiction(rows)) for key, rows in found.items())
     return [f"{name}, {goal}: {fault}" for (name, _, goal), fault in said if fault]
 
 

@@ -138,6 +138,13 @@ def test_a_bound_above_a_value_is_a_contradiction() -> None:
     assert not tables.contradictions([run("cpsat", "9", "8"), run("search", "8", None)])
 
 
+def test_a_contiguous_schedule_counts_for_any() -> None:
+    best = replace(run("cpsat", "6", "6", "OPTIMAL"), goal="contiguous makespan")
+    assert not tables.contradictions([best, run("cpsat", "5", "5", "OPTIMAL")])
+    (fault,) = tables.contradictions([best, run("cpsat", "7", "7", "OPTIMAL")])
+    assert fault.endswith(", makespan: a bound of 7, and a value of 6")
+
+
 def test_infeasible_and_a_value_are_a_contradiction() -> None:
     rows = [vars(run("cpsat", None, None, "INFEASIBLE")), vars(run("search", "7", None))]
     assert contradiction(rows) == "infeasible, and a value of 7"
