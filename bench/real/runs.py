@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.depends import Needs
 from bench.real.instances import Case, articulations, cases
 from bench.store import STRATEGIES, Bench, Values
-from optpart.errors import OptpartError, UnsupportedError
+from optpart.errors import ContradictionError, OptpartError, UnsupportedError
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
@@ -113,7 +113,7 @@ def outcome(instance: Instance, run: Values) -> Values:
     """
     try:
         result = solved(instance, run["method"], GOALS[run["goal"]], run["seconds"], run["workers"])
-    except UnsupportedError:
+    except (ContradictionError, UnsupportedError):
         raise
     except OptpartError as error:
         result = Result(instance, run["method"], Status.UNKNOWN, reason=str(error), refused=True)
