@@ -11,6 +11,7 @@ from bench.depends import Needs
 from bench.real.instances import Case, articulations, cases
 from bench.store import STRATEGIES, Bench, Values
 from optpart.errors import ContradictionError, OptpartError, UnsupportedError
+from optpart.formats.result import to_dict
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
@@ -48,6 +49,8 @@ class Run:
         Of what the goal minimises, in nanoseconds.
     took : float
         Seconds.
+    value_by, bound_by : str
+        The members of a portfolio that gave them; empty for other methods.
     """
 
     group: str
@@ -65,6 +68,8 @@ class Run:
     bound: str | None
     took: float
     reason: str
+    value_by: str
+    bound_by: str
 
     @property
     def proven(self) -> bool:
@@ -117,15 +122,18 @@ def outcome(instance: Instance, run: Values) -> Values:
         raise
     except OptpartError as error:
         result = Result(instance, run["method"], Status.UNKNOWN, reason=str(error), refused=True)
-    value, bound = result.makespan, result.lower_bound
-    if GOALS[run["goal"]].objective == "bottleneck":
-        value, bound = result.bottleneck, result.bottleneck_bound
+    document = to_dict(result)
+    names = "makespan", "lower_bound"
+    if result.objective == "bottleneck":
+        names = "bottleneck", "bottleneck_bound"
     return {
-        "status": str(result.status),
-        "value": None if value is None else str(value),
-        "bound": None if bound is None else str(bound),
+        "status": document["status"],
+        "value": document[names[0]],
+        "bound": document[names[1]],
         "took": round(result.seconds, 3),
         "reason": result.reason,
+        "value_by": document.get("schedule_by", ""),
+        "bound_by": document.get("bound_by", ""),
     }
 
 

@@ -67,12 +67,14 @@ class Together:
         return next((run for run in self.rows if run.method == SPLIT), None)
 
     def by(self, what: str) -> str:
-        """Name the first method with the best value or bound."""
+        """Name the first method with the best value or bound, and the member of a portfolio."""
         best = self.value if what == "value" else self.bound
-        if self.infeasible:
-            return next(run.method for run in self.rows if run.status == Status.INFEASIBLE)
-        texts = ((run.method, getattr(run, what)) for run in self.rows)
-        return next((method for method, x in texts if x and Fraction(x) == best), "–")
+        for run in self.rows:
+            found = getattr(run, what)
+            if (found and Fraction(found) == best) or run.status == Status.INFEASIBLE:
+                member = getattr(run, f"{what}_by")
+                return f"{run.method} ({member})" if member else run.method
+        return "–"
 
 
 def together(runs: Iterable[Run]) -> list[Together]:

@@ -26,7 +26,7 @@ def units(sizes: list[int], limits: list[int]) -> Instance:
 
 def run(method: str, value: str | None, bound: str | None, status: str = "FEASIBLE") -> Run:
     instance = ("networks", "vgg-19-edge-very-tight-port", "", 46, 46, 3)
-    return Run(*instance, "makespan", method, 60.0, 2, status, value, bound, 1.0, "")
+    return Run(*instance, "makespan", method, 60.0, 2, status, value, bound, 1.0, "", "", "")
 
 
 # --- memory --------------------------------------------------------------------------------------
@@ -125,6 +125,12 @@ def test_methods_prove_together_what_none_proves_alone() -> None:
     assert (each.value, each.by("value"), each.by("bound")) == (Fraction(7), "search", "cpsat")
 
 
+def test_a_portfolio_names_the_member_that_found_or_proved() -> None:
+    auto = replace(run("auto", "7", "7", "OPTIMAL"), value_by="hybrid", bound_by="cpsat")
+    (each,) = tables.together([auto])
+    assert (each.by("value"), each.by("bound")) == ("auto (hybrid)", "auto (cpsat)")
+
+
 def test_runs_of_different_limits_are_not_mixed() -> None:
     long = run("cpsat", "7", "7", "OPTIMAL")
     assert len(tables.together([long, replace(long, seconds=10.0)])) == 2
@@ -168,5 +174,5 @@ def test_all_rows_are_in_the_table_with_their_gaps() -> None:
         [run("cpsat", "8", "6"), run("milp", "9", None)]
     ).splitlines()
     assert header.endswith("gap,best value,best bound")
-    assert first.endswith(",FEASIBLE,8,6,1.0,,0.250000,yes,yes")
-    assert second.endswith(",FEASIBLE,9,,1.0,,,,")
+    assert first.endswith(",FEASIBLE,8,6,1.0,,,,0.250000,yes,yes")
+    assert second.endswith(",FEASIBLE,9,,1.0,,,,,,")
