@@ -44,7 +44,7 @@ from optpart.solution.goal import Goal
 QUICK_SECONDS = 10.0
 QUICK_METHODS = (SPLIT, "auto")
 #: Patterns of names, besides networks under ``delay``.
-QUICK_CHAINS = ("llm-8-4-decode-*", "llm-32-4-decode-*", "llm-128-4-decode-*")
+QUICK_CHAINS = ("llm-32-4-decode-*", "llm-128-8-prefill-*")
 #: A proof within this part of the limit is quick.
 QUICKLY = 0.1
 
