@@ -41,7 +41,7 @@ from optpart.formats import native
 from optpart.methods import registry
 from optpart.solution.goal import Goal
 
-QUICK_SECONDS = 10.0
+SECONDS, QUICK_SECONDS = 60.0, 10.0
 QUICK_METHODS = (SPLIT, "auto")
 #: Patterns of names, besides networks under ``delay``.
 QUICK_CHAINS = ("llm-32-4-decode-*", "llm-128-8-prefill-*")
@@ -58,7 +58,7 @@ def main() -> int:
     )
     add = parser.add_argument
     add("--data", type=Path, help="as for the other benches; all instances are in this repository")
-    add("--seconds", type=float, help="limit of a solve; default 60")
+    add("--seconds", type=float, help=f"limit of a solve; default {SECONDS:g}")
     add("--workers", type=int, default=2)
     add("--only", type=listed, help="groups (networks, chains) or names, with wildcards")
     add("--methods", type=listed, help=f"default {','.join(METHODS)}")
@@ -120,7 +120,9 @@ def write(chosen: list[Case], folder: Path) -> None:
 
 def measure(given: argparse.Namespace, chosen: list[Case]) -> int:
     """Solve what is missing, and write the tables."""
-    seconds = given.seconds or (QUICK_SECONDS if given.quick else 60.0)
+    seconds = given.seconds
+    if seconds is None:
+        seconds = QUICK_SECONDS if given.quick else SECONDS
     methods = given.methods or list(QUICK_METHODS if given.quick else METHODS)
     goals = given.goals or list(GOALS)
     for method in methods:
@@ -144,7 +146,9 @@ def measure(given: argparse.Namespace, chosen: list[Case]) -> int:
                 file=sys.stderr,
                 flush=True,
             )
+    today = {case.name: case.instance().sha256 for case in cases()}
     runs = [Run(**row.flat) for row in store.rows()]
+    runs = [run for run in runs if today.get(run.instance) == run.sha256]
     write_text(given.output / "runs.csv", csv(runs))
     text = report(runs)
     write_text(given.output / "summary.md", text)
