@@ -10,10 +10,14 @@ import pytest
 from bench.real import instances, memory, tables
 from bench.real.__main__ import is_quick, selected
 from bench.real.runs import Run, contradiction
+from bench.store import RESULTS
 from optpart.errors import InputError
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
+
+
+INDEX = RESULTS / "real" / "instances.csv"
 
 
 def units(sizes: list[int], limits: list[int]) -> Instance:
@@ -114,6 +118,14 @@ def test_names_of_instances_choose_them() -> None:
     assert all(is_quick(case) for case in selected([], quick=True))
     with pytest.raises(InputError, match="no instance 'vgg'"):
         list(selected(["vgg"], quick=False))
+
+
+@pytest.mark.skipif(not INDEX.exists(), reason="a source distribution leaves it out")
+def test_the_committed_index_is_of_these_instances() -> None:
+    chosen = selected(["alexnet-edge-*", "vgg-19-server-*", "llm-8-8-*"], quick=False)
+    listed = INDEX.read_text(encoding="utf-8").splitlines()
+    assert set(tables.index(chosen).splitlines()) <= set(listed)
+    assert len(listed) == 1 + len(list(instances.cases()))
 
 
 # --- tables --------------------------------------------------------------------------------------
