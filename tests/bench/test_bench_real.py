@@ -16,7 +16,6 @@ from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
 
-
 INDEX = RESULTS / "real" / "instances.csv"
 
 
