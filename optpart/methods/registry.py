@@ -198,6 +198,31 @@ PARTITIONERS = {
         "multilevel graph partitioning by METIS; needs optpart[metis] [B] §6.3.2",
         needs="pymetis",
     ),
+    "sequential-fill": Strategy(
+        "optpart.strategies.partition.sequential_fill:sequential_fill",
+        "one device after the other, as device_map=sequential of accelerate",
+    ),
+    "balanced-fill": Strategy(
+        "optpart.strategies.partition.sequential_fill:sequential_fill",
+        "sequential-fill with equal shares of memory, as device_map=auto",
+        MappingProxyType({"balanced": True}),
+    ),
+    "contiguous-split": Strategy(
+        "optpart.strategies.partition.contiguous_split:contiguous_split",
+        "a segment of a topological order per device, for the least latency",
+    ),
+    "pipedream": Strategy(
+        "optpart.strategies.partition.pipedream:pipedream",
+        "a segment per device, for the least bottleneck (2019)",
+    ),
+    "exo-memory": Strategy(
+        "optpart.strategies.partition.exo:exo", "a segment per device, in proportion to its memory"
+    ),
+    "exo-bandwidth": Strategy(
+        "optpart.strategies.partition.exo:exo",
+        "a segment per device, in proportion to its memory bandwidth or speed",
+        MappingProxyType({"by": "bandwidth"}),
+    ),
 }
 SCHEDULERS = {
     "fifo": Strategy(
@@ -243,7 +268,7 @@ SPECIAL_SCHEDULERS = {
 }
 _EVERY_SCHEDULER = SCHEDULERS | SPECIAL_SCHEDULERS
 #: Strategies that also give an order, which their name alone selects.
-ORDERED = ("heft", "cpop", "peft", "etf", "white-paper")
+ORDERED = ("heft", "cpop", "peft", "etf", "white-paper", "contiguous-split")
 CORE = ("hash", "fastest", "critical-path", "heft")
 CORE_ORDERED = ("heft",)
 SOLVERS = {
