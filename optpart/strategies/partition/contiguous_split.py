@@ -136,16 +136,15 @@ class _Best:
         self.partition: Partition | None = None
 
     def try_splits(self, instance: Instance, row: Line) -> None:
-        for split in splits(instance, row):
-            self._try(instance, row, split.devices(row))
+        self._try(instance, row, [split.devices(row) for split in splits(instance, row)])
         pairs = _pairs(instance, row)
         makespan, chosen = _best_pair(arrays(instance), row, pairs, self.makespan)
         if makespan < self.makespan:
             s, d, cut = pairs[chosen].tolist()
-            self._try(instance, row, Split(0.0, ((s, cut), (d, len(row.units)))).devices(row))
+            self._try(instance, row, [Split(0.0, ((s, cut), (d, len(row.units)))).devices(row)])
 
     def try_repairs(self, instance: Instance, row: Line) -> None:
-        by_speed = devices_by_speed(instance)
+        by_speed, found = devices_by_speed(instance), []
         for split in splits(instance, row):
             try:
                 settled = settle(instance, row.units, split.devices(row), by_speed)
@@ -153,18 +152,22 @@ class _Best:
                 continue
             device = np.empty(len(row.units), dtype=np.int32)
             device[instance.unit_of] = settled.placement
-            self._try(instance, row, device)
+            found.append(device)
+        self._try(instance, row, found)
 
-    def _try(self, instance: Instance, row: Line, device: NDArray[np.int32]) -> None:
-        idle, end = np.zeros(instance.devices), np.empty(instance.vertices)
-        makespan = _makespan(arrays(instance), row.vertices, device, 0, idle, end, self.makespan)
+    def _try(self, instance: Instance, row: Line, devices: list[NDArray[np.int32]]) -> None:
+        """Keep the best of these, given as the device of each unit, if it is better."""
+        if not devices:
+            return
+        a, limit = arrays(instance), self.makespan
+        makespan, chosen = _best_of(a, row.vertices, np.stack(devices), limit)
         if not makespan < self.makespan:
             return
         self.makespan = makespan
         placed = np.empty(len(row.units), dtype=np.int64)
         placed[row.units] = np.arange(len(row.units))
         unit = instance.unit_of
-        self.partition = Partition(device[unit], placed[unit], row.vertices.tolist())
+        self.partition = Partition(devices[chosen][unit], placed[unit], row.vertices.tolist())
 
 
 def splits(instance: Instance, row: Line) -> list[Split]:
@@ -378,11 +381,22 @@ def _cut_times(a: Arrays, row: Line, s: int, d: int) -> Any:
 
 
 @kernel
-def _best_pair(a: Arrays, row: Line, pairs: Any, limit: float) -> Any:
-    """Return the least makespan of splits between two devices, and which it is.
+def _best_of(a: Arrays, vertices: Any, devices: Any, limit: float) -> Any:
+    """Return the least makespan, if any is below ``limit``, and the row of ``devices`` it is of."""
+    best, chosen = np.inf, 0
+    idle, end = np.empty(a.speed.shape[0]), np.empty(vertices.shape[0])
+    begin: Any = np.int64(0)
+    for index in range(devices.shape[0]):
+        idle[:] = 0.0
+        time = _makespan(a, vertices, devices[index], begin, idle, end, limit)
+        if time < limit:
+            best, chosen, limit = time, index, time
+    return best, chosen
 
-    The makespan is infinite if none is below ``limit``.
-    """
+
+@kernel
+def _best_pair(a: Arrays, row: Line, pairs: Any, limit: float) -> Any:
+    """Do as ``_best_of`` does, for splits between two devices."""
     m, n = row.units.shape[0], row.vertices.shape[0]
     best, chosen = np.inf, 0
     idle, end, device = np.empty(a.speed.shape[0]), np.empty(n), np.empty(m, np.int32)

@@ -19,8 +19,9 @@ from optpart.solution.schedule import retime
 from optpart.solution.verifier import verify
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.partition import contiguous_split as module
-from optpart.strategies.partition.contiguous import line
+from optpart.strategies.partition.contiguous import Line, line
 from optpart.strategies.partition.contiguous_split import contiguous_split, orders, splits
+from optpart.strategies.partition.ranks import devices_by_speed
 from optpart.testing.draw import draw_instance
 
 COMMUNICATION = get_args(Communication)
@@ -131,21 +132,39 @@ class TestEstimate:
             assert value is not None
             assert split.estimate == pytest.approx(float(value) * arrays(instance).scale)
 
-    @pytest.mark.parametrize("seed", range(20))
-    def test_of_many_devices_is_the_least_in_their_orders(
+    @pytest.mark.parametrize("seed", range(60))
+    def test_of_many_devices_is_the_least_in_three_orders_of_them(
         self, seed: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """With no room for more than the sets of one device, a path still goes by speed."""
+        """With no room for a table of all sets: by speed, by memory, and as listed."""
         instance = draw_instance(seed, "delay", "estimate", vertices=(3, 6), devices=(3, 4))
         row = line(instance, arrays(instance).order, add=False)
-        everything = splits(instance, row)
-        monkeypatch.setattr(module, "_TABLE", 8 * len(row.units))
-        few = splits(instance, row)
-        assert {split.segments for split in few} <= {
-            tuple((d, j) for _, j, d in each) for each in all_splits(instance, row.units.tolist())
-        }
-        if few:
-            assert min(split.estimate for split in few) >= everything[0].estimate - 1e-9
+        units, cuts = row.units.tolist(), len(row.units) + 1
+        usable = [d for d in devices_by_speed(instance).tolist() if _is_usable(row, d)]
+        by_memory = sorted(usable, key=lambda d: -arrays(instance).capacity[d])
+        lists = [usable, by_memory, sorted(usable)]
+        values = [
+            estimated(instance, units, segments)
+            for segments in all_splits(instance, units)
+            if any(_is_part([d for _, _, d in segments], devices) for devices in lists)
+        ]
+        known = [value for value in values if value is not None]
+        monkeypatch.setattr(module, "_TABLE", instance.devices * cuts)
+        found = splits(instance, row)
+        assert bool(found) == bool(known)
+        if found and len(usable) > 1:
+            least = float(min(known)) * arrays(instance).scale
+            assert min(split.estimate for split in found) == pytest.approx(least)
+
+
+def _is_usable(row: Line, d: int) -> bool:
+    return bool((row.first[d] < np.arange(len(row.units) + 1)).any())
+
+
+def _is_part(devices: list[int], of: list[int]) -> bool:
+    """Whether all devices come in the given order."""
+    rest = iter(of)
+    return all(d in rest for d in devices)
 
 
 class TestChoice:
