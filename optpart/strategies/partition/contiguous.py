@@ -79,16 +79,19 @@ def line(
     """
     unit = instance.unit_of[vertices]
     units = np.argsort(np.unique(unit, return_index=True)[1]).astype(np.int32)
-    run, first, live, size, measured = _line(arrays(instance), units, add, strict)
+    a = arrays(instance)
+    position = np.empty(len(units), dtype=np.int32)
+    position[units] = np.arange(len(units))
+    run, first = _segments(a, units, position, strict)
+    largest_first = np.argsort(-a.size, kind="stable")
+    live, size, measured = _cuts(a, position, largest_first, add)
     return Line(vertices, units, run, first, live, size, measured, add)
 
 
 @kernel
-def _line(a: Arrays, units: Any, add: bool, strict: bool) -> Any:
+def _segments(a: Arrays, units: Any, position: Any, strict: bool) -> Any:
+    """Return ``run`` and ``first`` of :class:`Line`."""
     m, k = units.shape[0], a.speed.shape[0]
-    position = np.empty(m, np.int32)
-    for i in range(m):
-        position[units[i]] = i
     run, first = np.zeros((k, m + 1)), np.zeros((k, m + 1), np.int32)
     for i in range(m):
         unit = units[i]
@@ -120,25 +123,65 @@ def _line(a: Arrays, units: Any, add: bool, strict: bool) -> Any:
                     used -= a.need[units[j]]
                 j += 1
             first[d, i + 1] = j
+    return run, first
+
+
+@kernel
+def _cuts(a: Arrays, position: Any, largest_first: Any, add: bool) -> Any:
+    """Return ``live``, ``size`` and ``measured`` of :class:`Line`."""
+    m, k = position.shape[0], a.speed.shape[0]
     live, size = np.zeros(m + 1, np.int32), np.zeros(m + 1)
     measured = np.zeros((m + 1 if a.measured.shape[0] else 0, k, k))
     low, high = _extent(a, position)
-    for tensor in range(low.shape[0]):
+    # The next cut, from a given one on, that has no size yet: every cut gets the largest.
+    bare = np.arange(m + 2)
+    for tensor in largest_first:
+        begin, end = low[tensor] + 1, high[tensor] + 1
+        if begin >= end:
+            continue
         row = a.measured_row[tensor]
-        for i in range(low[tensor] + 1, high[tensor] + 1):
-            if row < 0:
-                live[i] += 1
-                size[i] = size[i] + a.size[tensor] if add else max(size[i], a.size[tensor])
-                continue
-            for s in range(k):
-                for d in range(k):
-                    time = a.measured[row, s, d]
-                    if time < 0.0 or a.bandwidth[s, d] == 0.0:
-                        time = np.inf
-                    measured[i, s, d] = (
-                        measured[i, s, d] + time if add else max(measured[i, s, d], time)
-                    )
-    return run, first, live, size, measured
+        if row >= 0:
+            _add_measured(a, row, measured[begin:end], add)
+            continue
+        live[begin] += 1
+        if end <= m:
+            live[end] -= 1
+        if add:
+            size[begin] += a.size[tensor]
+            if end <= m:
+                size[end] -= a.size[tensor]
+            continue
+        i = _next_bare(bare, begin)
+        while i < end:
+            size[i] = a.size[tensor]
+            bare[i] = i + 1
+            i = _next_bare(bare, i)
+    for i in range(m):
+        live[i + 1] += live[i]
+        if add:
+            size[i + 1] = size[i + 1] + size[i] if live[i + 1] else 0.0
+    return live, size, measured
+
+
+@inner
+def _next_bare(bare: Any, i: int) -> Any:
+    while bare[i] != i:
+        bare[i] = bare[bare[i]]
+        i = bare[i]
+    return i
+
+
+@inner
+def _add_measured(a: Arrays, row: int, measured: Any, add: bool) -> None:
+    for s in range(a.speed.shape[0]):
+        for d in range(a.speed.shape[0]):
+            time = a.measured[row, s, d]
+            if time < 0.0 or a.bandwidth[s, d] == 0.0:
+                time = np.inf
+            for i in range(measured.shape[0]):
+                measured[i, s, d] = (
+                    measured[i, s, d] + time if add else max(measured[i, s, d], time)
+                )
 
 
 @kernel

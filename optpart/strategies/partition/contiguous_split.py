@@ -357,7 +357,10 @@ def _pairs(instance: Instance, row: Line) -> NDArray[np.int32]:
     the fastest devices.
     """
     a, cuts = arrays(instance), np.arange(1, len(row.units))
-    devices = devices_by_speed(instance)[:_PAIRED].tolist()
+    count = _PAIRED
+    while count > 2 and count * (count - 1) * len(row.units) > _TABLE:
+        count -= 1
+    devices = devices_by_speed(instance)[:count].tolist()
     most = max(1, _WORK // max(1, instance.vertices * len(devices) * (len(devices) - 1)))
     found = [np.zeros((0, 3), dtype=np.int32)]
     for s in devices:
@@ -367,7 +370,7 @@ def _pairs(instance: Instance, row: Line) -> NDArray[np.int32]:
                 continue
             if len(able) > most:
                 time = _cut_times(a, row, s, d)[able] + row.run[s, able] - row.run[d, able]
-                able = np.sort(np.argsort(time, kind="stable")[:most])
+                able = np.sort(able[np.argpartition(time, most)[:most]])
             found.append(np.column_stack((np.full((len(able), 2), (s, d)), able)).astype(np.int32))
     return np.concatenate(found)
 

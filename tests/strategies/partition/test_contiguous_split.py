@@ -230,6 +230,32 @@ class TestAgainstTwoDevices:
             assert heft.makespan is not None
             assert ours.makespan < heft.makespan
 
+    @pytest.mark.parametrize("seed", range(40))
+    def test_of_many_splits_those_of_least_estimate_are_timed(
+        self, seed: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        instance = draw_instance(seed, "delay", "estimate", vertices=(5, 9), devices=(2, 3))
+        row = line(instance, arrays(instance).order, add=False)
+        units = row.units.tolist()
+        expected: dict[tuple[int, int], list[Fraction]] = {}
+        for (_, _, s), (_, _, d), value in (
+            (*segments, estimated(instance, units, segments))
+            for segments in all_splits(instance, units)
+            if len(segments) == 2
+        ):
+            expected.setdefault((s, d), []).append(Fraction(10**30) if value is None else value)
+        most, couples = 2, instance.devices * (instance.devices - 1)
+        monkeypatch.setattr(module, "_WORK", most * instance.vertices * couples)
+        found: dict[tuple[int, int], list[Fraction]] = {}
+        for s, d, cut in module._pairs(instance, row).tolist():
+            segments = [(0, cut, s), (cut, len(units), d)]
+            assert segments in list(all_splits(instance, units))
+            value = estimated(instance, units, segments)
+            found.setdefault((s, d), []).append(Fraction(10**30) if value is None else value)
+        for pair, values in expected.items():
+            least = [float(value) for value in sorted(values)[:most]]
+            assert sorted(map(float, found[pair])) == pytest.approx(least)
+
 
 def _no_pair_is_better(instance: Instance, step: int = 1) -> None:
     """Compare with the splits of the instance's own order between every two devices."""
