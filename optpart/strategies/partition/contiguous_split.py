@@ -15,6 +15,8 @@ from optpart.strategies.partition.insertion import topological_position
 from optpart.strategies.partition.ranks import devices_by_speed, upward_rank
 from optpart.strategies.partition.sequential_fill import sequential_fill
 
+#: Larger instances are split in their own order only.
+_ALL_ORDERS = 100_000
 #: Entries of the table of a dynamic programme.
 _TABLE = 2**24
 #: In one order of many devices, a segment follows one of this many devices before its own.
@@ -33,16 +35,17 @@ def contiguous_split(instance: Instance, rng: np.random.Generator) -> Partition:
     longest of their transfer times or, under ``link`` and ``port``, their sum. Nothing overlaps,
     and what only later segments need is handed on from device to device.
 
-    Three orders are tried: the instance's own, depth-first, and by falling upward rank. In each, a
-    dynamic programme over sets of devices finds the split of least estimate for every set and last
-    device, single devices included, so that all orders of devices are compared. If there are too
-    many sets of all devices (from about 9 devices on), it does so with the fastest devices, and
-    another one takes all devices in a given order (by speed, by memory, and as listed), in which up
-    to 7 devices in a row may be left out.
+    Three orders are tried: the instance's own, depth-first, and by falling upward rank; only the
+    first of them if there are more than 100,000 vertices. In each, a dynamic programme over sets of
+    devices finds the split of least estimate for every set and last device, single devices
+    included, so that all orders of devices are compared. If there are too many sets of all devices
+    (from about 9 devices on), it does so with the fastest devices, and another one takes all
+    devices in a given order (by speed, by memory, and as listed), in which up to 7 devices in a row
+    may be left out.
 
     The splits of least estimate are timed: every device runs its segment in the order, under the
-    ``delay`` model. So are the splits between every two devices (of more than 16, the fastest): all
-    of them or, on large instances, those of least estimate. The split of least makespan wins, and
+    ``delay`` model. So are the splits between every two devices (of many, the fastest): all of
+    them or, on large instances, those of least estimate. The split of least makespan wins, and
     its order is the order of execution.
 
     Segments keep to allowed devices, separation and static memory. If no such split exists, units
@@ -58,11 +61,11 @@ def contiguous_split(instance: Instance, rng: np.random.Generator) -> Partition:
     if not instance.vertices:
         return Partition(np.zeros(0, dtype=np.int32), None, [])
     add = instance.model.communication in ("link", "port")
-    best = _Best()
-    for vertices in orders(instance):
+    best, rows = _Best(), orders(instance)
+    for vertices in rows:
         best.try_splits(instance, line(instance, vertices, add=add))
     if not np.isfinite(best.makespan):
-        for vertices in orders(instance):
+        for vertices in rows:
             best.try_repairs(instance, line(instance, vertices, add=add, strict=False))
     if best.partition is not None:
         return best.partition
@@ -74,9 +77,11 @@ def orders(instance: Instance) -> list[NDArray[np.int32]]:
     """Return topological orders: the instance's own, depth-first, and by falling upward rank.
 
     The depth-first order continues with the successor that became ready last, so that it follows a
-    branch to its end. Orders that are equal are returned once.
+    branch to its end. Equal orders are returned once, and of large instances the first only.
     """
     own = arrays(instance).order
+    if instance.vertices > _ALL_ORDERS:
+        return [own]
     by_rank = np.lexsort((topological_position(instance), -upward_rank(instance)))
     found = [own, _depth_first(arrays(instance)), by_rank.astype(np.int32)]
     return list({order.tobytes(): order for order in found}.values())
