@@ -198,6 +198,31 @@ PARTITIONERS = {
         "multilevel graph partitioning by METIS; needs optpart[metis] [B] §6.3.2",
         needs="pymetis",
     ),
+    "sequential-fill": Strategy(
+        "optpart.strategies.partition.sequential_fill:sequential_fill",
+        "one device after the other, as device_map=sequential of accelerate",
+    ),
+    "balanced-fill": Strategy(
+        "optpart.strategies.partition.sequential_fill:sequential_fill",
+        "sequential-fill with equal shares of memory, as device_map=auto",
+        MappingProxyType({"balanced": True}),
+    ),
+    "contiguous-split": Strategy(
+        "optpart.strategies.partition.contiguous_split:contiguous_split",
+        "a segment of a topological order per device, for the least latency",
+    ),
+    "pipedream": Strategy(
+        "optpart.strategies.partition.pipedream:pipedream",
+        "a segment per device, for the least bottleneck (2019)",
+    ),
+    "exo-memory": Strategy(
+        "optpart.strategies.partition.exo:exo", "a segment per device, in proportion to its memory"
+    ),
+    "exo-bandwidth": Strategy(
+        "optpart.strategies.partition.exo:exo",
+        "a segment per device, in proportion to its memory bandwidth or speed",
+        MappingProxyType({"by": "bandwidth"}),
+    ),
 }
 SCHEDULERS = {
     "fifo": Strategy(
@@ -243,7 +268,7 @@ SPECIAL_SCHEDULERS = {
 }
 _EVERY_SCHEDULER = SCHEDULERS | SPECIAL_SCHEDULERS
 #: Strategies that also give an order, which their name alone selects.
-ORDERED = ("heft", "cpop", "peft", "etf", "white-paper")
+ORDERED = ("heft", "cpop", "peft", "etf", "white-paper", "contiguous-split")
 CORE = ("hash", "fastest", "critical-path", "heft")
 CORE_ORDERED = ("heft",)
 SOLVERS = {
@@ -462,11 +487,22 @@ def _every_scheduler() -> list[str]:
 
 
 def heuristics() -> list[str]:
-    """Return the names of the heuristics in every table, which also give solvers their starts.
+    """Return the names of the heuristics in every table.
 
     They are few and fast: all of them compile within seconds on a new machine.
     """
     return [*CORE_ORDERED, *(f"{p}+{s}" for p in CORE for s in ("fifo", "pct"))]
+
+
+def starts() -> list[str]:
+    """Return the names of the heuristics that solvers and searches start from, in this order.
+
+    Beyond those in every table, that is the contiguous split: where the network is slow, list
+    scheduling scatters what a single cut would separate. It comes before most others because a
+    search that has little time does not try all.
+    """
+    split = ("contiguous-split", "contiguous-split+pct")
+    return list(dict.fromkeys([*CORE_ORDERED, *split, *heuristics()]))
 
 
 def own_heuristics() -> list[str]:
@@ -686,7 +722,7 @@ def warm_up(*, large: bool = False) -> None:
 
     graph = GraphBuilder().vertex("a", 1, outputs=[1]).vertex("b", 1).edge("a", "b").build()
     tiny = Instance(graph, Cluster.uniform(2, bandwidth=1), name="warm-up")
-    for name in heuristics():
+    for name in starts():
         get(name)(tiny)
     all_bounds(tiny)
     if large:

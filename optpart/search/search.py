@@ -37,6 +37,10 @@ from optpart.solution.termination import Termination
 #: Shares of the budget for initial schedules and for bounds, and maximum seconds for bounds.
 _STARTING, _BOUNDING, _BOUNDING_BESIDE, _MOST_BOUNDING = 0.05, 0.1, 0.2, 120.0
 
+#: Heuristics that are tried even if the share for them is spent: in a new process, it may take
+#: longer to load their compiled code than to run them.
+_TRIED = 2
+
 #: Maximum share of the time for timing and verifying new incumbents exactly.
 _VERIFYING = 0.1
 
@@ -229,13 +233,12 @@ class _Search:
         # If the budget counts moves instead of seconds, try all fast heuristics and no others.
         counted = self.budget.deterministic is not None
         found = self.starts(self.instance, self.seed, fast_only=counted)
-        while counted or self.record.seconds <= _STARTING * self.budget.seconds:
-            try:
-                schedule = next(found)
-            except StopIteration:
-                return
+        for tried, schedule in enumerate(found, start=1):
             if schedule is not None:
                 self.record.offer(schedule)
+            late = self.record.seconds > _STARTING * self.budget.seconds
+            if late and tried >= _TRIED and not counted:
+                return
 
     def _first_layout(self, start: Schedule | None) -> Layout | None:
         """Return the initial layout: from the incumbent, or from a feasible placement."""
