@@ -48,7 +48,7 @@ class Fixed(StrEnum):
 
 def solve(
     file: File,
-    method: MethodName = "cpsat",
+    method: MethodName = "auto",
     time_limit: TimeLimit = 60.0,
     workers: Workers = 2,
     seed: Seed = 0,
@@ -88,8 +88,8 @@ def solve(
         bool,
         typer.Option(
             "--audit",
-            help="Solve again without the rules that remove solutions, and compare; for cpsat and "
-            "milp. Takes up to --time-limit more.",
+            help="Solve again without the rules that remove solutions, and compare; for auto, "
+            "cpsat and milp. Takes up to --time-limit more.",
         ),
     ] = False,
     sensitivity: Annotated[
@@ -120,7 +120,7 @@ def solve(
             raise InputError(
                 "--sensitivity", "only for a least makespan", "leave out what else is asked for"
             )
-    if pareto and (method != "cpsat" or output is not None):
+    if pareto and (method not in ("auto", "cpsat") or output is not None):
         raise InputError("--pareto", "used with another method or --output", "leave them out")
     if pareto and start is not None and fix is None:
         raise InputError("--pareto", "does not use --start without --fix", "leave --start out")

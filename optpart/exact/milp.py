@@ -15,7 +15,7 @@ import numpy as np
 from optpart.bounds.load import load_ticks
 from optpart.bounds.windows import Windows, no_windows, windows
 from optpart.errors import UnsupportedError
-from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
+from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
 from optpart.exact.milp_job import Job, Solver, passed_tensors
 from optpart.exact.process import SolverDiedError, borrowed
 from optpart.exact.pruning import NONE, Pruning
@@ -298,9 +298,11 @@ class _Solve:
             self.record.end(Termination.FAILED, str(error))
         return status
 
-    def _hear(self, message: Incumbent | LowerBound | Done, job: Job) -> str:
+    def _hear(self, message: Incumbent | LowerBound | Waiting | Done, job: Job) -> str:
         """Process one message of the solver; return its status if it is the last one."""
         match message:
+            case Waiting():
+                self.record.pulse()
             case Incumbent():
                 refused = self.record.offer(_timed(job, message))
                 # Tolerances and rounding may admit invalid schedules.

@@ -22,7 +22,7 @@ from optpart.solution.termination import Termination
 
 FORMAT = "optpart-result/1"
 
-_TEXTS = ("$schema", "instance", "method", "reason", "given")
+_TEXTS = ("$schema", "instance", "method", "schedule_by", "bound_by", "reason", "given")
 _CLAIMS = ("makespan", "lower_bound", "traffic", "traffic_bound")
 _TOP = {
     *_TEXTS, *_CLAIMS,
@@ -75,6 +75,9 @@ def to_dict(result: Result) -> dict[str, Any]:
     if result.objective != "makespan":
         document["objective"] = result.objective
         document["traffic_bound"] = _text(result.traffic_bound)
+    for key, member in (("schedule_by", result.schedule_by), ("bound_by", result.bound_by)):
+        if member:
+            document[key] = member
     if result.given:
         document["given"] = result.given
     if result.refused:

@@ -111,7 +111,9 @@ def audited(
         return refusal(instance, method, seed, f"{error.place}: {error.problem}".lstrip(": "))
     except Exception as error:  # reading a foreign object may raise anything
         return refusal(instance, method, seed, f"its result cannot be read ({described(error)})")
-    known = replace(known, versions=read.versions)
+    known = replace(
+        known, versions=read.versions, schedule_by=read.schedule_by, bound_by=read.bound_by
+    )
     full = replace(known, lower_bound=read.lower_bound, traffic_bound=read.traffic_bound)
     if known.schedule is not None:
         full = with_status(full)
@@ -236,6 +238,8 @@ def _read(claimed: object, instance: Instance) -> Result:
         given=_of("given", claimed.given, str),
         refused=_of("refused", claimed.refused, bool),
         termination=claimed.termination and Termination(claimed.termination),
+        schedule_by=_of("schedule_by", claimed.schedule_by, str),
+        bound_by=_of("bound_by", claimed.bound_by, str),
     )
 
 

@@ -39,12 +39,14 @@ class Status(StrEnum):
 class Progress:
     """One step of a run: seconds since its start, value of the incumbent, proven lower bound.
 
-    Values are makespans, or traffic if that is the only objective.
+    Values are makespans, or traffic if that is the only objective. A step that is passed to a
+    ``watch`` also has the incumbent itself, if the method has verified it; a trace has not.
     """
 
     seconds: float
     objective: Fraction | None
     bound: Fraction | None
+    schedule: Schedule | None = field(default=None, compare=False, repr=False)
 
     @property
     def remark(self) -> str:
@@ -108,6 +110,9 @@ class Result:
     given : str
         The fixed decisions and limits in words, empty if there are none; status and bounds are
         valid for schedules that satisfy them.
+    schedule_by, bound_by : str
+        The members of a portfolio that found the schedule and proved the bound, or that proved that
+        there is no schedule; empty for other methods.
     termination : Termination or None
         Why the method ended; ``None`` only for results from older files that do not state it.
     reason : str
@@ -137,6 +142,8 @@ class Result:
     given: str = ""
     refused: bool = False
     termination: Termination | None = Termination.COMPLETED
+    schedule_by: str = ""
+    bound_by: str = ""
 
     def __repr__(self) -> str:
         made = "" if self.makespan is None else f", makespan {_brief(self.makespan)}"
