@@ -75,9 +75,10 @@ def to_dict(result: Result) -> dict[str, Any]:
     if result.objective != "makespan":
         document["objective"] = result.objective
         document["traffic_bound"] = _text(result.traffic_bound)
-    for key, member in (("schedule_by", result.schedule_by), ("bound_by", result.bound_by)):
-        if member:
-            document[key] = member
+    if result.schedule_by:
+        document["schedule_by"] = result.schedule_by
+    if result.bound_by:
+        document["bound_by"] = result.bound_by
     if result.given:
         document["given"] = result.given
     if result.refused:

@@ -39,16 +39,13 @@ _ENDS = (
     Termination.UNSUPPORTED,
 )
 
-#: Ends that are worth a remark, without a proof and with one.
-_FAULTS = {
-    False: (
-        Termination.ROUNDING,
-        Termination.COMPLETED,
-        Termination.FAILED,
-        Termination.UNSUPPORTED,
-    ),
-    True: (Termination.FAILED,),
-}
+#: Ends of members that a result without a proof mentions; one with a proof mentions failures only.
+_REMARKED = (
+    Termination.ROUNDING,
+    Termination.COMPLETED,
+    Termination.FAILED,
+    Termination.UNSUPPORTED,
+)
 
 #: What found the schedule if no member has improved it.
 _START = "start"
@@ -170,13 +167,14 @@ class _Run:
         for number, member in enumerate(turns):
             budget = self._budget(workers, member.until, begin)
             begin = member.until
-            if number and budget.seconds <= 0.0:
+            left = budget.seconds / max(self.case.budget.seconds, 1e-9)
+            if number and (not left or not self.case.worth_starting(member, left)):
                 continue
             if member.place == "here":
                 self._here(member, budget)
             else:
                 self._await([self._send(member, budget)])
-            if self.settled or self._rounded():
+            if self.settled or self._rounded(member):
                 return
         self._await(self.children)
 
@@ -313,14 +311,11 @@ class _Run:
             return bool(self.infeasible) or record.incumbent is not None
         return self._gap() == 0.0
 
-    def _rounded(self) -> bool:
-        """Whether the last member has left only what rounding leaves."""
+    def _rounded(self, member: Member) -> bool:
+        """Return whether a member has left only what rounding leaves."""
         gap = self._gap()
-        return (
-            gap is not None
-            and gap <= _CLOSED
-            and self.ends[-1][1].termination is Termination.ROUNDING
-        )
+        last = [outcome.termination for name, outcome in self.ends if name == member.name][-1:]
+        return gap is not None and gap <= _CLOSED and last == [Termination.ROUNDING]
 
     def _gap(self) -> float | None:
         record = self.record
@@ -334,19 +329,18 @@ class _Run:
         """Say why the run ends, and what went wrong in it."""
         reasons = [outcome.termination for _, outcome in self.ends]
         end = next((end for end in _ENDS if end in reasons), Termination.TIME_LIMIT)
-        said = dict.fromkeys(
+        worth = (Termination.FAILED,) if self.settled else _REMARKED
+        self.record.remarks += dict.fromkeys(
             f"{name}: {outcome.reason}"
             for name, outcome in self.ends
             if outcome.reason
-            and outcome.termination is not end
-            and outcome.termination in _FAULTS[self.settled]
+            and outcome.termination in worth
+            and (self.settled or outcome.termination is not end)
         )
-        self.record.remarks += said
-        if self.settled:
-            return
-        limit = end in (Termination.TIME_LIMIT, Termination.MOVE_LIMIT)
-        first = (outcome.reason for _, outcome in self.ends if outcome.termination is end)
-        self.record.end(end, str(end) if limit else next(first))
+        if not self.settled:
+            limit = end in (Termination.TIME_LIMIT, Termination.MOVE_LIMIT)
+            first = (outcome.reason for _, outcome in self.ends if outcome.termination is end)
+            self.record.end(end, str(end) if limit else next(first))
 
     def _shown(self, watch: Watch) -> Watch:
         """Return the watch with remarks of members, and note what it raises."""

@@ -22,8 +22,8 @@ _LARGE, _MANY_TERMS = 2000, 500_000
 #: MILP is stronger than CP-SAT only on few vertices with long run times.
 _FEW = 50
 
-#: A shorter turn would be spent on starting a process.
-_SHORTEST = 2.0
+#: A turn of fewer seconds would be spent on starting a process.
+SHORTEST = 2.0
 
 #: Where a member runs: in this process, which costs nothing to start, or in a process of its own,
 #: which can be stopped at any moment; ``beside`` means in a process, from the beginning to the end.
@@ -64,6 +64,12 @@ class Case:
     def searched(self) -> bool:
         """Whether a search supports the goal."""
         return self.supported_by("hybrid")
+
+    def worth_starting(self, member: Member, share: float) -> bool:
+        """Return whether a turn that has this share of the budget, or what is left, is worth it."""
+        seconds = share * self.budget.seconds
+        timed = self.budget.deterministic is None
+        return member.place == "here" or not timed or seconds >= SHORTEST
 
     def supported_by(self, name: str) -> bool:
         """Return whether a method supports the goal and can leave out the pruning rules."""
@@ -152,19 +158,16 @@ def plan(case: Case) -> Plan:
         if row.place == "beside" and 1 <= workers // row.one_in < workers
     )
     turns: list[Member] = []
-    begin = 0.0
     for row in (row for row in rows if row.place != "beside"):
-        if turns and turns[-1].name == row.name and not beside:
-            turns[-1] = turns[-1]._replace(until=row.until)  # it would begin from its own schedule
-        elif not turns or row.place == "here" or _long(row.until - begin, case.budget):
-            turns.append(row)
-        begin = turns[-1].until
+        if turns:
+            again = turns[-1].name == row.name and not beside
+            if again or not case.worth_starting(row, row.until - turns[-1].until):
+                turns[-1] = turns[-1]._replace(until=row.until)
+            if again:
+                continue  # it would begin from its own schedule
+        turns.append(row)  # a turn that is too short begins only if the one before ends early
     turns[-1] = turns[-1]._replace(until=1.0)
     return Plan(tuple(turns), beside, workers - sum(taken for _, taken in beside))
-
-
-def _long(share: float, budget: Budget) -> bool:
-    return budget.deterministic is not None or share * budget.seconds >= _SHORTEST
 
 
 def check_scope(instance: Instance, goal: Goal) -> None:
