@@ -15,9 +15,9 @@ Memory
     embedding alone holds it. Buffers for intermediate results are not counted.
 
 Work
-    A multiply-add counts as two operations. Every token is multiplied with every matrix, of a
-    mixture of experts with those of the experts that it uses. Attention takes two products and
-    six more operations per query, head and position that the causal mask and the window admit.
+    :mod:`~optpart.formats.operator_cost` defines what counts. Every token is multiplied with every
+    matrix, of a mixture of experts with those of the experts that it uses. Attention counts for
+    each query, head and position that the causal mask and the window admit.
     Other elementwise operations inside blocks (norms, activation functions, rotations) are not
     counted: together they are less than a hundredth. The final norm is a vertex and counts.
 
@@ -44,6 +44,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optpart.errors import InputError
+from optpart.formats.operator_cost import NORMALIZATION, RMS_NORMALIZATION, attention, contraction
 from optpart.limits import MOST_TOKENS, check_size
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.rational import shown
@@ -76,10 +77,11 @@ MOST_LAYERS = 10_000
 _CONTEXT = 4096
 _LOGITS = "float32"  # as samplers take them
 
-#: Operations per element of a norm by statistics of its input, as ONNX's operators count.
-_NORMS = {"layer": ("LayerNormalization", 7), "rms": ("RMSNormalization", 4)}
-#: Scaling, and maximum, difference, exponential, sum and quotient of the softmax.
-_PER_SCORE = 6
+#: Kind of each norm, and its operations per element.
+_NORMS = {
+    "layer": ("LayerNormalization", NORMALIZATION),
+    "rms": ("RMSNormalization", RMS_NORMALIZATION),
+}
 
 
 class Weight(NamedTuple):
@@ -458,12 +460,14 @@ class _Chain:
         attended = min(end, window + self.tokens - 1)
         cached = size(self.kv_dtype, (layer.kv_heads * layer.key_width,))
         cached += size(self.kv_dtype, (layer.kv_heads * layer.value_width,))
+        width = layer.key_width + layer.value_width
+        # Scores that the causal mask hides are not computed at all, so that nothing is masked.
         scores = self.batch * layer.heads * _pairs(self.tokens, self.past, window)
         return _Cost(
             name=f"block.{number}.attention",
             kind="Attention",
             precision=self._precision(held),
-            flops=flops + scores * (2 * (layer.key_width + layer.value_width) + _PER_SCORE),
+            flops=flops + attention(scores * width, scores, masked=False),
             read=weights + self.hidden + self.batch * attended * cached,
             written=self.hidden + self.batch * self.tokens * cached,
             memory=_bytes(held) + self.batch * min(self.context, window) * cached,
@@ -510,7 +514,7 @@ class _Chain:
             name=HEAD,
             kind="MatMul",
             precision=words.type if self.model.tied else self._precision(held),
-            flops=2 * self.positions * self.model.hidden * self.model.vocab,
+            flops=contraction(self.positions * self.model.vocab, self.model.hidden),
             read=read + self._states(self.positions),
             written=logits,
             memory=memory,
@@ -529,7 +533,7 @@ class _Chain:
             elements += _share(matrices, model.experts_used, model.experts)
             most = min(model.experts, tokens * model.experts_used)
             read += _share(_bytes(expert), most, model.experts)
-        return 2 * tokens * elements, read
+        return contraction(tokens, elements), read
 
     def _precision(self, held: list[Weight]) -> str:
         """Return the type of most elements of the matrices."""

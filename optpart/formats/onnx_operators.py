@@ -1,25 +1,45 @@
 """What one ONNX operation computes and moves: a table from operator to cost function.
 
-To add an operator, add a row to :data:`OPERATORS`. The conventions:
-
-- A multiply-add counts as two operations. The bias of a contraction (``Conv``, ``Gemm``, …) is the
-  first summand of its sums and adds nothing, so that its operations are exactly twice its
-  multiply-adds. Padding counts like data.
-- A function of one number (``Relu``, ``Exp``, ``Erf``) counts as one operation.
-- Normalisation by stored statistics is one multiply-add per element.
-- An operation reads each input once, weights included, and writes each output once. It need not
-  read all of what it picks from (``Gather``, ``Slice``). A mere change of shape moves nothing.
+To add an operator, add a row to :data:`OPERATORS`. :mod:`~optpart.formats.operator_cost`
+defines what counts as work.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from optpart.formats.operator_cost import (
+    GRU,
+    LOG_SUM_EXP,
+    LSTM,
+    MULTIPLY_ADD,
+    NORM,
+    NORMALIZATION,
+    RMS_NORMALIZATION,
+    RNN,
+    SOFTMAX,
+    STANDARDIZATION,
+    STORED_NORMALIZATION,
+    UNIT_NORM,
+    Cost,
+    CostOf,
+    attention,
+    contraction,
+    cost_by,
+    einsum,
+    elementwise,
+    moves,
+    per_input,
+    picks,
+    recurrent,
+    reshapes,
+    rows,
+)
 from optpart.problem.workload import Work
 
 #: Bits of an element, by ONNX's name of the type in lower case.
@@ -112,22 +132,7 @@ class Operation:
         return next(tensor for tensor in self.outputs if tensor is not None)
 
 
-class Cost(NamedTuple):
-    """What an operation costs.
-
-    Attributes
-    ----------
-    flops : int
-    read, written : int or None
-        Bytes; ``None`` means all inputs and all outputs.
-    """
-
-    flops: int
-    read: int | None = None
-    written: int | None = None
-
-
-CostFunction = Callable[[Operation], Cost]
+CostFunction = CostOf[Operation]
 
 
 def cost(operation: Operation) -> tuple[int, int, int]:
@@ -140,12 +145,7 @@ def cost(operation: Operation) -> tuple[int, int, int]:
     ArithmeticError, AttributeError, LookupError, TypeError, ValueError
         If its shapes or attributes do not fit the operator.
     """
-    flops, read, written = OPERATORS.get(operation.kind, _elementwise(1))(operation)
-    if read is None:
-        read = sum(tensor.bytes for tensor in operation.inputs if tensor is not None)
-    if written is None:
-        written = sum(tensor.bytes for tensor in operation.outputs if tensor is not None)
-    return flops, read, written
+    return cost_by(OPERATORS, operation.kind, operation)
 
 
 def known(kind: str) -> bool:
@@ -155,23 +155,9 @@ def known(kind: str) -> bool:
 
 def multiply_adds(work: Work) -> int:
     """Count the multiply-adds of convolutions and matrix products, as publications count them."""
-    contraction = np.array([kind in _CONTRACTIONS for kind in work.kinds], dtype=bool)
-    flops: list[int] = work.flops[contraction].tolist()
-    return sum(flops) // 2
-
-
-def _elementwise(per_element: int) -> CostFunction:
-    """Cost a fixed number of operations per element of the largest output."""
-    return lambda op: Cost(per_element * _largest(op.outputs))
-
-
-def _per_input(per_element: int) -> CostFunction:
-    """Cost a fixed number of operations per element of the first input, as reductions do."""
-    return lambda op: Cost(per_element * op.input(0).elements)
-
-
-def _largest(tensors: tuple[Tensor | None, ...]) -> int:
-    return max((tensor.elements for tensor in tensors if tensor is not None), default=0)
+    contracts = np.array([kind in _CONTRACTIONS for kind in work.kinds], dtype=bool)
+    flops: list[int] = work.flops[contracts].tolist()
+    return sum(flops) // MULTIPLY_ADD
 
 
 def _variadic(op: Operation) -> Cost:
@@ -182,23 +168,15 @@ def _mean(op: Operation) -> Cost:
     return Cost(len(op.inputs) * op.out.elements)
 
 
-def _moves(op: Operation) -> Cost:
-    return Cost(0)
-
-
-def _reshapes(op: Operation) -> Cost:
-    return Cost(0, 0, 0)
-
-
 def _picks(op: Operation) -> Cost:
     """Read of the first input only what becomes output, and all that tells where it is."""
     where = sum(tensor.bytes for tensor in op.inputs[1:] if tensor is not None)
-    return Cost(0, min(op.out.bytes, op.input(0).bytes) + where)
+    return picks(op.out.bytes, op.input(0).bytes, where)
 
 
 def _dropout(op: Operation) -> Cost:
     # Without a mask, at inference, it hands its input through.
-    return _reshapes(op) if not any(op.outputs[1:]) else _moves(op)
+    return reshapes(op) if not any(op.outputs[1:]) else moves(op)
 
 
 def _convolution(data: int, weight: int) -> CostFunction:
@@ -207,7 +185,7 @@ def _convolution(data: int, weight: int) -> CostFunction:
         _, per_group, *kernel = op.input(weight).shape
         if channels != per_group * op.attributes.get("group", 1):
             raise ValueError("channels and groups differ")
-        return Cost(2 * op.out.elements * per_group * math.prod(kernel))
+        return Cost(contraction(op.out.elements, per_group * math.prod(kernel)))
 
     return cost
 
@@ -216,12 +194,13 @@ def _transposed_convolution(op: Operation) -> Cost:
     channels, per_group, *kernel = op.input(1).shape
     if channels != op.input(0).shape[1]:
         raise ValueError("channels differ")
-    return Cost(2 * op.input(0).elements * per_group * math.prod(kernel))
+    return Cost(contraction(op.input(0).elements, per_group * math.prod(kernel)))
 
 
 def _gemm(op: Operation) -> Cost:
-    rows, columns = op.input(0).shape
-    return Cost(2 * op.out.elements * (rows if op.attributes.get("transA", 0) else columns))
+    height, width = op.input(0).shape
+    summands = height if op.attributes.get("transA", 0) else width
+    return Cost(contraction(op.out.elements, summands))
 
 
 def _matmul(first: int) -> CostFunction:
@@ -230,17 +209,16 @@ def _matmul(first: int) -> CostFunction:
     def cost(op: Operation) -> Cost:
         shape = op.input(first).shape
         axis = -2 if op.attributes.get("transA", 0) and len(shape) > 1 else -1
-        return Cost(2 * op.out.elements * shape[axis])
+        return Cost(contraction(op.out.elements, shape[axis]))
 
     return cost
 
 
 def _matmul_quantised_weight(op: Operation) -> Cost:
-    return Cost(2 * op.out.elements * int(op.attributes["K"]))
+    return Cost(contraction(op.out.elements, int(op.attributes["K"])))
 
 
 def _einsum(op: Operation) -> Cost:
-    """Count the product over all indices; of more than two operands, in one nest of loops."""
     equation = op.attributes["equation"].decode().replace(" ", "")
     left = equation.partition("->")[0]
     sizes: dict[str, int] = {}
@@ -260,30 +238,26 @@ def _einsum(op: Operation) -> Cost:
                 at += 1
         if at != len(shape):
             raise ValueError("the equation has another number of axes")
-    contracted = op.out.elements < math.prod(sizes.values())
-    factors = len(op.inputs) - 1
-    if not contracted:
-        return Cost(factors * op.out.elements)
-    return Cost((factors + 1) * math.prod(sizes.values()))
+    products = math.prod(sizes.values())
+    if op.out.elements < products:
+        return Cost(einsum(len(op.inputs), products, summed=True))
+    return Cost(einsum(len(op.inputs), op.out.elements, summed=False))
 
 
 def _recurrent(rest: int) -> CostFunction:
-    """Cost the products with both weight matrices and ``rest`` operations per hidden element."""
-
     def cost(op: Operation) -> Cost:
         first, second, _ = op.input(0).shape
         weights, recurrence = op.input(1), op.input(2)
         directions, _, hidden = recurrence.shape
         matrices = weights.elements + recurrence.elements
-        return Cost(first * second * (2 * matrices + rest * directions * hidden))
+        return Cost(recurrent(first * second, matrices, directions * hidden, rest))
 
     return cost
 
 
 def _attention(batch: int, queries: int, keys: int, width: int, heads: int, masked: bool) -> int:
-    """Cost two products over all pairs of a query and a key, scaling, softmax and mask."""
     pairs = batch * queries * keys
-    return 2 * pairs * width + pairs * heads * (7 if masked else 6)
+    return attention(pairs * width, pairs * heads, masked=masked)
 
 
 def _standard_attention(op: Operation) -> Cost:
@@ -329,7 +303,7 @@ def _packed_attention(op: Operation) -> Cost:
     """Cost ``Attention`` of com.microsoft, which computes query, key and value itself."""
     batch, queries, _ = op.input(0).shape
     inner, outer = op.input(1).shape
-    projections = 2 * batch * queries * inner * outer
+    projections = contraction(batch * queries * outer, inner)
     past = op.input(4).shape[3] if op.has(4) else 0
     width = outer // 3 + op.out.shape[-1]
     heads = op.attributes["num_heads"]
@@ -343,7 +317,7 @@ def _pool(op: Operation) -> Cost:
 
 def _batch_normalization(op: Operation) -> Cost:
     training = op.attributes.get("training_mode", 0)
-    return Cost((_NORMALIZATION if training else 2) * op.input(0).elements)
+    return Cost((NORMALIZATION if training else STORED_NORMALIZATION) * op.input(0).elements)
 
 
 def _local_response(op: Operation) -> Cost:
@@ -357,15 +331,8 @@ def _resize(op: Operation) -> Cost:
     taps = {b"nearest": 0, b"linear": 2, b"bilinear": 2, b"cubic": 4}[mode]
     shapes = zip(op.input(0).shape, op.out.shape, strict=True)
     axes = sum(before != after for before, after in shapes)
-    return Cost(2 * op.out.elements * taps**axes if taps and axes else 0)
+    return Cost(contraction(op.out.elements, taps**axes) if taps and axes else 0)
 
-
-#: Mean, deviations, their squares, variance, and three operations to divide, scale and shift.
-_NORMALIZATION = 7
-#: Squares, their mean, and two operations to divide and scale.
-_RMS_NORMALIZATION = 4
-#: Maximum, difference, exponential, sum, quotient.
-_SOFTMAX = 5
 
 _CONVOLUTIONS: dict[str, CostFunction] = {
     "Conv": _convolution(0, 1),
@@ -390,45 +357,41 @@ _PRODUCTS: dict[str, CostFunction] = {
 _CONTRACTIONS = frozenset(_CONVOLUTIONS | _PRODUCTS)
 
 
-def _rows(names: str, function: CostFunction) -> dict[str, CostFunction]:
-    return dict.fromkeys(names.split(), function)
-
-
 #: Operators and their cost functions.
 OPERATORS: Mapping[str, CostFunction] = {
     **_CONVOLUTIONS,
     **_PRODUCTS,
     "Einsum": _einsum,
-    # Per hidden element and step, with biases, sums of both products, functions and products.
-    "LSTM": _recurrent(17),
-    "GRU": _recurrent(14),
-    "RNN": _recurrent(3),
+    "LSTM": _recurrent(LSTM),
+    "GRU": _recurrent(GRU),
+    "RNN": _recurrent(RNN),
     "Attention": _standard_attention,
     "com.microsoft.Attention": _packed_attention,
     "com.microsoft.MultiHeadAttention": _multi_head_attention,
     "com.microsoft.GroupQueryAttention": _grouped_query_attention,
-    **_rows("MaxPool AveragePool LpPool", _pool),
-    **_rows("GlobalAveragePool GlobalMaxPool", _per_input(1)),
-    "GlobalLpPool": _per_input(2),
+    **rows("MaxPool AveragePool LpPool", _pool),
+    **rows("GlobalAveragePool GlobalMaxPool", per_input(1)),
+    "GlobalLpPool": per_input(NORM),
     "BatchNormalization": _batch_normalization,
-    **_rows(
+    **rows(
         "LayerNormalization InstanceNormalization GroupNormalization",
-        _per_input(_NORMALIZATION),
+        per_input(NORMALIZATION),
     ),
-    "MeanVarianceNormalization": _per_input(5),
-    **_rows("RMSNormalization SimplifiedLayerNormalization", _per_input(_RMS_NORMALIZATION)),
-    "com.microsoft.SkipLayerNormalization": _per_input(_NORMALIZATION + 1),
-    "com.microsoft.SkipSimplifiedLayerNormalization": _per_input(_RMS_NORMALIZATION + 1),
-    "LpNormalization": _per_input(3),
+    "MeanVarianceNormalization": per_input(STANDARDIZATION),
+    **rows("RMSNormalization SimplifiedLayerNormalization", per_input(RMS_NORMALIZATION)),
+    "com.microsoft.SkipLayerNormalization": per_input(NORMALIZATION + 1),
+    "com.microsoft.SkipSimplifiedLayerNormalization": per_input(RMS_NORMALIZATION + 1),
+    "LpNormalization": per_input(UNIT_NORM),
     "LRN": _local_response,
-    **_rows("Softmax LogSoftmax", _per_input(_SOFTMAX)),
-    **_rows("Hardmax ArgMax ArgMin CumSum CumProd TopK", _per_input(1)),
-    **_rows("ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd", _per_input(1)),
-    **_rows("ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum", _per_input(2)),
-    "ReduceLogSumExp": _per_input(4),
-    **_rows("Sum Max Min", _variadic),
+    **rows("Softmax LogSoftmax", per_input(SOFTMAX)),
+    **rows("Hardmax ArgMax ArgMin CumSum CumProd TopK", per_input(1)),
+    **rows("ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd", per_input(1)),
+    **rows("ReduceL1 ReduceL2 ReduceSumSquare", per_input(NORM)),
+    "ReduceLogSum": per_input(2),  # as if it took the logarithm of every element
+    "ReduceLogSumExp": per_input(LOG_SUM_EXP),
+    **rows("Sum Max Min", _variadic),
     "Mean": _mean,
-    **_rows(
+    **rows(
         "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr "
         "BitwiseXor Ceil Celu Clip Cos Cosh Div Elu Equal Erf Exp Floor Gelu Greater "
         "GreaterOrEqual HardSigmoid HardSwish IsInf IsNaN LeakyRelu Less LessOrEqual Log Mish Mod "
@@ -436,20 +399,20 @@ OPERATORS: Mapping[str, CostFunction] = {
         "Softplus Softsign Sqrt Sub Swish Tan Tanh ThresholdedRelu Where Xor Bernoulli "
         "RandomNormal RandomNormalLike RandomUniform RandomUniformLike "
         "com.microsoft.Gelu com.microsoft.FastGelu com.microsoft.QuickGelu",
-        _elementwise(1),
+        elementwise(1),
     ),
-    **_rows("DequantizeLinear QuantizeLinear com.microsoft.BiasGelu", _elementwise(2)),
-    "DynamicQuantizeLinear": _elementwise(4),
+    **rows("DequantizeLinear QuantizeLinear com.microsoft.BiasGelu", elementwise(2)),
+    "DynamicQuantizeLinear": elementwise(4),
     # Two multiply-adds, one of which rotates by the sine.
-    **_rows("RotaryEmbedding com.microsoft.RotaryEmbedding", _per_input(3)),
-    **_rows("Resize Upsample", _resize),
-    **_rows(
+    **rows("RotaryEmbedding com.microsoft.RotaryEmbedding", per_input(3)),
+    **rows("Resize Upsample", _resize),
+    **rows(
         "BitCast Cast CastLike CenterCropPad Compress Concat ConstantOfShape DepthToSpace Expand "
         "EyeLike MaxUnpool NonZero OneHot Pad Range ReverseSequence Scatter ScatterElements "
         "ScatterND Shape Size SpaceToDepth Split TensorScatter Tile Transpose Trilu",
-        _moves,
+        moves,
     ),
-    **_rows("Gather GatherElements GatherND Slice", _picks),
-    **_rows("Constant Flatten Identity Reshape Squeeze Unsqueeze", _reshapes),
+    **rows("Gather GatherElements GatherND Slice", _picks),
+    **rows("Constant Flatten Identity Reshape Squeeze Unsqueeze", reshapes),
     "Dropout": _dropout,
 }

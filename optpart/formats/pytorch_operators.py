@@ -1,18 +1,43 @@
 """What one operation of PyTorch computes and moves: a table from operator to cost function.
 
-To add an operator, add a row to :data:`OPERATORS`. The conventions are those of ONNX's operators: a
-multiply-add counts as two operations, and the bias of a contraction adds none; a function of one
-number counts as one; an operation reads each input once, weights included, and writes each output
-once; it need not read all of what it picks from. What PyTorch makes a view of another tensor
-(``view``, ``permute``, ``slice``, ``expand``, …) moves nothing.
+To add an operator, add a row to :data:`OPERATORS`. :mod:`~optpart.formats.operator_cost`
+defines what counts as work. What PyTorch makes a view of another tensor (``view``,
+``permute``, ``slice``, ``expand``, …) moves nothing.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
+
+from optpart.formats.operator_cost import (
+    GRU,
+    LOG_SUM_EXP,
+    LSTM,
+    MULTIPLY_ADD,
+    NORM,
+    NORMALIZATION,
+    RMS_NORMALIZATION,
+    RNN,
+    SOFTMAX,
+    STORED_NORMALIZATION,
+    VARIANCE,
+    Cost,
+    CostOf,
+    attention,
+    contraction,
+    cost_by,
+    einsum,
+    elementwise,
+    moves,
+    per_input,
+    picks,
+    recurrent,
+    reshapes,
+    rows,
+)
 
 #: Bytes of an element by PyTorch's name of its type.
 BYTES = {
@@ -85,22 +110,7 @@ class Operation:
         return self.outputs[0]
 
 
-class Cost(NamedTuple):
-    """What an operation costs.
-
-    Attributes
-    ----------
-    flops : int
-    read, written : int or None
-        Bytes; ``None`` means all inputs and all outputs.
-    """
-
-    flops: int
-    read: int | None = None
-    written: int | None = None
-
-
-CostFunction = Callable[[Operation], Cost]
+CostFunction = CostOf[Operation]
 
 
 def cost(operation: Operation) -> tuple[int, int, int]:
@@ -113,12 +123,7 @@ def cost(operation: Operation) -> tuple[int, int, int]:
     ArithmeticError, AttributeError, LookupError, TypeError, ValueError
         If its shapes or arguments do not fit the operator.
     """
-    flops, read, written = OPERATORS.get(plain(operation.kind), _elementwise(1))(operation)
-    if read is None:
-        read = sum(tensor.bytes for tensor in operation.inputs)
-    if written is None:
-        written = sum(tensor.bytes for tensor in operation.outputs)
-    return flops, read, written
+    return cost_by(OPERATORS, plain(operation.kind), operation)
 
 
 def known(kind: str) -> bool:
@@ -137,33 +142,15 @@ def in_place(kind: str) -> bool:
     return kind.startswith("aten.") and kind.endswith("_") and not kind.endswith("__")
 
 
-def _elementwise(per_element: int) -> CostFunction:
-    """Cost a fixed number of operations per element of the largest output."""
-    return lambda op: Cost(per_element * max((t.elements for t in op.outputs), default=0))
-
-
-def _per_input(per_element: int) -> CostFunction:
-    """Cost a fixed number of operations per element of the first input, as reductions do."""
-    return lambda op: Cost(per_element * op.inputs[0].elements)
-
-
-def _moves(op: Operation) -> Cost:
-    return Cost(0)
-
-
-def _views(op: Operation) -> Cost:
-    return Cost(0, 0, 0)
-
-
 def _picks(op: Operation) -> Cost:
     """Read of the largest input only what becomes output, and all that tells where it is."""
     whole = max((tensor.bytes for tensor in op.inputs), default=0)
     rest = sum(tensor.bytes for tensor in op.inputs) - whole
-    return Cost(0, min(op.out.bytes, whole) + rest)
+    return picks(op.out.bytes, whole, rest)
 
 
 def _dropout(op: Operation) -> Cost:
-    return Cost(2 * op.out.elements) if op.values.get("train", False) else _views(op)
+    return Cost(2 * op.out.elements) if op.values.get("train", False) else reshapes(op)
 
 
 def _convolution(op: Operation) -> Cost:
@@ -173,54 +160,52 @@ def _convolution(op: Operation) -> Cost:
     channels = op.tensor("input").shape[1 - len(weight)]
     if channels != weight[1] * op.values.get("groups", 1):
         raise ValueError("channels and groups differ")
-    return Cost(2 * op.out.elements * math.prod(weight[1:]))
+    return Cost(contraction(op.out.elements, math.prod(weight[1:])))
 
 
 def _transposed_convolution(op: Operation) -> Cost:
     source, weight = op.tensor("input"), op.tensor("weight").shape
     if source.shape[1 - len(weight)] != weight[0]:
         raise ValueError("channels differ")
-    return Cost(2 * source.elements * math.prod(weight[1:]))
+    return Cost(contraction(source.elements, math.prod(weight[1:])))
 
 
 def _product(*names: str) -> CostFunction:
     """Contract the last axis of an argument."""
 
     def cost(op: Operation) -> Cost:
-        return Cost(2 * op.out.elements * op.tensor(*names).shape[-1])
+        return Cost(contraction(op.out.elements, op.tensor(*names).shape[-1]))
 
     return cost
 
 
 def _einsum(op: Operation) -> Cost:
-    """Count the product over all indices."""
     left, _, right = str(op.values["equation"]).replace(" ", "").partition("->")
     if "." in left:
         raise ValueError("an ellipsis")
     sizes: dict[str, int] = {}
     for term, tensor in zip(left.split(","), op.tensors["tensors"], strict=True):
         sizes |= dict(zip(term, tensor.shape, strict=True))
-    factors = len(op.tensors["tensors"]) - (set(right) == set(sizes))
-    return Cost(factors * math.prod(sizes.values()))
+    products = math.prod(sizes.values())
+    return Cost(einsum(len(op.tensors["tensors"]), products, summed=set(right) != set(sizes)))
 
 
 def _attention(op: Operation) -> Cost:
-    """Cost two products over all pairs, scaling, softmax and mask; a causal one halves nothing."""
+    """Cost attention; a causal mask does not halve it."""
     query, key, value = (op.tensor(name) for name in ("query", "key", "value"))
-    pairs = math.prod(query.shape[:-1]) * key.shape[-2]
+    scores = math.prod(query.shape[:-1]) * key.shape[-2]
     masked = "attn_mask" in op.tensors or "attn_bias" in op.tensors
     masked = masked or bool(op.values.get("is_causal", False))
-    return Cost(pairs * (2 * (query.shape[-1] + value.shape[-1]) + (7 if masked else 6)))
+    width = query.shape[-1] + value.shape[-1]
+    return Cost(attention(scores * width, scores, masked=masked))
 
 
 def _recurrent(rest: int) -> CostFunction:
-    """Cost products with all weight matrices and ``rest`` operations per hidden element."""
-
     def cost(op: Operation) -> Cost:
         steps = math.prod(op.tensor("input").shape[:-1])
         matrices = [tensor for tensor in op.tensors["params"] if len(tensor.shape) == 2]
         hidden = sum(tensor.shape[-1] for tensor in matrices[1::2])
-        return Cost(steps * (2 * sum(tensor.elements for tensor in matrices) + rest * hidden))
+        return Cost(recurrent(steps, sum(each.elements for each in matrices), hidden, rest))
 
     return cost
 
@@ -237,70 +222,53 @@ def _pool(axes: int) -> CostFunction:
 
 def _batch_norm(op: Operation) -> Cost:
     training = op.values.get("training", False)
-    return Cost((_NORMALIZATION if training else 2) * op.inputs[0].elements)
-
-
-def _interpolates(taps: int) -> CostFunction:
-    """Multiply-add some neighbours."""
-    return _elementwise(2 * taps)
-
-
-#: Mean, deviations, their squares, variance, and three operations to divide, scale and shift.
-_NORMALIZATION = 7
-#: Squares, their mean, and two operations to divide and scale.
-_RMS_NORMALIZATION = 4
-#: Maximum, difference, exponential, sum, quotient.
-_SOFTMAX = 5
-
-
-def _rows(names: str, function: CostFunction) -> dict[str, CostFunction]:
-    return dict.fromkeys(names.split(), function)
+    return Cost((NORMALIZATION if training else STORED_NORMALIZATION) * op.inputs[0].elements)
 
 
 #: Operators of the namespace ``aten`` and their cost functions.
 OPERATORS: Mapping[str, CostFunction] = {
-    **_rows("convolution _convolution conv1d conv2d conv3d", _convolution),
-    **_rows("conv_transpose1d conv_transpose2d conv_transpose3d", _transposed_convolution),
+    **rows("convolution _convolution conv1d conv2d conv3d", _convolution),
+    **rows("conv_transpose1d conv_transpose2d conv_transpose3d", _transposed_convolution),
     "linear": _product("input"),
     "addmm": _product("mat1"),
     "addmv": _product("mat"),
     "baddbmm": _product("batch1"),
-    **_rows("mm bmm matmul mv dot", _product("self")),
+    **rows("mm bmm matmul mv dot", _product("self")),
     "einsum": _einsum,
-    **_rows(
+    **rows(
         "scaled_dot_product_attention _scaled_dot_product_flash_attention "
         "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_efficient_attention "
         "_scaled_dot_product_cudnn_attention",
         _attention,
     ),
-    # Per hidden element and step, with biases, sums of both products, functions and products.
-    "lstm": _recurrent(17),
-    "gru": _recurrent(14),
-    **_rows("rnn_tanh rnn_relu", _recurrent(3)),
-    **_rows("max_pool1d avg_pool1d", _pool(1)),
-    **_rows("max_pool2d max_pool2d_with_indices avg_pool2d", _pool(2)),
-    **_rows("max_pool3d max_pool3d_with_indices avg_pool3d", _pool(3)),
-    **_rows(
+    "lstm": _recurrent(LSTM),
+    "gru": _recurrent(GRU),
+    **rows("rnn_tanh rnn_relu", _recurrent(RNN)),
+    **rows("max_pool1d avg_pool1d", _pool(1)),
+    **rows("max_pool2d max_pool2d_with_indices avg_pool2d", _pool(2)),
+    **rows("max_pool3d max_pool3d_with_indices avg_pool3d", _pool(3)),
+    **rows(
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool2d "
         "_adaptive_avg_pool3d adaptive_max_pool2d",
-        _per_input(1),
+        per_input(1),
     ),
-    **_rows("batch_norm cudnn_batch_norm native_batch_norm", _batch_norm),
-    "_native_batch_norm_legit_no_training": _per_input(2),
-    **_rows(
+    **rows("batch_norm cudnn_batch_norm native_batch_norm", _batch_norm),
+    "_native_batch_norm_legit_no_training": per_input(STORED_NORMALIZATION),
+    **rows(
         "layer_norm native_layer_norm group_norm native_group_norm instance_norm "
         "_native_batch_norm_legit _native_batch_norm_legit_functional",
-        _per_input(_NORMALIZATION),
+        per_input(NORMALIZATION),
     ),
-    **_rows("rms_norm _fused_rms_norm", _per_input(_RMS_NORMALIZATION)),
-    **_rows("softmax _softmax log_softmax _log_softmax _safe_softmax", _per_input(_SOFTMAX)),
-    **_rows(
+    **rows("rms_norm _fused_rms_norm", per_input(RMS_NORMALIZATION)),
+    **rows("softmax _softmax log_softmax _log_softmax _safe_softmax", per_input(SOFTMAX)),
+    **rows(
         "sum mean max min amax amin prod argmax argmin cumsum cumprod topk sort any all",
-        _per_input(1),
+        per_input(1),
     ),
-    **_rows("norm linalg_vector_norm", _per_input(2)),
-    **_rows("var std var_mean logsumexp", _per_input(4)),
-    **_rows(
+    **rows("norm linalg_vector_norm", per_input(NORM)),
+    **rows("var std var_mean", per_input(VARIANCE)),
+    "logsumexp": per_input(LOG_SUM_EXP),
+    **rows(
         "abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_not bitwise_or "
         "bitwise_xor ceil celu clamp clamp_max clamp_min cos cosh div elu eq erf exp expm1 floor "
         "floor_divide fmod ge gelu gt hardsigmoid hardswish hardtanh isinf isnan le leaky_relu "
@@ -308,27 +276,27 @@ OPERATORS: Mapping[str, CostFunction] = {
         "maximum minimum mish mul ne neg pow prelu reciprocal relu relu6 remainder round rsqrt "
         "rsub selu sigmoid sign silu sin sinh softplus sqrt square sub tan tanh threshold trunc "
         "where",
-        _elementwise(1),
+        elementwise(1),
     ),
-    **_rows("addcdiv addcmul lerp", _elementwise(3)),
-    **_rows("upsample_nearest1d upsample_nearest2d upsample_nearest3d", _moves),
-    "upsample_linear1d": _interpolates(2),
-    "upsample_bilinear2d": _interpolates(4),
-    "upsample_bicubic2d": _interpolates(16),
-    **_rows(
+    **rows("addcdiv addcmul lerp", elementwise(3)),
+    **rows("upsample_nearest1d upsample_nearest2d upsample_nearest3d", moves),
+    "upsample_linear1d": elementwise(2 * MULTIPLY_ADD),
+    "upsample_bilinear2d": elementwise(4 * MULTIPLY_ADD),
+    "upsample_bicubic2d": elementwise(16 * MULTIPLY_ADD),
+    **rows(
         "_to_copy cat clone constant_pad_nd contiguous copy flip full_like index_put "
         "new_ones new_zeros ones_like pad pixel_shuffle pixel_unshuffle repeat "
         "repeat_interleave replication_pad2d reflection_pad2d roll scatter select_scatter "
         "slice_scatter stack to tril triu type_as zeros_like",
-        _moves,
+        moves,
     ),
-    **_rows("embedding gather index index_select", _picks),
-    **_rows(
+    **rows("embedding gather index index_select", _picks),
+    **rows(
         "_reshape_alias _unsafe_view alias as_strided chunk detach diagonal expand expand_as "
         "flatten getitem lift_fresh_copy movedim narrow numpy_T permute reshape select slice split "
         "split_with_sizes squeeze swapaxes t transpose unbind unflatten unfold unsqueeze view "
         "view_as",
-        _views,
+        reshapes,
     ),
-    **_rows("dropout feature_dropout", _dropout),
+    **rows("dropout feature_dropout", _dropout),
 }
