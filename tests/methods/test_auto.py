@@ -77,15 +77,16 @@ class TestPlan:
         assert shown(Case(graph(40), budget=Budget(60, 8)))[1:] == ([("milp", 2), ("hybrid", 2)], 4)
 
     def test_medium_is_for_search_beside_cpsat_which_begins_anew(self) -> None:
-        turns, beside, workers = shown(Case(graph(200)))
+        turns, beside, workers = shown(Case(graph(200), budget=Budget(60, 4)))
         assert [name for name, *_ in turns] == ["cpsat", "cpsat", "cpsat"]
         assert [until for *_, until in turns] == [0.05, 0.4, 1.0]
-        assert (beside, workers) == ([("hybrid", 1)], 1)
+        assert (beside, workers) == ([("hybrid", 2)], 2)
 
-    def test_one_worker_takes_turns(self) -> None:
-        turns, beside, workers = shown(Case(graph(200), budget=Budget(60, 1)))
+    @pytest.mark.parametrize("workers", [1, 2, 3])
+    def test_few_workers_take_turns(self, workers: int) -> None:
+        turns, beside, left = shown(Case(graph(200), budget=Budget(60, workers)))
         assert [name for name, *_ in turns] == ["cpsat", "hybrid", "cpsat"]
-        assert (beside, workers) == ([], 1)
+        assert (beside, left) == ([], workers)
 
     def test_large_is_for_search(self) -> None:
         assert shown(Case(graph(2001))) == ([("hybrid", "process", 1.0)], [], 2)

@@ -19,6 +19,9 @@ _SMALL = 100
 #: Beyond this many vertices, or terms of its model, CP-SAT finds and proves next to nothing.
 _LARGE, _MANY_TERMS = 2000, 500_000
 
+#: With fewer workers, members that share them would be too slow: they take turns.
+_SEVERAL = 4
+
 #: MILP is stronger than CP-SAT only on few vertices with long run times.
 _FEW = 50
 
@@ -58,7 +61,7 @@ class Case:
     @property
     def shared(self) -> bool:
         """Whether there are workers for two members side by side."""
-        return self.budget.workers > 1 and self.searched
+        return self.budget.workers >= _SEVERAL and self.searched
 
     @property
     def searched(self) -> bool:
@@ -112,17 +115,17 @@ _MILP = "optpart.methods.milp:milp"
 #: Every member. A method may have several rows.
 MEMBERS = (
     # Small: what CP-SAT closes must take no longer than with CP-SAT, so search has the last tenth.
-    Member("milp", _MILP, "beside", lambda x: x.instance.vertices <= _FEW, one_in=4),
-    Member("hybrid", _HYBRID, "beside", lambda x: x.small, one_in=4),
+    Member("milp", _MILP, "beside", lambda x: x.instance.vertices <= _FEW, one_in=_SEVERAL),
+    Member("hybrid", _HYBRID, "beside", lambda x: x.small, one_in=_SEVERAL),
     Member("cpsat", _CPSAT, "here", lambda x: x.small, until=0.9),
     Member("hybrid", _HYBRID, "process", lambda x: x.small),
-    # Medium: search finds, CP-SAT proves, and begins anew from what search has found.
-    Member("hybrid", _HYBRID, "beside", lambda x: x.medium, one_in=2),
+    # Medium: search finds, CP-SAT proves what is easy, and begins anew from what search has found.
+    Member("hybrid", _HYBRID, "beside", lambda x: x.medium and x.shared, one_in=2),
     Member("cpsat", _CPSAT, "here", lambda x: x.medium and x.shared, until=0.05),
     Member("cpsat", _CPSAT, "process", lambda x: x.medium and x.shared, until=0.4),
     Member("cpsat", _CPSAT, "process", lambda x: x.medium and x.shared),
     Member("cpsat", _CPSAT, "here", lambda x: x.medium and not x.shared, until=0.1),
-    Member("hybrid", _HYBRID, "process", lambda x: x.medium and not x.shared, until=0.7),
+    Member("hybrid", _HYBRID, "process", lambda x: x.medium and not x.shared, until=0.9),
     Member("cpsat", _CPSAT, "here", lambda x: x.medium and not x.shared),
     # Large: CP-SAT only where no search supports the goal.
     Member("hybrid", _HYBRID, "process", lambda x: x.large),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from importlib import import_module
 
@@ -19,7 +20,16 @@ from optpart.solution.termination import Termination
 
 @dataclass(frozen=True)
 class Job:
-    """What a member has to do; ``path`` is that of its function."""
+    """What a member has to do.
+
+    Attributes
+    ----------
+    path : str
+        The location of its function.
+    sent : float
+        When the job was sent, by :func:`time.monotonic`, which all processes share: starting a
+        process must not take the member past the limit.
+    """
 
     path: str
     instance: Instance
@@ -28,6 +38,7 @@ class Job:
     start: Schedule | None
     goal: Goal
     without: frozenset[Pruning]
+    sent: float = field(default_factory=time.monotonic)
 
     def run(self, watch: Watch) -> Outcome:
         """Run the member; what goes wrong in it becomes its outcome.
@@ -42,10 +53,11 @@ class Job:
         options: dict[str, object] = {"without": self.without} if self.without else {}
         if self.goal != Goal():
             options["goal"] = self.goal
+        left = max(0.0, self.budget.seconds - (time.monotonic() - self.sent))
         try:
             result = method(
                 self.instance,
-                budget=self.budget,
+                budget=replace(self.budget, seconds=left),
                 seed=self.seed,
                 start=self.start,
                 watch=watch,
