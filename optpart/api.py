@@ -188,7 +188,7 @@ def save(what: Result | Instance, path: str | Path) -> None:
 
 def solve(
     instance: Instance | str | Path,
-    method: str = "cpsat",
+    method: str = "auto",
     *,
     objective: Objective = "makespan",
     within: str | int | Fraction | None = None,

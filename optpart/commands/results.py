@@ -56,7 +56,16 @@ def say_result(result: Result) -> None:
         f"{result.instance.name}: {result.status}{given}{note}, makespan "
         f"{makespan}, lower bound {bound}{gap}, traffic "
         f"{number(result.traffic, up=True)}{least}, {seconds(result.seconds)} with {result.method}"
+        f"{_members(result)}"
     )
+
+
+def _members(result: Result) -> str:
+    """Return which members of a portfolio found and proved a result; empty for other methods."""
+    found, proved = result.schedule_by, result.bound_by
+    if not found or found == proved:
+        return f" ({found})" if found else ""
+    return f" (schedule by {found}{f', bound by {proved}' if proved else ''})"
 
 
 def say_schedule(result: Result) -> None:

@@ -51,7 +51,7 @@ class Fixed(StrEnum):
 
 def solve(
     file: File,
-    method: MethodName = "cpsat",
+    method: MethodName = "auto",
     time_limit: TimeLimit = 60.0,
     workers: Workers = 2,
     seed: Seed = 0,
@@ -99,8 +99,8 @@ def solve(
         bool,
         typer.Option(
             "--audit",
-            help="Solve again without the rules that remove solutions, and compare; for cpsat and "
-            "milp. Takes up to --time-limit more.",
+            help="Solve again without the rules that remove solutions, and compare; for auto, "
+            "cpsat and milp. Takes up to --time-limit more.",
         ),
     ] = False,
     sensitivity: Annotated[
@@ -132,7 +132,7 @@ def solve(
             raise InputError(
                 "--sensitivity", "only for a least makespan", "leave out what else is asked for"
             )
-    if pareto and (method != "cpsat" or output is not None):
+    if pareto and (method not in ("auto", "cpsat") or output is not None):
         raise InputError("--pareto", "used with another method or --output", "leave them out")
     if pareto and objective is Objectives.bottleneck:
         raise InputError(

@@ -16,7 +16,7 @@ from optpart.bounds.load import load_ticks
 from optpart.bounds.windows import Windows, no_windows, windows
 from optpart.errors import UnsupportedError
 from optpart.exact.block_starts import block_schedules
-from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
+from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
 from optpart.exact.milp_job import Job, Solver, passed_tensors
 from optpart.exact.model_data import channels
 from optpart.exact.process import SolverDiedError, borrowed
@@ -373,9 +373,11 @@ class _Solve:
             self.record.end(Termination.FAILED, str(error))
         return status
 
-    def _hear(self, message: Incumbent | LowerBound | Done, job: Job) -> str:
+    def _hear(self, message: Incumbent | LowerBound | Waiting | Done, job: Job) -> str:
         """Process one message of the solver; return its status if it is the last one."""
         match message:
+            case Waiting():
+                self.record.pulse()
             case Incumbent():
                 refused = self.record.offer(_timed(job, message))
                 # Tolerances and rounding may admit invalid schedules.

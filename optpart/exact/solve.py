@@ -19,7 +19,7 @@ from optpart.exact.block_starts import block_schedules
 from optpart.exact.conflict import conflict, memory_conflict
 from optpart.exact.identical import identical
 from optpart.exact.memory import Amounts, amounts
-from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
+from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
 from optpart.exact.model_data import channels
 from optpart.exact.process import SolverDiedError, borrowed
 from optpart.exact.pruning import NONE, Pruning
@@ -253,6 +253,7 @@ class _Solve:
             return self._excluded_by_bounds()
         self.record.raise_bound(grid.time(lower))
         for bound in self._further_bounds():
+            self.record.pulse()
             if self.record.bound != self.record.makespan:
                 value = bound.compute(self.instance, seconds=self._share(), makespan=limit)
                 self.record.raise_bound(value or Fraction(0))
@@ -507,9 +508,13 @@ class _Solve:
             self.record.end(Termination.FAILED, str(error))
         return status
 
-    def _hear(self, message: Incumbent | LowerBound | Done, task: Task, units: _Units) -> str:
+    def _hear(
+        self, message: Incumbent | LowerBound | Waiting | Done, task: Task, units: _Units
+    ) -> str:
         """Process one message of the solver; return its status if it is the last one."""
         match message:
+            case Waiting():
+                self.record.pulse()
             case Incumbent():
                 self._take(message, task.grid)
             case LowerBound():

@@ -23,10 +23,10 @@ from optpart.solution.termination import Termination
 
 FORMAT = "optpart-result/1"
 
-_TEXTS = ("$schema", "instance", "method", "reason", "given")
 _CLAIMS = (
     "makespan", "lower_bound", "traffic", "traffic_bound", "bottleneck", "bottleneck_bound",
 )  # fmt: skip
+_TEXTS = ("$schema", "instance", "method", "schedule_by", "bound_by", "reason", "given")
 _TOP = {
     *_TEXTS, *_CLAIMS,
     "format", "instance_sha256", "status", "objective", "gap", "seconds", "seed", "workers",
@@ -82,6 +82,10 @@ def to_dict(result: Result) -> dict[str, Any]:
     if result.objective == "bottleneck":
         document["bottleneck"] = _text(result.bottleneck)
         document["bottleneck_bound"] = _text(result.bottleneck_bound)
+    if result.schedule_by:
+        document["schedule_by"] = result.schedule_by
+    if result.bound_by:
+        document["bound_by"] = result.bound_by
     if result.given:
         document["given"] = result.given
     if result.contiguous:

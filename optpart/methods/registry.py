@@ -272,6 +272,12 @@ ORDERED = ("heft", "cpop", "peft", "etf", "white-paper", "contiguous-split")
 CORE = ("hash", "fastest", "critical-path", "heft")
 CORE_ORDERED = ("heft",)
 SOLVERS = {
+    "auto": Strategy(
+        "optpart.methods.portfolio.auto:auto",
+        "what fits the instance: the methods below in turn and side by side; every model",
+        takes=("goal", "without"),
+        scope="optpart.methods.portfolio.members:check_scope",
+    ),
     "cpsat": Strategy(
         "optpart.methods.cpsat:cpsat",
         "CP-SAT, proves optimality",

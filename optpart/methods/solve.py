@@ -75,11 +75,11 @@ class Question:
 
     def warm_up(self) -> None:
         """Load or compile the code of a search, so that this does not count towards the budget."""
-        searched = self.method == "cpsat" and self.instance.vertices > SEARCHED
+        searched = self.method in ("auto", "cpsat") and self.instance.vertices > SEARCHED
         if registry.repairs(self.method) or searched:
             from optpart.search.searcher import warm_up
 
-            warm_up("hybrid" if self.method == "hybrid" else "search")
+            warm_up("hybrid" if self.method in ("auto", "hybrid") else "search")
 
     def answer(self, watch: Watch | None = None) -> Result:
         """Run the method, add a lower bound, and check proofs about small instances.
@@ -144,7 +144,7 @@ class Question:
 
 def ask(
     instance: Instance,
-    method: str = "cpsat",
+    method: str = "auto",
     *,
     objective: Objective = "makespan",
     within: str | int | Fraction | None = None,

@@ -312,7 +312,14 @@ class _Search:
             paid += self.climb.paid
         often = paid.most_common(1)[0][0] if paid else ""
         rate = moves / max(step.seconds, 1e-9)
-        return SearchProgress(step.seconds, step.objective, step.bound, rate, often)
+        return SearchProgress(
+            step.seconds,
+            step.objective,
+            step.bound,
+            step.schedule,
+            moves_per_second=rate,
+            paid=often,
+        )
 
     # --- search ----------------------------------------------------------------------------
 
@@ -344,6 +351,7 @@ class _Search:
         while (share := self._share(climb)) < 1.0:
             better = climb.step(share)
             self._hear(climb)
+            self.record.pulse()
             if better:
                 self._tell(Found(climb.best, climb.value), None)
             self._take(climb)

@@ -109,7 +109,9 @@ def audited(
         return refusal(instance, method, seed, f"{error.place}: {error.problem}".lstrip(": "))
     except Exception as error:  # reading a foreign object may raise anything
         return refusal(instance, method, seed, f"its result cannot be read ({described(error)})")
-    known = replace(known, versions=read.versions)
+    known = replace(
+        known, versions=read.versions, schedule_by=read.schedule_by, bound_by=read.bound_by
+    )
     if goal is None:
         known = replace(known, given=read.given)
     full = replace(
@@ -247,6 +249,8 @@ def _read(claimed: object, instance: Instance) -> Result:
         bottleneck_bound=_exact("bottleneck_bound", claimed.bottleneck_bound),
         contiguous=_of("contiguous", claimed.contiguous, bool),
         device_order=_of("device_order", claimed.device_order, tuple),
+        schedule_by=_of("schedule_by", claimed.schedule_by, str),
+        bound_by=_of("bound_by", claimed.bound_by, str),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 
 from optpart.problem.instance import Instance
@@ -14,6 +15,9 @@ from optpart.solution.result import Progress, Result, Watch, conclude
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
+
+#: Seconds between two calls of a watch while nothing changes.
+_PULSE = 0.1
 
 
 class Record:
@@ -25,7 +29,7 @@ class Record:
         The original instance: schedules are verified against it, and the result refers to it.
     goal : Goal
     watch : callable, optional
-        Called with every step.
+        Called with every step, and by :meth:`pulse`.
     bound : Fraction, optional
         Initial bound on the makespan, and on traffic or bottleneck if that is the objective.
 
@@ -70,6 +74,7 @@ class Record:
         self.termination = Termination.COMPLETED
         self.reason = ""
         self._watch = watch
+        self._told = self.begin
 
     @property
     def seconds(self) -> float:
@@ -146,8 +151,21 @@ class Record:
             return
         step = Progress(self.seconds, *values)
         self.trace.append(step)
+        self._tell(step)
+
+    def pulse(self) -> None:
+        """Call the watch although nothing has changed, so that it can stop a run that waits.
+
+        It is called about ten times a second, however often the run calls this.
+        """
+        if time.perf_counter() - self._told >= _PULSE:
+            values = (self.trace[-1].objective, self.trace[-1].bound) if self.trace else (None,) * 2
+            self._tell(Progress(self.seconds, *values))
+
+    def _tell(self, step: Progress) -> None:
+        self._told = time.perf_counter()
         if self._watch is not None:
-            self._watch(step)
+            self._watch(replace(step, schedule=self.incumbent))
 
     # --- the end ---------------------------------------------------------------------------
 

@@ -39,12 +39,15 @@ class Status(StrEnum):
 class Progress:
     """One step of a run: seconds since its start, value of the incumbent, proven lower bound.
 
-    Values are makespans, or traffic or bottlenecks if those are the objective.
+    Values are makespans, or traffic or bottlenecks if those are the objective. A step that is
+    passed to a ``watch`` also has the incumbent itself, if the method has verified it; a trace has
+    not.
     """
 
     seconds: float
     objective: Fraction | None
     bound: Fraction | None
+    schedule: Schedule | None = field(default=None, compare=False, repr=False)
 
     @property
     def remark(self) -> str:
@@ -113,6 +116,9 @@ class Result:
     given : str
         The fixed decisions and limits in words, empty if there are none; status and bounds are
         valid for schedules that satisfy them.
+    schedule_by, bound_by : str
+        The members of a portfolio that found the schedule and proved the bound, or that proved that
+        there is no schedule; empty for other methods.
     termination : Termination or None
         Why the method ended; ``None`` only for results from older files that do not state it.
     reason : str
@@ -146,6 +152,8 @@ class Result:
     bottleneck_bound: Fraction | None = None
     contiguous: bool = False
     device_order: tuple[int, ...] = ()
+    schedule_by: str = ""
+    bound_by: str = ""
 
     def __repr__(self) -> str:
         name, value, least = "makespan", self.makespan, self.lower_bound

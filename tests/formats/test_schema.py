@@ -84,6 +84,7 @@ def solved() -> tuple[Instance, Document]:
     document |= {"objective": "makespan", "traffic_bound": None, "given": ""}
     document |= {"bottleneck": None, "bottleneck_bound": None}
     document |= {"contiguous": False, "device_order": []}
+    document |= {"schedule_by": "hybrid", "bound_by": "cpsat"}
     return instance, {"$schema": "result.schema.json", **document}
 
 

@@ -424,7 +424,7 @@ class TestScope:
 
     def test_supporting_lists_the_methods_that_can(self) -> None:
         assert registry.supporting(pair(), Goal("traffic")) == [
-            "cpsat", "search", "hybrid", "minizinc", "enumerate",
+            "auto", "cpsat", "search", "hybrid", "minizinc", "enumerate",
         ]  # fmt: skip
         assert set(registry.supporting(pair())) == {*SOLVERS, *pairs()}
 
