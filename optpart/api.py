@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from optpart.errors import ArgumentError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from optpart.bounds.best import LowerBound
     from optpart.certify.certify import Refutation
@@ -365,7 +365,11 @@ def bounds(
 
 
 def verify(
-    instance: Instance | str | Path, result: Result | Schedule | str | Path
+    instance: Instance | str | Path,
+    result: Result | Schedule | str | Path,
+    *,
+    contiguous: bool = False,
+    device_order: Sequence[str] | None = None,
 ) -> list[Violation]:
     """Check a schedule, or a result and all its claims, in exact arithmetic.
 
@@ -373,6 +377,8 @@ def verify(
     ----------
     result : Result, Schedule or path
         A path must be that of a result file.
+    contiguous, device_order : bool, sequence of device names
+        Constraints on blocks as for :func:`solve`, in addition to those that a result states.
 
     Returns
     -------
@@ -381,15 +387,26 @@ def verify(
     """
     from optpart.formats import result as result_format
     from optpart.report.verification import check_document, check_result
+    from optpart.solution.contiguity import first_violation
+    from optpart.solution.names import given_device_order
     from optpart.solution.schedule import Schedule
+    from optpart.solution.verifier import Violation
     from optpart.solution.verifier import verify as check
 
     instance = _instance(instance)
+    along = given_device_order(instance, device_order)
     if isinstance(result, Schedule):
-        return check(instance, result)
+        violations = check(instance, result)
+        if (contiguous or along) and not any(found.rule == "complete" for found in violations):
+            broken = first_violation(instance, result.placement, along)
+            violations += [Violation("contiguity", broken)] if broken else []
+        return violations
     if isinstance(result, str | Path):
-        return list(check_result(instance, result).violations)
-    return list(check_document(instance, result_format.to_dict(result)).violations)
+        checked = check_result(instance, result, contiguous=contiguous, device_order=along)
+    else:
+        document = result_format.to_dict(result)
+        checked = check_document(instance, document, contiguous=contiguous, device_order=along)
+    return list(checked.violations)
 
 
 def simulate(

@@ -88,6 +88,7 @@ class SearchStarts(Protocol):
 def check_scope(instance: Instance, goal: Goal) -> None:
     """Raise :class:`UnsupportedError` if the goal gives more than objective and placement."""
     goal.check(instance)
+    goal.require_no_blocks("search")
     if goal.order or goal.makespan is not None or goal.traffic is not None:
         raise UnsupportedError(
             "goal", "an order or a limit is not supported", "give only a placement"
@@ -296,6 +297,8 @@ class _Search:
                 return self.record.traffic == 0
             case "lexicographic":
                 return self.record.makespan == self.record.bound and self.record.traffic == 0
+            case "bottleneck":
+                raise AssertionError("outside the scope")
 
     def _detailed(self, step: Progress) -> SearchProgress:
         """Return the step with statistics of the searchers."""

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
-from optpart.solution.metrics import traffic
+from optpart.solution.metrics import bottleneck, traffic
 from optpart.solution.result import Progress, Result, Watch, conclude
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
@@ -27,15 +27,15 @@ class Record:
     watch : callable, optional
         Called with every step.
     bound : Fraction, optional
-        Initial bound on the makespan, and on the traffic if that is the only objective.
+        Initial bound on the makespan, and on traffic or bottleneck if that is the objective.
 
     Attributes
     ----------
     incumbent : Schedule or None
         The best schedule so far.
-    makespan, traffic : Fraction or None
-        Values of the incumbent.
-    bound, traffic_bound : Fraction or None
+    makespan, traffic, bottleneck : Fraction or None
+        Values of the incumbent; the bottleneck only if that is the objective.
+    bound, traffic_bound, bottleneck_bound : Fraction or None
         Proven lower bounds; under ``lexicographic``, the traffic bound is valid among schedules of
         minimal makespan.
     trace : list of Progress
@@ -60,8 +60,11 @@ class Record:
         self.incumbent: Schedule | None = None
         self.makespan: Fraction | None = None
         self.traffic: Fraction | None = None
+        self.bottleneck: Fraction | None = None
+        self._value: tuple[Fraction, ...] | None = None
         self.bound = bound
         self.traffic_bound = bound if goal.objective == "traffic" else None
+        self.bottleneck_bound = bound if goal.objective == "bottleneck" else None
         self.trace: list[Progress] = []
         self.remarks: list[str] = []
         self.termination = Termination.COMPLETED
@@ -101,12 +104,15 @@ class Record:
 
     def take(self, schedule: Schedule) -> None:
         """Accept a schedule known to be valid and to satisfy the goal, if it is better."""
-        found = schedule.makespan(self.instance), traffic(self.instance, schedule.placement)
-        if self.makespan is not None and self.traffic is not None:
-            known = self.makespan, self.traffic
-            if not self.goal.better(found, known):
-                return
-        self.incumbent, (self.makespan, self.traffic) = schedule, found
+        makespan = schedule.makespan(self.instance)
+        crossing, load = traffic(self.instance, schedule.placement), None
+        if self.goal.objective == "bottleneck":
+            load = bottleneck(self.instance, schedule.placement)
+        found = makespan, crossing, load or Fraction(0)
+        if self._value is not None and not self.goal.better(found, self._value):
+            return
+        self.incumbent, self._value = schedule, found
+        self.makespan, self.traffic, self.bottleneck = makespan, crossing, load
         self._step()
 
     def raise_bound(self, bound: Fraction) -> None:
@@ -121,10 +127,21 @@ class Record:
             self.traffic_bound = bound
             self._step()
 
+    def raise_bottleneck_bound(self, bound: Fraction) -> None:
+        """Record a proven lower bound on the bottleneck if it improves on the known one."""
+        if self.bottleneck_bound is None or bound > self.bottleneck_bound:
+            self.bottleneck_bound = bound
+            self._step()
+
     def _step(self) -> None:
         values = self.makespan, self.bound
-        if self.goal.objective == "traffic":
-            values = self.traffic, self.traffic_bound
+        match self.goal.objective:
+            case "traffic":
+                values = self.traffic, self.traffic_bound
+            case "bottleneck":
+                values = self.bottleneck, self.bottleneck_bound
+            case _:
+                pass
         if self.trace and (self.trace[-1].objective, self.trace[-1].bound) == values:
             return
         step = Progress(self.seconds, *values)
@@ -164,6 +181,7 @@ class Record:
             self.incumbent,
             bound=None if infeasible else self.bound,
             traffic_bound=None if infeasible else self.traffic_bound,
+            bottleneck_bound=None if infeasible else self.bottleneck_bound,
             infeasible=infeasible,
             termination=self.termination,
             reason="; ".join(part for part in (self.reason, *self.remarks) if part),
