@@ -24,6 +24,7 @@ class Blocks(NamedTuple):
     nested: bool  # whether each downset is within the next
     words: NDArray[np.uint64]  # m × w: the items of each downset
     least: NDArray[np.int64]  # m: sums of the least time of any option
+    work: NDArray[np.int64]  # m: sums of the least time on one device
     cost: NDArray[np.int64]  # m × o: sums of times
     barred: NDArray[np.int64]  # m × o: items that the option cannot run
     need: NDArray[np.int64]  # m: sums of memory
@@ -46,6 +47,7 @@ class Moves(NamedTuple):
     source: NDArray[np.int64]
     target: NDArray[np.int64]
     option: NDArray[np.int64]
+    taken: NDArray[np.int64]  # per state, the number of devices used
 
 
 @inner
@@ -57,57 +59,48 @@ def _within(words: Any, small: int, large: int) -> Any:
 
 
 @inner
-def _holds(words: Any, row: int, item: int) -> Any:
-    return (words[row, item >> 6] >> np.uint64(item & 63)) & np.uint64(1) != np.uint64(0)
-
-
-@inner
-def _separates(b: Any, small: int, large: int) -> Any:
+def _separates(words: Any, apart: Any, small: int, large: int) -> Any:
     """Return whether a block holds no pair of items that must be apart."""
-    for i in range(b.apart.shape[0]):
-        one, other = b.apart[i, 0], b.apart[i, 1]
-        if (
-            _holds(b.words, large, one)
-            and _holds(b.words, large, other)
-            and not _holds(b.words, small, one)
-            and not _holds(b.words, small, other)
-        ):
+    for i in range(apart.shape[0]):
+        both = True
+        for item in apart[i]:
+            w, one = item >> 6, np.uint64(1) << np.uint64(item & 63)
+            if not words[large, w] & ~words[small, w] & one:
+                both = False
+        if both:
             return False
     return True
 
 
 @inner
-def _crosses(b: Any, tensor: int, row: int) -> Any:
-    inside = outside = False
-    for w in range(b.words.shape[1]):
-        if b.span[tensor, w] & b.words[row, w]:
-            inside = True
-        if b.span[tensor, w] & ~b.words[row, w]:
-            outside = True
-    return inside and outside
-
-
-@inner
-def _price(b: Any, tensor: int, small: int, large: int) -> Any:
-    """Return what a block pays to send or receive a tensor."""
-    item = b.producer[tensor]
-    sends = _holds(b.words, large, item) and not _holds(b.words, small, item)
-    for w in range(b.words.shape[1]):
-        block = b.words[large, w] & ~b.words[small, w]
-        there = ~block if sends else block
-        if b.consumers[tensor, w] & there:
-            return b.price[tensor]
-    return 0
-
-
-@inner
 def _transfers(b: Any, small: int, large: int) -> Any:
+    """Return what a block pays to send and receive tensors.
+
+    These are among the tensors that cross the border of either downset. Calls would cost more than
+    what they do, so there are none.
+    """
+    words, span, consumers, crossing = b.words, b.span, b.consumers, b.crossing
+    producer, price = b.producer, b.price
     paid = 0
-    for i in range(b.crossing_start[small], b.crossing_start[small + 1]):
-        paid += _price(b, b.crossing[i], small, large)
-    for i in range(b.crossing_start[large], b.crossing_start[large + 1]):
-        if not _crosses(b, b.crossing[i], small):
-            paid += _price(b, b.crossing[i], small, large)
+    for side in range(2):
+        row = large if side else small
+        for i in range(b.crossing_start[row], b.crossing_start[row + 1]):
+            t = crossing[i]
+            if side:  # those that also cross the smaller downset have been counted
+                inside = outside = False
+                for w in range(words.shape[1]):
+                    inside |= span[t, w] & words[small, w] != 0
+                    outside |= span[t, w] & ~words[small, w] != 0
+                if inside and outside:
+                    continue
+            item = producer[t]
+            at, one = item >> 6, np.uint64(1) << np.uint64(item & 63)
+            sends = words[large, at] & ~words[small, at] & one != 0
+            for w in range(words.shape[1]):
+                block = words[large, w] & ~words[small, w]
+                if consumers[t, w] & (~block if sends else block):
+                    paid += price[t]
+                    break
     return paid
 
 
@@ -115,16 +108,13 @@ def _transfers(b: Any, small: int, large: int) -> Any:
 def _priced(b: Any, small: int, large: int, limit: int, cost: Any) -> Any:
     """Compute what a block costs by each option, ``NONE`` if that is above the limit.
 
+    A call costs more than to see that a block is none, or too long, so that is seen before.
+
     Returns
     -------
     bool
         Whether any option is within the limit.
     """
-    if b.least[large] - b.least[small] > limit:
-        return False
-    if not (b.nested or _within(b.words, small, large)) or not _separates(b, small, large):
-        return False
-    paid = _transfers(b, small, large)
     some = False
     for o in range(cost.shape[0]):
         cost[o] = NONE
@@ -132,12 +122,23 @@ def _priced(b: Any, small: int, large: int, limit: int, cost: Any) -> Any:
             continue
         if b.need[large] - b.need[small] > b.capacity[o]:
             continue
-        time = b.cost[large, o] - b.cost[small, o] + paid * b.share[o]
+        time = b.cost[large, o] - b.cost[small, o]
         if b.weighted[large] > b.weighted[small]:
             time += b.fixed[o]
         if time <= limit:
             cost[o] = time
             some = True
+    if not some or not _separates(b.words, b.apart, small, large):
+        return False
+    if b.price.shape[0]:
+        paid = _transfers(b, small, large)
+        some = False
+        for o in range(cost.shape[0]):
+            if cost[o] + paid * b.share[o] <= limit:
+                cost[o] += paid * b.share[o]
+                some = True
+            else:
+                cost[o] = NONE
     return some
 
 
@@ -145,11 +146,10 @@ def _priced(b: Any, small: int, large: int, limit: int, cost: Any) -> Any:
 def count_blocks(b: Blocks, limit: int) -> int:
     """Return the number of pairs of downsets whose block may take at most ``limit``."""
     found = 0
-    for large in range(b.words.shape[0]):
+    least, nested, words = b.least, b.nested, b.words
+    for large in range(words.shape[0]):
         for small in range(large):
-            if b.least[large] - b.least[small] <= limit and (
-                b.nested or _within(b.words, small, large)
-            ):
+            if least[large] - least[small] <= limit and (nested or _within(words, small, large)):
                 found += 1
     return found
 
@@ -163,8 +163,11 @@ def blocks_between(b: Blocks, low: int, high: int, most: int) -> NDArray[np.int6
     found = np.empty((most + 1, 3), np.int64)
     count = 0
     cost = np.empty(b.cost.shape[1], np.int64)
+    least, nested, words = b.least, b.nested, b.words
     for large in range(b.words.shape[0]):
         for small in range(large):
+            if least[large] - least[small] > high or not (nested or _within(words, small, large)):
+                continue
             if not _priced(b, small, large, high, cost):
                 continue
             for o in range(cost.shape[0]):
@@ -178,7 +181,7 @@ def blocks_between(b: Blocks, low: int, high: int, most: int) -> NDArray[np.int6
 
 @kernel
 def split(
-    b: Blocks, moves: Moves, states: int, limit: int, banned: NDArray[np.int64]
+    b: Blocks, moves: Moves, limit: int, banned: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
     """Find, for each state and downset, the least bottleneck of stages that cover the downset.
 
@@ -191,35 +194,51 @@ def split(
 
     Returns
     -------
-    best : ndarray of int64, states × m
-    before, by : ndarray of int32, states × m
+    best : ndarray of int64, m × states
+    before, by : ndarray of int32, m × states
         The downset before the last stage, and the move that takes its devices. The stage may be
         empty.
+
+    Notes
+    -----
+    What is left to do takes at least its work divided by the devices that are left.
     """
-    m, options = b.cost.shape
-    best = np.full((states, m), NONE, np.int64)
-    before = np.full((states, m), -1, np.int32)
-    by = np.full((states, m), -1, np.int32)
+    m, states = b.cost.shape[0], moves.taken.shape[0]
+    best = np.full((m, states), NONE, np.int64)
+    before = np.full((m, states), -1, np.int32)
+    by = np.full((m, states), -1, np.int32)
     best[0, 0] = 0
-    cost = np.empty(options, np.int64)
+    cost = np.empty(b.cost.shape[1], np.int64)
+    everyone = moves.taken[states - 1]
+    reached = np.zeros(m, np.bool_)
+    least, nested, words = b.least, b.nested, b.words
     ban = 0
     for large in range(m):
+        left = b.work[m - 1] - b.work[large]
         for small in range(large):
-            some = _priced(b, small, large, limit, cost)
+            some = (
+                reached[small]
+                and least[large] - least[small] <= limit
+                and (nested or _within(words, small, large))
+                and _priced(b, small, large, limit, cost)
+            )
             while ban < banned.shape[0] and banned[ban, 1] == large and banned[ban, 0] == small:
                 cost[banned[ban, 2]] = NONE
                 ban += 1
             if not some:
                 continue
             for i in range(moves.source.shape[0]):
-                time = max(best[moves.source[i], small], cost[moves.option[i]])
+                time = max(best[small, moves.source[i]], cost[moves.option[i]])
                 to = moves.target[i]
-                if time < best[to, large]:
-                    best[to, large], before[to, large], by[to, large] = time, small, i
+                if time < best[large, to]:
+                    free = everyone - moves.taken[to]
+                    if left == 0 or (free > 0 and (left + free - 1) // free <= limit):
+                        best[large, to], before[large, to], by[large, to] = time, small, i
         for i in range(moves.source.shape[0]):
-            time, to = best[moves.source[i], large], moves.target[i]
-            if time < best[to, large]:
-                best[to, large], before[to, large], by[to, large] = time, large, i
+            time, to = best[large, moves.source[i]], moves.target[i]
+            if time < best[large, to]:
+                best[large, to], before[large, to], by[large, to] = time, large, i
+        reached[large] = best[large].min() < NONE
     return best, before, by
 
 

@@ -150,7 +150,7 @@ class _Program:
                 if kinds[at : at + r] == [kind] * r:
                     row = (at, at + r, self._option(kind, r))
                     rows.append(row)
-        return _moves(rows), len(kinds) + 1
+        return _moves(rows, list(range(len(kinds) + 1))), len(kinds) + 1
 
     def _counted(self) -> tuple[Moves, int]:
         sizes = self.sizes
@@ -163,12 +163,13 @@ class _Program:
                 "give the order of the devices",
             )
         step = [math.prod(size + 1 for size in sizes[i + 1 :]) for i in range(len(sizes))]
-        rows = []
+        rows, taken = [], []
         for state, used in enumerate(product(*(range(size + 1) for size in sizes))):
+            taken.append(sum(used))
             for o, option in enumerate(self.options):
                 if used[option.kind] + option.replicas <= sizes[option.kind]:
                     rows.append((state, state + option.replicas * step[option.kind], o))
-        return _moves(rows), states
+        return _moves(rows, taken), states
 
     # --- numbers ---------------------------------------------------------------------------
 
@@ -280,7 +281,12 @@ class _Table:
         words = packed(downsets, n)
         possible = np.where(p.barred > 0, _FORBIDDEN, p.cost).min(axis=1)
         least = np.where(possible == _FORBIDDEN, 0, possible)
-        columns = np.column_stack([least, p.need, p.weighted, p.cost, p.barred])
+        single = [option.replicas == 1 for option in p.options]
+        work = np.where(p.barred > 0, _FORBIDDEN, p.cost)[:, single].min(axis=1)
+        work = np.where(work == _FORBIDDEN, 0, work)
+        if not p.scale.exact:  # as a share of replicas, each time is rounded down again
+            work = np.maximum(work - max(option.replicas for option in p.options), 0)
+        columns = np.column_stack([least, work, p.need, p.weighted, p.cost, p.barred])
         sums = _sums(words, columns, nested)
         options = len(p.options)
         pairs = {tuple(sorted((int(item[u]), int(item[v])))) for u, v in p.pipeline.apart}
@@ -296,11 +302,12 @@ class _Table:
             nested=nested,
             words=words,
             least=sums[:, 0].copy(),
-            cost=sums[:, 3 : 3 + options].copy(),
-            barred=sums[:, 3 + options :].copy(),
-            need=sums[:, 1].copy(),
+            work=sums[:, 1].copy(),
+            cost=sums[:, 4 : 4 + options].copy(),
+            barred=sums[:, 4 + options :].copy(),
+            need=sums[:, 2].copy(),
             capacity=p.capacity,
-            weighted=sums[:, 2].copy(),
+            weighted=sums[:, 3].copy(),
             fixed=p.fixed,
             apart=np.array(sorted(pairs), np.int64).reshape(-1, 2),
             span=span,
@@ -325,7 +332,7 @@ class _Table:
         p = self.program
         if count_blocks(self.blocks, limit) * len(p.moves.source) > MOST_STEPS:
             raise self._too_much()
-        best, before, by = split(self.blocks, p.moves, p.states, limit, banned)
+        best, before, by = split(self.blocks, p.moves, limit, banned)
         value = int(best[-1, -1])
         if value == NONE:
             return None, limit
@@ -364,7 +371,7 @@ class _Table:
         blocks = []
         state, at = p.states - 1, len(downsets) - 1
         while state or at:
-            previous, move = int(before[state, at]), int(by[state, at])
+            previous, move = int(before[at, state]), int(by[at, state])
             if previous != at:
                 blocks.append((downsets[at] & ~downsets[previous], move))
             state, at = int(p.moves.source[move]), previous
@@ -411,6 +418,7 @@ def _crossing(
     return np.cumsum(np.concatenate(counts)), np.concatenate(found).astype(np.int64)
 
 
-def _moves(rows: list[tuple[int, int, int]]) -> Moves:
+def _moves(rows: list[tuple[int, int, int]], taken: list[int]) -> Moves:
     table = np.array(sorted(rows), np.int64).reshape(-1, 3)
-    return Moves(*(table[:, i].copy() for i in range(3)))
+    source, target, option = (table[:, i].copy() for i in range(3))
+    return Moves(source, target, option, np.array(taken, np.int64))
