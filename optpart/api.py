@@ -197,6 +197,8 @@ def solve(
     start: Start | None = None,
     placement: NamedPlacement | None = None,
     order: NamedOrder | None = None,
+    contiguous: bool = False,
+    device_order: Sequence[str] | None = None,
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
     audit: bool = False,
@@ -213,8 +215,9 @@ def solve(
         An instance, the path of its file, or the name of a library instance.
     method : str
         See ``optpart methods``.
-    objective : {"makespan", "traffic", "lexicographic"}
-        The objective to minimise; ``lexicographic`` is makespan, then traffic.
+    objective : {"makespan", "traffic", "lexicographic", "bottleneck"}
+        The objective to minimise; ``lexicographic`` is makespan, then traffic, ``bottleneck`` the
+        largest load of a device, link or port: the time per item of a pipeline.
     within, traffic_limit : number or str, optional
         Upper limits of makespan and traffic.
     fix : {"placement", "order", "both"}, optional
@@ -227,6 +230,11 @@ def solve(
     order : sequence of vertex names, or mapping from device names to such sequences, optional
         If two vertices of a sequence share a device, the earlier one must run first. The sequence
         of a device may only contain vertices that ``placement`` assigns to it.
+    contiguous : bool
+        Whether no path may leave a device and come back to it.
+    device_order : sequence of device names, optional
+        Use only these devices, such that no edge goes from a later one back to an earlier one; any
+        of them may stay empty.
     checkpoint : path, optional
         File in which the methods ``search`` and ``hybrid`` save their state.
     resume : bool
@@ -268,6 +276,8 @@ def solve(
         start=start,
         placement=placement,
         order=order,
+        contiguous=contiguous,
+        device_order=device_order,
         checkpoint=checkpoint,
         resume=resume,
         seconds=seconds,

@@ -15,6 +15,7 @@ import numpy as np
 from optpart.bounds.load import load_ticks
 from optpart.bounds.windows import Windows, no_windows, windows
 from optpart.errors import UnsupportedError
+from optpart.exact.block_starts import block_schedules
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
 from optpart.exact.milp_job import Job, Solver, passed_tensors
 from optpart.exact.model_data import channels
@@ -229,6 +230,9 @@ class _Solve:
             self.record.offer_start(start)
         for schedule in self.starts(restricted, self.seed) if self.starts else ():
             self.record.offer(schedule)
+        if self.goal.blocks:
+            for schedule in block_schedules(restricted, self.goal):
+                self.record.offer(schedule)
 
     def _search(self, restricted: Instance) -> str:
         if self.goal.objective == "makespan":

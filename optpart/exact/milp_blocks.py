@@ -109,8 +109,11 @@ def loads(model: MilpModel) -> Iterator[Any]:
                 yield from (crosses - here - literal >= -1 for literal in there)
                 for resource, amount in amounts:
                     load[resource].append((amount, crosses))
+    _, most = model.job.sought
     for terms in load.values():
-        yield model.objective - pulp.lpSum(amount * literal for amount, literal in terms) >= 0
+        # More than the limit is too much, however much more; solvers expect moderate numbers.
+        total = pulp.lpSum(min(amount, most + 1) * literal for amount, literal in terms)
+        yield model.objective - total >= 0
 
 
 def _amounts(model: MilpModel, e: int, d: int, delay: int) -> list[tuple[Resource, int]]:

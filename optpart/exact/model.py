@@ -173,7 +173,9 @@ class ScheduleModel(Core):
             for resource, time, sent in self.crossings.loads():
                 load[resource].append((time, sent))
         for terms in load.values():
-            self.model.add(sum(time * literal for time, literal in terms) <= bottleneck)
+            # More than the limit is too much, however much more; sums must not overflow.
+            amounts = [(min(time, most + 1), literal) for time, literal in terms]
+            self.model.add(sum(time * literal for time, literal in amounts) <= bottleneck)
         self.model.minimize(bottleneck)
 
     def found(self, value: Callable[[cp_model.IntVar], int]) -> Found:

@@ -15,6 +15,7 @@ from optpart.bounds.best import BOUNDS, Bound
 from optpart.bounds.load import load_ticks
 from optpart.bounds.one_machine import sharpened
 from optpart.bounds.windows import Windows, no_windows, windows
+from optpart.exact.block_starts import block_schedules
 from optpart.exact.conflict import conflict, memory_conflict
 from optpart.exact.identical import identical
 from optpart.exact.memory import Amounts, amounts
@@ -177,6 +178,9 @@ class _Solve:
         for schedule in self.starts(self.instance, self.seed) if self.starts else ():
             if not self.goal.broken(self.instance, schedule):
                 self.record.take(schedule)
+        if self.goal.blocks:
+            for schedule in block_schedules(self.instance, self.goal):
+                self.record.offer(schedule)
         self._improve_start()
 
     def _improve_start(self) -> None:

@@ -268,7 +268,7 @@ SOLVERS = {
     ),
     "milp": Strategy(
         "optpart.methods.milp:milp",
-        "mixed-integer program by HiGHS; delay, memory none or estimate",
+        "mixed-integer program by HiGHS; delay (and the bottleneck), memory none or estimate",
         takes=("goal", "without"),
         scope="optpart.exact.milp:check_scope",
     ),
@@ -613,7 +613,12 @@ def supports(name: str, instance: Instance, goal: Goal | None = None) -> str:
 def _fault(name: str, instance: Instance, goal: Goal) -> InputError | None:
     goal.check(instance)
     if goal != Goal() and not takes_goal(name):
-        return ArgumentError("method", "can only minimise the makespan", "")
+        unable = (
+            "does not support contiguous blocks"
+            if goal.blocks
+            else "can only minimise the makespan"
+        )
+        return ArgumentError("method", unable, "")
     if name in SOLVERS and name not in _own:
         return SOLVERS[name].fault(instance, goal)
     check(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -24,7 +25,7 @@ from optpart.search.checkpoint import StateFile
 from optpart.search.layout import read_start
 from optpart.solution.audit import audited, described
 from optpart.solution.goal import Goal, Objective
-from optpart.solution.names import NamedOrder, NamedPlacement
+from optpart.solution.names import NamedOrder, NamedPlacement, given_device_order
 from optpart.solution.result import (
     Budget,
     Method,
@@ -152,6 +153,8 @@ def ask(
     start: Start | None = None,
     placement: NamedPlacement | None = None,
     order: NamedOrder | None = None,
+    contiguous: bool = False,
+    device_order: Sequence[str] | None = None,
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
     seconds: float = 60.0,
@@ -190,6 +193,8 @@ def ask(
         objective=objective,
         makespan=_limit(within, "within"),
         traffic=_limit(traffic_limit, "traffic_limit"),
+        contiguous=contiguous,
+        device_order=given_device_order(instance, device_order),
     )
     registry.require(method, instance, goal)
     if goal != Goal():
