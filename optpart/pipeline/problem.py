@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from optpart.errors import InputError, UnsupportedError
+from optpart.errors import ArgumentError, UnsupportedError
 from optpart.exact.symmetry import interchangeable_devices
 from optpart.problem.instance import Instance
 
@@ -114,7 +115,9 @@ class Pipeline:
         return members
 
 
-def pipeline_of(instance: Instance, *, synchronise: bool = False) -> Pipeline:
+def pipeline_of(
+    instance: Instance, *, synchronise: bool = False, rate: Fraction | None = None
+) -> Pipeline:
     """Return the problem of splitting an instance into stages whose transfers load nothing.
 
     Parameters
@@ -122,6 +125,8 @@ def pipeline_of(instance: Instance, *, synchronise: bool = False) -> Pipeline:
     synchronise : bool
         Whether replicas exchange the resident memory of their vertices, as in training, over the
         links between them.
+    rate : Fraction, optional
+        Size per time at which they exchange it instead, whatever the links.
 
     Raises
     ------
@@ -140,10 +145,12 @@ def pipeline_of(instance: Instance, *, synchronise: bool = False) -> Pipeline:
         raise UnsupportedError(
             "bandwidth", "some devices are not linked", "use solve with --objective bottleneck"
         )
-    return relaxed_pipeline(instance, synchronise=synchronise)
+    return relaxed_pipeline(instance, synchronise=synchronise, rate=rate)
 
 
-def relaxed_pipeline(instance: Instance, *, synchronise: bool = False) -> Pipeline:
+def relaxed_pipeline(
+    instance: Instance, *, synchronise: bool = False, rate: Fraction | None = None
+) -> Pipeline:
     """Return the same for any instance, ignoring transfers and missing links."""
     graph, n, k = instance.graph, instance.vertices, instance.devices
     capacity = limits(instance)
@@ -157,7 +164,9 @@ def relaxed_pipeline(instance: Instance, *, synchronise: bool = False) -> Pipeli
         columns = [(tuple(row[d] for row in times), capacity[d]) for d in range(k)]
         numbers = {column: i for i, column in enumerate(dict.fromkeys(columns))}
         alike = tuple(numbers[column] for column in columns)
-    weights = tuple(graph.memory.fractions()) if synchronise else (_ZERO,) * n
+    weighs = synchronise or rate is not None
+    weights = tuple(graph.memory.fractions()) if weighs else (_ZERO,) * n
+    rings = _rings(instance, alike) if rate is None else (Ring(1 / rate),) * (max(alike) + 1)
     return Pipeline(
         name=instance.name,
         vertices=graph.names,
@@ -172,8 +181,8 @@ def relaxed_pipeline(instance: Instance, *, synchronise: bool = False) -> Pipeli
         tensors=(),
         pays=(False,) * k,
         weights=weights,
-        rings=_rings(instance, alike),
-        sha256=instance.sha256,
+        rings=rings,
+        sha256=_digest(instance, synchronise, rate),
     )
 
 
@@ -211,11 +220,19 @@ def all_linked(instance: Instance) -> bool:
     return not barred and bool(instance.cluster.linked.all())
 
 
-def require_devices(pipeline: Pipeline, order: Sequence[int]) -> None:
-    """Raise an error if an order repeats a device or names one that does not exist."""
-    k = len(pipeline.devices)
-    if len(set(order)) < len(order) or not all(0 <= d < k for d in order):
-        raise InputError("order", "repeats a device or names an unknown one", "name each once")
+def device_numbers(pipeline: Pipeline, names: Sequence[str] | None) -> tuple[int, ...]:
+    """Convert an order of devices from names to numbers; ``None`` is no order."""
+    if names is None:
+        return ()
+    place, known = "device_order", pipeline.devices
+    for i, name in enumerate(names):
+        if name not in known:
+            raise ArgumentError(place, f"no device {name!r}", f"choose of {', '.join(known)}")
+        if name in names[:i]:
+            raise ArgumentError(place, f"names {name!r} twice", "name every device once")
+    if not names:
+        raise ArgumentError(place, "names no device", "name the devices that may be used, in order")
+    return tuple(known.index(name) for name in names)
 
 
 def classes_of(instance: Instance) -> list[list[int]]:
@@ -246,3 +263,10 @@ def _rings(instance: Instance, alike: tuple[int, ...]) -> tuple[Ring | None, ...
         rate = _ZERO if free else 1 / cluster.bandwidth[one, other]
         rings.append(Ring(rate, cluster.latency[one, other]))
     return tuple(rings)
+
+
+def _digest(instance: Instance, synchronise: bool, rate: Fraction | None) -> str:
+    if not synchronise and rate is None:
+        return instance.sha256
+    asked = "links" if rate is None else str(rate)
+    return hashlib.sha256(f"{instance.sha256} {asked}".encode()).hexdigest()

@@ -29,7 +29,7 @@ from optpart.pipeline.downsets import (
     unpacked,
 )
 from optpart.pipeline.kernel import NONE, Blocks, Moves, blocks_between, count_blocks, split
-from optpart.pipeline.problem import Pipeline, require_devices
+from optpart.pipeline.problem import Pipeline
 from optpart.pipeline.whole import scale_of
 
 #: Most blocks times moves, a few seconds of work.
@@ -103,7 +103,6 @@ def best_split(
     UnsupportedError
         If there are too many downsets, or devices of too many kinds.
     """
-    require_devices(pipeline, order)
     items = items_of(pipeline)
     if not items.members:
         return Split((), Fraction(0), Fraction(0))

@@ -26,7 +26,7 @@ from typing import Any
 
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
-from optpart.formats.dnn_partitioning import from_dict
+from optpart.formats.dnn_partitioning import from_dict, sniff
 from optpart.formats.json import parse_json
 from optpart.formats.parsing import identifier
 from optpart.pipeline.problem import Pipeline, Ring, Tensor
@@ -34,6 +34,15 @@ from optpart.problem.rational import non_negative, shown
 
 #: Costs of the edges of a node that differ by less count as equal, as in the source.
 _SAME = Fraction(1, 10**6)
+
+
+def is_throughput(path: str | Path) -> bool:
+    """Return whether a file exists and gives a number of accelerators."""
+    if not Path(path).is_file() or Path(path).suffix.lower() != ".json":
+        return False
+    with FaultsOf(path):
+        document = parse_json(read_text(path))
+    return isinstance(document, dict) and sniff(document)
 
 
 def read_throughput(path: str | Path, sync_rate: Fraction | None = None) -> Pipeline:
