@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import permutations, product
+from itertools import combinations, pairwise, permutations, product
 
 import networkx as nx
+import numpy as np
 
+from optpart.formats.native import from_dict
+from optpart.pipeline.problem import Pipeline
 from optpart.problem.instance import Instance
+from optpart.solution.schedule import crossings, retime
 
 Placement = tuple[int, ...]
 
@@ -92,3 +96,97 @@ def placements(instance: Instance) -> Iterator[tuple[Placement, Fraction]]:
         found = loads(instance, placement)
         if found is not None:
             yield placement, max(found.values(), default=Fraction(0))
+
+
+def chained(instance: Instance) -> Instance:
+    """The instance with edges between neighbours in topological order, and no others."""
+    document = instance.to_dict()
+    names = instance.graph.names
+    order = [names[v] for v in instance.graph.topological_order.tolist()]
+    steps = list(pairwise(order))
+    edges = [edge for edge in document["edges"] if (edge[0], edge[1]) in steps]
+    known = {(edge[0], edge[1]) for edge in edges}
+    edges += [[u, v, None] for u, v in steps if (u, v) not in known]
+    return from_dict({**document, "edges": edges})
+
+
+def makespan(instance: Instance, placement: Placement) -> Fraction:
+    """The least makespan of a chain over all orders of transfers."""
+    vertices = instance.graph.topological_order.tolist()
+    moves = crossings(instance, np.array(placement, np.int32))
+    found = []
+    for turn in permutations(moves):
+        order: list[int | tuple[int, int]] = []
+        for v in vertices:
+            order.append(v)
+            order += [move for move in turn if int(instance.graph.tensor_vertex[move[0]]) == v]
+        found.append(retime(instance, placement, order).makespan(instance))
+    return min(found)
+
+
+def plans(
+    pipeline: Pipeline, replicas: int, order: Sequence[int] = ()
+) -> Iterator[tuple[list[tuple[tuple[int, ...], tuple[int, ...]]], Fraction]]:
+    """Every plan that keeps the rules, as stages of vertices and devices, with its bottleneck."""
+    n, k = len(pipeline.vertices), len(pipeline.devices)
+    groups = [
+        members
+        for r in range(1, replicas + 1)
+        for members in combinations(range(k), r)
+        if len({pipeline.alike[d] for d in members}) == 1
+    ]
+    for place in product(range(min(n, k)), repeat=n):
+        count = max(place) + 1
+        if set(place) != set(range(count)) or any(place[u] > place[v] for u, v in pipeline.edges):
+            continue
+        blocks = [tuple(v for v in range(n) if place[v] == i) for i in range(count)]
+        for devices in product(groups, repeat=count):
+            taken = [d for members in devices for d in members]
+            if len(set(taken)) < len(taken) or (order and not _follows(devices, order)):
+                continue
+            load = [
+                _load(pipeline, set(block), members)
+                for block, members in zip(blocks, devices, strict=True)
+            ]
+            known = [each for each in load if each is not None]
+            if len(known) == len(load):
+                yield list(zip(blocks, devices, strict=True)), max(known)
+
+
+def _follows(devices: Sequence[tuple[int, ...]], order: Sequence[int]) -> bool:
+    """Whether stages follow an order of devices, with replicas next to each other."""
+    place = {d: i for i, d in enumerate(order)}
+    if any(d not in place for members in devices for d in members):
+        return False
+    spans = [sorted(place[d] for d in members) for members in devices]
+    tight = all(span[-1] - span[0] == len(span) - 1 for span in spans)
+    return tight and all(one[-1] < other[0] for one, other in pairwise(spans))
+
+
+def _load(pipeline: Pipeline, block: set[int], devices: tuple[int, ...]) -> Fraction | None:
+    d, r = devices[0], len(devices)
+    limit = pipeline.capacity[d]
+    if limit is not None and sum(pipeline.need[v] for v in block) > limit:
+        return None
+    if any(set(pair) <= block for pair in pipeline.apart):
+        return None
+    if any(0 < len(set(group) & block) < len(group) for group in pipeline.together):
+        return None
+    load = Fraction(0)
+    for v in block:
+        time = pipeline.times[v][d]
+        if time is None:
+            return None
+        load += time
+    for tensor in pipeline.tensors:
+        inside = [v in block for v in (tensor.producer, *tensor.consumers)]
+        if pipeline.pays[d] and any(inside) and not all(inside):
+            load += tensor.cost
+    weights = sum((pipeline.weights[v] for v in block), Fraction(0))
+    load /= r
+    if r > 1 and weights:
+        ring = pipeline.rings[pipeline.alike[d]]
+        if ring is None:
+            return None
+        load += 2 * (r - 1) * (ring.latency + weights / r * ring.per_unit)
+    return load
