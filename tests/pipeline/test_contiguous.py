@@ -7,6 +7,16 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from naive_pipelines import (
+    Placement,
+    chained,
+    convex,
+    loads,
+    makespan,
+    orderable,
+    ordered,
+    placements,
+)
 
 from optpart.errors import UnsupportedError
 from optpart.pipeline import labels, solve
@@ -17,16 +27,6 @@ from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
 from optpart.problem.model import Communication
 from optpart.testing.draw import draw_instance
-from tests.naive_pipelines import (
-    Placement,
-    chained,
-    convex,
-    loads,
-    makespan,
-    orderable,
-    ordered,
-    placements,
-)
 
 COMMUNICATIONS = get_args(Communication)
 
