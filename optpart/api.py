@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     from optpart.export.llm import Text
     from optpart.methods.solve import Fix, Start
     from optpart.ordering.compare import Orders
+    from optpart.pipeline.plan import PipelinePlan
+    from optpart.pipeline.problem import Pipeline
     from optpart.problem.cluster import Cluster
     from optpart.problem.instance import Instance
     from optpart.problem.model import Communication, Memory
+    from optpart.problem.rational import Number
     from optpart.problem.workload import Workload
     from optpart.report.simulation import Simulated
     from optpart.search.checkpoint import StateFile
@@ -791,6 +794,76 @@ def _draw_file(
         title=f"{found.name}, {document.get('method', '')}",
         bound=None if bound is None else rational(bound, "lower_bound"),
     )
+
+
+def pipeline_problem(source: Instance | str | Path, *, sync_rate: Number | None = None) -> Pipeline:
+    """Return the problem of splitting a graph into the stages of a pipeline.
+
+    Parameters
+    ----------
+    source : Instance, str or Path
+        Also a throughput file of dnn-partitioning, which is read as its authors mean it; see
+        :mod:`optpart.pipeline.throughput`.
+    sync_rate : number, or "links", optional
+        Size per time at which replicas exchange the memory of their vertices after each item;
+        ``"links"`` takes the links of the instance. By default they exchange nothing.
+
+    Raises
+    ------
+    InputError
+        If the source cannot be read or is not in scope, or the rate is not a number above 0.
+    """
+    from optpart.pipeline.problem import pipeline_of
+    from optpart.pipeline.throughput import is_throughput, read_throughput
+    from optpart.problem.rational import rational
+
+    links = sync_rate == "links"
+    rate = None if sync_rate is None or links else rational(sync_rate, "sync_rate")
+    if rate is not None and rate <= 0:
+        raise ArgumentError("sync_rate", f"{rate} is not above 0", "give a size per time")
+    if isinstance(source, (str, Path)) and is_throughput(source):
+        if links:
+            raise ArgumentError(
+                "sync_rate", "the file describes no links between accelerators", "give a number"
+            )
+        return read_throughput(source, rate)
+    return pipeline_of(_instance(source), synchronise=links, rate=rate)
+
+
+def plan(
+    source: Instance | Pipeline | str | Path,
+    *,
+    replicas: int = 1,
+    device_order: Sequence[str] | None = None,
+    sync_rate: Number | None = None,
+) -> PipelinePlan:
+    """Split a graph into the stages of a pipeline with the least bottleneck.
+
+    Parameters
+    ----------
+    source : Instance, Pipeline, str or Path
+        See :func:`pipeline_problem`, also for ``sync_rate``.
+    replicas : int
+        Most devices, all alike, that share the items of a stage.
+    device_order : sequence of device names, optional
+        The only devices to use, in the order of their stages; any may stay empty.
+
+    Raises
+    ------
+    InputError
+        If the source is not in scope, or a name is unknown.
+    """
+    from optpart.pipeline.plan import plan_pipeline
+    from optpart.pipeline.problem import Pipeline, device_numbers
+
+    if not isinstance(source, Pipeline):
+        source = pipeline_problem(source, sync_rate=sync_rate)
+    elif sync_rate is not None:
+        raise ArgumentError("sync_rate", "given with a problem", "set it in pipeline_problem")
+    if replicas < 1:
+        raise ArgumentError("replicas", f"{replicas} is below 1", "give a number ≥ 1")
+    order = device_numbers(source, device_order)
+    return plan_pipeline(source, order=order, replicas=replicas)
 
 
 def export(

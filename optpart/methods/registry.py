@@ -328,6 +328,12 @@ SOLVERS = {
         takes=("goal",),
         scope="optpart.exact.enumeration:check_scope",
     ),
+    "pipeline": Strategy(
+        "optpart.methods.pipeline:pipeline",
+        "contiguous blocks by dynamic programming: bottleneck, or makespan of chains",
+        takes=("goal",),
+        scope="optpart.methods.pipeline:check_scope",
+    ),
 }
 
 #: Entry-point groups through which other packages add methods and strategies.
