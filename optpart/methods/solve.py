@@ -79,6 +79,7 @@ class Question:
         if registry.repairs(self.method) or searched:
             from optpart.search.searcher import warm_up
 
+            registry.warm_up_starts()
             warm_up("hybrid" if self.method in ("auto", "hybrid") else "search")
 
     def answer(self, watch: Watch | None = None) -> Result:
