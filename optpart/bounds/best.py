@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Protocol
 
+from optpart.bounds.branching import branching_bound
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.crossings import crossings_bound
 from optpart.bounds.destructive import destructive_bound
@@ -51,6 +52,7 @@ _ROWS = (
     Bound("energy", "timed", energy_bound),
     Bound("crossings", "timed", crossings_bound),
     Bound("destructive", "anytime", destructive_bound),
+    Bound("branching", "anytime", branching_bound),
 )
 
 #: Every bound by name, in the order of computation. A row added above is used by ``optpart bound``,

