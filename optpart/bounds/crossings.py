@@ -31,6 +31,9 @@ from optpart.problem.instance import Instance
 #: Maximal crossings in a program; beyond, solving takes too long and nothing is proven.
 _MAX_CROSSINGS = 30_000
 
+#: The same without a time limit, where all programs end within a minute or so.
+_MAX_UNTIMED = 3_000
+
 #: Programs for one length at most, and rows of intervals added to each of them.
 _PROGRAMS = 12
 _INTERVALS = 8
@@ -95,13 +98,17 @@ def least_admitted(
     """Return the least length that is not refuted, with branching to each depth in turn."""
     deadline = time.perf_counter() + seconds
     grid = Grid.of(instance)
-    window = sharpened(instance, grid, windows(instance, grid), seconds=seconds)
+    window = windows(instance, grid)
+    if window.bound is None:
+        return None
+    relaxation = Relaxation(instance, grid, deadline)
+    ends = np.isfinite(seconds) or relaxation.crossings <= _MAX_UNTIMED
+    if relaxation.crossings > _MAX_CROSSINGS or not ends or not instance.vertices:
+        return grid.time(load_ticks(instance, grid, window))
+    window = sharpened(instance, grid, window, seconds=seconds)
     if window.bound is None:
         return None
     least = load_ticks(instance, grid, window)
-    relaxation = Relaxation(instance, grid, deadline)
-    if not relaxation.fits or not instance.vertices:
-        return grid.time(least)
     found = relaxation.unlimited(window, least)
     if found is None:
         return None
@@ -166,8 +173,8 @@ class Relaxation:
 
     Attributes
     ----------
-    fits : bool
-        Whether they are small enough.
+    crossings : int
+        The most crossings that they may have; there must be at most ``_MAX_CROSSINGS``.
     open : bool
         Whether some length was not refuted for want of depth.
     """
@@ -184,8 +191,8 @@ class Relaxation:
         inside = int(len(keys) > 0 and keys[0] < 0)
         self._pair = pair.reshape(-1) - inside  # of each edge; −1 within a unit
         self._pairs = np.stack(np.divmod(keys[inside:], max(1, units)), axis=1)
-        self.fits = len(key) * k * k <= _MAX_CROSSINGS
-        if not self.fits:
+        self.crossings = len(key) * k * k
+        if self.crossings > _MAX_CROSSINGS:
             return
         self._delay = self._delays()
         self._linked = np.ones((len(self._pairs), k, k), dtype=np.bool_)
