@@ -102,7 +102,7 @@ def loads(model: MilpModel) -> Iterator[Any]:
                 amounts = _amounts(model, e, d, delay)
                 if not amounts:
                     continue
-                crosses = model.problem.add_variable(f"y_{tensor}_{e}_{d}", 0, 1)
+                crosses = model.problem.add_variable(f"z_{tensor}_{e}_{d}", 0, 1)
                 if model.job.placement is not None:
                     used = here.varValue and any(literal.varValue for literal in there)
                     crosses.setInitialValue(int(bool(used)))
