@@ -13,9 +13,11 @@ Nothing outside this file has to be trusted. From top to bottom:
    times rounded down, so it is enough to refute the latter;
 5. windows: earliest starts and least remaining times of every vertex on every device;
 6. three refutations by arithmetic: path, one machine, load;
-7. the refutation by proof: a formula, built here from the instance, that every schedule of at most
+7. the refutation in series: parts between cut vertices, searched backwards with prices of memory,
+   and then forwards with the memory used;
+8. the refutation by proof: a formula, built here from the instance, that every schedule of at most
    ``H`` ticks satisfies, and an LRAT proof that nothing satisfies it;
-8. the certificate, which says which of these refutations to check.
+9. the certificate, which says which of these refutations to check.
 
 ``docs/certificates.md`` gives the format and the arguments in full.
 """
