@@ -225,7 +225,7 @@ class Case:
         if broken := self.goal.broken(self.instance, schedule):
             raise DisagreementError(f"a schedule does not keep what it gives: {broken}")
         if self.judge.status is Status.INFEASIBLE or (
-            self.goal.objective != "traffic"
+            self.goal.objective in ("makespan", "lexicographic")
             and self.judge.status is Status.OPTIMAL
             and self.judge.makespan > schedule.makespan(self.instance)
         ):
@@ -319,14 +319,13 @@ class Case:
             return
         if goal.decides:
             # Both may have any schedule that keeps the goal; what is least keeps the limit too.
-            free = not (goal.placement or goal.order or goal.traffic is not None)
+            free = not (goal.placement or goal.order or goal.blocks or goal.traffic is not None)
             least = self.free.makespan if free else judge.makespan
             if found.lower_bound is not None and found.lower_bound > least:
                 raise DisagreementError(f"bound {found.lower_bound} of {both}")
             return
-        least = judge.makespan if goal.objective != "traffic" else judge.traffic
-        value = found.makespan if goal.objective != "traffic" else found.traffic
-        bound = found.lower_bound if goal.objective != "traffic" else found.traffic_bound
+        least, _ = _minimised(judge)
+        value, bound = _minimised(found)
         if value is not None and value < least:
             raise DisagreementError(f"better than the judge: {both}")
         if bound is not None and bound > least:
@@ -341,6 +340,17 @@ class Case:
         self.outcome.proven[name] += proven
 
 
+def _minimised(result: Result) -> tuple[Fraction | None, Fraction | None]:
+    """Return the value and the bound of what comes first in the objective."""
+    match result.objective:
+        case "traffic":
+            return result.traffic, result.traffic_bound
+        case "bottleneck":
+            return result.bottleneck, result.bottleneck_bound
+        case _:
+            return result.makespan, result.lower_bound
+
+
 def _less(makespan: Fraction | None, judge: Result) -> bool:
     return (
         judge.status is Status.OPTIMAL
@@ -351,7 +361,10 @@ def _less(makespan: Fraction | None, judge: Result) -> bool:
 
 
 def _shown(result: Result) -> str:
-    return f"{result.status} (makespan {result.makespan}, traffic {result.traffic})"
+    return (
+        f"{result.status} (makespan {result.makespan}, traffic {result.traffic}, "
+        f"bottleneck {result.bottleneck})"
+    )
 
 
 @cache

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from optpart.api import export as export
     from optpart.api import load as load
     from optpart.api import pareto as pareto
+    from optpart.api import pipeline_problem as pipeline_problem
+    from optpart.api import plan as plan
     from optpart.api import save as save
     from optpart.api import sensitivity as sensitivity
     from optpart.api import simulate as simulate
@@ -89,6 +91,8 @@ _HOME = {
     "load": "api",
     "makespan_bounds": "ordering.efficiency",
     "pareto": "api",
+    "pipeline_problem": "api",
+    "plan": "api",
     "read_instance": "formats.detect",
     "register": "methods.registry",
     "retime": "solution.schedule",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from optpart.errors import ArgumentError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from optpart.bounds.best import LowerBound
     from optpart.certify.certify import Refutation
@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     from optpart.export.llm import Text
     from optpart.methods.solve import Fix, Start
     from optpart.ordering.compare import Orders
+    from optpart.pipeline.plan import PipelinePlan
+    from optpart.pipeline.problem import Pipeline
     from optpart.problem.cluster import Cluster
     from optpart.problem.instance import Instance
     from optpart.problem.model import Communication, Memory
+    from optpart.problem.rational import Number
     from optpart.problem.workload import Workload
     from optpart.report.simulation import Simulated
     from optpart.search.checkpoint import StateFile
@@ -188,7 +191,7 @@ def save(what: Result | Instance, path: str | Path) -> None:
 
 def solve(
     instance: Instance | str | Path,
-    method: str = "cpsat",
+    method: str = "auto",
     *,
     objective: Objective = "makespan",
     within: str | int | Fraction | None = None,
@@ -197,6 +200,8 @@ def solve(
     start: Start | None = None,
     placement: NamedPlacement | None = None,
     order: NamedOrder | None = None,
+    contiguous: bool = False,
+    device_order: Sequence[str] | None = None,
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
     audit: bool = False,
@@ -213,8 +218,9 @@ def solve(
         An instance, the path of its file, or the name of a library instance.
     method : str
         See ``optpart methods``.
-    objective : {"makespan", "traffic", "lexicographic"}
-        The objective to minimise; ``lexicographic`` is makespan, then traffic.
+    objective : {"makespan", "traffic", "lexicographic", "bottleneck"}
+        The objective to minimise; ``lexicographic`` is makespan, then traffic, ``bottleneck`` the
+        largest load of a device, link or port: the time per item of a pipeline.
     within, traffic_limit : number or str, optional
         Upper limits of makespan and traffic.
     fix : {"placement", "order", "both"}, optional
@@ -227,6 +233,11 @@ def solve(
     order : sequence of vertex names, or mapping from device names to such sequences, optional
         If two vertices of a sequence share a device, the earlier one must run first. The sequence
         of a device may only contain vertices that ``placement`` assigns to it.
+    contiguous : bool
+        Whether no path may leave a device and come back to it.
+    device_order : sequence of device names, optional
+        Use only these devices, such that no edge goes from a later one back to an earlier one; any
+        of them may stay empty.
     checkpoint : path, optional
         File in which the methods ``search`` and ``hybrid`` save their state.
     resume : bool
@@ -268,6 +279,8 @@ def solve(
         start=start,
         placement=placement,
         order=order,
+        contiguous=contiguous,
+        device_order=device_order,
         checkpoint=checkpoint,
         resume=resume,
         seconds=seconds,
@@ -365,7 +378,11 @@ def bounds(
 
 
 def verify(
-    instance: Instance | str | Path, result: Result | Schedule | str | Path
+    instance: Instance | str | Path,
+    result: Result | Schedule | str | Path,
+    *,
+    contiguous: bool = False,
+    device_order: Sequence[str] | None = None,
 ) -> list[Violation]:
     """Check a schedule, or a result and all its claims, in exact arithmetic.
 
@@ -373,6 +390,8 @@ def verify(
     ----------
     result : Result, Schedule or path
         A path must be that of a result file.
+    contiguous, device_order : bool, sequence of device names
+        Constraints on blocks as for :func:`solve`, in addition to those that a result states.
 
     Returns
     -------
@@ -381,15 +400,26 @@ def verify(
     """
     from optpart.formats import result as result_format
     from optpart.report.verification import check_document, check_result
+    from optpart.solution.contiguity import first_violation
+    from optpart.solution.names import given_device_order
     from optpart.solution.schedule import Schedule
+    from optpart.solution.verifier import Violation
     from optpart.solution.verifier import verify as check
 
     instance = _instance(instance)
+    along = given_device_order(instance, device_order)
     if isinstance(result, Schedule):
-        return check(instance, result)
+        violations = check(instance, result)
+        if (contiguous or along) and not any(found.rule == "complete" for found in violations):
+            broken = first_violation(instance, result.placement, along)
+            violations += [Violation("contiguity", broken)] if broken else []
+        return violations
     if isinstance(result, str | Path):
-        return list(check_result(instance, result).violations)
-    return list(check_document(instance, result_format.to_dict(result)).violations)
+        checked = check_result(instance, result, contiguous=contiguous, device_order=along)
+    else:
+        document = result_format.to_dict(result)
+        checked = check_document(instance, document, contiguous=contiguous, device_order=along)
+    return list(checked.violations)
 
 
 def simulate(
@@ -764,6 +794,76 @@ def _draw_file(
         title=f"{found.name}, {document.get('method', '')}",
         bound=None if bound is None else rational(bound, "lower_bound"),
     )
+
+
+def pipeline_problem(source: Instance | str | Path, *, sync_rate: Number | None = None) -> Pipeline:
+    """Return the problem of splitting a graph into the stages of a pipeline.
+
+    Parameters
+    ----------
+    source : Instance, str or Path
+        Also a throughput file of dnn-partitioning, which is read as its authors mean it; see
+        :mod:`optpart.pipeline.throughput`.
+    sync_rate : number, or "links", optional
+        Size per time at which replicas exchange the memory of their vertices after each item;
+        ``"links"`` takes the links of the instance. By default they exchange nothing.
+
+    Raises
+    ------
+    InputError
+        If the source cannot be read or is not in scope, or the rate is not a number above 0.
+    """
+    from optpart.pipeline.problem import pipeline_of
+    from optpart.pipeline.throughput import is_throughput, read_throughput
+    from optpart.problem.rational import rational
+
+    links = sync_rate == "links"
+    rate = None if sync_rate is None or links else rational(sync_rate, "sync_rate")
+    if rate is not None and rate <= 0:
+        raise ArgumentError("sync_rate", f"{rate} is not above 0", "give a size per time")
+    if isinstance(source, (str, Path)) and is_throughput(source):
+        if links:
+            raise ArgumentError(
+                "sync_rate", "the file describes no links between accelerators", "give a number"
+            )
+        return read_throughput(source, rate)
+    return pipeline_of(_instance(source), synchronise=links, rate=rate)
+
+
+def plan(
+    source: Instance | Pipeline | str | Path,
+    *,
+    replicas: int = 1,
+    device_order: Sequence[str] | None = None,
+    sync_rate: Number | None = None,
+) -> PipelinePlan:
+    """Split a graph into the stages of a pipeline with the least bottleneck.
+
+    Parameters
+    ----------
+    source : Instance, Pipeline, str or Path
+        See :func:`pipeline_problem`, also for ``sync_rate``.
+    replicas : int
+        Most devices, all alike, that share the items of a stage.
+    device_order : sequence of device names, optional
+        The only devices to use, in the order of their stages; any may stay empty.
+
+    Raises
+    ------
+    InputError
+        If the source is not in scope, or a name is unknown.
+    """
+    from optpart.pipeline.plan import plan_pipeline
+    from optpart.pipeline.problem import Pipeline, device_numbers
+
+    if not isinstance(source, Pipeline):
+        source = pipeline_problem(source, sync_rate=sync_rate)
+    elif sync_rate is not None:
+        raise ArgumentError("sync_rate", "given with a problem", "set it in pipeline_problem")
+    if replicas < 1:
+        raise ArgumentError("replicas", f"{replicas} is below 1", "give a number ≥ 1")
+    order = device_numbers(source, device_order)
+    return plan_pipeline(source, order=order, replicas=replicas)
 
 
 def export(

@@ -103,7 +103,7 @@ class TestSolve:
             ({"fix": "colour", "start": "heft"}, "cannot fix 'colour'"),
             ({"fix": "order"}, "no schedule to take it from"),
             ({"within": "soon"}, "within"),
-            ({"checkpoint": "state"}, "cpsat does not save its state"),
+            ({"checkpoint": "state"}, "auto does not save its state"),
             ({"method": "search", "resume": True}, "no checkpoint to resume from"),
         ],
     )
@@ -334,7 +334,7 @@ class TestNames:
         goal = op.Goal.of(instance, placement={"n2": "d1"}, order=["n2", "n3"], makespan="80")
         assert goal.placement == {1: 1}
         assert goal.order == ((1, 2),)
-        assert op.supporting(instance, goal)[0] == "cpsat"
+        assert op.supporting(instance, goal)[:2] == ["auto", "cpsat"]
 
     def test_simulate_takes_a_placement(self, heft: op.Result) -> None:
         done = op.simulate("heft-10", placement=heft.placement)
@@ -408,13 +408,13 @@ class TestNoOptionIsNamedInPython:
             ),
             (
                 {"checkpoint": "x"},
-                "checkpoint: cpsat does not save its state; use it with `method` search or hybrid",
-                "--checkpoint: cpsat does not save its state; use it with --method search or",
+                "checkpoint: auto does not save its state; use it with `method` search or hybrid",
+                "--checkpoint: auto does not save its state; use it with --method search or",
             ),
             (
                 {"method": "heft", "objective": "traffic"},
-                "method: heft can only minimise the makespan; use cpsat, search, hybrid, ",
-                "--method: heft can only minimise the makespan; use cpsat, search, hybrid, ",
+                "method: heft can only minimise the makespan; use auto, cpsat, search, hybrid, ",
+                "--method: heft can only minimise the makespan; use auto, cpsat, search, hybrid, ",
             ),
         ],
     )
@@ -448,16 +448,16 @@ class TestRefusalsNameWhoCan:
 
         with pytest.raises(op.InputError) as caught:
             op.solve("heft-10", "heft", within=80)
-        assert caught.value.remedy.startswith("use cpsat, milp, milp-cbc")
+        assert caught.value.remedy.startswith("use auto, cpsat, milp, milp-cbc")
         assert caught.value.remedy.endswith("enumerate or able")
 
     def test_scope(self) -> None:
         with pytest.raises(op.UnsupportedError) as caught:
             op.solve("recurrent_network-50", "enumerate")
-        assert caught.value.remedy.startswith("give at most 12, or use cpsat, search, hybrid")
+        assert caught.value.remedy.startswith("give at most 12, or use auto, cpsat, search, hybrid")
 
     def test_audit(self) -> None:
-        with pytest.raises(op.InputError, match="use cpsat, milp or milp-cbc"):
+        with pytest.raises(op.InputError, match="use auto, cpsat, milp or milp-cbc"):
             op.solve(SMALL, "heft", audit=True)
         assert op.solve(SMALL, audit=True, seconds=10).makespan == 12
 

@@ -296,7 +296,7 @@ solve mine.json --pareto --workers 1
 solve mine.json --pareto -m enumerate
 solve mine.json --audit -m heft
 solve mine.json --audit --workers 1
-solve mine.json --checkpoint x.json
+solve mine.json --checkpoint x.json -m cpsat
 solve mine.json -m search --resume
 solve mine.json -m search --resume --checkpoint nowhere-state.json
 solve mine.json -m search --resume --checkpoint exact.json
@@ -421,14 +421,14 @@ def _said(*command: object) -> dict[str, object]:
 
 #: Each prints a document; a table or plain text has no suffix.
 DOCUMENTS = """
-json solve mine.json --workers 1 --json
-json solve exact.json --workers 1 --json
-json solve line.json --workers 1 --json
+json solve mine.json --workers 1 --json -m cpsat
+json solve exact.json --workers 1 --json -m cpsat
+json solve line.json --workers 1 --json -m cpsat
 json solve heft-10 -m enumerate --json
 json solve mine.json --pareto --workers 1 --json
-json solve mine.json --objective lexicographic --workers 1 --json
-json solve line.json --fix placement --workers 1 --json
-json solve too-large.json --json
+json solve mine.json --objective lexicographic --workers 1 --json -m cpsat
+json solve line.json --fix placement --workers 1 --json -m cpsat
+json solve too-large.json --json -m cpsat
 json solve greedy.json -m hash+pct --json
 json gap mine.json heft-10 -m heft -m hash+pct --workers 1 --json
 json gap mine.json -m hash-random+fifo --seeds 3 --workers 1 --json
@@ -453,12 +453,12 @@ json reduce communication --random 3 --workers 1 --json
 json check proof --json
 csv gap mine.json heft-10 -m heft -m hash+pct --workers 1 --csv
 csv gap mine.json -m hash-random+fifo --seeds 3 --workers 1 --csv
-text solve mine.json --workers 1
+text solve mine.json --workers 1 -m cpsat
 text solve heft-10 -m heft
 text solve mine.json --pareto --workers 1
-text solve mine.json --objective lexicographic --workers 1
-text solve too-large.json
-text solve too-much.json --workers 1
+text solve mine.json --objective lexicographic --workers 1 -m cpsat
+text solve too-large.json -m cpsat
+text solve too-much.json --workers 1 -m cpsat
 text solve greedy.json -m hash+pct
 text gap mine.json heft-10 -m heft -m hash+pct --workers 1
 text gap mine.json heft-10 line.json exact.json -m heft -m hash+pct --workers 1

@@ -28,6 +28,11 @@ def option_of(parameter: str) -> str:
     return _OPTIONS.get(parameter, f"--{parameter.replace('_', '-')}")
 
 
+def listed_devices(names: str | None) -> list[str] | None:
+    """Return the devices that ``--device-order`` names."""
+    return None if names is None else [name.strip() for name in names.split(",") if name.strip()]
+
+
 def _tried(path: Path | None) -> Path | None:
     if path is not None:
         check_target(path)
@@ -45,6 +50,14 @@ Needed = Annotated[Path, file_to_write("-o", "--output", help="Where to write.")
 File = Annotated[str, typer.Argument(help="An instance file, or the name of a library instance.")]
 MethodName = Annotated[str, typer.Option("--method", "-m", help="See 'optpart methods'.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")]
+DeviceOrder = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DEVICE,DEVICE,…",
+        help="Use only these devices, each for one block, with no edge from a later one to an "
+        "earlier one; any may stay empty.",
+    ),
+]
 Start = Annotated[
     str | None,
     typer.Option(help="A result file to start from, or a strategy such as heft or mite+pct."),

@@ -24,6 +24,7 @@ COMMANDS = {
     "bound": "bound:bound",
     "verify": "verify:verify",
     "simulate": "simulate:simulate",
+    "pipeline": "pipeline:pipeline",
     "methods": "methods:methods",
     "devices": "devices:devices",
     "plot": "plot:plot",

@@ -31,7 +31,10 @@ def say_result(result: Result) -> None:
         return
     given = f" given {result.given}" if result.given else ""
     makespan, bound = between(result.makespan, result.lower_bound)
+    load, least_load = between(result.bottleneck, result.bottleneck_bound)
     if result.makespan is None:
+        if result.objective == "bottleneck":
+            bound = f"{least_load} of the bottleneck"
         say(
             f"{result.instance.name}: no schedule found{given}: {result.reason} "
             f"(lower bound {bound})"
@@ -40,13 +43,29 @@ def say_result(result: Result) -> None:
     gap = "" if result.status is Status.OPTIMAL else f", gap {percent(result.gap)}"
     note = f" ({result.reason})" if result.reason else ""
     least = ""
+    if result.objective == "bottleneck":
+        say(
+            f"{result.instance.name}: {result.status}{given}{note}, bottleneck {load}, lower bound "
+            f"{least_load}{gap}, makespan {makespan}, traffic {number(result.traffic, up=True)}, "
+            f"{seconds(result.seconds)} with {result.method}"
+        )
+        return
     if result.objective != "makespan":
         least = f" (lower bound {between(result.traffic, result.traffic_bound)[1]})"
     say(
         f"{result.instance.name}: {result.status}{given}{note}, makespan "
         f"{makespan}, lower bound {bound}{gap}, traffic "
         f"{number(result.traffic, up=True)}{least}, {seconds(result.seconds)} with {result.method}"
+        f"{_members(result)}"
     )
+
+
+def _members(result: Result) -> str:
+    """Return which members of a portfolio found and proved a result; empty for other methods."""
+    found, proved = result.schedule_by, result.bound_by
+    if not found or found == proved:
+        return f" ({found})" if found else ""
+    return f" (schedule by {found}{f', bound by {proved}' if proved else ''})"
 
 
 def say_schedule(result: Result) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from optpart.commands.instances import announce_compilation, note_limits, open_instance
 from optpart.commands.options import (
+    DeviceOrder,
     File,
     Json,
     MethodName,
@@ -19,6 +20,7 @@ from optpart.commands.options import (
     TimeLimit,
     Workers,
     file_to_write,
+    listed_devices,
 )
 from optpart.commands.results import leave, say_result, say_schedule
 from optpart.errors import InputError
@@ -36,6 +38,7 @@ class Objectives(StrEnum):
     makespan = "makespan"
     traffic = "traffic"
     lexicographic = "lexicographic"
+    bottleneck = "bottleneck"
 
 
 class Fixed(StrEnum):
@@ -48,14 +51,17 @@ class Fixed(StrEnum):
 
 def solve(
     file: File,
-    method: MethodName = "cpsat",
+    method: MethodName = "auto",
     time_limit: TimeLimit = 60.0,
     workers: Workers = 2,
     seed: Seed = 0,
     start: Start = None,
     objective: Annotated[
         Objectives,
-        typer.Option(help="What to minimise; lexicographic means makespan, then traffic."),
+        typer.Option(
+            help="What to minimise; lexicographic means makespan, then traffic, bottleneck the "
+            "largest load of a device, link or port."
+        ),
     ] = Objectives.makespan,
     within: Annotated[
         str | None, typer.Option(help="Decide whether a makespan of at most this is possible.")
@@ -68,6 +74,11 @@ def solve(
             "its placement needs no --start."
         ),
     ] = None,
+    contiguous: Annotated[
+        bool,
+        typer.Option("--contiguous", help="Let no path leave a device and come back to it."),
+    ] = False,
+    device_order: DeviceOrder = None,
     checkpoint: Annotated[
         Path | None,
         file_to_write(
@@ -88,8 +99,8 @@ def solve(
         bool,
         typer.Option(
             "--audit",
-            help="Solve again without the rules that remove solutions, and compare; for cpsat and "
-            "milp. Takes up to --time-limit more.",
+            help="Solve again without the rules that remove solutions, and compare; for auto, "
+            "cpsat and milp. Takes up to --time-limit more.",
         ),
     ] = False,
     sensitivity: Annotated[
@@ -116,12 +127,17 @@ def solve(
 
     if sensitivity is not None:
         share(sensitivity)
-        if pareto or objective != "makespan" or fix or within or traffic_limit:
+        blocks = contiguous or device_order is not None
+        if pareto or objective != "makespan" or fix or within or traffic_limit or blocks:
             raise InputError(
                 "--sensitivity", "only for a least makespan", "leave out what else is asked for"
             )
-    if pareto and (method != "cpsat" or output is not None):
+    if pareto and (method not in ("auto", "cpsat") or output is not None):
         raise InputError("--pareto", "used with another method or --output", "leave them out")
+    if pareto and objective is Objectives.bottleneck:
+        raise InputError(
+            "--pareto", "finds the front of makespan and traffic only", "leave --objective out"
+        )
     if pareto and start is not None and fix is None:
         raise InputError("--pareto", "does not use --start without --fix", "leave --start out")
     registry.get(method)  # report an unknown method before a missing file
@@ -136,6 +152,8 @@ def solve(
         traffic_limit=traffic_limit,
         fix=None if fix is None else fix.value,
         start=start,
+        contiguous=contiguous,
+        device_order=listed_devices(device_order),
         checkpoint=state,
         resume=resume,
         seconds=time_limit,

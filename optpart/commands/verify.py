@@ -8,22 +8,33 @@ from typing import Annotated
 import typer
 
 from optpart.commands.instances import note_limits, open_instance
-from optpart.commands.options import File, Json
+from optpart.commands.options import DeviceOrder, File, Json, listed_devices
 from optpart.terminal import put, say
 
 
 def verify(
     file: File,
     result: Annotated[Path, typer.Argument(help="A result file.")],
+    contiguous: Annotated[
+        bool,
+        typer.Option("--contiguous", help="Also require contiguous blocks."),
+    ] = False,
+    device_order: DeviceOrder = None,
     json: Json = False,
 ) -> None:
     """Check a result against its instance, in exact arithmetic."""
     from optpart.formats.json import pretty
     from optpart.report.verification import check_result
+    from optpart.solution.names import given_device_order
 
     instance = open_instance(file)
     note_limits([instance])
-    report = check_result(instance, result)
+    report = check_result(
+        instance,
+        result,
+        contiguous=contiguous,
+        device_order=given_device_order(instance, listed_devices(device_order)),
+    )
     if json:
         document = {
             "instance": instance.name,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 
 from ortools.sat.python import cp_model
 
 from optpart.exact.core import Core, Expression
+from optpart.solution.metrics import Resource
 
 #: A tensor and its destination.
 Crossing = tuple[int, int]
@@ -15,7 +17,8 @@ Crossing = tuple[int, int]
 class Crossings:
     """One literal per (tensor, destination device), regardless of the number of consumers there.
 
-    If transfers queue, each also has a start, and one literal per sender that selects the queue.
+    If transfers queue, each also has a start. If they queue or load links, each has one literal
+    per sender, which selects the link.
 
     Attributes
     ----------
@@ -25,7 +28,7 @@ class Crossings:
     begin : dict from (tensor, destination) to IntVar
         Only if transfers queue.
     sent : dict from (tensor, destination) to list of (sender, literal)
-        Only if transfers queue.
+        Only if transfers queue or load links.
     """
 
     def __init__(self, core: Core) -> None:
@@ -44,6 +47,8 @@ class Crossings:
                     continue
                 self.targets[tensor].append(d)
                 self.happens[tensor, d] = self._literal(tensor, d, consumers)
+                if queues or core.task.loads_links:
+                    self._route(tensor, d)
                 if queues:
                     self._start(tensor, d)
 
@@ -86,8 +91,7 @@ class Crossings:
 
     def _start(self, tensor: int, d: int) -> None:
         """A transfer starts after its tensor is made; without a transfer, its start is free."""
-        core, u, crosses = self.core, self.producer[tensor], self.happens[tensor, d]
-        possible = self._senders(tensor, d)
+        core, u = self.core, self.producer[tensor]
         head, duration = core.task.head, core.duration
         first = min(int(head[u, e] + duration[u, e]) for e, _ in core.literals(u))
         known = core.task.known
@@ -95,6 +99,12 @@ class Crossings:
         begin = core.integer(first, core.task.upper, f"begin[{tensor},{d}]", value)
         self.model.add(begin >= core.end[u])
         self.begin[tensor, d] = begin
+
+    def _route(self, tensor: int, d: int) -> None:
+        """A transfer that happens has one sender, the device of its producer."""
+        core, u, crosses = self.core, self.producer[tensor], self.happens[tensor, d]
+        known = core.task.known
+        possible = self._senders(tensor, d)
         if len(possible) == 1 and len(core.literals(u)) == 1:
             self.sent[tensor, d] = [(possible[0][0], crosses)]
             return
@@ -140,6 +150,21 @@ class Crossings:
         if e in (-1, d):
             return self.core.end_known(self.producer[tensor])
         return self.begin_known(tensor, d) + self.length(tensor, e, d)
+
+    def loads(self) -> Iterator[tuple[Resource, int, cp_model.IntVar]]:
+        """Yield what each transfer adds to the load of which resource, and its literal."""
+        send = self.core.task.grid.send
+        for crossing, e, sent, length in self._lengths():
+            match self.communication:
+                case "sendrecv":
+                    yield ("device", e), int(send[e]), sent
+                case "link":
+                    yield ("link", e, crossing[1]), length, sent
+                case "port":
+                    yield ("send", e), length, sent
+                    yield ("receive", crossing[1]), length, sent
+                case "delay":
+                    pass
 
     # --- queues ----------------------------------------------------------------------------
 

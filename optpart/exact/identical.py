@@ -21,7 +21,7 @@ def identical(instance: Instance, goal: Goal) -> bool:
     return (
         len(instance.graph.edge_source) > 0
         and instance.model.memory == "none"
-        and not (goal.placement or goal.order or goal.objective != "makespan")
+        and not (goal.placement or goal.order or goal.blocks or goal.objective != "makespan")
         and goal.traffic is None
         and len(instance.units) == instance.vertices
         and not instance.graph.separation

@@ -41,6 +41,11 @@ class LowerBound:
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """Nothing new; the caller's end of the channel yields it, so that the caller can stop a job."""
+
+
+@dataclass(frozen=True)
 class Done:
     """The end of a job: the solver's status and its last bound."""
 

@@ -15,13 +15,16 @@ import numpy as np
 from optpart.bounds.load import load_ticks
 from optpart.bounds.windows import Windows, no_windows, windows
 from optpart.errors import UnsupportedError
-from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
+from optpart.exact.block_starts import block_schedules
+from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
 from optpart.exact.milp_job import Job, Solver, passed_tensors
+from optpart.exact.model_data import channels
 from optpart.exact.process import SolverDiedError, borrowed
 from optpart.exact.pruning import NONE, Pruning
+from optpart.exact.retiming import prompt
 from optpart.exact.symmetry import canonical, interchangeable_devices
 from optpart.kernels.compiled import UNLIMITED, whole_memory
-from optpart.kernels.horizon import horizon_without_queues
+from optpart.kernels.horizon import horizon, horizon_without_queues
 from optpart.kernels.ticks import Grid
 from optpart.limits import check_seed
 from optpart.problem.feasibility import contradiction, excluded
@@ -66,8 +69,10 @@ def solve_milp(
     """Solve an instance as a mixed-integer linear program.
 
     Supports ``delay`` with memory ``none`` or ``estimate``, colocation, allowed devices, given run
-    times and transfer times, missing links and separation. A goal may minimise the makespan only,
-    and may give a placement, orders of vertices, and limits on makespan and traffic.
+    times and transfer times, missing links and separation. A goal may minimise makespan or
+    bottleneck, and may give a placement, orders of vertices, contiguous blocks, an order of
+    devices, and limits on makespan and traffic. The bottleneck is minimised under every
+    communication model if neither an order nor a limit on the makespan is given.
 
     Parameters
     ----------
@@ -113,15 +118,18 @@ def solve_milp(
 def check_scope(instance: Instance, goal: Goal) -> None:
     """Raise :class:`UnsupportedError` if the method does not support the model or the goal."""
     model = instance.model
-    if model.communication != "delay" or model.memory not in ("none", "estimate"):
+    placed = goal.objective == "bottleneck" and not _needs_times(goal)
+    if not (placed or model.communication == "delay") or model.memory not in ("none", "estimate"):
         raise UnsupportedError(
             "model",
             f"milp does not support {model.communication} with memory {model.memory}",
             "use delay with none or estimate",
         )
-    if goal.objective != "makespan":
+    if goal.objective not in ("makespan", "bottleneck"):
         raise UnsupportedError(
-            "goal.objective", f"milp does not minimise {goal.objective}", "use makespan"
+            "goal.objective",
+            f"milp does not minimise {goal.objective}",
+            "use makespan or bottleneck",
         )
     goal.check(instance)
     if any(isinstance(task, tuple) for pair in goal.order for task in pair):
@@ -132,6 +140,11 @@ def check_scope(instance: Instance, goal: Goal) -> None:
         )
 
 
+def _needs_times(goal: Goal) -> bool:
+    """Return whether times matter for a goal, not only the placement."""
+    return goal.objective != "bottleneck" or goal.makespan is not None or bool(goal.order)
+
+
 def _vertex_pairs(goal: Goal) -> tuple[tuple[int, int], ...]:
     return tuple((a, b) for a, b in goal.order if isinstance(a, int) and isinstance(b, int))
 
@@ -140,6 +153,19 @@ def _grid(instance: Instance, makespan: Fraction | None) -> Grid:
     """Return the coarsest exact grid, or a rounded one if that is too fine for the solvers."""
     grid = Grid.of(instance, makespan)
     upper = horizon_without_queues(grid) if makespan is None else grid.floor(makespan)
+    return _coarse(grid, upper)
+
+
+def _grid_of_loads(instance: Instance, makespan: Fraction | None) -> Grid:
+    """Return a grid, as :func:`_grid`, on which loads times the channels are moderate numbers."""
+    wide = Grid.of(instance)
+    longest = max(wide.time(horizon(instance, wide)), makespan or Fraction(0))
+    grid = Grid.of(instance, channels(instance) * longest)
+    return _coarse(grid, channels(instance) * grid.floor(longest))
+
+
+def _coarse(grid: Grid, upper: int) -> Grid:
+    """Return the grid, or a coarser one if ``upper`` is too many ticks for the solvers."""
     if upper <= HORIZON:
         return grid
     factor = -(-upper // _ROUNDED)
@@ -204,8 +230,52 @@ class _Solve:
             self.record.offer_start(start)
         for schedule in self.starts(restricted, self.seed) if self.starts else ():
             self.record.offer(schedule)
+        if self.goal.blocks:
+            for schedule in block_schedules(restricted, self.goal):
+                self.record.offer(schedule)
 
     def _search(self, restricted: Instance) -> str:
+        if self.goal.objective == "makespan":
+            return self._least_makespan(restricted)
+        infeasible = self._least_bottleneck(restricted)
+        if self.record.incumbent is not None and not self.goal.order:
+            self.record.offer(prompt(self.instance, self.record.incumbent.placement))
+        return infeasible
+
+    def _least_bottleneck(self, restricted: Instance) -> str:
+        grid, share = _grid_of_loads(restricted, self.goal.makespan), channels(restricted)
+        lower, upper = 0, horizon(restricted, grid)
+        limit = None if self.goal.makespan is None else grid.floor(self.goal.makespan)
+        if limit is not None:
+            upper = limit
+        if Pruning.WINDOWS in self.without:
+            window = no_windows(restricted)
+        else:
+            window = windows(restricted, grid, limit)
+        if window.bound is None:
+            return self._excluded()
+        if Pruning.BOUNDS not in self.without:
+            lower = load_ticks(restricted, grid, window)
+            if limit is not None and lower > limit:
+                return self._excluded()
+            self.record.raise_bound(grid.time(lower))
+            least = load_ticks(restricted, grid, no_windows(restricted))
+            self.record.raise_bottleneck_bound(grid.time(least))
+        if self.record.bottleneck == self.record.bottleneck_bound:
+            return ""
+        most, reached = share * horizon(restricted, grid), self.record.bottleneck
+        if reached is not None and Pruning.INCUMBENT not in self.without:
+            most = grid.floor(share * reached)
+        least = grid.floor(share * (self.record.bottleneck_bound or Fraction(0)))
+        job = self._job(restricted, grid, window, lower, upper)
+        return self._solve(replace(job, loads=(least, most), timed=_needs_times(self.goal)), window)
+
+    def _excluded(self) -> str:
+        if self.record.makespan is not None:
+            raise AssertionError("bounds exclude a verified schedule; please report this")
+        return excluded(self.instance, "bounds", self.goal.given)
+
+    def _least_makespan(self, restricted: Instance) -> str:
         reached = None if Pruning.INCUMBENT in self.without else self.record.makespan
         limit = self.goal.makespan if reached is None else reached
         grid = _grid(restricted, limit)
@@ -224,13 +294,15 @@ class _Solve:
         elif Pruning.BOUNDS not in self.without:
             lower = load_ticks(restricted, grid, window)
         if lower is None or lower > upper:
-            if self.record.makespan is not None:
-                raise AssertionError("bounds exclude a verified schedule; please report this")
-            return excluded(self.instance, "bounds", self.goal.given)
+            return self._excluded()
         self.record.raise_bound(grid.time(lower))
         if self.record.makespan == self.record.bound:
             return ""
-        if (rows := _rows(restricted, window)) > _MAX_ROWS:
+        return self._solve(self._job(restricted, grid, window, lower, upper), window)
+
+    def _solve(self, job: Job, window: Windows) -> str:
+        rows = _rows(job.instance, window) if job.timed else _rows_of_loads(job.instance)
+        if rows > _MAX_ROWS:
             self.record.end(
                 Termination.UNSUPPORTED,
                 f"too large for MILP (about {rows:,} rows of {_MAX_ROWS:,} at most)",
@@ -240,7 +312,6 @@ class _Solve:
         if left <= 0:
             self.record.end(Termination.TIME_LIMIT, "time limit")
             return ""
-        job = self._job(restricted, grid, window, lower, upper)
         status = self._listen(job, Limits(left, 1, self.seed, None))
         if status == "INFEASIBLE":
             if self.record.makespan is None:
@@ -249,8 +320,10 @@ class _Solve:
                 Termination.FAILED, f"{self.solver} finds no schedule although one is known"
             )
         closed = self.record.makespan == self.record.bound
+        if job.loads is not None:
+            closed = self.record.bottleneck == self.record.bottleneck_bound
         if not closed and self.record.termination is Termination.COMPLETED:
-            why = self.refused or (_CLOSED if grid.exact else _ROUNDING)
+            why = self.refused or (_CLOSED if job.grid.exact else _ROUNDING)
             self.record.end(Termination.ROUNDING, why)
         return ""
 
@@ -286,6 +359,8 @@ class _Solve:
             start=start,
             sequence=sequence,
             solver=self.solver,
+            contiguous=self.goal.contiguous,
+            device_order=self.goal.device_order,
         )
 
     def _listen(self, job: Job, limits: Limits) -> str:
@@ -298,13 +373,17 @@ class _Solve:
             self.record.end(Termination.FAILED, str(error))
         return status
 
-    def _hear(self, message: Incumbent | LowerBound | Done, job: Job) -> str:
+    def _hear(self, message: Incumbent | LowerBound | Waiting | Done, job: Job) -> str:
         """Process one message of the solver; return its status if it is the last one."""
         match message:
+            case Waiting():
+                self.record.pulse()
             case Incumbent():
                 refused = self.record.offer(_timed(job, message))
                 # Tolerances and rounding may admit invalid schedules.
                 self.refused = f"its last schedule is not valid: {refused}" if refused else ""
+            case LowerBound() if job.loads is not None:
+                self.record.raise_bottleneck_bound(job.grid.time(message.value) / job.channels)
             case LowerBound():
                 self.record.raise_bound(job.grid.time(message.value))
             case Done():
@@ -331,9 +410,17 @@ def _rows(instance: Instance, window: Windows) -> int:
     return pairs_to_order(instance, window) + edges
 
 
+def _rows_of_loads(instance: Instance) -> int:
+    """Return the approximate number of rows if times do not matter: those for transfers."""
+    pairs = instance.devices * (instance.devices - 1)
+    return len(instance.graph.edge_source) * max(1, pairs)
+
+
 def _timed(job: Job, found: Incumbent) -> Schedule:
     """Return the solver's placement and order, timed exactly."""
-    assert found.start is not None
+    if found.start is None:
+        first_to_last = job.instance.graph.topological_order.tolist()
+        return retime(job.instance, found.placement, first_to_last)
     start, placement = found.start.tolist(), found.placement.tolist()
     end = [start[v] + int(job.grid.duration[v, d]) for v, d in enumerate(placement)]
     order: nx.DiGraph[int] = nx.DiGraph()

@@ -40,6 +40,13 @@ class Job(ModelData):
         The initial schedule.
     sequence : list of int
         The vertices of the initial schedule in order of their starts.
+    contiguous, device_order
+        As in :class:`~optpart.solution.goal.Goal`.
+    loads : pair of int, optional
+        If the bottleneck is minimised: its proven lower bound and upper limit, in ticks divided by
+        ``channels``.
+    timed : bool
+        Whether times matter, not only the placement.
     """
 
     order: tuple[tuple[int, int], ...]
@@ -48,6 +55,15 @@ class Job(ModelData):
     start: NDArray[np.int64] | None
     sequence: list[int]
     solver: Solver
+    contiguous: bool = False
+    device_order: tuple[int, ...] = ()
+    loads: tuple[int, int] | None = None
+    timed: bool = True
+
+    @property
+    def sought(self) -> tuple[int, int]:
+        """Proven lower bound and upper limit of what is minimised."""
+        return (self.lower, self.upper) if self.loads is None else self.loads
 
 
 def proven_ticks(bound: float, starts: int, rows: int, horizon: int) -> int | None:

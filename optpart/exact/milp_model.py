@@ -1,5 +1,7 @@
 """The mixed-integer linear program of the ``delay`` problem, one method per constraint group.
 
+Contiguous blocks and loads are added from :mod:`optpart.exact.milp_blocks`.
+
 Big-M disjunctions with one literal per direction, after Venugopalan & Sinnen, "ILP formulations for
 optimal task scheduling with communication delays on parallel systems", IEEE TPDS 26(1), 2015,
 adapted to heterogeneous devices.
@@ -29,10 +31,13 @@ class MilpModel:
     Attributes
     ----------
     problem : pulp.LpProblem
+    objective : pulp.LpVariable
+        The makespan or, if that is minimised, the bottleneck.
     rows : int
     on : dict from (unit, device) to variable
         Whether the unit is on the device.
     start : list of variable, length n
+        Empty if times do not matter.
     before : dict from (vertex, vertex) to variable
         Whether the first ends before the second starts.
     """
@@ -45,21 +50,31 @@ class MilpModel:
         self.unit: list[int] = job.instance.unit_of.tolist()
         self.devices: list[list[int]] = [np.flatnonzero(row).tolist() for row in job.possible]
         self.problem = pulp.LpProblem("delay", pulp.LpMinimize)
-        self.makespan = self.problem.add_variable("C", job.lower, job.upper)
-        self.problem += self.makespan
+        self.objective = self.problem.add_variable("C" if job.loads is None else "B", *job.sought)
+        self.problem += self.objective
         self.rows = 0
+        self.start: list[pulp.LpVariable] = []
         self.before: dict[tuple[int, int], pulp.LpVariable] = {}
         self._placement()
-        self._starts()
-        self._arrivals()
-        self._one_at_a_time()
+        if job.timed:
+            self.makespan = self.objective
+            if job.loads is not None:
+                self.makespan = self.problem.add_variable("C", job.lower, job.upper)
+            self._starts()
+            self._arrivals()
+            self._one_at_a_time()
         self._separation()
         self._memory()
         self._traffic()
-        if job.load_cuts:
+        if job.timed and job.load_cuts:
             self._load_cuts()
         self._order_of_alike_devices()
         self._hint()
+
+    def extend(self, rows: Iterable[Any]) -> None:
+        """Add rows."""
+        for row in rows:
+            self._add(row)
 
     def _binary(self, name: str) -> pulp.LpVariable:
         return self.problem.add_variable(name, cat=pulp.LpBinary)
@@ -83,7 +98,6 @@ class MilpModel:
     def _starts(self) -> None:
         """Starts within the windows; ends are linear in the placement."""
         head, tail, duration = self.head, self.tail, self.grid.duration
-        self.start: list[pulp.LpVariable] = []
         self.end: list[pulp.LpAffineExpression] = []
         self.first: list[int] = []
         self.last: list[int] = []
@@ -199,7 +213,7 @@ class MilpModel:
             return
         graph = self.instance.graph
         crossings: list[tuple[Fraction, pulp.LpVariable]] = []
-        for tensor, units in _consumers(self.instance).items():
+        for tensor, units in consumers(self.instance).items():
             size, maker = graph.tensor_size[tensor], self.unit[int(graph.tensor_vertex[tensor])]
             for d in range(self.instance.devices):
                 there = [self.on[u, d] for u in units - {maker} if (u, d) in self.on]
@@ -260,6 +274,9 @@ class MilpModel:
             return
         for (u, d), literal in self.on.items():
             literal.setInitialValue(int(placement[self.instance.units[u][0]] == d))
+        self.objective.setInitialValue(self.job.sought[1])
+        if not self.job.timed:
+            return
         for variable, time in zip(self.start, start.tolist(), strict=True):
             variable.setInitialValue(time)
         position = {v: i for i, v in enumerate(self.job.sequence)}
@@ -268,11 +285,15 @@ class MilpModel:
             literal.setInitialValue(int(together and position[i] < position[j]))
         self.makespan.setInitialValue(self.upper)
 
-    def incumbent(self, values: Mapping[str, float]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Read placement and starts, in ticks, off a solution."""
+    def incumbent(
+        self, values: Mapping[str, float]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64] | None]:
+        """Read placement and starts, in ticks, off a solution; no starts if times do not matter."""
         device = {u: d for (u, d), literal in self.on.items() if values[literal.name] > 0.5}
-        start = [round(values[variable.name]) for variable in self.start]
         placement = np.array([device[u] for u in self.unit], dtype=np.int32)
+        if not self.job.timed:
+            return placement, None
+        start = [round(values[variable.name]) for variable in self.start]
         return placement, np.array(start, dtype=np.int64)
 
 
@@ -280,13 +301,13 @@ def _sum(terms: Iterable[tuple[float, pulp.LpVariable]]) -> pulp.LpAffineExpress
     return pulp.LpAffineExpression([(variable, factor) for factor, variable in terms])
 
 
-def _consumers(instance: Instance) -> dict[int, set[int]]:
+def consumers(instance: Instance) -> dict[int, set[int]]:
     """Return the units that consume each tensor."""
-    consumers: dict[int, set[int]] = {}
+    found: dict[int, set[int]] = {}
     for (_, v), tensors in passed_tensors(instance).items():
         for tensor in tensors:
-            consumers.setdefault(tensor, set()).add(int(instance.unit_of[v]))
-    return consumers
+            found.setdefault(tensor, set()).add(int(instance.unit_of[v]))
+    return found
 
 
 def _related(instance: Instance) -> list[int]:

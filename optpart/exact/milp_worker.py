@@ -17,6 +17,7 @@ import pulp
 
 from optpart.children.scratch import Scratch
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
+from optpart.exact.milp_blocks import blocks, loads
 from optpart.exact.milp_job import EPSILON, MARGIN, Job, proven_ticks
 from optpart.exact.milp_model import MilpModel
 from optpart.exact.serving import Send, serve
@@ -58,7 +59,10 @@ class _Run:
         self.limits = limits
         self.send = send
         self.model = MilpModel(job)
-        self.bound = job.lower
+        self.model.extend(blocks(self.model))
+        if job.loads is not None:
+            self.model.extend(loads(self.model))
+        self.bound, self.most = job.sought
 
     def run(self) -> None:
         solve = _highs if self.job.solver == "HiGHS" else _cbc
@@ -73,9 +77,9 @@ class _Run:
         self.send(Incumbent(self._seconds(), *self.model.incumbent(values), {}))
 
     def _bounded(self, value: float) -> None:
-        starts, rows = len(self.model.start) + 1, self.model.rows
-        ticks = proven_ticks(value, starts, rows, self.job.upper)
-        if ticks is not None and self.bound < ticks <= self.job.upper:
+        starts, rows = len(self.model.start) + 2, self.model.rows
+        ticks = proven_ticks(value, starts, rows, max(self.job.upper, self.most))
+        if ticks is not None and self.bound < ticks <= self.most:
             self.bound = ticks
             self.send(LowerBound(self._seconds(), ticks))
 

@@ -64,7 +64,8 @@ def minizinc(
 ) -> Result:
     """Solve an instance with a MiniZinc solver.
 
-    Every communication model, every memory model and every goal is supported.
+    Every communication and memory model is supported, and every goal without contiguous blocks and
+    bottlenecks.
 
     Parameters
     ----------
@@ -101,6 +102,7 @@ def minizinc(
 def check_scope(instance: Instance, goal: Goal) -> None:
     """Raise :class:`InputError` if the goal is invalid or the command is not installed."""
     goal.check(instance)
+    goal.require_no_blocks("minizinc")
     if which("minizinc") is None:
         raise InputError(
             "minizinc",

@@ -1,11 +1,13 @@
 """The CP-SAT model of the whole problem, one method per constraint group (design §2, §7).
 
 Transfers are in :mod:`optpart.exact.communication`, memory that changes with time in
-:mod:`optpart.exact.memory`, a given order in :mod:`optpart.exact.ordering`.
+:mod:`optpart.exact.memory`, a given order in :mod:`optpart.exact.ordering`, contiguous blocks in
+:mod:`optpart.exact.blocks`.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -13,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
+from optpart.exact.blocks import add_blocks
 from optpart.exact.communication import Crossings
 from optpart.exact.core import Core
 from optpart.exact.memory import add_dynamic_memory
 from optpart.exact.ordering import add_order
 from optpart.exact.task import Found, Task
+from optpart.solution.metrics import Resource
 
 #: Thresholds per device and side of the load cuts.
 _THRESHOLDS = 12
@@ -43,6 +47,7 @@ class ScheduleModel(Core):
         self._separation()
         self._static_memory()
         self._missing_links()
+        add_blocks(self)
         if task.timed:
             self.add_times()
         self.crossings = Crossings(self) if self._crossings_count() else None
@@ -62,7 +67,12 @@ class ScheduleModel(Core):
     def _crossings_count(self) -> bool:
         model = self.instance.model
         queues = self.task.timed and model.communication != "delay"
-        return queues or model.memory == "refcount" or self.task.counts_traffic
+        return (
+            queues
+            or model.memory == "refcount"
+            or self.task.counts_traffic
+            or self.task.loads_links
+        )
 
     # --- constraint groups -----------------------------------------------------------------
 
@@ -131,7 +141,7 @@ class ScheduleModel(Core):
                     self.model.add(sum(terms) <= capacity)
 
     def _objective(self) -> None:
-        """Minimise makespan, traffic or nothing, within the limit of traffic."""
+        """Minimise makespan, traffic, bottleneck or nothing, within the limit of traffic."""
         if self.task.counts_traffic:
             assert self.crossings is not None
             traffic = sum(
@@ -145,6 +155,28 @@ class ScheduleModel(Core):
                 self.model.minimize(traffic)
         if self.task.asked == "makespan":
             self.model.minimize(self.makespan)
+        if self.task.asked == "bottleneck":
+            self._bottleneck()
+
+    def _bottleneck(self) -> None:
+        """Minimise the largest load, counted in ticks divided by the channels of a port."""
+        least, most = self.task.loads
+        bottleneck = self.integer(least, most, "bottleneck", most)
+        load: dict[Resource, list[tuple[int, cp_model.IntVar]]] = defaultdict(list)
+        for d in range(self.instance.devices):
+            for u, members in enumerate(self.instance.units):
+                literal = self.on.get((u, d))
+                if literal is not None:
+                    run = int(self.duration[members, d].sum())
+                    load["device", d].append((self.task.channels * run, literal))
+        if self.crossings is not None and self.task.loads_links:
+            for resource, time, sent in self.crossings.loads():
+                load[resource].append((time, sent))
+        for terms in load.values():
+            # More than the limit is too much, however much more; sums must not overflow.
+            amounts = [(min(time, most + 1), literal) for time, literal in terms]
+            self.model.add(sum(time * literal for time, literal in amounts) <= bottleneck)
+        self.model.minimize(bottleneck)
 
     def found(self, value: Callable[[cp_model.IntVar], int]) -> Found:
         """Read a solution from the values of the variables."""

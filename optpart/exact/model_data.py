@@ -40,3 +40,13 @@ class ModelData:
     capacity: NDArray[np.int64]
     alike: list[list[int]]
     load_cuts: bool
+
+    @property
+    def channels(self) -> int:
+        """The channels among which the load of a port is divided; 1 without ports."""
+        return channels(self.instance)
+
+
+def channels(instance: Instance) -> int:
+    """Return the channels among which the load of a port is divided; 1 without ports."""
+    return instance.model.channels if instance.model.communication == "port" else 1

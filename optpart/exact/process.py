@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from optpart.children.worker import Worker, WorkerDiedError
-from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
+from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
 
 #: Seconds beyond its limit for the solver to answer before it is killed.
 GRACE = 10.0
+
+#: Most seconds between two messages to the caller.
+_PULSE = 0.1
 
 
 class SolverDiedError(RuntimeError):
@@ -34,8 +37,10 @@ class SolverProcess:
         self._module = module
         self.worker: Worker | None = None
 
-    def solve(self, task: object, limits: Limits) -> Iterator[Incumbent | LowerBound | Done]:
-        """Yield the solver's messages until the job is done.
+    def solve(
+        self, task: object, limits: Limits
+    ) -> Iterator[Incumbent | LowerBound | Waiting | Done]:
+        """Yield the solver's messages until the job is done, and ``Waiting`` in between.
 
         Raises
         ------
@@ -47,7 +52,14 @@ class SolverProcess:
             worker = self._started()
             worker.send((task, limits))
             while True:
-                message = worker.receive(deadline - time.monotonic())
+                left = deadline - time.monotonic()
+                try:
+                    message = worker.receive(min(left, _PULSE))
+                except TimeoutError:
+                    if left <= _PULSE:
+                        raise
+                    yield Waiting()
+                    continue
                 assert isinstance(message, (Incumbent, LowerBound, Done))
                 yield message
                 if isinstance(message, Done):

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optpart.exact.messages import Incumbent
 from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
 from optpart.solution.schedule import Schedule, Transfers, crossings, retime
+from optpart.strategies.base import Partition
+from optpart.strategies.scheduling.pct import pct
+from optpart.strategies.simulator import simulate
 
 
 def schedules(instance: Instance, found: Incumbent, grid: Grid) -> Iterator[Schedule]:
@@ -29,6 +33,11 @@ def schedules(instance: Instance, found: Incumbent, grid: Grid) -> Iterator[Sche
     yield retime(instance, found.placement, _order(instance, found, grid))
     if not dynamic and grid.exact:
         yield _as_found(instance, found, grid)
+
+
+def prompt(instance: Instance, placement: NDArray[np.int32]) -> Schedule:
+    """Return a short schedule of a placement, by a list scheduler."""
+    return simulate(instance, Partition(placement), pct)
 
 
 def _order(instance: Instance, found: Incumbent, grid: Grid) -> list[int | tuple[int, int]]:

@@ -60,4 +60,10 @@ def _excludes(one: Result, other: Result) -> str:
     shortest = one.objective == "traffic" or other.makespan == one.lower_bound
     if shortest and one.traffic_bound is not None and one.traffic_bound > other.traffic:
         return f"{one.method} has traffic bound {one.traffic_bound}, {found}"
+    least, load = one.bottleneck_bound, other.bottleneck
+    if least is not None and load is not None and least > load:
+        return (
+            f"{one.method} has bottleneck bound {least}, {other.method} has a schedule of "
+            f"bottleneck {load}"
+        )
     return ""

@@ -15,13 +15,15 @@ from optpart.bounds.best import BOUNDS, Bound
 from optpart.bounds.load import load_ticks
 from optpart.bounds.one_machine import sharpened
 from optpart.bounds.windows import Windows, no_windows, windows
+from optpart.exact.block_starts import block_schedules
 from optpart.exact.conflict import conflict, memory_conflict
 from optpart.exact.identical import identical
 from optpart.exact.memory import Amounts, amounts
-from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
+from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
+from optpart.exact.model_data import channels
 from optpart.exact.process import SolverDiedError, borrowed
 from optpart.exact.pruning import NONE, Pruning
-from optpart.exact.retiming import schedules
+from optpart.exact.retiming import prompt, schedules
 from optpart.exact.symmetry import (
     canonical,
     interchangeable_devices,
@@ -176,6 +178,9 @@ class _Solve:
         for schedule in self.starts(self.instance, self.seed) if self.starts else ():
             if not self.goal.broken(self.instance, schedule):
                 self.record.take(schedule)
+        if self.goal.blocks:
+            for schedule in block_schedules(self.instance, self.goal):
+                self.record.offer(schedule)
         self._improve_start()
 
     def _improve_start(self) -> None:
@@ -188,6 +193,8 @@ class _Solve:
             return
         if goal.objective != "makespan" or goal.order or goal.traffic is not None or goal.decides:
             return  # for a decision problem, the incumbent is the answer
+        if goal.blocks:  # search does not support them
+            return
         budget = replace(self.budget, seconds=_SEARCHING * self.budget.seconds)
         found = self.improve(self.instance, budget, self.seed, self.record.incumbent)
         if found.lower_bound is not None:
@@ -203,6 +210,10 @@ class _Solve:
         """Run the search; return why the instance is infeasible, if that is proven."""
         if self.goal.objective == "traffic":
             return self._least_traffic(self.goal.makespan)
+        if self.goal.objective == "bottleneck":
+            infeasible = self._least_bottleneck(self.goal.makespan)
+            self._shorten()
+            return infeasible
         infeasible = self._least_makespan()
         if self.goal.objective == "lexicographic" and self.record.makespan == self.record.bound:
             self._least_traffic(self.record.makespan)
@@ -242,6 +253,7 @@ class _Solve:
             return self._excluded_by_bounds()
         self.record.raise_bound(grid.time(lower))
         for bound in self._further_bounds():
+            self.record.pulse()
             if self.record.bound != self.record.makespan:
                 value = bound.compute(self.instance, seconds=self._share(), makespan=limit)
                 self.record.raise_bound(value or Fraction(0))
@@ -272,6 +284,50 @@ class _Solve:
         if upper is None:
             upper = self._longest(grid)
         return self._solve_on(grid, window, lower, upper, "traffic")
+
+    def _least_bottleneck(self, limit: Fraction | None) -> str:
+        """Minimise the bottleneck among schedules within a makespan limit."""
+        grid = self._grid_of_loads()
+        upper = None if limit is None else grid.floor(limit)
+        window = self._windows(grid, upper)
+        if window.bound is None:
+            return self._excluded_by_bounds()
+        lower = self._load(grid, window)
+        if upper is not None and lower > upper:
+            return self._excluded_by_bounds()
+        self.record.raise_bound(grid.time(lower))
+        if Pruning.BOUNDS not in self.without:
+            self.record.raise_bottleneck_bound(
+                grid.time(load_ticks(self.instance, grid, no_windows(self.instance)))
+            )
+        if self._closed("bottleneck"):
+            return ""
+        if upper is None:
+            upper = self._longest(grid)
+        return self._solve_on(grid, window, lower, upper, "bottleneck")
+
+    def _grid_of_loads(self) -> Grid:
+        """Return a grid on which all loads times the channels of a port are moderate numbers."""
+        longest = self.record.bottleneck
+        if longest is None or self._timed("bottleneck"):
+            grid = Grid.of(self.instance)
+            longest = grid.time(horizon(self.instance, grid))
+        return Grid.of(self.instance, channels(self.instance) * longest, _TICKS)
+
+    def _loads(self, grid: Grid) -> tuple[int, int]:
+        """Return the bounds between which the bottleneck is, in ticks divided by the channels."""
+        share = channels(self.instance)
+        least = grid.floor(share * (self.record.bottleneck_bound or Fraction(0)))
+        most = self.record.bottleneck
+        if most is None or Pruning.INCUMBENT in self.without:
+            return least, share * horizon(self.instance, grid)
+        return least, grid.floor(share * most)
+
+    def _shorten(self) -> None:
+        """Shorten the schedule of the best placement, whose bottleneck does not depend on it."""
+        found = self.record.incumbent
+        if found is not None and not self.goal.order:
+            self.record.offer(prompt(self.instance, found.placement))
 
     def _longest(self, grid: Grid) -> int:
         """Return an upper bound, in ticks, on the optimal makespan."""
@@ -347,7 +403,7 @@ class _Solve:
         goal, left = self.goal, self.budget.seconds - self.record.seconds
         if goal.makespan is None and goal.traffic is None and not goal.order:
             reason = conflict(self.instance, min(left, _EXPLAINING))
-            if not reason and self.explains:
+            if not reason and self.explains and not goal.blocks:
                 reason = memory_conflict(self.instance, self._infeasible)
             if reason:
                 return f"{reason} (given {goal.given})" if goal.given else reason
@@ -367,21 +423,27 @@ class _Solve:
                 return self.record.makespan == self.record.bound
             case "traffic":
                 return self.record.traffic == self.record.traffic_bound
+            case "bottleneck":
+                return self.record.bottleneck == self.record.bottleneck_bound
             case "decision":
                 return self.record.incumbent is not None
+
+    def _timed(self, asked: Asked) -> bool:
+        """Return whether times matter for the question, not only the placement."""
+        goal, memory = self.goal, self.instance.model.memory
+        return (
+            asked not in ("traffic", "bottleneck")
+            or goal.objective == "lexicographic"
+            or goal.makespan is not None
+            or bool(goal.order)
+            or (asked == "traffic" and memory in ("edges", "refcount"))
+        )
 
     def _task(
         self, grid: Grid, window: Windows, lower: int, upper: int, asked: Asked, units: _Units
     ) -> Task:
         instance, goal = self.instance, self.goal
         memory = self._memory(upper)
-        timed = (
-            asked != "traffic"
-            or goal.objective != "traffic"
-            or goal.makespan is not None
-            or bool(goal.order)
-            or instance.model.memory in ("edges", "refcount")
-        )
         return Task(
             instance=instance,
             grid=grid,
@@ -401,10 +463,13 @@ class _Solve:
             turn=self.turn,
             identical=self._identical(),
             asked=asked,
-            timed=timed,
+            timed=self._timed(asked),
             order=goal.order,
             weight=units.weight,
             most_traffic=-1 if goal.traffic is None else math.floor(goal.traffic / units.unit),
+            contiguous=goal.contiguous,
+            device_order=goal.device_order,
+            loads=self._loads(grid),
         )
 
     def _known(self, grid: Grid, schedule: Schedule) -> Known:
@@ -443,9 +508,13 @@ class _Solve:
             self.record.end(Termination.FAILED, str(error))
         return status
 
-    def _hear(self, message: Incumbent | LowerBound | Done, task: Task, units: _Units) -> str:
+    def _hear(
+        self, message: Incumbent | LowerBound | Waiting | Done, task: Task, units: _Units
+    ) -> str:
         """Process one message of the solver; return its status if it is the last one."""
         match message:
+            case Waiting():
+                self.record.pulse()
             case Incumbent():
                 self._take(message, task.grid)
             case LowerBound():
@@ -477,6 +546,8 @@ class _Solve:
                 self.record.raise_bound(task.grid.time(value))
             case "traffic":
                 self.record.raise_traffic_bound(value * units.unit)
+            case "bottleneck":
+                self.record.raise_bottleneck_bound(task.grid.time(value) / task.channels)
             case "decision":
                 pass
 

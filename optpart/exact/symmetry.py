@@ -111,6 +111,11 @@ def _given_order(x: _Exchange) -> bool:
     return {(renamed(a), renamed(b)) for a, b in pairs} == pairs
 
 
+def _device_order(x: _Exchange) -> bool:
+    """Devices that are not in the order stay empty; any two of the others have different places."""
+    return not {x.d, x.e} & set(x.goal.device_order)
+
+
 def _nowhere(_: _Exchange) -> bool:
     """No device occurs in the field."""
     return True
@@ -158,6 +163,8 @@ _KEPT: Mapping[type, Mapping[str, Callable[[_Exchange], bool]]] = {
         "order": _given_order,
         "makespan": _nowhere,
         "traffic": _nowhere,
+        "contiguous": _nowhere,
+        "device_order": _device_order,
     },
     # The parts of the instance have entries of their own.
     Instance: dict.fromkeys(("graph", "cluster", "model", "durations", "name", "source"), _nowhere),

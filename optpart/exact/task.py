@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from optpart.exact.model_data import ModelData
 from optpart.solution import goal
 
-#: The question: minimise the makespan, minimise the traffic, or find any schedule.
-Asked = Literal["makespan", "traffic", "decision"]
+#: The question: minimise the makespan, the traffic or the bottleneck, or find any schedule.
+Asked = Literal["makespan", "traffic", "bottleneck", "decision"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Task(ModelData):
         All units, in the order in which they occupy interchangeable devices.
     identical : bool
         Whether devices are identical and transfers take no time.
-    asked : {"makespan", "traffic", "decision"}
+    asked : {"makespan", "traffic", "bottleneck", "decision"}
     timed : bool
         Whether times matter, not only the placement.
     order : tuple of pairs of tasks
@@ -52,6 +52,12 @@ class Task(ModelData):
         Size of each tensor in units of traffic.
     most_traffic : int
         Upper limit of the traffic; −1 means unlimited.
+    contiguous : bool
+        Whether no path may leave a device and come back to it.
+    device_order : tuple of int
+        If not empty: the devices in use, with no edge from a later one back to an earlier one.
+    loads : pair of int
+        Proven lower bound and upper limit of the bottleneck, in ticks divided by ``channels``.
     """
 
     size: NDArray[np.int64]
@@ -63,6 +69,9 @@ class Task(ModelData):
     order: tuple[tuple[goal.Task, goal.Task], ...]
     weight: NDArray[np.int64]
     most_traffic: int
+    contiguous: bool
+    device_order: tuple[int, ...]
+    loads: tuple[int, int]
 
     @property
     def sequences_only(self) -> bool:
@@ -73,6 +82,11 @@ class Task(ModelData):
     def counts_traffic(self) -> bool:
         """Whether the traffic is minimised or limited."""
         return self.asked == "traffic" or self.most_traffic >= 0
+
+    @property
+    def loads_links(self) -> bool:
+        """Whether the bottleneck is minimised and transfers load devices, links or ports."""
+        return self.asked == "bottleneck" and self.instance.model.communication != "delay"
 
 
 @dataclass(frozen=True)

@@ -16,18 +16,21 @@ from optpart.formats.json import keys, parse_json, pretty, sequence, text, versi
 from optpart.problem.graph import CONTROL
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray, rational
+from optpart.solution.names import device_list
 from optpart.solution.result import Result, Status
 from optpart.solution.schedule import Schedule, Transfers
 from optpart.solution.termination import Termination
 
 FORMAT = "optpart-result/1"
 
-_TEXTS = ("$schema", "instance", "method", "reason", "given")
-_CLAIMS = ("makespan", "lower_bound", "traffic", "traffic_bound")
+_CLAIMS = (
+    "makespan", "lower_bound", "traffic", "traffic_bound", "bottleneck", "bottleneck_bound",
+)  # fmt: skip
+_TEXTS = ("$schema", "instance", "method", "schedule_by", "bound_by", "reason", "given")
 _TOP = {
     *_TEXTS, *_CLAIMS,
     "format", "instance_sha256", "status", "objective", "gap", "seconds", "seed", "workers",
-    "versions", "schedule", "termination", "trace",
+    "versions", "schedule", "termination", "trace", "contiguous", "device_order",
 }  # fmt: skip
 _SCHEDULE = {"placement", "start", "transfers"}
 _TRANSFER = {"tensor", "to", "start", "end"}
@@ -50,7 +53,7 @@ def _text(value: Fraction | None) -> str | None:
 def to_dict(result: Result) -> dict[str, Any]:
     """Return the document of a result."""
     schedule = result.schedule
-    document = {
+    document: dict[str, Any] = {
         "format": FORMAT,
         "instance": result.instance.name,
         "instance_sha256": result.instance.sha256,
@@ -74,9 +77,22 @@ def to_dict(result: Result) -> dict[str, Any]:
     }
     if result.objective != "makespan":
         document["objective"] = result.objective
+    if result.objective in ("traffic", "lexicographic"):
         document["traffic_bound"] = _text(result.traffic_bound)
+    if result.objective == "bottleneck":
+        document["bottleneck"] = _text(result.bottleneck)
+        document["bottleneck_bound"] = _text(result.bottleneck_bound)
+    if result.schedule_by:
+        document["schedule_by"] = result.schedule_by
+    if result.bound_by:
+        document["bound_by"] = result.bound_by
     if result.given:
         document["given"] = result.given
+    if result.contiguous:
+        document["contiguous"] = True
+    if result.device_order:
+        names = result.instance.cluster.names
+        document["device_order"] = [names[d] for d in result.device_order]
     if result.refused:
         document["refused"] = True
     return document
@@ -134,6 +150,10 @@ def _check_kinds(document: Mapping[str, Any]) -> None:
     for key in _CLAIMS:
         if document.get(key) is not None:
             rational(document[key], key)
+    if not isinstance(document.get("contiguous", False), bool):
+        raise InputError("contiguous", "not true or false", "give true or false")
+    for i, name in enumerate(sequence(document.get("device_order", []), "device_order")):
+        text(name, f"device_order[{i}]")
     termination(document)
     for key in ("seed", "workers"):
         if type(document.get(key, 0)) is not int:
@@ -185,6 +205,21 @@ def termination(document: Mapping[str, Any]) -> Termination | None:
 def _check_number(value: Any, place: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise InputError(place, "not a number", "give a number")
+
+
+def constraints(document: Mapping[str, Any], instance: Instance) -> tuple[bool, tuple[int, ...]]:
+    """Return whether blocks had to be contiguous, and the order of devices that they follow.
+
+    Raises
+    ------
+    InputError
+        If the order names an unknown device, or one twice.
+    """
+    names = document.get("device_order") or []
+    contiguous = document.get("contiguous", False)
+    if not isinstance(contiguous, bool):
+        raise InputError("contiguous", "not true or false", "give true or false")
+    return contiguous, device_list(instance, sequence(names, "device_order")) if names else ()
 
 
 def read_schedule(path: str | Path, instance: Instance) -> Schedule:

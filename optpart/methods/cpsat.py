@@ -53,6 +53,29 @@ def cpsat(
     )
 
 
+def alone(
+    instance: Instance,
+    *,
+    budget: Budget | None = None,
+    seed: int = 0,
+    start: Schedule | None = None,
+    watch: Watch | None = None,
+    goal: Goal | None = None,
+    without: frozenset[Pruning] = NONE,
+) -> Result:
+    """Solve as :func:`cpsat` does, but without a search before it, however large the instance."""
+    return solve(
+        instance,
+        budget=budget,
+        seed=seed,
+        start=start,
+        watch=watch,
+        goal=goal,
+        without=without,
+        starts=heuristic_schedules,
+    )
+
+
 def _by_search(instance: Instance, budget: Budget, seed: int, start: Schedule) -> Result:
     from optpart.methods.search import search
 

@@ -198,6 +198,31 @@ PARTITIONERS = {
         "multilevel graph partitioning by METIS; needs optpart[metis] [B] §6.3.2",
         needs="pymetis",
     ),
+    "sequential-fill": Strategy(
+        "optpart.strategies.partition.sequential_fill:sequential_fill",
+        "one device after the other, as device_map=sequential of accelerate",
+    ),
+    "balanced-fill": Strategy(
+        "optpart.strategies.partition.sequential_fill:sequential_fill",
+        "sequential-fill with equal shares of memory, as device_map=auto",
+        MappingProxyType({"balanced": True}),
+    ),
+    "contiguous-split": Strategy(
+        "optpart.strategies.partition.contiguous_split:contiguous_split",
+        "a segment of a topological order per device, for the least latency",
+    ),
+    "pipedream": Strategy(
+        "optpart.strategies.partition.pipedream:pipedream",
+        "a segment per device, for the least bottleneck (2019)",
+    ),
+    "exo-memory": Strategy(
+        "optpart.strategies.partition.exo:exo", "a segment per device, in proportion to its memory"
+    ),
+    "exo-bandwidth": Strategy(
+        "optpart.strategies.partition.exo:exo",
+        "a segment per device, in proportion to its memory bandwidth or speed",
+        MappingProxyType({"by": "bandwidth"}),
+    ),
 }
 SCHEDULERS = {
     "fifo": Strategy(
@@ -243,14 +268,26 @@ SPECIAL_SCHEDULERS = {
 }
 _EVERY_SCHEDULER = SCHEDULERS | SPECIAL_SCHEDULERS
 #: Strategies that also give an order, which their name alone selects.
-ORDERED = ("heft", "cpop", "peft", "etf", "white-paper")
+ORDERED = ("heft", "cpop", "peft", "etf", "white-paper", "contiguous-split")
 CORE = ("hash", "fastest", "critical-path", "heft")
 CORE_ORDERED = ("heft",)
 SOLVERS = {
+    "auto": Strategy(
+        "optpart.methods.portfolio.auto:auto",
+        "what fits the instance: the methods below in turn and side by side; every model",
+        takes=("goal", "without"),
+        scope="optpart.methods.portfolio.members:check_scope",
+    ),
     "cpsat": Strategy(
         "optpart.methods.cpsat:cpsat",
         "CP-SAT, proves optimality",
         takes=("goal", "without"),
+    ),
+    "series": Strategy(
+        "optpart.methods.series:series",
+        "dynamic programme over the parts of a graph of modules in series; exact for delay",
+        takes=("goal",),
+        scope="optpart.series.solve:check_scope",
     ),
     "search": Strategy(
         "optpart.methods.search:search",
@@ -268,7 +305,7 @@ SOLVERS = {
     ),
     "milp": Strategy(
         "optpart.methods.milp:milp",
-        "mixed-integer program by HiGHS; delay, memory none or estimate",
+        "mixed-integer program by HiGHS; delay (and the bottleneck), memory none or estimate",
         takes=("goal", "without"),
         scope="optpart.exact.milp:check_scope",
     ),
@@ -290,6 +327,12 @@ SOLVERS = {
         "branch and bound without a solver; up to 12 vertices, every model",
         takes=("goal",),
         scope="optpart.exact.enumeration:check_scope",
+    ),
+    "pipeline": Strategy(
+        "optpart.methods.pipeline:pipeline",
+        "contiguous blocks by dynamic programming: bottleneck, or makespan of chains",
+        takes=("goal",),
+        scope="optpart.methods.pipeline:check_scope",
     ),
 }
 
@@ -456,11 +499,22 @@ def _every_scheduler() -> list[str]:
 
 
 def heuristics() -> list[str]:
-    """Return the names of the heuristics in every table, which also give solvers their starts.
+    """Return the names of the heuristics in every table.
 
     They are few and fast: all of them compile within seconds on a new machine.
     """
     return [*CORE_ORDERED, *(f"{p}+{s}" for p in CORE for s in ("fifo", "pct"))]
+
+
+def starts() -> list[str]:
+    """Return the names of the heuristics that solvers and searches start from, in this order.
+
+    Beyond those in every table, that is the contiguous split: where the network is slow, list
+    scheduling scatters what a single cut would separate. It comes before most others because a
+    search that has little time does not try all.
+    """
+    split = ("contiguous-split", "contiguous-split+pct")
+    return list(dict.fromkeys([*CORE_ORDERED, *split, *heuristics()]))
 
 
 def own_heuristics() -> list[str]:
@@ -607,7 +661,12 @@ def supports(name: str, instance: Instance, goal: Goal | None = None) -> str:
 def _fault(name: str, instance: Instance, goal: Goal) -> InputError | None:
     goal.check(instance)
     if goal != Goal() and not takes_goal(name):
-        return ArgumentError("method", "can only minimise the makespan", "")
+        unable = (
+            "does not support contiguous blocks"
+            if goal.blocks
+            else "can only minimise the makespan"
+        )
+        return ArgumentError("method", unable, "")
     if name in SOLVERS and name not in _own:
         return SOLVERS[name].fault(instance, goal)
     check(name)
@@ -675,7 +734,7 @@ def warm_up(*, large: bool = False) -> None:
 
     graph = GraphBuilder().vertex("a", 1, outputs=[1]).vertex("b", 1).edge("a", "b").build()
     tiny = Instance(graph, Cluster.uniform(2, bandwidth=1), name="warm-up")
-    for name in heuristics():
+    for name in starts():
         get(name)(tiny)
     all_bounds(tiny)
     if large:

@@ -13,7 +13,7 @@ from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Result, Watch
 from optpart.solution.schedule import Schedule
 
-#: Starts in addition to the heuristics that are in every table.
+#: Starts in addition to those of every solver.
 _STARTS = ("etf", "peft", "critical-path-paper+pct", "batch-split+pct", "mite+pct", "min-cut+pct")
 
 #: Instances of at most this many vertices try every pair of strategies as a start.
@@ -99,8 +99,8 @@ def hybrid(
 def heuristic_starts(
     instance: Instance, seed: int, *, fast_only: bool
 ) -> Iterator[Schedule | None]:
-    """Yield the schedule of each heuristic, starting with the fast ones of every table."""
-    names = registry.heuristics()
+    """Yield the schedule of each heuristic, starting with the fast ones that every solver uses."""
+    names = registry.starts()
     if instance.vertices <= _ALL_PAIRS and not fast_only:
         installed = registry.built_in_pairs()
         names += [name for name in (*_STARTS, *installed) if name in installed]

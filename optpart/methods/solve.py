@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -24,7 +25,7 @@ from optpart.search.checkpoint import StateFile
 from optpart.search.layout import read_start
 from optpart.solution.audit import audited, described
 from optpart.solution.goal import Goal, Objective
-from optpart.solution.names import NamedOrder, NamedPlacement
+from optpart.solution.names import NamedOrder, NamedPlacement, given_device_order
 from optpart.solution.result import (
     Budget,
     Method,
@@ -74,11 +75,11 @@ class Question:
 
     def warm_up(self) -> None:
         """Load or compile the code of a search, so that this does not count towards the budget."""
-        searched = self.method == "cpsat" and self.instance.vertices > SEARCHED
+        searched = self.method in ("auto", "cpsat") and self.instance.vertices > SEARCHED
         if registry.repairs(self.method) or searched:
             from optpart.search.searcher import warm_up
 
-            warm_up("hybrid" if self.method == "hybrid" else "search")
+            warm_up("hybrid" if self.method in ("auto", "hybrid") else "search")
 
     def answer(self, watch: Watch | None = None) -> Result:
         """Run the method, add a lower bound, and check proofs about small instances.
@@ -143,7 +144,7 @@ class Question:
 
 def ask(
     instance: Instance,
-    method: str = "cpsat",
+    method: str = "auto",
     *,
     objective: Objective = "makespan",
     within: str | int | Fraction | None = None,
@@ -152,6 +153,8 @@ def ask(
     start: Start | None = None,
     placement: NamedPlacement | None = None,
     order: NamedOrder | None = None,
+    contiguous: bool = False,
+    device_order: Sequence[str] | None = None,
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
     seconds: float = 60.0,
@@ -190,6 +193,8 @@ def ask(
         objective=objective,
         makespan=_limit(within, "within"),
         traffic=_limit(traffic_limit, "traffic_limit"),
+        contiguous=contiguous,
+        device_order=given_device_order(instance, device_order),
     )
     registry.require(method, instance, goal)
     if goal != Goal():

@@ -21,7 +21,7 @@ _SCHEDULER = "pct"
 
 def heuristic_schedules(instance: Instance, seed: int = 0) -> Iterator[Schedule]:
     """Yield the schedules that the heuristics for starts of solvers find."""
-    for name in registry.heuristics():
+    for name in registry.starts():
         schedule = registry.get(name)(instance, seed=seed).schedule
         if schedule is not None:
             yield schedule

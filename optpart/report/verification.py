@@ -11,19 +11,32 @@ from typing import Any, get_args
 from optpart.errors import FaultsOf, InputError
 from optpart.escaping import shortened
 from optpart.formats.json import sequence
-from optpart.formats.result import read_document, schedule_from_dict, termination
+from optpart.formats.result import constraints, read_document, schedule_from_dict, termination
 from optpart.problem.instance import Instance
 from optpart.problem.rational import non_negative, rational
 from optpart.report.text import between, number
-from optpart.solution.goal import Objective
-from optpart.solution.metrics import traffic
+from optpart.solution.contiguity import first_violation
+from optpart.solution.goal import Objective, undefined_bottleneck
+from optpart.solution.metrics import bottleneck, traffic
 from optpart.solution.result import Status, objective_gap
 from optpart.solution.termination import Termination
 from optpart.solution.verifier import Violation
 from optpart.solution.verifier import verify as verify_schedule
 
 #: Bounds, each with the figure that it bounds.
-_BOUNDS = (("lower_bound", "makespan"), ("traffic_bound", "traffic"))
+_BOUNDS = (
+    ("lower_bound", "makespan"),
+    ("traffic_bound", "traffic"),
+    ("bottleneck_bound", "bottleneck"),
+)
+
+#: What each objective minimises.
+_MINIMISED: dict[Objective, tuple[str, ...]] = {
+    "makespan": ("makespan",),
+    "traffic": ("traffic",),
+    "lexicographic": ("makespan", "traffic"),
+    "bottleneck": ("bottleneck",),
+}
 
 #: The numbers of a result, and their readers.
 _NUMBERS = {
@@ -32,6 +45,8 @@ _NUMBERS = {
     "gap": rational,
     "lower_bound": non_negative,
     "traffic_bound": non_negative,
+    "bottleneck": rational,
+    "bottleneck_bound": non_negative,
     "seconds": non_negative,
 }
 
@@ -63,10 +78,23 @@ class Check:
     summary: str
 
 
-def check_result(instance: Instance, path: str | Path) -> Check:
+def check_result(
+    instance: Instance,
+    path: str | Path,
+    *,
+    contiguous: bool = False,
+    device_order: tuple[int, ...] = (),
+) -> Check:
     """Check a result file against its instance.
 
     The lower bound is not proven again: its method vouches for it, or a certificate proves it.
+
+    Parameters
+    ----------
+    contiguous : bool
+        Whether blocks must be contiguous, even if the file does not say so.
+    device_order : tuple of int
+        An order of devices that the blocks must follow, besides that of the file.
 
     Raises
     ------
@@ -75,10 +103,16 @@ def check_result(instance: Instance, path: str | Path) -> Check:
     """
     document = read_document(path)
     with FaultsOf(path):
-        return check_document(instance, document)
+        return check_document(instance, document, contiguous=contiguous, device_order=device_order)
 
 
-def check_document(instance: Instance, document: Any) -> Check:
+def check_document(
+    instance: Instance,
+    document: Any,
+    *,
+    contiguous: bool = False,
+    device_order: tuple[int, ...] = (),
+) -> Check:
     """Check the document of a result; see :func:`check_result`."""
     claims = {
         key: None if document.get(key) is None else read(document[key], key)
@@ -87,6 +121,7 @@ def check_document(instance: Instance, document: Any) -> Check:
     trace = _trace(document.get("trace", []))
     wrong = _status(document, claims)
     unproven = _termination(document)
+    stated, along = constraints(document, instance)
     if document.get("schedule") is None:
         if wrong or unproven:
             return Check((*wrong, *unproven), None, "")
@@ -97,6 +132,12 @@ def check_document(instance: Instance, document: Any) -> Check:
         return Check(tuple(violations), None, "")
     makespan = schedule.makespan(instance)
     found = {"makespan": makespan, "traffic": traffic(instance, schedule.placement)}
+    if not violations:  # a tensor may have to cross where there is no link
+        found["bottleneck"] = bottleneck(instance, schedule.placement)
+    for order in dict.fromkeys((along, device_order)):
+        if order or contiguous or stated:
+            broken = first_violation(instance, schedule.placement, order)
+            violations += [Violation("contiguity", broken)] if broken else []
     violations += _claims(document, instance, claims, found)
     violations += [*_steps(trace, document, claims, found), *unproven]
     bound = claims["lower_bound"]
@@ -106,6 +147,9 @@ def check_document(instance: Instance, document: Any) -> Check:
         summary += f", claimed lower bound {shown_bound}"
     if claims["traffic_bound"] is not None:
         summary += f", claimed traffic bound {number(claims['traffic_bound'], up=False)}"
+    if claims["bottleneck"] is not None:
+        shown, shown_bound = between(claims["bottleneck"], claims["bottleneck_bound"])
+        summary += f", bottleneck {shown}, claimed bottleneck bound {shown_bound}"
     if document.get("given"):
         summary += f", given {document['given']}"
     return Check(tuple(violations), makespan, summary)
@@ -134,7 +178,7 @@ def _status(document: Any, claims: dict[str, Fraction | None]) -> list[Violation
         return [Violation("status", f"{status}, but {what}")]
     return [
         Violation(key, f"claimed {claims[key]}, but there is no schedule")
-        for key in ("makespan", "traffic")
+        for key in ("makespan", "traffic", "bottleneck")
         if not there and claims[key] is not None
     ]
 
@@ -161,20 +205,22 @@ def _claims(
             wrong.append(Violation(key, f"claimed {claims[key]}, but it is {value}"))
     for name, key in _BOUNDS:
         bound = claims[name]
-        if bound is not None and bound > found[key]:
+        if bound is not None and key in found and bound > found[key]:
             wrong.append(Violation(name, f"claimed {bound}, above the {key} {found[key]}"))
     objective = document.get("objective", "makespan")
     if objective not in get_args(Objective):
         return [*wrong, Violation("objective", f"unknown {_short(objective)}")]
-    values = [(found[key], claims[name]) for name, key in _BOUNDS]
+    if objective == "bottleneck" and (problem := undefined_bottleneck(instance)):
+        return [*wrong, Violation("objective", problem)]
+    values = [(found.get(key), claims[name]) for name, key in _BOUNDS]
     if document.get("status") == Status.OPTIMAL:
-        if objective != "traffic" and claims["lower_bound"] != found["makespan"]:
-            wrong.append(Violation("status", "OPTIMAL, but the lower bound is not the makespan"))
-        if objective != "makespan" and claims["traffic_bound"] != found["traffic"]:
-            wrong.append(Violation("status", "OPTIMAL, but the traffic bound is not the traffic"))
-    if any(bound is not None and bound > value for value, bound in values):
+        for name, key in _BOUNDS:
+            if key in _MINIMISED[objective] and claims[name] != found.get(key):
+                shown = name.replace("_", " ")
+                wrong.append(Violation("status", f"OPTIMAL, but the {shown} is not the {key}"))
+    if any(value is not None and bound is not None and bound > value for value, bound in values):
         return wrong  # there is no gap to check
-    return wrong + _gap(claims["gap"], objective_gap(objective, values[0], values[1]))
+    return wrong + _gap(claims["gap"], objective_gap(objective, *values))
 
 
 def _gap(claimed: Fraction | None, actual: float | None) -> list[Violation]:
@@ -203,12 +249,13 @@ def _steps(
                 f"at {number(seconds, up=True)} s, before the step at {number(last, up=True)} s",
             )
         last = max(last, seconds)
-        if document.get("objective", "makespan") != "makespan":
+        key = document.get("objective", "makespan")
+        if key not in ("makespan", "bottleneck") or key not in found:
             continue
-        if value is not None and value < found["makespan"]:
-            yield Violation(place, f"value {value}, below the makespan {found['makespan']}")
-        if bound is not None and bound > found["makespan"]:
-            yield Violation(place, f"bound {bound}, above the makespan {found['makespan']}")
+        if value is not None and value < found[key]:
+            yield Violation(place, f"value {value}, below the {key} {found[key]}")
+        if bound is not None and bound > found[key]:
+            yield Violation(place, f"bound {bound}, above the {key} {found[key]}")
     if claims["seconds"] is not None and last > claims["seconds"] + _ROUNDING:
         yield Violation(
             "trace",

@@ -37,6 +37,10 @@ from optpart.solution.termination import Termination
 #: Shares of the budget for initial schedules and for bounds, and maximum seconds for bounds.
 _STARTING, _BOUNDING, _BOUNDING_BESIDE, _MOST_BOUNDING = 0.05, 0.1, 0.2, 120.0
 
+#: Heuristics that are tried even if the share for them is spent: in a new process, it may take
+#: longer to load their compiled code than to run them.
+_TRIED = 2
+
 #: Maximum share of the time for timing and verifying new incumbents exactly.
 _VERIFYING = 0.1
 
@@ -88,6 +92,7 @@ class SearchStarts(Protocol):
 def check_scope(instance: Instance, goal: Goal) -> None:
     """Raise :class:`UnsupportedError` if the goal gives more than objective and placement."""
     goal.check(instance)
+    goal.require_no_blocks("search")
     if goal.order or goal.makespan is not None or goal.traffic is not None:
         raise UnsupportedError(
             "goal", "an order or a limit is not supported", "give only a placement"
@@ -228,13 +233,12 @@ class _Search:
         # If the budget counts moves instead of seconds, try all fast heuristics and no others.
         counted = self.budget.deterministic is not None
         found = self.starts(self.instance, self.seed, fast_only=counted)
-        while counted or self.record.seconds <= _STARTING * self.budget.seconds:
-            try:
-                schedule = next(found)
-            except StopIteration:
-                return
+        for tried, schedule in enumerate(found, start=1):
             if schedule is not None:
                 self.record.offer(schedule)
+            late = self.record.seconds > _STARTING * self.budget.seconds
+            if late and tried >= _TRIED and not counted:
+                return
 
     def _first_layout(self, start: Schedule | None) -> Layout | None:
         """Return the initial layout: from the incumbent, or from a feasible placement."""
@@ -296,6 +300,8 @@ class _Search:
                 return self.record.traffic == 0
             case "lexicographic":
                 return self.record.makespan == self.record.bound and self.record.traffic == 0
+            case "bottleneck":
+                raise AssertionError("outside the scope")
 
     def _detailed(self, step: Progress) -> SearchProgress:
         """Return the step with statistics of the searchers."""
@@ -306,7 +312,14 @@ class _Search:
             paid += self.climb.paid
         often = paid.most_common(1)[0][0] if paid else ""
         rate = moves / max(step.seconds, 1e-9)
-        return SearchProgress(step.seconds, step.objective, step.bound, rate, often)
+        return SearchProgress(
+            step.seconds,
+            step.objective,
+            step.bound,
+            step.schedule,
+            moves_per_second=rate,
+            paid=often,
+        )
 
     # --- search ----------------------------------------------------------------------------
 
@@ -338,6 +351,7 @@ class _Search:
         while (share := self._share(climb)) < 1.0:
             better = climb.step(share)
             self._hear(climb)
+            self.record.pulse()
             if better:
                 self._tell(Found(climb.best, climb.value), None)
             self._take(climb)

@@ -103,16 +103,23 @@ def audited(
             seed=seed,
             workers=read.workers,
             trace=read.trace,
-            objective=read.objective,
-            given=read.given,
-            goal=goal,
+            goal=goal or _goal(read),
         )
     except InputError as error:
         return refusal(instance, method, seed, f"{error.place}: {error.problem}".lstrip(": "))
     except Exception as error:  # reading a foreign object may raise anything
         return refusal(instance, method, seed, f"its result cannot be read ({described(error)})")
-    known = replace(known, versions=read.versions)
-    full = replace(known, lower_bound=read.lower_bound, traffic_bound=read.traffic_bound)
+    known = replace(
+        known, versions=read.versions, schedule_by=read.schedule_by, bound_by=read.bound_by
+    )
+    if goal is None:
+        known = replace(known, given=read.given)
+    full = replace(
+        known,
+        lower_bound=read.lower_bound,
+        traffic_bound=read.traffic_bound,
+        bottleneck_bound=read.bottleneck_bound,
+    )
     if known.schedule is not None:
         full = with_status(full)
     elif read.status is Status.INFEASIBLE:
@@ -154,7 +161,8 @@ def contradiction(claim: str, least: Fraction, by: str) -> str:
 
 def denied(result: Result, why: str) -> Result:
     """Return a result without its claims, but with its verified schedule."""
-    bare = refused(replace(result, lower_bound=None, traffic_bound=None), why)
+    bare = replace(result, lower_bound=None, traffic_bound=None, bottleneck_bound=None)
+    bare = refused(bare, why)
     return replace(bare, status=Status.UNKNOWN) if bare.schedule is None else with_status(bare)
 
 
@@ -189,6 +197,7 @@ def _denial(claimed: Result, known: Result) -> str:
     for name, said, value, bound in (
         ("makespan", claimed.makespan, makespan, claimed.lower_bound),
         ("traffic", claimed.traffic, known.traffic, claimed.traffic_bound),
+        ("bottleneck", claimed.bottleneck, known.bottleneck, claimed.bottleneck_bound),
     ):
         if said is not None and said != value:
             return f"{name} {said} is not that of its schedule, which is {value}"
@@ -236,7 +245,20 @@ def _read(claimed: object, instance: Instance) -> Result:
         given=_of("given", claimed.given, str),
         refused=_of("refused", claimed.refused, bool),
         termination=claimed.termination and Termination(claimed.termination),
+        bottleneck=_exact("bottleneck", claimed.bottleneck),
+        bottleneck_bound=_exact("bottleneck_bound", claimed.bottleneck_bound),
+        contiguous=_of("contiguous", claimed.contiguous, bool),
+        device_order=_of("device_order", claimed.device_order, tuple),
+        schedule_by=_of("schedule_by", claimed.schedule_by, str),
+        bound_by=_of("bound_by", claimed.bound_by, str),
     )
+
+
+def _goal(read: Result) -> Goal:
+    """Return the part of the goal that a result states exactly; the rest is text."""
+    goal = Goal(read.objective, contiguous=read.contiguous, device_order=read.device_order)
+    goal.check(read.instance)
+    return goal
 
 
 def _step(step: object) -> Progress:
@@ -281,6 +303,10 @@ _KINDS = {
     "lower_bound": "an exact number",
     "traffic": "an exact number",
     "traffic_bound": "an exact number",
+    "bottleneck": "an exact number",
+    "bottleneck_bound": "an exact number",
+    "contiguous": "a boolean",
+    "device_order": "a tuple of device numbers",
     "seconds": "a duration",
     "workers": "a number of workers",
     "reason": "text",

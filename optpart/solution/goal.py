@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
-from optpart.errors import InputError
+from optpart.errors import ArgumentError, InputError, UnsupportedError
 from optpart.escaping import brief
 from optpart.problem.instance import Instance
 from optpart.problem.rational import Number, rational
+from optpart.solution.contiguity import first_violation
 from optpart.solution.metrics import traffic
-from optpart.solution.names import NamedOrder, NamedPlacement, order_pairs, part_placement
+from optpart.solution.names import (
+    NamedOrder,
+    NamedPlacement,
+    device_list,
+    order_pairs,
+    part_placement,
+)
 from optpart.solution.schedule import Schedule
 
-Objective = Literal["makespan", "traffic", "lexicographic"]
+Objective = Literal["makespan", "traffic", "lexicographic", "bottleneck"]
 
 #: A vertex, or the transfer of a tensor to a device.
 Task = int | tuple[int, int]
@@ -27,8 +34,9 @@ class Goal:
 
     Attributes
     ----------
-    objective : {"makespan", "traffic", "lexicographic"}
+    objective : {"makespan", "traffic", "lexicographic", "bottleneck"}
         ``lexicographic``: least makespan, then least traffic among schedules of that makespan.
+        ``bottleneck``: least :func:`~optpart.solution.metrics.bottleneck` of the placement.
     placement : mapping from vertex to device
         Devices on which these vertices must run; others are free.
     order : tuple of pairs of tasks
@@ -38,6 +46,11 @@ class Goal:
         it is being sent.
     makespan, traffic : Fraction, optional
         Upper limits: with ``makespan`` alone, this is the decision problem.
+    contiguous : bool
+        Whether no path may leave a device and come back to it.
+    device_order : tuple of int
+        If not empty, only these devices may be used, and no edge may go from a later one back to an
+        earlier one; any of them may stay empty. This implies ``contiguous``.
     """
 
     objective: Objective = "makespan"
@@ -45,6 +58,8 @@ class Goal:
     order: tuple[tuple[Task, Task], ...] = ()
     makespan: Fraction | None = None
     traffic: Fraction | None = None
+    contiguous: bool = False
+    device_order: tuple[int, ...] = ()
 
     @classmethod
     def of(
@@ -56,6 +71,8 @@ class Goal:
         order: NamedOrder | None = None,
         makespan: Number | None = None,
         traffic: Number | None = None,
+        contiguous: bool = False,
+        device_order: Sequence[str] | None = None,
     ) -> Goal:
         """Build a goal from names.
 
@@ -68,11 +85,15 @@ class Goal:
             of a device may only contain vertices that the placement assigns to it.
         makespan, traffic : number, optional
             Upper limits.
+        contiguous : bool
+            Whether no path may leave a device and come back to it.
+        device_order : sequence of device names, optional
+            The devices that may be used, in the order in which the graph runs through them.
 
         Raises
         ------
         InputError
-            If a name is unknown or a limit is not a number.
+            If a name is unknown, a device is repeated, or a limit is not a number.
         """
         where = part_placement(instance, placement or {})
         return cls(
@@ -81,6 +102,8 @@ class Goal:
             order_pairs(instance, order or (), where),
             None if makespan is None else rational(makespan, "makespan"),
             None if traffic is None else rational(traffic, "traffic"),
+            contiguous,
+            () if device_order is None else device_list(instance, device_order),
         )
 
     def __repr__(self) -> str:
@@ -103,12 +126,27 @@ class Goal:
             parts.append(f"makespan at most {self.makespan}")
         if self.traffic is not None:
             parts.append(f"traffic at most {self.traffic}")
+        if self.device_order:
+            parts.append(f"blocks along an order of {len(self.device_order)} devices")
+        elif self.contiguous:
+            parts.append("contiguous blocks")
         return ", ".join(parts)
 
-    def better(self, value: tuple[Fraction, Fraction], other: tuple[Fraction, Fraction]) -> bool:
-        """Return whether the first of two pairs of makespan and traffic is better.
+    @property
+    def blocks(self) -> bool:
+        """Whether blocks must be contiguous, with or without an order of devices."""
+        return self.contiguous or bool(self.device_order)
 
-        For the makespan, traffic is ignored; of equal traffic, the shorter schedule is better.
+    def better(self, value: tuple[Fraction, ...], other: tuple[Fraction, ...]) -> bool:
+        """Return whether the first of two values is better.
+
+        For the makespan, traffic is ignored; of equal traffic, and of equal bottlenecks, the
+        shorter schedule is better.
+
+        Parameters
+        ----------
+        value, other : tuple of Fraction
+            Makespan, traffic and, if that is the objective, bottleneck.
         """
         match self.objective:
             case "makespan":
@@ -116,10 +154,18 @@ class Goal:
             case "traffic":
                 return value[::-1] < other[::-1]
             case "lexicographic":
-                return value < other
+                return value[:2] < other[:2]
+            case "bottleneck":
+                return (value[2], value[0]) < (other[2], other[0])
 
     def check(self, instance: Instance) -> None:
-        """Raise :class:`InputError` if the goal names something that the instance lacks."""
+        """Raise :class:`InputError` if the goal does not fit the instance.
+
+        It does not if it names something that the instance lacks, or if its objective is not
+        defined there.
+        """
+        if self.objective == "bottleneck" and (problem := undefined_bottleneck(instance)):
+            raise ArgumentError("objective", problem, "use memory none or estimate")
         n, k, t = instance.vertices, instance.devices, instance.graph.tensors
         for v, d in self.placement.items():
             if not (0 <= v < n and 0 <= d < k):
@@ -128,6 +174,13 @@ class Goal:
                     f"no vertex {v} or no device {d}",
                     f"use vertices below {n} and devices below {k}",
                 )
+        order = self.device_order
+        if len(set(order)) < len(order) or not all(0 <= d < k for d in order):
+            raise InputError(
+                "goal.device_order",
+                f"{list(order)} repeats a device or names one that does not exist",
+                f"use devices below {k}, each once",
+            )
         for task in (task for pair in self.order for task in pair):
             inside = 0 <= task < n if isinstance(task, int) else _inside(task, t, k)
             if not inside:
@@ -138,6 +191,15 @@ class Goal:
                     f"below {k}",
                 )
 
+    def require_no_blocks(self, method: str) -> None:
+        """Raise :class:`UnsupportedError` if the goal asks for blocks or the bottleneck.
+
+        For methods that support neither.
+        """
+        if self.blocks or self.objective == "bottleneck":
+            what = "the bottleneck" if self.objective == "bottleneck" else "contiguous blocks"
+            raise UnsupportedError("goal", f"{method} does not support {what}", "leave it out")
+
     def contradiction(self, instance: Instance) -> str:
         """Return a reason why no schedule has the given placement; empty if none is found."""
         names, devices = instance.graph.names, instance.cluster.names
@@ -146,26 +208,38 @@ class Goal:
             unit = int(instance.unit_of[v])
             if not instance.allowed[unit, d]:
                 return f"{names[v]} is fixed to {devices[d]}, where it may not run"
+            if self.device_order and d not in self.device_order:
+                return f"{names[v]} is fixed to {devices[d]}, which is not in the order of devices"
             u = first.setdefault(unit, v)
             if self.placement[u] != d:
                 return f"{names[u]} and {names[v]} are colocated but fixed to different devices"
+        if self.device_order:
+            for unit, row in enumerate(instance.allowed[:, list(self.device_order)]):
+                if not row.any():
+                    shown = ", ".join(devices[d] for d in self.device_order)
+                    return f"{instance.unit_name(unit)} may run on none of {shown}"
         return ""
 
     def narrowed(self, instance: Instance) -> Instance:
-        """Return the instance restricted to the given placement."""
-        if not self.placement:
-            return instance
+        """Return the instance restricted to the given placement and order of devices."""
         graph, names = instance.graph, instance.cluster.names
-        placed = {v: (names[d],) for v, d in self.placement.items()}
-        graph = replace(graph, allowed_devices={**graph.allowed_devices, **placed})
-        return replace(instance, graph=graph)
+        allowed = {**graph.allowed_devices, **{v: (names[d],) for v, d in self.placement.items()}}
+        if 0 < len(self.device_order) < instance.devices:
+            used = [names[d] for d in sorted(self.device_order)]
+            for v in range(instance.vertices):
+                allowed[v] = tuple(name for name in used if name in allowed.get(v, used))
+        if allowed == graph.allowed_devices:
+            return instance
+        return replace(instance, graph=replace(graph, allowed_devices=allowed))
 
     def require_kept(self, instance: Instance, start: Schedule) -> None:
         """Raise :class:`InputError` if a start contradicts the given placement or order.
 
-        It may exceed the limits; then it is only a starting point, not an answer.
+        It may exceed the limits, and its blocks need not be contiguous; then it is only a starting
+        point, not an answer.
         """
-        broken = replace(self, makespan=None, traffic=None).broken(instance, start)
+        fixed = Goal(placement=self.placement, order=self.order)
+        broken = fixed.broken(instance, start)
         if broken:
             raise InputError(
                 "start",
@@ -179,6 +253,10 @@ class Goal:
         for v, d in self.placement.items():
             if int(schedule.placement[v]) != d:
                 return f"{names[v]} is not on {devices[d]}"
+        if self.blocks and (
+            returning := first_violation(instance, schedule.placement, self.device_order)
+        ):
+            return returning
         if self.makespan is not None and schedule.makespan(instance) > self.makespan:
             return f"its makespan is above {self.makespan}"
         if self.traffic is not None and traffic(instance, schedule.placement) > self.traffic:
@@ -191,6 +269,18 @@ class Goal:
                     if one.what & other.what and one.end > other.start:
                         return f"{first} does not end before {second} starts"
         return ""
+
+
+def undefined_bottleneck(instance: Instance) -> str:
+    """Return why the bottleneck is not defined for an instance; empty if it is.
+
+    A pipeline overlaps several items, so that memory in use over time is not that of one schedule.
+    """
+    memory = instance.model.memory
+    limited = any(capacity is not None for capacity in instance.cluster.memory)
+    if memory in ("edges", "refcount") and limited:
+        return f"the bottleneck is not defined where memory depends on time ({memory})"
+    return ""
 
 
 def _inside(task: tuple[int, int], tensors: int, devices: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -18,6 +19,53 @@ def traffic(instance: Instance, placement: NDArray[np.int32]) -> Fraction:
     """Return the summed sizes of all crossings (tensor, destination) ([L] eq. 2.2, §2.4)."""
     tensors = np.array([tensor for tensor, _ in crossings(instance, placement)], dtype=np.int64)
     return instance.graph.tensor_size.sum(tensors)
+
+
+#: A device, a link (sender, receiver), or the send or receive port of a device.
+Resource = tuple[str, int] | tuple[str, int, int]
+
+
+def loads(instance: Instance, placement: NDArray[np.int32]) -> dict[Resource, Fraction]:
+    """Return the load of every resource that a placement uses (design §2).
+
+    The load of a device is the sum of the run times of its vertices and, under ``sendrecv``, of its
+    sends. Under ``link``, every link carries the sum of its transfer times; under ``port``, so do
+    send and receive ports, divided by their number of channels. Under ``delay``, transfers load
+    nothing. Times are in the instance's unit.
+
+    Parameters
+    ----------
+    placement : ndarray of int32, length n
+        Tensors cross only between devices that are linked.
+    """
+    total: dict[Resource, Fraction] = defaultdict(Fraction)
+    for v, d in enumerate(placement.tolist()):
+        total["device", d] += instance.duration(v, d)
+    if instance.model.communication == "delay":
+        return dict(total)
+    for tensor, target in crossings(instance, placement):
+        sender = int(placement[instance.graph.tensor_vertex[tensor]])
+        delay = instance.delay(tensor, sender, target)
+        assert delay is not None
+        match instance.model.communication:
+            case "sendrecv":
+                total["device", sender] += instance.send_duration(sender)
+            case "link":
+                total["link", sender, target] += delay
+            case "port":
+                share = delay / instance.model.channels
+                total["send", sender] += share
+                total["receive", target] += share
+    return dict(total)
+
+
+def bottleneck(instance: Instance, placement: NDArray[np.int32]) -> Fraction:
+    """Return the largest load of a device, link or port; 0 for an empty graph.
+
+    A pipeline that runs the graph again and again under this placement can finish no more than one
+    item per this time.
+    """
+    return max(loads(instance, placement).values(), default=Fraction(0))
 
 
 def busy(instance: Instance, schedule: Schedule) -> list[Fraction]:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.errors import InputError
+from optpart.errors import ArgumentError, InputError
 from optpart.problem.instance import Instance
 
 #: A map from vertex names to device names.
@@ -103,6 +103,40 @@ def lists_of(
                 )
             seen.add(v)
     return found
+
+
+def device_list(instance: Instance, names: Sequence[str]) -> tuple[int, ...]:
+    """Convert an order of devices from names to numbers.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown or repeated, or there is none.
+    """
+    place = "device_order"
+    if isinstance(names, str):
+        raise InputError(place, f"{names!r} is not a list", "list the names of devices")
+    found = tuple(device(instance, name, place) for name in names)
+    if not found:
+        raise InputError(place, "names no device", "name the devices that may be used, in order")
+    for i, d in enumerate(found):
+        if d in found[:i]:
+            raise InputError(place, f"names {names[i]!r} twice", "name every device once")
+    return found
+
+
+def given_device_order(instance: Instance, names: Sequence[str] | None) -> tuple[int, ...]:
+    """Convert the argument ``device_order`` to numbers; empty if it is not given.
+
+    Raises
+    ------
+    ArgumentError
+        As for :func:`device_list`.
+    """
+    try:
+        return () if names is None else device_list(instance, names)
+    except InputError as error:
+        raise ArgumentError(error.place, error.problem, error.remedy) from None
 
 
 def order_pairs(

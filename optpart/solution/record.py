@@ -5,15 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
-from optpart.solution.metrics import traffic
+from optpart.solution.metrics import bottleneck, traffic
 from optpart.solution.result import Progress, Result, Watch, conclude
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
+
+#: Seconds between two calls of a watch while nothing changes.
+_PULSE = 0.1
 
 
 class Record:
@@ -25,17 +29,17 @@ class Record:
         The original instance: schedules are verified against it, and the result refers to it.
     goal : Goal
     watch : callable, optional
-        Called with every step.
+        Called with every step, and by :meth:`pulse`.
     bound : Fraction, optional
-        Initial bound on the makespan, and on the traffic if that is the only objective.
+        Initial bound on the makespan, and on traffic or bottleneck if that is the objective.
 
     Attributes
     ----------
     incumbent : Schedule or None
         The best schedule so far.
-    makespan, traffic : Fraction or None
-        Values of the incumbent.
-    bound, traffic_bound : Fraction or None
+    makespan, traffic, bottleneck : Fraction or None
+        Values of the incumbent; the bottleneck only if that is the objective.
+    bound, traffic_bound, bottleneck_bound : Fraction or None
         Proven lower bounds; under ``lexicographic``, the traffic bound is valid among schedules of
         minimal makespan.
     trace : list of Progress
@@ -60,13 +64,17 @@ class Record:
         self.incumbent: Schedule | None = None
         self.makespan: Fraction | None = None
         self.traffic: Fraction | None = None
+        self.bottleneck: Fraction | None = None
+        self._value: tuple[Fraction, ...] | None = None
         self.bound = bound
         self.traffic_bound = bound if goal.objective == "traffic" else None
+        self.bottleneck_bound = bound if goal.objective == "bottleneck" else None
         self.trace: list[Progress] = []
         self.remarks: list[str] = []
         self.termination = Termination.COMPLETED
         self.reason = ""
         self._watch = watch
+        self._told = self.begin
 
     @property
     def seconds(self) -> float:
@@ -101,12 +109,15 @@ class Record:
 
     def take(self, schedule: Schedule) -> None:
         """Accept a schedule known to be valid and to satisfy the goal, if it is better."""
-        found = schedule.makespan(self.instance), traffic(self.instance, schedule.placement)
-        if self.makespan is not None and self.traffic is not None:
-            known = self.makespan, self.traffic
-            if not self.goal.better(found, known):
-                return
-        self.incumbent, (self.makespan, self.traffic) = schedule, found
+        makespan = schedule.makespan(self.instance)
+        crossing, load = traffic(self.instance, schedule.placement), None
+        if self.goal.objective == "bottleneck":
+            load = bottleneck(self.instance, schedule.placement)
+        found = makespan, crossing, load or Fraction(0)
+        if self._value is not None and not self.goal.better(found, self._value):
+            return
+        self.incumbent, self._value = schedule, found
+        self.makespan, self.traffic, self.bottleneck = makespan, crossing, load
         self._step()
 
     def raise_bound(self, bound: Fraction) -> None:
@@ -121,16 +132,40 @@ class Record:
             self.traffic_bound = bound
             self._step()
 
+    def raise_bottleneck_bound(self, bound: Fraction) -> None:
+        """Record a proven lower bound on the bottleneck if it improves on the known one."""
+        if self.bottleneck_bound is None or bound > self.bottleneck_bound:
+            self.bottleneck_bound = bound
+            self._step()
+
     def _step(self) -> None:
         values = self.makespan, self.bound
-        if self.goal.objective == "traffic":
-            values = self.traffic, self.traffic_bound
+        match self.goal.objective:
+            case "traffic":
+                values = self.traffic, self.traffic_bound
+            case "bottleneck":
+                values = self.bottleneck, self.bottleneck_bound
+            case _:
+                pass
         if self.trace and (self.trace[-1].objective, self.trace[-1].bound) == values:
             return
         step = Progress(self.seconds, *values)
         self.trace.append(step)
+        self._tell(step)
+
+    def pulse(self) -> None:
+        """Call the watch although nothing has changed, so that it can stop a run that waits.
+
+        It is called about ten times a second, however often the run calls this.
+        """
+        if time.perf_counter() - self._told >= _PULSE:
+            values = (self.trace[-1].objective, self.trace[-1].bound) if self.trace else (None,) * 2
+            self._tell(Progress(self.seconds, *values))
+
+    def _tell(self, step: Progress) -> None:
+        self._told = time.perf_counter()
         if self._watch is not None:
-            self._watch(step)
+            self._watch(replace(step, schedule=self.incumbent))
 
     # --- the end ---------------------------------------------------------------------------
 
@@ -164,6 +199,7 @@ class Record:
             self.incumbent,
             bound=None if infeasible else self.bound,
             traffic_bound=None if infeasible else self.traffic_bound,
+            bottleneck_bound=None if infeasible else self.bottleneck_bound,
             infeasible=infeasible,
             termination=self.termination,
             reason="; ".join(part for part in (self.reason, *self.remarks) if part),

@@ -15,7 +15,7 @@ from optpart.escaping import brief
 from optpart.limits import check_seconds, check_workers
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal, Objective
-from optpart.solution.metrics import traffic
+from optpart.solution.metrics import bottleneck, traffic
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
@@ -39,12 +39,15 @@ class Status(StrEnum):
 class Progress:
     """One step of a run: seconds since its start, value of the incumbent, proven lower bound.
 
-    Values are makespans, or traffic if that is the only objective.
+    Values are makespans, or traffic or bottlenecks if those are the objective. A step that is
+    passed to a ``watch`` also has the incumbent itself, if the method has verified it; a trace has
+    not.
     """
 
     seconds: float
     objective: Fraction | None
     bound: Fraction | None
+    schedule: Schedule | None = field(default=None, compare=False, repr=False)
 
     @property
     def remark(self) -> str:
@@ -98,16 +101,24 @@ class Result:
     status : Status
     makespan, lower_bound, traffic : Fraction or None
         Exact values; the bound is proven.
-    objective : {"makespan", "traffic", "lexicographic"}
+    objective : {"makespan", "traffic", "lexicographic", "bottleneck"}
         The objective that was minimised.
     traffic_bound : Fraction or None
         Proven lower bound on the traffic if that is minimised; under ``lexicographic``, among
         schedules of minimal makespan.
+    bottleneck, bottleneck_bound : Fraction or None
+        Bottleneck of the placement and a proven lower bound, if that is minimised.
+    contiguous, device_order : bool, tuple of int
+        Whether blocks had to be contiguous, and along which order of devices; see
+        :class:`~optpart.solution.goal.Goal`.
     schedule : Schedule or None
         The schedule, if the verifier accepts it.
     given : str
         The fixed decisions and limits in words, empty if there are none; status and bounds are
         valid for schedules that satisfy them.
+    schedule_by, bound_by : str
+        The members of a portfolio that found the schedule and proved the bound, or that proved that
+        there is no schedule; empty for other methods.
     termination : Termination or None
         Why the method ended; ``None`` only for results from older files that do not state it.
     reason : str
@@ -137,10 +148,19 @@ class Result:
     given: str = ""
     refused: bool = False
     termination: Termination | None = Termination.COMPLETED
+    bottleneck: Fraction | None = None
+    bottleneck_bound: Fraction | None = None
+    contiguous: bool = False
+    device_order: tuple[int, ...] = ()
+    schedule_by: str = ""
+    bound_by: str = ""
 
     def __repr__(self) -> str:
-        made = "" if self.makespan is None else f", makespan {_brief(self.makespan)}"
-        bound = "" if self.lower_bound is None else f", lower bound {_brief(self.lower_bound)}"
+        name, value, least = "makespan", self.makespan, self.lower_bound
+        if self.objective == "bottleneck":
+            name, value, least = "bottleneck", self.bottleneck, self.bottleneck_bound
+        made = "" if value is None else f", {name} {_brief(value)}"
+        bound = "" if least is None else f", lower bound {_brief(least)}"
         return f"<Result {brief(self.method, 20)} on {brief(self.instance.name, 30)}: " + (
             f"{self.status}{made}{bound}>"
         )
@@ -164,7 +184,10 @@ class Result:
         Under ``lexicographic``, that of the makespan, and once that is closed, of the traffic.
         """
         return objective_gap(
-            self.objective, (self.makespan, self.lower_bound), (self.traffic, self.traffic_bound)
+            self.objective,
+            (self.makespan, self.lower_bound),
+            (self.traffic, self.traffic_bound),
+            (self.bottleneck, self.bottleneck_bound),
         )
 
 
@@ -172,8 +195,11 @@ def objective_gap(
     objective: Objective,
     makespan: tuple[Fraction | None, Fraction | None],
     traffic: tuple[Fraction | None, Fraction | None],
+    bottleneck: tuple[Fraction | None, Fraction | None] = (None, None),
 ) -> float | None:
-    """Return :attr:`Result.gap` for the given makespan and traffic, each with its bound."""
+    """Return :attr:`Result.gap` for makespan, traffic and bottleneck, each with its bound."""
+    if objective == "bottleneck":
+        return gap(*bottleneck)
     closed = makespan[0] == makespan[1]
     if objective == "makespan" or (objective == "lexicographic" and not closed):
         return gap(*makespan)
@@ -225,6 +251,7 @@ def conclude(
     trace: tuple[Progress, ...] = (),
     objective: Objective = "makespan",
     traffic_bound: Fraction | None = None,
+    bottleneck_bound: Fraction | None = None,
     given: str = "",
     goal: Goal | None = None,
 ) -> Result:
@@ -237,6 +264,8 @@ def conclude(
     traffic_bound : Fraction, optional
         A proven lower bound on the traffic; under ``lexicographic``, among schedules of minimal
         makespan.
+    bottleneck_bound : Fraction, optional
+        A proven lower bound on the bottleneck.
     infeasible : str
         Why no schedule exists, if that is proven.
     termination : Termination
@@ -268,7 +297,10 @@ def conclude(
         trace=trace,
         objective=objective,
         traffic_bound=traffic_bound,
+        bottleneck_bound=bottleneck_bound,
         given=given,
+        contiguous=goal is not None and goal.contiguous,
+        device_order=() if goal is None else goal.device_order,
     )
     if infeasible:
         return proven_infeasible(base, infeasible)
@@ -284,10 +316,12 @@ def conclude(
         makespan=schedule.makespan(instance),
         schedule=schedule,
         traffic=traffic(instance, schedule.placement),
+        bottleneck=bottleneck(instance, schedule.placement) if objective == "bottleneck" else None,
     )
     for value, least, name in (
         (known.makespan, bound, "lower bound"),
         (known.traffic, traffic_bound, "traffic bound"),
+        (known.bottleneck, bottleneck_bound, "bottleneck bound"),
     ):
         if value is not None and least is not None and least > value:
             raise AssertionError(
@@ -300,7 +334,13 @@ def conclude(
 def with_status(result: Result) -> Result:
     """Return a result with a schedule, its status derived from its bounds."""
     least = result.makespan == result.lower_bound, result.traffic == result.traffic_bound
-    proven = {"makespan": least[0], "traffic": least[1], "lexicographic": all(least)}
+    proven = {
+        "makespan": least[0],
+        "traffic": least[1],
+        "lexicographic": all(least),
+        "bottleneck": result.bottleneck is not None
+        and result.bottleneck == result.bottleneck_bound,
+    }
     status = Status.OPTIMAL if proven[result.objective] else Status.FEASIBLE
     ended = result.termination if result.refused else _ended(status, result.termination)
     return replace(result, status=status, termination=ended)

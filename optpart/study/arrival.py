@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast, get_args
 
 from optpart.errors import InputError
 from optpart.formats.json import sequence, version
-from optpart.formats.result import FORMAT, schedule_from_dict, termination
+from optpart.formats.result import FORMAT, constraints, schedule_from_dict, termination
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
 from optpart.solution.audit import audited
@@ -40,6 +40,7 @@ def rebuild(document: Any, instance: Instance) -> Result:
         )
     reason = _field(document, "reason", str, "")
     schedule = document.get("schedule")
+    contiguous, device_order = constraints(document, instance)
     claimed = Result(
         instance,
         _field(document, "method", str),
@@ -62,6 +63,10 @@ def rebuild(document: Any, instance: Instance) -> Result:
         given=_field(document, "given", str, ""),
         refused=_field(document, "refused", bool, False),
         termination=termination(document),
+        bottleneck=_number(document.get("bottleneck"), "bottleneck"),
+        bottleneck_bound=_number(document.get("bottleneck_bound"), "bottleneck_bound"),
+        contiguous=contiguous,
+        device_order=device_order,
     )
     if claimed.termination is Termination.PROVEN and not claimed.status.proven:
         problem = f"{claimed.termination}, but the status is {claimed.status}"

@@ -6,9 +6,12 @@ It reads the raw numbers of the instance and shares no code with the solvers tha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
+
+import networkx as nx
 
 from optpart.problem.instance import Instance
 
@@ -22,20 +25,101 @@ class Optimum:
     order: list[int]
 
 
-def optimum(instance: Instance) -> Optimum | None:
+def optimum(
+    instance: Instance, accepts: Callable[[list[int]], bool] = lambda device: True
+) -> Optimum | None:
     """Enumerate placements and orders together; return the best, ``None`` if there is no schedule.
 
     Supports communication ``delay`` and memory ``none`` or ``estimate``; meant for up to 6 vertices
     and 3 devices.
+
+    Parameters
+    ----------
+    accepts : callable
+        Returns whether a placement counts.
     """
     assert instance.model.communication == "delay"
     assert instance.model.memory in ("none", "estimate")
-    search = _Search(instance)
+    search = _Search(instance, accepts)
     search.extend(0)
     if search.best is None:
         return None
     placement, order = search.best_solution
     return Optimum(Fraction(search.best, search.scale), placement, order)
+
+
+def contiguous(instance: Instance, device: Sequence[int], order: Sequence[int] = ()) -> bool:
+    """Return whether blocks are contiguous, or along an order of devices, by all paths (§2)."""
+    graph = instance.graph
+    edges = list(zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True))
+    if order:
+        place = {d: i for i, d in enumerate(order)}
+        inside = all(d in place for d in device)
+        return inside and all(place[device[u]] <= place[device[v]] for u, v in edges)
+    paths = nx.DiGraph(edges)
+    return all(
+        len({device[v] for v in path}) == 1
+        for u, w in product(paths, repeat=2)
+        if device[u] == device[w]
+        for path in nx.all_simple_paths(paths, u, w)
+    )
+
+
+def bottleneck(instance: Instance, device: Sequence[int]) -> Fraction | None:
+    """Return the bottleneck of a placement (§2); ``None`` if the placement is not allowed.
+
+    Supports every communication model, and memory ``none`` or ``estimate``.
+    """
+    graph, cluster, model = instance.graph, instance.cluster, instance.model
+    assert model.memory in ("none", "estimate")
+    load: dict[tuple[object, ...], Fraction] = {}
+    need = _estimates(instance) if model.memory == "estimate" else [Fraction(0)] * len(graph)
+    used = [Fraction(0)] * len(cluster)
+    for v, d in enumerate(device):
+        time = _run_time(instance, v, d)
+        if time is None:
+            return None
+        load["device", d] = load.get(("device", d), Fraction(0)) + time
+        used[d] += need[v]
+    if any(len({device[v] for v in group}) > 1 for group in graph.colocation):
+        return None
+    if any(device[a] == device[b] for a, b in graph.separation):
+        return None
+    if any(most is not None and used[d] > most for d, most in enumerate(cluster.memory)):
+        return None
+    crossing = {
+        (int(tensor), device[u], device[v])
+        for u, v, tensor in zip(
+            graph.edge_source, graph.edge_target, graph.edge_tensor, strict=True
+        )
+        if device[u] != device[v]
+    }
+    for tensor, d, e in crossing:
+        time = _delay(instance, tensor, d, e)
+        if time is None:
+            return None
+        every: dict[str, dict[tuple[object, ...], Fraction]] = {
+            "delay": {},
+            "sendrecv": {("device", d): model.send_ops / cluster.speed[d]},
+            "link": {("link", d, e): time},
+            "port": {("send", d): time / model.channels, ("receive", e): time / model.channels},
+        }
+        for resource, part in every[model.communication].items():
+            load[resource] = load.get(resource, Fraction(0)) + part
+    return max(load.values(), default=Fraction(0))
+
+
+def least_bottleneck(
+    instance: Instance, accepts: Callable[[list[int]], bool] = lambda device: True
+) -> Fraction | None:
+    """Return the least bottleneck over all placements; ``None`` if there is none."""
+    devices = range(len(instance.cluster))
+    found = (
+        bottleneck(instance, device)
+        for device in product(devices, repeat=len(instance.graph))
+        if accepts(list(device))
+    )
+    return min((value for value in found if value is not None), default=None)
 
 
 class _Search:
@@ -44,7 +128,8 @@ class _Search:
     All times are whole multiples of ``1 / scale`` and are kept as integers.
     """
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, accepts: Callable[[list[int]], bool]) -> None:
+        self.accepts = accepts
         graph, cluster = instance.graph, instance.cluster
         n, k = len(graph), len(cluster)
         self.n, self.k = n, k
@@ -87,6 +172,8 @@ class _Search:
         """Try every continuation of a partial schedule whose last vertex starts at ``now``."""
         if len(self.order) == self.n:
             makespan = max(self.end, default=0)
+            if not self.accepts(self.device):
+                return
             if self.best is None or makespan < self.best:
                 self.best = makespan
                 self.best_solution = self.device.copy(), self.order.copy()

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from optpart.exact.given_order import given_by
 from optpart.problem.instance import Instance
-from optpart.solution.goal import Goal, Objective, Task
+from optpart.solution.goal import Goal, Objective, Task, undefined_bottleneck
 from optpart.solution.metrics import traffic
 from optpart.solution.schedule import Schedule
 from optpart.testing.pick import Draw, seeded
@@ -26,6 +26,8 @@ GoalKind = Literal[
     "some-placement",
     "some-order",
     "mixed",
+    "bottleneck",
+    "blocks",
 ]
 
 #: The distances of a limit from a schedule's value, as shares of the value.
@@ -86,6 +88,17 @@ class _Goals:
                 return Goal(placement=self._placement())
             case "some-order":
                 return Goal(order=self._order())
+            case "bottleneck" if undefined_bottleneck(self.instance):
+                return Goal()
+            case "bottleneck":
+                return Goal(kind)
+            case "blocks":
+                ordered = draw.chance(2)
+                return Goal(
+                    self._objective(),
+                    contiguous=not ordered,
+                    device_order=self._device_order() if ordered else (),
+                )
             case _:
                 return Goal(
                     self._objective(),
@@ -93,11 +106,20 @@ class _Goals:
                     self._order() if draw.chance(2) else (),
                     self._makespan() if draw.chance(2) else None,
                     self._traffic() if draw.chance(3) else None,
+                    contiguous=draw.chance(4),
+                    device_order=self._device_order() if draw.chance(5) else (),
                 )
 
     def _objective(self) -> Objective:
         every: tuple[Objective, ...] = get_args(Objective)
+        if undefined_bottleneck(self.instance):
+            every = tuple(objective for objective in every if objective != "bottleneck")
         return self.draw.one_of(every)
+
+    def _device_order(self) -> tuple[int, ...]:
+        """Draw an order of all devices, except for one time in four of some."""
+        k = self.instance.devices
+        return tuple(self.draw.some(k, self.draw.between(1, k) if self.draw.chance(4) else k))
 
     def _makespan(self) -> Fraction:
         if self.schedule is None:

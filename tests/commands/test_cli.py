@@ -198,7 +198,7 @@ class TestSearch:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ("--checkpoint x.json", "--checkpoint: cpsat does not save its state"),
+            ("--checkpoint x.json", "--checkpoint: auto does not save its state"),
             ("-m search --resume", "--resume: no checkpoint to resume from"),
             ("-m search --within 80", "goal: an order or a limit is not supported"),
         ],
@@ -596,7 +596,7 @@ class TestASolverThatFails:
         return "the solver answered MODEL_INVALID"
 
     def test_keeps_the_schedule_of_a_heuristic_as_feasible(self, run: Run, failure: str) -> None:
-        shown = run("solve", "heft-10")
+        shown = run("solve", "heft-10", "--method", "cpsat")
         assert shown.code == 0
         assert f"heft-10: FEASIBLE ({failure}), makespan " in shown.out
 
@@ -605,7 +605,7 @@ class TestASolverThatFails:
     ) -> None:
 
         monkeypatch.setattr(registry, "heuristics", list)
-        shown = run("solve", "heft-10")
+        shown = run("solve", "heft-10", "--method", "cpsat")
         assert shown.code == 4
         assert f"heft-10: no schedule found: {failure}" in shown.out
 

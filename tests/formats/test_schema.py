@@ -82,6 +82,9 @@ def solved() -> tuple[Instance, Document]:
     result = conclude(instance, "by hand", schedule, trace=trace, seconds=1.5)
     document = json.loads(results.dumps(result))
     document |= {"objective": "makespan", "traffic_bound": None, "given": ""}
+    document |= {"bottleneck": None, "bottleneck_bound": None}
+    document |= {"contiguous": False, "device_order": []}
+    document |= {"schedule_by": "hybrid", "bound_by": "cpsat"}
     return instance, {"$schema": "result.schema.json", **document}
 
 
@@ -269,6 +272,11 @@ WRONG_RESULT: list[tuple[Any, ...]] = [
     ("gap", "0.5"),
     ("traffic", "1/0"),
     ("traffic_bound", "x"),
+    ("bottleneck", "x"),
+    ("bottleneck_bound", []),
+    ("contiguous", "yes"),
+    ("device_order", "d0,d1"),
+    ("device_order", [0]),
     ("seconds", "1"),
     ("seconds", None),
     ("seed", 0.5),
@@ -307,6 +315,10 @@ SEMANTIC_RESULT: dict[str, tuple[Any, ...]] = {
     "a schedule that is not valid": ("schedule", "start", "a", "-1"),
     "a transfer that is missing": ("schedule", "transfers", []),
     "a claim that does not hold": ("makespan", "1"),
+    "a bottleneck that is another": ("bottleneck", "1/7"),
+    "an order of unknown devices": ("device_order", ["d0", "z"]),
+    "an order that repeats a device": ("device_order", ["d0", "d0"]),
+    "an order that leaves out a device in use": ("device_order", ["d0"]),
     "a status that is not proven": ("status", "OPTIMAL"),
     "an end by proof without one": ("termination", "proven"),
 }

@@ -24,7 +24,7 @@ from optpart.study.run import Run, execute
 from optpart.testing.draw import draw_instance
 
 needs_minizinc = pytest.mark.skipif(which("minizinc") is None, reason="MiniZinc is not installed")
-EXACT = ["cpsat", "milp", "enumerate", pytest.param("minizinc", marks=needs_minizinc)]
+EXACT = ["auto", "cpsat", "milp", "enumerate", pytest.param("minizinc", marks=needs_minizinc)]
 SEARCHES = ["search", "hybrid"]
 
 TEN = Budget(10, 1)
@@ -78,7 +78,7 @@ class TestCompleted:
     def test_a_heuristic_runs_to_its_end(self, method: str, make: Callable[[], Instance]) -> None:
         assert registry.get(method)(make()).termination is Termination.COMPLETED
 
-    @pytest.mark.parametrize("method", ["cpsat", "milp"])
+    @pytest.mark.parametrize("method", ["auto", "cpsat", "milp"])
     def test_a_schedule_answers_a_decision_problem(self, method: str) -> None:
         result = solved(method, pair(), goal=Goal(makespan=Fraction(6)))
         assert (result.status, result.termination) == (Status.FEASIBLE, Termination.COMPLETED)

@@ -26,6 +26,7 @@ from optpart.methods.registry import (
     heuristics,
     pairs,
     register,
+    starts,
 )
 from optpart.problem.model import Communication, Memory
 from optpart.solution.goal import Goal
@@ -129,6 +130,11 @@ class TestRegistry:
     def test_heuristics_are_a_few_of_the_pairs(self) -> None:
         assert set(heuristics()) < set(pairs())
         assert {"heft", "hash+fifo", "critical-path+pct"} <= set(heuristics())
+
+    def test_starts_are_these_and_early_on_the_contiguous_split(self) -> None:
+        assert set(heuristics()) < set(starts()) < set(pairs())
+        assert starts()[:3] == ["heft", "contiguous-split", "contiguous-split+pct"]
+        assert sorted(starts()[1:3] + heuristics()) == sorted(starts())
 
     def test_a_method_of_your_own_joins_by_a_decorator(self) -> None:
         assert register("mine", "everything on device 0")(all_on_first) is all_on_first
@@ -418,7 +424,7 @@ class TestScope:
 
     def test_supporting_lists_the_methods_that_can(self) -> None:
         assert registry.supporting(pair(), Goal("traffic")) == [
-            "cpsat", "search", "hybrid", "minizinc", "enumerate",
+            "auto", "cpsat", "search", "hybrid", "minizinc", "enumerate",
         ]  # fmt: skip
         assert set(registry.supporting(pair())) == {*SOLVERS, *pairs()}
 

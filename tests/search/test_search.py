@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -23,6 +24,7 @@ from optpart.search.layout import layout_of, read_start
 from optpart.search.portfolio import Helper
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Progress, Result, Status
+from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
 from optpart.testing.draw import draw_instance, random_instance
@@ -46,7 +48,7 @@ def test_every_model_gives_a_valid_schedule_no_worse_than_any_heuristic(
 ) -> None:
     instance = draw_instance(seed, communication, memory, vertices=10, devices=3)
     found = search(instance, budget=COUNTED)
-    heuristic = [registry.get(name)(instance).makespan for name in registry.heuristics()]
+    heuristic = [registry.get(name)(instance).makespan for name in registry.starts()]
     least = min((value for value in heuristic if value is not None), default=None)
     if found.schedule is None:
         assert least is None
@@ -159,6 +161,22 @@ def test_the_result_is_never_worse_than_the_start() -> None:
     assert best.makespan is not None
     assert again.makespan is not None
     assert again.makespan <= best.makespan
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(Budget(1e-6, 1), 2), (COUNTED, 4)])
+def test_the_first_two_heuristics_are_tried_even_if_they_take_too_long(
+    limit: Budget, expected: int
+) -> None:
+    """A budget of moves tries all."""
+    instance, tried = medium(49), []
+
+    def starts(instance: Instance, seed: int, *, fast_only: bool) -> Iterator[Schedule | None]:
+        for name in ("heft", "contiguous-split", "hash+pct", "hash+fifo"):
+            tried.append(name)
+            yield registry.get(name)(instance, seed=seed).schedule
+
+    module.run_search("search", instance, starts=starts, budget=limit)
+    assert len(tried) == expected
 
 
 def test_a_start_of_another_instance_is_matched_by_names_and_repaired(tmp_path: Path) -> None:

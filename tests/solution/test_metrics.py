@@ -11,7 +11,14 @@ import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
 from optpart.problem.model import Communication, Release
-from optpart.solution.metrics import busy, peak_memory, traffic, utilisation
+from optpart.solution.metrics import (
+    bottleneck,
+    busy,
+    loads,
+    peak_memory,
+    traffic,
+    utilisation,
+)
 from optpart.solution.verifier import verify
 from optpart.testing.draw import random_instance
 from optpart.testing.solutions import random_order, random_placement
@@ -76,3 +83,52 @@ def test_an_empty_schedule() -> None:
     schedule = retime(instance, [], [])
     assert peak_memory(instance, schedule, "refcount") == [0, 0]
     assert utilisation(instance, schedule) == [0.0, 0.0]
+
+
+class TestBottleneck:
+    """a (6 operations) feeds b (2) with tensors of size 8 and 4, and c (4) with the first."""
+
+    GRAPH = (
+        GraphBuilder()
+        .vertex("a", 6, outputs=[8, 4])
+        .vertex("b", 2)
+        .vertex("c", 4)
+        .edge("a", "b", 0)
+        .edge("a", "b", 1)
+        .edge("a", "c", 0)
+        .build()
+    )
+    CLUSTER = Cluster.of([Device("slow", speed=1), Device("fast", speed=2)], bandwidth=2, latency=1)
+
+    @pytest.mark.parametrize(
+        ("model", "load"),
+        [
+            (Model(), {"device slow": 6, "device fast": 3}),
+            (Model("sendrecv", send_ops=Fraction(1)), {"device slow": 8, "device fast": 3}),
+            (Model("link"), {"device slow": 6, "device fast": 3, "link slow fast": 8}),
+            (
+                Model("port", channels=3),
+                {
+                    "device slow": 6,
+                    "device fast": 3,
+                    "send slow": Fraction(8, 3),
+                    "receive fast": Fraction(8, 3),
+                },
+            ),
+        ],
+        ids=["delay", "sendrecv", "link", "port"],
+    )
+    def test_is_the_largest_load(self, model: Model, load: dict[str, Fraction]) -> None:
+        instance = Instance(self.GRAPH, self.CLUSTER, model)
+        placement = np.array([0, 1, 1], dtype=np.int32)
+        names = instance.cluster.names
+        found = {
+            " ".join([kind, *(names[d] for d in where)]): value
+            for (kind, *where), value in loads(instance, placement).items()
+        }
+        assert found == load
+        assert bottleneck(instance, placement) == max(load.values())
+
+    def test_of_nothing_is_0(self) -> None:
+        empty = Instance(GraphBuilder().build(), self.CLUSTER)
+        assert bottleneck(empty, np.zeros(0, dtype=np.int32)) == 0

@@ -168,3 +168,20 @@ class TestEnd:
         result = found.result("test", seed=0)
         assert (result.termination, result.reason) == (Termination.INTERRUPTED, "interrupted")
         assert result.makespan == Fraction(5, 2)
+
+
+class TestPulse:
+    def test_repeats_the_last_step_to_the_watch_but_not_too_often(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        told: list[Progress] = []
+        found = record(watch=told.append)
+        found.pulse()
+        found.offer(ALONE)
+        now = found.begin + 1000
+        monkeypatch.setattr("optpart.solution.record.time.perf_counter", lambda: now)
+        found.pulse()
+        found.pulse()
+        assert [(step.objective, step.schedule) for step in told] == [(3, ALONE), (3, ALONE)]
+        assert len(found.trace) == 1
+        assert found.trace[0].schedule is None

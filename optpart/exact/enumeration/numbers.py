@@ -45,7 +45,21 @@ class Numbers:
         self.model = instance.model
         self.units = _units(n, graph.colocation, graph.topological_order.tolist())
         self.order = goal.order
+        self.blocks = goal.blocks
+        self.place = {d: i for i, d in enumerate(goal.device_order)}
+        self.after = self._descendants(graph.topological_order.tolist())
+        #: Loads are counted in time units over ``scale`` times this.
+        self.channels = instance.model.channels if self.model.communication == "port" else 1
         self.static = self._static()
+
+    def _descendants(self, order: list[int]) -> list[set[int]]:
+        """Return the vertices to which a path leads from each vertex."""
+        after: list[set[int]] = [set() for _ in range(self.n)]
+        for u in reversed(order):
+            for v, tensor in self.edges:
+                if self.producer[tensor] == u:
+                    after[u] |= {v} | after[v]
+        return after
 
     def _static(self) -> list[int]:
         """Return the memory that each vertex holds on its device for the whole run."""
@@ -82,7 +96,8 @@ class Numbers:
         swapped = list(range(self.k))
         swapped[d], swapped[e] = e, d
         return (
-            all(row[d] == row[e] for row in self.time)
+            not {d, e} & self.place.keys()
+            and all(row[d] == row[e] for row in self.time)
             and self.send[d] == self.send[e]
             and self.capacity[d] == self.capacity[e]
             and all([[m[i][j] for j in swapped] for i in swapped] == m for m in self.delay)
@@ -101,10 +116,56 @@ class Numbers:
             for tensor, target in self.crossings(device)
         ):
             return False
+        if self.blocks and not self._in_blocks(device):
+            return False
         return all(
             capacity is None or self.held(device, d) <= capacity
             for d, capacity in enumerate(self.capacity)
         )
+
+    def _in_blocks(self, device: list[int]) -> bool:
+        """Return whether the placed vertices are in contiguous blocks, in the order of devices."""
+        placed = [v for v, d in enumerate(device) if d != -1]
+        if self.place:
+            return all(
+                self.place[device[u]] <= self.place[device[v]]
+                for u in placed
+                for v in placed
+                if v in self.after[u]
+            )
+        return not any(
+            device[u] == device[w] != device[v]
+            for u in placed
+            for v in placed
+            for w in placed
+            if v in self.after[u] and w in self.after[v]
+        )
+
+    def bottleneck(self, device: list[int]) -> int:
+        """Return a lower bound of the bottleneck, which is exact if all vertices are placed."""
+        load = dict.fromkeys((("device", d) for d in range(self.k)), 0)
+        left = 0
+        for v, d in enumerate(device):
+            if d == -1:
+                left += min((t for t in self.time[v] if t is not None), default=0)
+            else:
+                load["device", d] += self.channels * (self.time[v][d] or 0)
+        other: dict[tuple[str, int, int], int] = {}
+        for tensor, target in self.crossings(device):
+            sender = device[self.producer[tensor]]
+            delay = self.delay[tensor][sender][target] or 0
+            match self.model.communication:
+                case "delay":
+                    continue
+                case "sendrecv":
+                    load["device", sender] += self.send[sender]
+                case "link":
+                    other["link", sender, target] = other.get(("link", sender, target), 0) + delay
+                case "port":
+                    for port in (("send", sender, sender), ("receive", target, target)):
+                        other[port] = other.get(port, 0) + delay
+        share = -(-(sum(load.values()) + self.channels * left) // self.k)
+        return max([share, *load.values(), *other.values()])
 
     def held(self, device: list[int], d: int) -> int:
         """Return the memory occupied on a device for the whole run."""
@@ -114,7 +175,7 @@ class Numbers:
 def _run_time(instance: Instance, goal: Goal, v: int, d: int) -> Fraction | None:
     """Return the run time of a vertex on a device; ``None`` if it must not run there."""
     graph, cluster, given = instance.graph, instance.cluster, instance.given_durations
-    if goal.placement.get(v, d) != d:
+    if goal.placement.get(v, d) != d or (goal.device_order and d not in goal.device_order):
         return None
     if graph.device_types[v] not in (None, cluster.types[d]):
         return None

@@ -29,8 +29,8 @@ MAX_VERTICES = 12
 #: Branches that count as one unit of deterministic time.
 _BRANCHES = 10_000
 
-#: Makespan and traffic, as integers.
-Value = tuple[int, int]
+#: Makespan, traffic and bottleneck, as integers; the bottleneck is 0 unless it is minimised.
+Value = tuple[int, int, int]
 
 
 def enumerate_all(
@@ -110,6 +110,7 @@ class _Search:
         self.goal = goal
         self.numbers = Numbers(instance, goal)
         self.alike = self.numbers.alike_devices()
+        self.load_unit = self.numbers.scale * self.numbers.channels
         self.most = (
             math.inf if goal.makespan is None else goal.makespan * self.numbers.scale,
             math.inf if goal.traffic is None else goal.traffic * self.numbers.measure,
@@ -118,7 +119,7 @@ class _Search:
         self.device = [-1] * self.numbers.n
         self.best: Value | None = None
         self.schedule: Schedule | None = None
-        self.root: Value = 0, 0
+        self.root: Value = 0, 0, 0
         #: Lower bounds of the branches left unexplored.
         self.open: list[tuple[int, ...]] = []
         self.branches = 0
@@ -138,7 +139,7 @@ class _Search:
             self.open = [value for value in self.open if value < self._key(self.best)]
         if self.open and ended is not Termination.INTERRUPTED:
             ended, reason = Termination.TIME_LIMIT, "time limit"
-        bound, traffic_bound = self._bounds()
+        bound, traffic_bound, bottleneck_bound = self._bounds()
         return conclude(
             self.instance,
             "enumerate",
@@ -152,22 +153,26 @@ class _Search:
             trace=tuple(self.trace),
             goal=self.goal,
             traffic_bound=traffic_bound,
+            bottleneck_bound=bottleneck_bound,
         )
 
     def _why_infeasible(self) -> str:
         found = contradiction(self.instance) or self.goal.contradiction(self.instance)
         return found or excluded(self.instance, "enumeration", self.goal.given)
 
-    def _bounds(self) -> tuple[Fraction, Fraction | None]:
-        """Return the proven bounds on makespan and traffic."""
-        makespan, traffic = self.root
+    def _bounds(self) -> tuple[Fraction, Fraction | None, Fraction | None]:
+        """Return the proven bounds on makespan, traffic and bottleneck."""
+        makespan, traffic, bottleneck = self.root
+        objective = self.goal.objective
         if self.best is not None or self.open:
             least = min([*self.open, *([self._key(self.best)] if self.best else [])])
-            match self.goal.objective:
+            match objective:
                 case "makespan":
                     (makespan,) = least
                 case "traffic":
                     (traffic,) = least
+                case "bottleneck":
+                    (bottleneck,) = least
                 case "lexicographic":
                     makespan = least[0]
                     # The traffic is minimal only among schedules of this makespan.
@@ -175,12 +180,15 @@ class _Search:
                         traffic = least[1]
         return (
             Fraction(makespan, self.numbers.scale),
-            None if self.goal.objective == "makespan" else Fraction(traffic, self.numbers.measure),
+            Fraction(traffic, self.numbers.measure)
+            if objective in ("traffic", "lexicographic")
+            else None,
+            Fraction(bottleneck, self.load_unit) if objective == "bottleneck" else None,
         )
 
     def _key(self, value: Value) -> tuple[int, ...]:
         """Return the value that the objective compares."""
-        makespan, traffic = value
+        makespan, traffic, bottleneck = value
         match self.goal.objective:
             case "makespan":
                 return (makespan,)
@@ -188,6 +196,8 @@ class _Search:
                 return (traffic,)
             case "lexicographic":
                 return makespan, traffic
+            case "bottleneck":
+                return (bottleneck,)
 
     def _hopeless(self, value: Value) -> bool:
         """Return whether a branch with this lower bound can be pruned."""
@@ -219,7 +229,8 @@ class _Search:
         start = earliest([0] * network.variables, network.arcs)
         if start is None:  # the given order contradicts the edges
             return None
-        value = network.bound(start), self.numbers.traffic(device)
+        load = self.numbers.bottleneck(device) if self.goal.objective == "bottleneck" else 0
+        value = network.bound(start), self.numbers.traffic(device), load
         return _Node(network, start, network.arcs, value)
 
     def _place(self, unit: int, node: _Node) -> None:
@@ -270,13 +281,13 @@ class _Search:
 
     def _children(self, node: _Node, ways: Iterator[list[Arc]]) -> list[_Node]:
         """Return the branches of a conflict; later ones exclude the schedules of earlier ones."""
-        network, traffic = node.network, node.value[1]
+        network, (_, traffic, load) = node.network, node.value
         children, known = [], node.arcs
         for way in ways:
             arcs = [*known, *way]
             start = earliest(node.start, arcs)
             if start is not None:
-                child = _Node(network, start, arcs, (network.bound(start), traffic))
+                child = _Node(network, start, arcs, (network.bound(start), traffic, load))
                 if not self._hopeless(child.value):
                     children.append(child)
             if len(way) == 1:
@@ -288,13 +299,12 @@ class _Search:
 
     def _offer(self, node: _Node) -> None:
         ends = (node.start[v] + length for v, length in enumerate(node.network.length))
-        self.best = max([0, *ends]), node.value[1]
+        self.best = max([0, *ends]), *node.value[1:]
         self.schedule = self._schedule(node)
-        of, unit = (
-            (1, self.numbers.measure)
-            if self.goal.objective == "traffic"
-            else (0, self.numbers.scale)
-        )
+        of, unit = {
+            "traffic": (1, self.numbers.measure),
+            "bottleneck": (2, self.load_unit),
+        }.get(self.goal.objective, (0, self.numbers.scale))
         step = Progress(
             time.perf_counter() - self.begin,
             Fraction(self.best[of], unit),

@@ -1,0 +1,106 @@
+"""``optpart pipeline``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from optpart.commands.instances import announce_compilation
+from optpart.commands.options import DeviceOrder, Json, Output, listed_devices
+from optpart.terminal import put, say
+
+if TYPE_CHECKING:
+    from optpart.pipeline.plan import PipelinePlan
+
+
+def pipeline(
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="An instance file, the name of a library instance, or a throughput file of "
+            "dnn-partitioning."
+        ),
+    ],
+    replicas: Annotated[
+        int, typer.Option(help="Most devices, all alike, that share the items of a stage.", min=1)
+    ] = 1,
+    device_order: DeviceOrder = None,
+    sync_rate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER|links",
+            help="Replicas exchange the memory of their vertices after each item: at this size "
+            "per time, or over the links of the instance.",
+        ),
+    ] = None,
+    check: Annotated[
+        Path | None, typer.Option(help="Check this plan instead of making one.")
+    ] = None,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Split a graph into the stages of a pipeline with the least bottleneck, proven."""
+    from contextlib import nullcontext
+
+    from optpart.api import pipeline_problem
+    from optpart.api import plan as make_plan
+    from optpart.files import written_first
+    from optpart.pipeline.plan_file import check_plan, dumps_plan, write_plan
+    from optpart.solution.result import Status
+
+    problem = pipeline_problem(file, sync_rate=sync_rate)
+    if check is not None:
+        faults = check_plan(problem, check)
+        for fault in faults:
+            say(fault)
+        if faults:
+            raise typer.Exit(1)
+        say(f"{check}: the plan keeps every rule, and its loads are as stated")
+        return
+    announce_compilation()
+    found = make_plan(problem, replicas=replicas, device_order=listed_devices(device_order))
+    with nullcontext() if output is None else written_first(lambda: write_plan(found, output)):
+        if json:
+            put(dumps_plan(found))
+        else:
+            _say(found)
+    if found.status is Status.INFEASIBLE:
+        raise typer.Exit(3)
+
+
+def _say(plan: PipelinePlan) -> None:
+    from rich.table import Table
+
+    from optpart.report.console import plain_console
+    from optpart.report.text import between, infeasible, number, remark, seconds
+    from optpart.solution.result import Status
+
+    name = plan.pipeline.name
+    if plan.status is Status.INFEASIBLE:
+        say(f"{name}: {infeasible(plan.reason)}")
+        return
+    value, bound = between(plan.bottleneck, plan.bound)
+    note = f" ({plan.reason})" if plan.reason else ""
+    say(
+        f"{name}: {plan.status}{note}, bottleneck {value}, lower bound {bound}, "
+        f"{len(plan.stages)} stages, {seconds(plan.seconds)}"
+    )
+    table = Table(box=None, pad_edge=False)
+    for title in ("stage", "devices", "load", "memory", "vertices"):
+        table.add_column(title, justify="right" if title in ("load", "memory") else "left")
+    names, devices = plan.pipeline.vertices, plan.pipeline.devices
+    for i, (stage, load, memory) in enumerate(
+        zip(plan.stages, plan.loads, plan.memory, strict=True), 1
+    ):
+        own = [names[v] for v in stage.vertices]
+        shown = own[0] if len(own) == 1 else f"{own[0]} … {own[-1]} ({len(own)})"
+        table.add_row(
+            str(i),
+            ", ".join(devices[d] for d in stage.devices),
+            number(load, up=True),
+            number(memory, up=True),
+            remark(shown),
+        )
+    plain_console().print(table)

@@ -1,0 +1,144 @@
+"""The method ``pipeline``: contiguous placements by dynamic programming over downsets."""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.errors import UnsupportedError
+from optpart.limits import check_seed
+from optpart.pipeline.path import Measure
+from optpart.pipeline.problem import limits
+from optpart.pipeline.solve import best_contiguous, require_path
+from optpart.problem.feasibility import contradiction, excluded
+from optpart.problem.instance import Instance
+from optpart.solution.goal import Goal
+from optpart.solution.result import Budget, Progress, Result, Watch, conclude
+from optpart.solution.schedule import Schedule, crossings, retime
+from optpart.solution.verifier import verify
+
+
+def pipeline(
+    instance: Instance,
+    *,
+    budget: Budget | None = None,
+    seed: int = 0,
+    start: Schedule | None = None,
+    watch: Watch | None = None,
+    goal: Goal = Goal(),  # noqa: B008
+) -> Result:
+    """Find the least bottleneck, or for a chain the least makespan, of contiguous blocks.
+
+    Parameters
+    ----------
+    budget : Budget, optional
+        Has no effect: what would take more than some seconds is refused.
+    seed : int
+        Has no effect: the programme is deterministic.
+    start : Schedule, optional
+        Kept if it is better, which it is at most where optimality is not proven.
+
+    Returns
+    -------
+    Result
+        Optimal or infeasible with an order of devices, and on chains; see
+        :mod:`optpart.pipeline.solve`.
+
+    Raises
+    ------
+    UnsupportedError
+        If the goal or the instance is not in scope, or has too many downsets.
+    """
+    check_seed(seed)
+    check_scope(instance, goal)
+    begin = time.perf_counter()
+    reason = contradiction(instance) or goal.contradiction(instance)
+    if reason:
+        return conclude(instance, "pipeline", None, infeasible=reason, seed=seed, goal=goal)
+    if start is not None:
+        goal.require_kept(instance, start)
+    narrowed = goal.narrowed(instance)
+    measure: Measure = "bottleneck" if goal.objective == "bottleneck" else "makespan"
+    found = best_contiguous(narrowed, measure, goal.device_order)
+    seconds = time.perf_counter() - begin
+    if found.infeasible:
+        why = excluded(narrowed, "pipeline", goal.given)
+        return conclude(
+            instance, "pipeline", None, infeasible=why, seconds=seconds, seed=seed, goal=goal
+        )
+    schedule = None if found.placement is None else _scheduled(instance, found.placement)
+    results = [
+        conclude(
+            instance,
+            "pipeline",
+            each,
+            bound=found.bound if measure == "makespan" else None,
+            bottleneck_bound=found.bound if measure == "bottleneck" else None,
+            reason=found.reason,
+            seconds=seconds,
+            seed=seed,
+            goal=goal,
+        )
+        for each in (schedule, start)
+        if each is None or (not verify(instance, each, most=1) and not goal.broken(instance, each))
+    ]
+    best = min(results, key=lambda result: _value(result, measure))
+    if watch is not None:
+        value = best.bottleneck if measure == "bottleneck" else best.makespan
+        watch(Progress(seconds, value, found.bound))
+    return best
+
+
+def check_scope(instance: Instance, goal: Goal) -> None:
+    """Raise :class:`UnsupportedError` if the method does not support a goal on an instance."""
+    if not goal.blocks:
+        raise UnsupportedError(
+            "goal",
+            "pipeline places contiguous blocks only",
+            "ask for contiguous blocks, or an order of devices",
+        )
+    if goal.objective not in ("bottleneck", "makespan"):
+        raise UnsupportedError(
+            "goal.objective",
+            f"pipeline does not minimise {goal.objective}",
+            "use bottleneck or makespan",
+        )
+    if goal.order or goal.makespan is not None or goal.traffic is not None:
+        raise UnsupportedError(
+            "goal", "pipeline supports no given order and no limits", "leave them out"
+        )
+    limits(instance)
+    if goal.objective == "makespan":
+        require_path(instance)
+    goal.check(instance)
+
+
+def _value(result: Result, measure: Measure) -> tuple[bool, Fraction]:
+    value = result.bottleneck if measure == "bottleneck" else result.makespan
+    return value is None, value or Fraction(0)
+
+
+def _scheduled(instance: Instance, placement: NDArray[np.int32]) -> Schedule:
+    """Return the schedule in topological order; of transfers ready at once, the longest first."""
+    leaving: dict[int, list[tuple[int, int]]] = {}
+    graph = instance.graph
+
+    def delay(crossing: tuple[int, int]) -> Fraction:
+        tensor, target = crossing
+        found = instance.delay(tensor, int(placement[graph.tensor_vertex[tensor]]), target)
+        assert found is not None
+        return found
+
+    def longest_first(moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        return sorted(moves, key=delay, reverse=True)
+
+    for crossing in crossings(instance, placement):
+        leaving.setdefault(int(graph.tensor_vertex[crossing[0]]), []).append(crossing)
+    order: list[int | tuple[int, int]] = []
+    for v in graph.topological_order.tolist():
+        order.append(v)
+        order.extend(longest_first(leaving.get(v, [])))
+    return retime(instance, placement, order)

@@ -1,0 +1,1 @@
+"""The method ``auto``: several methods on one instance, in turn and side by side."""

@@ -1,0 +1,355 @@
+"""The method ``auto``: the methods that fit the instance, until they have a proof together.
+
+These members are rows of a table (:mod:`optpart.methods.portfolio.members`). What one of them finds
+counts for all: later members start from the best schedule, the best bound may prove any schedule
+optimal, and a proof stops everybody.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from optpart.exact.pruning import NONE, Pruning
+from optpart.limits import check_seed
+from optpart.methods.portfolio.child import Child
+from optpart.methods.portfolio.members import Case, Member, plan
+from optpart.methods.portfolio.messages import Job, Outcome, Step
+from optpart.problem.instance import Instance
+from optpart.solution.goal import Goal
+from optpart.solution.record import Record
+from optpart.solution.result import Budget, Progress, Result, Watch, objective_gap
+from optpart.solution.schedule import Schedule
+from optpart.solution.termination import Termination
+
+#: Seconds to wait for a message of one member before the others are heard.
+_LISTENING = 0.02
+
+#: The gap that rounding leaves: nobody is asked to close it.
+_CLOSED = 1e-6
+
+#: Of the reasons for which members have ended, the first of these is that of the whole.
+_ENDS = (
+    Termination.TIME_LIMIT,
+    Termination.MOVE_LIMIT,
+    Termination.ROUNDING,
+    Termination.COMPLETED,
+    Termination.FAILED,
+    Termination.UNSUPPORTED,
+)
+
+#: Ends of members that a result without a proof mentions; one with a proof mentions failures only.
+_REMARKED = (
+    Termination.ROUNDING,
+    Termination.COMPLETED,
+    Termination.FAILED,
+    Termination.UNSUPPORTED,
+)
+
+#: What found the schedule if no member has improved it.
+_START = "start"
+
+
+def auto(
+    instance: Instance,
+    *,
+    budget: Budget | None = None,
+    seed: int = 0,
+    start: Schedule | None = None,
+    watch: Watch | None = None,
+    goal: Goal | None = None,
+    without: frozenset[Pruning] = NONE,
+) -> Result:
+    """Run the methods that fit the instance, in turn and side by side.
+
+    Supports every goal that one of its members supports. With one worker and a deterministic limit,
+    every run gives the same result: the members then share ``budget.deterministic``, each in its
+    own unit.
+
+    Parameters
+    ----------
+    start : Schedule, optional
+        Where the first members begin.
+    goal : Goal, optional
+        The question; by default, the least makespan.
+    without : frozenset of Pruning
+        Rules to leave out; only members that have such rules take part.
+
+    Returns
+    -------
+    Result
+        Its ``schedule_by`` and ``bound_by`` name the members.
+
+    Raises
+    ------
+    InputError
+        If no member supports the goal, it names something that the instance does not have,
+        ``start`` contradicts the placement or order that the goal gives, or the seed is out of
+        range.
+    AssertionError
+        If a member claims a bound above a schedule that another one has found.
+    """
+    check_seed(seed)
+    goal = goal or Goal()
+    goal.check(instance)
+    return _Run(Case(instance, goal, budget or Budget(), without), seed, watch).run(start)
+
+
+@dataclass(frozen=True)
+class _Shown(Progress):
+    """A step with what the member at work says about it."""
+
+    said: str = ""
+
+    @property
+    def remark(self) -> str:
+        """The remark of the member."""
+        return self.said
+
+
+class _Run:
+    """One run, from the start to a proof or the end of the budget."""
+
+    def __init__(self, case: Case, seed: int, watch: Watch | None) -> None:
+        self.record = Record(
+            case.instance,
+            case.goal,
+            None if watch is None else self._shown(watch),
+            bound=Fraction(0),
+        )
+        self.case = case
+        self.plan = plan(case)
+        self.seed = seed
+        self.children: list[Child] = []
+        self.ends: list[tuple[str, Outcome]] = []
+        self.schedule_by = self.bound_by = self.infeasible = self.remark = ""
+        #: Whether this run has stopped the member at work, and what the user's watch has raised.
+        self.enough = False
+        self.raised: BaseException | None = None
+
+    def run(self, start: Schedule | None) -> Result:
+        """Let the members work; return the verified result even if that is interrupted."""
+        try:
+            with self.record.until_interrupted():
+                self._start(start)
+                self._work()
+                self._end()
+            with suppress(KeyboardInterrupt):  # a second interrupt
+                self._hear_last()
+        finally:
+            for child in self.children:
+                child.stop()
+        result = self.record.result(
+            "auto", infeasible=self.infeasible, seed=self.seed, workers=self.case.budget.workers
+        )
+        return replace(result, schedule_by=self.schedule_by, bound_by=self.bound_by)
+
+    def _hear_last(self) -> None:
+        """Take what members have found and nobody has heard, after an interruption."""
+        if self.record.termination is Termination.INTERRUPTED:
+            for child in self.children:
+                self._listen(child)
+
+    def _start(self, start: Schedule | None) -> None:
+        goal, instance = self.case.goal, self.case.instance
+        if start is not None and not goal.contradiction(instance):
+            goal.require_kept(instance, start)
+            self.record.offer_start(start)
+            self.schedule_by = "" if self.record.incumbent is None else _START
+
+    def _work(self) -> None:
+        """Let the members of the plan work until there is a proof."""
+        turns, beside, workers = self.plan
+        for member, count in beside:
+            self._send(member, self._budget(count, 1.0, 0.0))
+        begin = 0.0
+        for number, member in enumerate(turns):
+            budget = self._budget(workers, member.until, begin)
+            begin = member.until
+            left = budget.seconds / max(self.case.budget.seconds, 1e-9)
+            if number and (not left or not self.case.worth_starting(member, left)):
+                continue
+            if member.place == "here":
+                self._here(member, budget)
+            else:
+                self._await([self._send(member, budget)])
+            if self.settled or self._rounded(member):
+                return
+        self._await(self.children)
+
+    def _budget(self, workers: int, until: float, begin: float) -> Budget:
+        """Return the budget of a member; deterministic limits leave the clock aside."""
+        whole = self.case.budget
+        if whole.deterministic is not None:
+            left = max(0.0, whole.seconds - self.record.seconds)
+            return Budget(left, workers, (until - begin) * whole.deterministic)
+        return Budget(max(0.0, until * whole.seconds - self.record.seconds), workers)
+
+    def _job(self, member: Member, budget: Budget) -> Job:
+        case = self.case
+        return Job(
+            member.path,
+            case.instance,
+            budget,
+            self.seed,
+            self.record.incumbent,
+            case.goal,
+            case.without,
+        )
+
+    # --- members ---------------------------------------------------------------------------
+
+    def _here(self, member: Member, budget: Budget) -> None:
+        """Let a member work in this process, and hear the others whenever it reports."""
+
+        def watch(step: Progress) -> None:
+            self._hear(member.name, Step(step.schedule, step.bound, step.remark), verified=True)
+            for child in self.children:
+                self._listen(child)
+            self.record.pulse()
+            alone = step.objective is not None and step.objective == step.bound
+            if self.settled and not alone:  # alone, it ends without losing its solver process
+                self.enough = True
+                raise KeyboardInterrupt
+
+        outcome = self._job(member, budget).run(watch)
+        self._hear(member.name, outcome, verified=True)
+        if self.raised is not None:
+            raise self.raised
+        if outcome.termination is Termination.INTERRUPTED and not self.enough:
+            raise KeyboardInterrupt
+
+    def _send(self, member: Member, budget: Budget) -> Child:
+        """Let a member work in a process of its own."""
+        child = Child(member.name, self._job(member, budget))
+        self.children.append(child)
+        return child
+
+    def _await(self, awaited: list[Child]) -> None:
+        """Hear all members until these have ended or there is a proof."""
+        while not self.settled and (working := [child for child in awaited if not child.ended]):
+            self._listen(working[0], _LISTENING)
+            for child in self.children:
+                self._listen(child)
+            self.record.pulse()
+
+    def _listen(self, child: Child, seconds: float = 0.0) -> None:
+        for message in child.heard(seconds):
+            self._hear(child.name, message, verified=False)
+
+    # --- what they say ---------------------------------------------------------------------
+
+    def _hear(self, name: str, message: Step | Outcome, *, verified: bool) -> None:
+        """Take what is new in a message of a member."""
+        if isinstance(message, Step):
+            self.remark = message.remark or self.remark
+            makespan = self.case.goal.objective != "traffic"
+            bound, traffic_bound = (message.bound, None) if makespan else (None, message.bound)
+        else:
+            if message.contradiction:
+                raise AssertionError(message.contradiction)
+            self.ends.append((name, message))
+            bound, traffic_bound = message.bound, message.traffic_bound
+            if message.infeasible:
+                self.infeasible, self.bound_by = message.infeasible, name
+        self._take(name, message.schedule, verified=verified)
+        self._raise(name, bound, traffic_bound)
+        self._check()
+
+    def _take(self, name: str, schedule: Schedule | None, *, verified: bool) -> None:
+        if schedule is None or schedule is self.record.incumbent:
+            return
+        if verified:
+            self.record.take(schedule)
+        elif broken := self.record.offer(schedule):
+            self.ends.append((name, Outcome(Termination.FAILED, f"its schedule: {broken}")))
+        if schedule is self.record.incumbent:
+            self.schedule_by = name
+
+    def _raise(self, name: str, bound: Fraction | None, traffic_bound: Fraction | None) -> None:
+        record, objective = self.record, self.case.goal.objective
+        if bound is not None and (record.bound is None or bound > record.bound):
+            if objective != "traffic":
+                self.bound_by = name
+            record.raise_bound(bound)
+        known = record.traffic_bound
+        if traffic_bound is not None and (known is None or traffic_bound > known):
+            if objective == "traffic" or (objective == "lexicographic" and traffic_bound > 0):
+                self.bound_by = name
+            record.raise_traffic_bound(traffic_bound)
+
+    def _check(self) -> None:
+        """Stop the program if what one member claims excludes what another one has found."""
+        record, claim = self.record, ""
+        if record.incumbent is None or record.makespan is None or record.traffic is None:
+            return
+        if self.infeasible:
+            claim = "that there is no schedule"
+        elif record.bound is not None and record.bound > record.makespan:
+            claim = f"a lower bound of {record.bound}"
+        elif (
+            record.traffic_bound is not None
+            and record.traffic_bound > record.traffic
+            and (self.case.goal.objective == "traffic" or record.bound == record.makespan)
+        ):
+            claim = f"a traffic bound of {record.traffic_bound}"
+        if claim:
+            raise AssertionError(
+                f"auto: {self.bound_by} claims {claim} on {self.case.instance.name}, but "
+                f"{self.schedule_by} has a verified schedule of makespan {record.makespan}, "
+                f"traffic {record.traffic}; please report this as a bug"
+            )
+
+    # --- the end ---------------------------------------------------------------------------
+
+    @property
+    def settled(self) -> bool:
+        """Whether the question is answered."""
+        record, goal = self.record, self.case.goal
+        if self.infeasible or record.incumbent is None or goal.decides:
+            return bool(self.infeasible) or record.incumbent is not None
+        return self._gap() == 0.0
+
+    def _rounded(self, member: Member) -> bool:
+        """Return whether a member has left only what rounding leaves."""
+        gap = self._gap()
+        last = [outcome.termination for name, outcome in self.ends if name == member.name][-1:]
+        return gap is not None and gap <= _CLOSED and last == [Termination.ROUNDING]
+
+    def _gap(self) -> float | None:
+        record = self.record
+        return objective_gap(
+            self.case.goal.objective,
+            (record.makespan, record.bound),
+            (record.traffic, record.traffic_bound),
+        )
+
+    def _end(self) -> None:
+        """Say why the run ends, and what went wrong in it."""
+        reasons = [outcome.termination for _, outcome in self.ends]
+        end = next((end for end in _ENDS if end in reasons), Termination.TIME_LIMIT)
+        worth = (Termination.FAILED,) if self.settled else _REMARKED
+        self.record.remarks += dict.fromkeys(
+            f"{name}: {outcome.reason}"
+            for name, outcome in self.ends
+            if outcome.reason
+            and outcome.termination in worth
+            and (self.settled or outcome.termination is not end)
+        )
+        if not self.settled:
+            limit = end in (Termination.TIME_LIMIT, Termination.MOVE_LIMIT)
+            first = (outcome.reason for _, outcome in self.ends if outcome.termination is end)
+            self.record.end(end, str(end) if limit else next(first))
+
+    def _shown(self, watch: Watch) -> Watch:
+        """Return the watch with remarks of members, and note what it raises."""
+
+        def told(step: Progress) -> None:
+            try:
+                watch(_Shown(step.seconds, step.objective, step.bound, step.schedule, self.remark))
+            except BaseException as error:
+                self.raised = error
+                raise
+
+        return told

@@ -1,0 +1,179 @@
+"""Which methods ``auto`` runs on an instance, when, and with how much of the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from optpart.errors import UnsupportedError
+from optpart.exact.pruning import NONE, Pruning
+from optpart.methods import registry
+from optpart.problem.instance import Instance
+from optpart.solution.goal import Goal
+from optpart.solution.result import Budget
+
+#: Up to this many vertices, CP-SAT alone proves most optima, so nothing may take time from it.
+_SMALL = 100
+
+#: Beyond this many vertices, or terms of its model, CP-SAT finds and proves next to nothing.
+_LARGE, _MANY_TERMS = 2000, 500_000
+
+#: With fewer workers, members that share them would be too slow: they take turns.
+_SEVERAL = 4
+
+#: MILP is stronger than CP-SAT only on few vertices with long run times.
+_FEW = 50
+
+#: A turn of fewer seconds would be spent on starting a process.
+SHORTEST = 2.0
+
+#: Where a member runs: in this process, which costs nothing to start, or in a process of its own,
+#: which can be stopped at any moment; ``beside`` means in a process, from the beginning to the end.
+Place = Literal["here", "process", "beside"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What decides which members take part."""
+
+    instance: Instance
+    goal: Goal = Goal()  # noqa: RUF009, which is immutable
+    budget: Budget = Budget()  # noqa: RUF009
+    without: frozenset[Pruning] = NONE
+
+    @property
+    def small(self) -> bool:
+        """Whether CP-SAT is likely to prove the optimum."""
+        return self.instance.vertices <= _SMALL
+
+    @property
+    def large(self) -> bool:
+        """Whether only a search can improve a schedule."""
+        terms = len(self.instance.graph.edge_source) * self.instance.devices**2
+        return self.instance.vertices > _LARGE or terms > _MANY_TERMS
+
+    @property
+    def medium(self) -> bool:
+        """Whether it is neither small nor large."""
+        return not self.small and not self.large
+
+    @property
+    def shared(self) -> bool:
+        """Whether there are workers for two members side by side."""
+        return self.budget.workers >= _SEVERAL and self.searched
+
+    @property
+    def searched(self) -> bool:
+        """Whether a search supports the goal."""
+        return self.supported_by("hybrid")
+
+    def worth_starting(self, member: Member, share: float) -> bool:
+        """Return whether a turn that has this share of the budget, or what is left, is worth it."""
+        seconds = share * self.budget.seconds
+        timed = self.budget.deterministic is None
+        return member.place == "here" or not timed or seconds >= SHORTEST
+
+    def supported_by(self, name: str) -> bool:
+        """Return whether a method supports the goal and can leave out the pruning rules."""
+        if self.without and not registry.takes(name, "without"):
+            return False
+        return not registry.supports(name, self.instance, self.goal)
+
+
+class Member(NamedTuple):
+    """A row of the table of members.
+
+    Attributes
+    ----------
+    name : str
+        The method in the registry, which decides whether the goal is supported.
+    path : str
+        The location of the function, ``module:name``.
+    place : {"here", "process", "beside"}
+        Members beside work all the time, the others in turn, in the order of the table.
+    fits : callable
+        Whether it takes part.
+    until : float
+        Share of the budget at which its turn ends; the last turn ends with the budget.
+    one_in : int
+        Beside: of so many workers, it gets one. The others get all the workers that are left.
+    """
+
+    name: str
+    path: str
+    place: Place
+    fits: Callable[[Case], bool]
+    until: float = 1.0
+    one_in: int = 1
+
+
+_CPSAT = "optpart.methods.cpsat:alone"
+_HYBRID = "optpart.methods.search:hybrid"
+_MILP = "optpart.methods.milp:milp"
+
+#: Every member. A method may have several rows.
+MEMBERS = (
+    # Small: what CP-SAT closes must take no longer than with CP-SAT, so search has the last tenth.
+    Member("milp", _MILP, "beside", lambda x: x.instance.vertices <= _FEW, one_in=_SEVERAL),
+    Member("hybrid", _HYBRID, "beside", lambda x: x.small, one_in=_SEVERAL),
+    Member("cpsat", _CPSAT, "here", lambda x: x.small, until=0.9),
+    Member("hybrid", _HYBRID, "process", lambda x: x.small),
+    # Medium: search finds, CP-SAT proves what is easy, and begins anew from what search has found.
+    Member("hybrid", _HYBRID, "beside", lambda x: x.medium and x.shared, one_in=2),
+    Member("cpsat", _CPSAT, "here", lambda x: x.medium and x.shared, until=0.05),
+    Member("cpsat", _CPSAT, "process", lambda x: x.medium and x.shared, until=0.4),
+    Member("cpsat", _CPSAT, "process", lambda x: x.medium and x.shared),
+    Member("cpsat", _CPSAT, "here", lambda x: x.medium and not x.shared, until=0.1),
+    Member("hybrid", _HYBRID, "process", lambda x: x.medium and not x.shared, until=0.9),
+    Member("cpsat", _CPSAT, "here", lambda x: x.medium and not x.shared),
+    # Large: CP-SAT only where no search supports the goal.
+    Member("hybrid", _HYBRID, "process", lambda x: x.large),
+    Member("cpsat", _CPSAT, "here", lambda x: x.large and not x.searched),
+)
+
+
+class Plan(NamedTuple):
+    """Members in turn, members beside them with their workers, and the workers of each turn."""
+
+    turns: tuple[Member, ...]
+    beside: tuple[tuple[Member, int], ...]
+    workers: int
+
+
+def plan(case: Case) -> Plan:
+    """Return who works on an instance, and when.
+
+    Raises
+    ------
+    UnsupportedError
+        If no member supports the goal on the instance.
+    """
+    rows = [row for row in MEMBERS if row.fits(case) and case.supported_by(row.name)]
+    if not rows:
+        raise UnsupportedError("goal", "no member of auto supports it", "ask for something else")
+    if all(row.place == "beside" for row in rows):
+        rows = [rows[0]._replace(place="process")]
+    workers = case.budget.workers
+    beside = tuple(
+        (row, workers // row.one_in)
+        for row in rows
+        if row.place == "beside" and 1 <= workers // row.one_in < workers
+    )
+    turns: list[Member] = []
+    for row in (row for row in rows if row.place != "beside"):
+        if turns:
+            again = turns[-1].name == row.name and not beside
+            if again or not case.worth_starting(row, row.until - turns[-1].until):
+                turns[-1] = turns[-1]._replace(until=row.until)
+            if again:
+                continue  # it would begin from its own schedule
+        turns.append(row)  # a turn that is too short begins only if the one before ends early
+    turns[-1] = turns[-1]._replace(until=1.0)
+    return Plan(tuple(turns), beside, workers - sum(taken for _, taken in beside))
+
+
+def check_scope(instance: Instance, goal: Goal) -> None:
+    """Raise :class:`UnsupportedError` if no member supports the goal on the instance."""
+    goal.check(instance)
+    plan(Case(instance, goal))

@@ -1,0 +1,32 @@
+"""The worker process of a member: it runs one method and reports every step."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from optpart.children.caller import Caller
+from optpart.errors import ContradictionError
+from optpart.methods.portfolio.messages import Job, Outcome, Step
+from optpart.solution.result import Progress
+from optpart.solution.schedule import Schedule
+from optpart.solution.termination import Termination
+
+
+def main() -> None:
+    """Run the only job of the caller."""
+    caller = Caller()
+    job: Job = caller.receive()
+    known: tuple[Schedule | None, Fraction | None] = None, None
+
+    def told(step: Progress) -> None:
+        nonlocal known
+        schedule, bound = step.schedule, step.bound
+        if schedule is not known[0] or bound != known[1]:
+            caller.send(Step(None if schedule is known[0] else schedule, bound, step.remark))
+            known = schedule, bound
+
+    try:
+        outcome = job.run(told)
+    except (AssertionError, ContradictionError) as error:
+        outcome = Outcome(Termination.FAILED, str(error), contradiction=str(error))
+    caller.send(outcome)

@@ -1,0 +1,1 @@
+"""Exact pipelines: contiguous stages by dynamic programming over downsets."""

@@ -1,0 +1,217 @@
+"""Contiguous placements of an instance, optimal by dynamic programming where that is sound.
+
+A placement whose blocks follow each other along some order of devices is a chain of downsets. With
+a given order, these are all placements that count. Without one, contiguous blocks may also wait for
+each other both ways (``a1 → b1`` and ``b2 → a2`` with nothing else), except in a *chain*, where
+every vertex feeds the next: there contiguous blocks are intervals. So without an order, the result
+is optimal on chains; on other graphs it is the best of the placements that can be ordered, with a
+bound that holds for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.errors import UnsupportedError
+from optpart.pipeline.downsets import items_of
+from optpart.pipeline.labels import TooManyLabelsError, best_labelled
+from optpart.pipeline.path import Measure, best_path, is_chain, only_neighbours
+from optpart.pipeline.problem import Pipeline, all_linked, relaxed_pipeline
+from optpart.pipeline.splits import Split, Stage, best_split
+from optpart.problem.instance import Instance
+from optpart.solution.metrics import bottleneck
+from optpart.solution.schedule import crossings
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is known about the contiguous placements of an instance.
+
+    Attributes
+    ----------
+    placement : ndarray of int32 or None
+        The best that was found.
+    bound : Fraction or None
+        A proven lower bound of the bottleneck or makespan.
+    infeasible : bool
+        Whether it is proven that there is no placement.
+    reason : str
+        Why there is no placement or no proof.
+    """
+
+    placement: NDArray[np.int32] | None
+    bound: Fraction | None
+    infeasible: bool = False
+    reason: str = ""
+
+
+def best_contiguous(instance: Instance, measure: Measure, order: Sequence[int] = ()) -> Found:
+    """Return the best contiguous placement of an instance, and a proven bound.
+
+    Parameters
+    ----------
+    order : sequence of int
+        The only devices to use; no edge leads from a later to an earlier one. By default, any
+        contiguous placement counts.
+
+    Raises
+    ------
+    UnsupportedError
+        If the instance has too many downsets, memory depends on time, or its makespan is asked and
+        it is not a chain.
+    """
+    if measure == "makespan":
+        split = _least_makespan(instance, order)
+        return _known(instance, split)
+    relaxed = relaxed_pipeline(instance)
+    whole = bool(order) or is_chain(instance)
+    items = items_of(relaxed)
+    if instance.model.communication == "delay" and all_linked(instance):
+        split = best_split(relaxed, order=order)
+    elif only_neighbours(instance, items):
+        split = best_path(instance, items, "bottleneck", order)
+    else:
+        return _labelled(instance, relaxed, order, whole=whole)
+    if whole:
+        return _known(instance, split)
+    return _orderable(instance, relaxed, split)
+
+
+def require_path(instance: Instance) -> None:
+    """Raise an error unless the instance is a chain without edges that skip a vertex."""
+    graph = instance.graph
+    place = np.empty(instance.vertices, dtype=np.int64)
+    place[graph.topological_order] = np.arange(instance.vertices)
+    far = place[graph.edge_target] - place[graph.edge_source] > 1
+    if not is_chain(instance) or bool(far.any()):
+        raise UnsupportedError(
+            "objective",
+            "only chains, in which each vertex feeds just the next one, have their least makespan "
+            "found here",
+            "minimise the bottleneck",
+        )
+
+
+def _least_makespan(instance: Instance, order: Sequence[int]) -> Split | None:
+    """Return the split of a chain: nothing overlaps, so times of stages and cuts add up."""
+    require_path(instance)
+    items = items_of(relaxed_pipeline(instance), merge=False)
+    return best_path(instance, items, "makespan", order)
+
+
+def _labelled(instance: Instance, relaxed: Pipeline, order: Sequence[int], *, whole: bool) -> Found:
+    """Solve with transfers that count; what is optimal without them is a bound."""
+    free = best_split(relaxed, order=order)
+    if free is None:
+        return _known(instance, None) if whole else _orderable(instance, relaxed, None)
+    bound = free.bound if whole else simple_bound(relaxed)
+    best, value = None, None
+    for placement in _candidates(instance, relaxed, free, order):
+        found = bottleneck(instance, placement)
+        if value is None or found < value:
+            best, value = placement, found
+    reason = ""
+    if value != free.bound:
+        try:
+            split = best_labelled(instance, items_of(relaxed), order, value)
+        except (TooManyLabelsError, UnsupportedError):
+            reason = "too many ways to send tensors from stage to stage"
+        else:
+            if split is not None:
+                best, value = placed(instance, split.stages), split.bound
+            if whole:
+                bound = value if value is not None else bound
+    if best is None and whole and not reason:
+        return _known(instance, None)
+    if not reason and value != bound:
+        reason = _NOT_ALL
+    return Found(best, bound, reason=reason)
+
+
+def _candidates(
+    instance: Instance, relaxed: Pipeline, free: Split, order: Sequence[int]
+) -> Iterator[NDArray[np.int32]]:
+    """Yield placements that are valid under the transfers of the instance."""
+    everything = tuple(range(instance.vertices))
+    devices = order or range(instance.devices)
+    whole = [(Stage(everything, (d,)),) for d in devices if _fits(relaxed, d)]
+    for stages in (free.stages, *whole):
+        placement = placed(instance, stages)
+        sender = instance.graph.tensor_vertex
+        if all(
+            instance.delay(tensor, int(placement[sender[tensor]]), target) is not None
+            for tensor, target in crossings(instance, placement)
+        ):
+            yield placement
+
+
+def _fits(pipeline: Pipeline, d: int) -> bool:
+    limit = pipeline.capacity[d]
+    return (
+        not pipeline.apart
+        and all(row[d] is not None for row in pipeline.times)
+        and (limit is None or sum(pipeline.need) <= limit)
+    )
+
+
+def placed(instance: Instance, stages: Sequence[Stage]) -> NDArray[np.int32]:
+    """Return the device of each vertex, for stages of one device each."""
+    placement = np.zeros(instance.vertices, dtype=np.int32)
+    for stage in stages:
+        placement[list(stage.vertices)] = stage.devices[0]
+    return placement
+
+
+_NOT_ALL = (
+    "the best of the placements whose blocks follow each other; blocks that wait for each other "
+    "both ways were not searched"
+)
+
+
+def _known(instance: Instance, split: Split | None) -> Found:
+    if split is None:
+        return Found(None, None, infeasible=True)
+    return Found(placed(instance, split.stages), split.bound)
+
+
+def _orderable(instance: Instance, relaxed: Pipeline, split: Split | None) -> Found:
+    """Return what is known if contiguous blocks may also wait for each other both ways."""
+    bound = simple_bound(relaxed)
+    if split is None:
+        return Found(None, bound, reason="no placement has blocks that follow each other")
+    reason = "" if split.bound == bound else _NOT_ALL
+    return Found(placed(instance, split.stages), bound, reason=reason)
+
+
+def simple_bound(pipeline: Pipeline) -> Fraction:
+    """Return a lower bound of the bottleneck of any placement, without replicas.
+
+    For weights ``λ_d ≥ 0`` of sum 1, the bottleneck is at least ``Σ_d λ_d · load(d)``, which is at
+    least ``Σ_v min_d λ_d · p[v,d]``. The weights here are in proportion to speeds. It is also at
+    least the least time of every vertex.
+    """
+    if not pipeline.vertices:
+        return Fraction(0)
+    columns = list(zip(*pipeline.times, strict=True))
+    means = []
+    for column in columns:
+        own = [time for time in column if time is not None]
+        means.append(sum(own, Fraction(0)) / len(own) if own else Fraction(0))
+    fastest = min((mean for mean in means if mean), default=Fraction(0))
+    weights = [(fastest / mean).limit_denominator(10**6) if mean else Fraction(0) for mean in means]
+    largest = Fraction(0)
+    spread = Fraction(0)
+    for row in pipeline.times:
+        times = [
+            (time, weight) for time, weight in zip(row, weights, strict=True) if time is not None
+        ]
+        if not times:
+            return Fraction(0)
+        largest = max(largest, min(time for time, _ in times))
+        spread += min(time * weight for time, weight in times)
+    return max(largest, spread / sum(weights)) if any(weights) else largest

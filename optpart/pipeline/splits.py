@@ -1,0 +1,423 @@
+"""The best split of a pipeline into stages, by dynamic programming over downsets.
+
+``best[used, D]`` is the least bottleneck of stages that cover the downset ``D`` with the devices
+``used``: of every smaller downset ``E``, the larger of ``best[used′, E]`` and the load of ``D − E``
+on the devices of the last stage. Along a given order of devices, ``used`` is the number of devices
+passed; otherwise it counts the devices taken of each class, so that equal devices multiply nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.errors import UnsupportedError
+from optpart.pipeline.downsets import (
+    Items,
+    bits,
+    downsets_of,
+    items_of,
+    packed,
+    prefixes,
+    total,
+    unpacked,
+)
+from optpart.pipeline.kernel import NONE, Blocks, Moves, blocks_between, count_blocks, split
+from optpart.pipeline.problem import Pipeline
+from optpart.pipeline.whole import scale_of
+
+#: Most blocks times moves, a few seconds of work.
+MOST_STEPS = 4 * 10**9
+#: Most states times downsets, of sixteen bytes each.
+MOST_ENTRIES = 4 * 10**7
+
+_FORBIDDEN = 2**61
+#: Most blocks to compare exactly, and rounds of that.
+_MOST_NEAR, _MOST_ROUNDS = 20_000, 50
+#: Downsets to expand into a table at a time.
+_ROWS = 1000
+_NOTHING = np.zeros((0, 3), np.int64)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Vertices that run on a device, or all of them on each of several replicas."""
+
+    vertices: tuple[int, ...]
+    devices: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Split:
+    """The stages with the least bottleneck.
+
+    Attributes
+    ----------
+    stages : tuple of Stage
+        In order, without empty ones.
+    bound : Fraction
+        A proven lower bound of the bottleneck or makespan.
+    bottleneck : Fraction
+        The exact value, equal to the bound unless numbers had to be rounded.
+    """
+
+    stages: tuple[Stage, ...]
+    bound: Fraction
+    bottleneck: Fraction
+
+
+class _Option:
+    """A class of devices, and how many of them replicate a stage."""
+
+    def __init__(self, kind: int, replicas: int) -> None:
+        self.kind, self.replicas = kind, replicas
+
+
+def best_split(
+    pipeline: Pipeline,
+    *,
+    order: Sequence[int] = (),
+    replicas: int = 1,
+    prefixes_only: bool = False,
+) -> Split | None:
+    """Return the split with the least bottleneck of all, or ``None`` if there is none.
+
+    Parameters
+    ----------
+    order : sequence of int
+        The only devices to use, in the order of their stages; any may stay empty. Replicas of a
+        stage are neighbours in it. By default, all devices in any order.
+    replicas : int
+        Most devices of a stage.
+    prefixes_only : bool
+        Whether to cut one topological order only, instead of all downsets.
+
+    Raises
+    ------
+    UnsupportedError
+        If there are too many downsets, or devices of too many kinds.
+    """
+    items = items_of(pipeline)
+    if not items.members:
+        return Split((), Fraction(0), Fraction(0))
+    program = _Program(pipeline, items, tuple(order), replicas)
+    along = _Table(program, prefixes(items), nested=True)
+    found, limit = along.run(_FORBIDDEN - 1)
+    if items.is_path or prefixes_only:
+        return found and along.closed(found)
+    table = _Table(program, downsets_of(items), nested=False)
+    found, _ = table.run(limit)
+    return found and table.closed(found)
+
+
+class _Program:
+    def __init__(
+        self, pipeline: Pipeline, items: Items, order: tuple[int, ...], replicas: int
+    ) -> None:
+        self.pipeline, self.items, self.order = pipeline, items, order
+        self.classes = pipeline.classes
+        self.sizes = [len(members) for members in self.classes]
+        if order:
+            self.sizes = [len(set(members) & set(order)) for members in self.classes]
+        most = [min(size, max(1, replicas)) for size in self.sizes]
+        self.options = [
+            _Option(kind, r) for kind, count in enumerate(most) for r in range(1, count + 1)
+        ]
+        self.moves, self.states = self._ordered() if order else self._counted()
+        self._numbers()
+
+    # --- devices ---------------------------------------------------------------------------
+
+    def _option(self, kind: int, replicas: int) -> int:
+        return next(
+            o
+            for o, option in enumerate(self.options)
+            if (option.kind, option.replicas) == (kind, replicas)
+        )
+
+    def _ordered(self) -> tuple[Moves, int]:
+        kinds = [self.pipeline.alike[d] for d in self.order]
+        rows = []
+        for at, kind in enumerate(kinds):
+            for r in range(1, 1 + max(o.replicas for o in self.options if o.kind == kind)):
+                if kinds[at : at + r] == [kind] * r:
+                    row = (at, at + r, self._option(kind, r))
+                    rows.append(row)
+        return _moves(rows, list(range(len(kinds) + 1))), len(kinds) + 1
+
+    def _counted(self) -> tuple[Moves, int]:
+        sizes = self.sizes
+        states = math.prod(size + 1 for size in sizes)
+        if states * len(self.options) > 10**7:
+            raise UnsupportedError(
+                "devices",
+                f"{len(self.pipeline.devices)} devices of {len(sizes)} kinds can be used in too "
+                "many ways",
+                "give the order of the devices",
+            )
+        step = [math.prod(size + 1 for size in sizes[i + 1 :]) for i in range(len(sizes))]
+        rows, taken = [], []
+        for state, used in enumerate(product(*(range(size + 1) for size in sizes))):
+            taken.append(sum(used))
+            for o, option in enumerate(self.options):
+                if used[option.kind] + option.replicas <= sizes[option.kind]:
+                    rows.append((state, state + option.replicas * step[option.kind], o))
+        return _moves(rows, taken), states
+
+    # --- numbers ---------------------------------------------------------------------------
+
+    def _numbers(self) -> None:
+        pipeline, members = self.pipeline, self.items.members
+        first = [own[0] for own in self.classes]
+        times = [
+            [
+                None if any(pipeline.times[v][d] is None for v in item)
+                else total([pipeline.times[v][d] or Fraction(0) for v in item])
+                for d in first
+            ]
+            for item in members
+        ]  # fmt: skip
+        weights = [total([pipeline.weights[v] for v in item]) for item in members]
+        common = math.lcm(1, *(option.replicas for option in self.options))
+        cost: list[list[Fraction | None]] = []
+        for row, weight in zip(times, weights, strict=True):
+            entries: list[Fraction | None] = []
+            for option in self.options:
+                time = row[option.kind]
+                ring = pipeline.rings[option.kind]
+                if time is not None:
+                    time /= option.replicas
+                    if ring is not None and option.replicas > 1:
+                        linear = replace(ring, latency=Fraction(0))
+                        time += linear.time(weight, option.replicas)
+                entries.append(time)
+            cost.append(entries)
+        fixed: list[Fraction | None] = []
+        for option in self.options:
+            ring = pipeline.rings[option.kind]
+            if option.replicas == 1:
+                fixed.append(Fraction(0))
+            else:
+                fixed.append(None if ring is None else 2 * (option.replicas - 1) * ring.latency)
+        prices = [tensor.cost / common for tensor in pipeline.tensors]
+        values = [entry for row in cost for entry in row if entry is not None]
+        values += [entry for entry in fixed if entry is not None] + prices
+        largest = [max((entry for entry in row if entry is not None), default=0) for row in cost]
+        most = Fraction(sum(largest)) + common * total(prices)
+        most += max((entry for entry in fixed if entry is not None), default=0)
+        self.scale = scale_of(values, most)
+        self.exact, self.exact_fixed = cost, fixed
+        floor = self.scale.floor
+        self.cost = np.array(
+            [[0 if entry is None else floor(entry) for entry in row] for row in cost], np.int64
+        )
+        self.barred = np.array([[entry is None for entry in row] for row in cost], np.int64)
+        self.fixed = np.array(
+            [_FORBIDDEN if entry is None else floor(entry) for entry in fixed], np.int64
+        )
+        self.price = np.array([floor(price) for price in prices], np.int64)
+        self.share = np.array(
+            [
+                common // option.replicas if pipeline.pays[first[option.kind]] else 0
+                for option in self.options
+            ],
+            np.int64,
+        )
+        self.weighted = np.array([weight > 0 for weight in weights], np.int64)
+        self._memory()
+
+    def _memory(self) -> None:
+        pipeline = self.pipeline
+        needs = [total([pipeline.need[v] for v in item]) for item in self.items.members]
+        limits = [pipeline.capacity[self.classes[option.kind][0]] for option in self.options]
+        known = [limit for limit in limits if limit is not None]
+        scale = scale_of([*needs, *known], total(needs) + max(known, default=Fraction(0)))
+        if not scale.exact:
+            raise UnsupportedError(
+                "memory", "sizes have too many digits to be added exactly", "round them"
+            )
+        self.need = np.array([scale.floor(need) for need in needs], np.int64)
+        self.capacity = np.array(
+            [NONE if limit is None else scale.floor(limit) for limit in limits], np.int64
+        )
+
+    def load(self, block: int, option: int) -> Fraction:
+        """Return the exact load of a block of items; it must be able to run there."""
+        own = self.options[option]
+        held = bits(block)
+        load = total([self.exact[i][option] or Fraction(0) for i in held])
+        if own.replicas > 1 and any(self.weighted[i] for i in held):
+            load += self.exact_fixed[option] or Fraction(0)
+        if self.pipeline.pays[self.classes[own.kind][0]]:
+            item = self.items.item
+            for tensor in self.pipeline.tensors:
+                ends = {int(item[v]) for v in (tensor.producer, *tensor.consumers)}
+                inside = [block >> i & 1 for i in ends]
+                if any(inside) and not all(inside):
+                    load += tensor.cost / own.replicas
+        return load
+
+
+class _Table:
+    """The programme on a list of downsets."""
+
+    def __init__(self, program: _Program, downsets: list[int], *, nested: bool) -> None:
+        self.program, self.downsets = program, downsets
+        m, words = len(downsets), max(1, len(program.items.members) // 64)
+        if m * program.states > MOST_ENTRIES or m * m * (1 if nested else words) > 2 * MOST_STEPS:
+            raise self._too_much()
+        self.blocks = self._blocks(nested)
+
+    def _blocks(self, nested: bool) -> Blocks:
+        p, downsets = self.program, self.downsets
+        n, item = len(p.items.members), p.items.item
+        words = packed(downsets, n)
+        possible = np.where(p.barred > 0, _FORBIDDEN, p.cost).min(axis=1)
+        least = np.where(possible == _FORBIDDEN, 0, possible)
+        single = [option.replicas == 1 for option in p.options]
+        work = np.where(p.barred > 0, _FORBIDDEN, p.cost)[:, single].min(axis=1)
+        work = np.where(work == _FORBIDDEN, 0, work)
+        if not p.scale.exact:  # as a share of replicas, each time is rounded down again
+            work = np.maximum(work - max(option.replicas for option in p.options), 0)
+        columns = np.column_stack([least, work, p.need, p.weighted, p.cost, p.barred])
+        sums = _sums(words, columns, nested)
+        options = len(p.options)
+        pairs = {tuple(sorted((int(item[u]), int(item[v])))) for u, v in p.pipeline.apart}
+        tensors = []
+        for t, tensor in enumerate(p.pipeline.tensors):
+            producer = int(item[tensor.producer])
+            consumers = {int(item[v]) for v in tensor.consumers} - {producer}
+            if consumers and p.price[t]:
+                tensors.append((t, producer, sum(1 << i for i in consumers)))
+        span = packed([1 << producer | consumers for _, producer, consumers in tensors], n)
+        start, crossing = _crossing(words, span)
+        return Blocks(
+            nested=nested,
+            words=words,
+            least=sums[:, 0].copy(),
+            work=sums[:, 1].copy(),
+            cost=sums[:, 4 : 4 + options].copy(),
+            barred=sums[:, 4 + options :].copy(),
+            need=sums[:, 2].copy(),
+            capacity=p.capacity,
+            weighted=sums[:, 3].copy(),
+            fixed=p.fixed,
+            apart=np.array(sorted(pairs), np.int64).reshape(-1, 2),
+            span=span,
+            consumers=packed([consumers for _, _, consumers in tensors], n),
+            producer=np.array([producer for _, producer, _ in tensors], np.int64),
+            price=p.price[[t for t, _, _ in tensors]],
+            crossing_start=start,
+            crossing=crossing,
+            share=p.share,
+        )
+
+    def _too_much(self) -> UnsupportedError:
+        return UnsupportedError(
+            "graph",
+            f"has {len(self.downsets):,} downsets (sets of vertices closed under predecessors), "
+            f"which with {self.program.states:,} sets of devices are too many",
+            "colocate parallel branches, or give the order of the devices",
+        )
+
+    def run(self, limit: int, banned: NDArray[np.int64] = _NOTHING) -> tuple[Split | None, int]:
+        """Return the best split within a limit, and its value in ticks (or else the limit)."""
+        p = self.program
+        if count_blocks(self.blocks, limit) * len(p.moves.source) > MOST_STEPS:
+            raise self._too_much()
+        best, before, by = split(self.blocks, p.moves, limit, banned)
+        value = int(best[-1, -1])
+        if value == NONE:
+            return None, limit
+        blocks = self._chosen(before, by)
+        load = max(p.load(block, int(p.moves.option[move])) for block, move in blocks)
+        return Split(self._stages(blocks), p.scale.value(value), load), value
+
+    def closed(self, found: Split) -> Split:
+        """Return a split whose bottleneck is its bound, if rounding can be made up for.
+
+        Blocks whose cost, rounded down, could still be below the bottleneck are compared exactly,
+        and left out if they are not. What remains is better, or there is nothing better.
+        """
+        p = self.program
+        if p.scale.exact:
+            return found
+        blur = len(p.items.members) + int(p.share.max()) * len(p.price) + 2
+        for _ in range(_MOST_ROUNDS):
+            limit = p.scale.floor(found.bottleneck)
+            near = blocks_between(self.blocks, limit - blur, limit, _MOST_NEAR)
+            if len(near) > _MOST_NEAR:
+                return found
+            keep = [
+                p.load(self.downsets[large] & ~self.downsets[small], o) >= found.bottleneck
+                for small, large, o in near.tolist()
+            ]
+            better, _ = self.run(limit, near[np.array(keep, np.bool_)])
+            if better is None:
+                return replace(found, bound=found.bottleneck)
+            found = better
+        return found
+
+    def _chosen(self, before: NDArray[np.int32], by: NDArray[np.int32]) -> list[tuple[int, int]]:
+        """Return the items and the move of each stage that is not empty, in order."""
+        p, downsets = self.program, self.downsets
+        blocks = []
+        state, at = p.states - 1, len(downsets) - 1
+        while state or at:
+            previous, move = int(before[at, state]), int(by[at, state])
+            if previous != at:
+                blocks.append((downsets[at] & ~downsets[previous], move))
+            state, at = int(p.moves.source[move]), previous
+        return blocks[::-1]
+
+    def _stages(self, blocks: list[tuple[int, int]]) -> tuple[Stage, ...]:
+        p = self.program
+        free = [list(members) for members in p.classes]
+        stages = []
+        for block, move in blocks:
+            option = p.options[p.moves.option[move]]
+            if p.order:
+                start = int(p.moves.source[move])
+                devices = list(p.order[start : start + option.replicas])
+            else:
+                devices = [free[option.kind].pop(0) for _ in range(option.replicas)]
+            vertices = sorted(v for i in bits(block) for v in p.items.members[i])
+            stages.append(Stage(tuple(vertices), tuple(devices)))
+        return tuple(stages)
+
+
+def _sums(words: NDArray[np.uint64], columns: NDArray[np.int64], nested: bool) -> NDArray[np.int64]:
+    """Return the sums of columns over the items of each downset."""
+    n = len(columns)
+    sums = np.zeros((len(words), columns.shape[1]), np.int64)
+    if nested:
+        sums[1:] = np.cumsum(columns, axis=0)
+        return sums
+    for at in range(0, len(words), _ROWS):
+        sums[at : at + _ROWS] = unpacked(words[at : at + _ROWS], n).astype(np.int64) @ columns
+    return sums
+
+
+def _crossing(
+    words: NDArray[np.uint64], span: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the tensors that lie partly inside each downset, one after another."""
+    counts, found = [np.zeros(1, np.int64)], []
+    for at in range(0, len(words), _ROWS):
+        rows = words[at : at + _ROWS, None, :]
+        part = (rows & span).any(axis=2) & (~rows & span).any(axis=2)
+        counts.append(part.sum(axis=1))
+        found.append(np.nonzero(part)[1])
+    return np.cumsum(np.concatenate(counts)), np.concatenate(found).astype(np.int64)
+
+
+def _moves(rows: list[tuple[int, int, int]], taken: list[int]) -> Moves:
+    table = np.array(sorted(rows), np.int64).reshape(-1, 3)
+    source, target, option = (table[:, i].copy() for i in range(3))
+    return Moves(source, target, option, np.array(taken, np.int64))

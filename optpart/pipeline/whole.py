@@ -1,0 +1,49 @@
+"""Exact fractions as whole numbers for compiled code."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+#: Sums of whole numbers stay below this, so that they never overflow 64 bits.
+_ROOM = 2**61
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Units per 1, and whether every number is whole in them."""
+
+    units: Fraction
+    exact: bool
+
+    def floor(self, value: Fraction) -> int:
+        """Return the number of whole units, rounded down."""
+        return math.floor(value * self.units)
+
+    def value(self, units: int) -> Fraction:
+        """Return the value of whole units."""
+        return units / self.units
+
+
+def scale_of(values: Iterable[Fraction], most: Fraction) -> Scale:
+    """Return a scale in which all values are whole and ``most`` fits 64 bits.
+
+    Parameters
+    ----------
+    values : iterable of Fraction
+    most : Fraction
+        The largest sum of values that occurs.
+
+    Returns
+    -------
+    Scale
+        Not exact if the numbers have no such scale; then rounding down keeps lower bounds valid.
+    """
+    units = math.lcm(1, *{value.denominator for value in values})
+    if most * units < _ROOM:
+        return Scale(Fraction(units), True)
+    ratio = Fraction(_ROOM) / most
+    scale = Fraction(2) ** (ratio.numerator.bit_length() - ratio.denominator.bit_length())
+    return Scale(scale if scale <= ratio else scale / 2, False)

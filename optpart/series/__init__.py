@@ -1,0 +1,1 @@
+"""Series decomposition: exact dynamic programmes over the parts of a graph."""

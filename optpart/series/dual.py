@@ -1,0 +1,353 @@
+"""Lagrangian relaxation of memory: prices, and what the rest of the graph costs at these prices.
+
+Let every unit of memory on device ``d`` cost ``λ_d ≥ 0`` ticks. In a schedule within the capacities
+``M_d``, all memory together costs at most ``Σ λ_d·M_d``. So the least of time plus cost, over all
+schedules whether they fit or not, less ``Σ λ_d·M_d``, bounds the makespan. Without the limits, the
+parts of a graph meet in the device and the end of a cut vertex alone, apart from edges that jump
+over it and groups that span it, both of which the relaxation ignores. So the least is a shortest
+path over the devices of the cut vertices.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.series.columns import Columns, Pool, Sequence, multipliers
+from optpart.series.kernel import advance
+from optpart.series.lattice import NEVER, Lattice
+from optpart.series.problem import Series
+
+#: Labels kept per downset: few to collect columns, many to prove that none is missing.
+_FEW, _MANY = 20, (20, 300, 3_000, 30_000)
+
+#: Steps of the subgradient method on known columns.
+_STEPS = 400
+
+#: Relative improvement of the bound below which prices are settled.
+_SETTLED = 2e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """Prices of memory, and lower bounds of everything that follows each cut.
+
+    Attributes
+    ----------
+    series : Series
+    price : ndarray of int64, length k
+        Ticks per unit of memory, times ``2**shift``.
+    shift : int
+    after : ndarray of int64, (parts + 1) × k
+        Row ``i``: the least time from the end of the cut vertex before part ``i`` to the end of the
+        schedule, plus the cost of all memory taken from there on, for each device of that vertex.
+    remain : ndarray of int64, n × k
+        The same from the start of each vertex, less the least cost of every vertex from there on
+        in its part; along one path only.
+    bound : int
+        Lower bound of the makespan in ticks.
+    """
+
+    series: Series
+    price: NDArray[np.int64]
+    shift: int
+    cost: NDArray[np.int64]
+    least: NDArray[np.int64]
+    after: NDArray[np.int64]
+    remain: NDArray[np.int64]
+    bound: int
+
+    def rest_cost(self, lattice: Lattice) -> NDArray[np.int64]:
+        """Return the least cost of what is still to be placed in a part, for each downset."""
+        rest: NDArray[np.int64] = (lattice.rest @ self.least[list(lattice.part.vertices)]).astype(
+            np.int64
+        )
+        return rest
+
+
+class Pricing:
+    """Relaxations of one instance at changing prices, and the columns that they have used.
+
+    Parameters
+    ----------
+    upper : int
+        Ticks of a schedule, or of a horizon.
+    """
+
+    def __init__(self, series: Series, upper: int) -> None:
+        self.series = series
+        self.upper = max(1, upper)
+        self.pool = Pool(len(series), series.devices)
+        # Prices times capacities stay below 2^58, as no price is worth more than 8 schedules.
+        self.shift = max(0, min(40, 58 - (8 * self.upper).bit_length()))
+        self._add_single_vertices()
+
+    @cached_property
+    def _wide(self) -> bool:
+        """Whether any part has more than one vertex."""
+        return any(len(part.vertices) > 1 for part in self.series.parts)
+
+    def run(self, deadline: float) -> Iterator[Dual]:
+        """Yield relaxations; the bounds rise on the whole, until prices settle."""
+        series = self.series
+        value = np.zeros(series.devices)
+        labels = _FEW if self._wide and series.limited else _MANY[-1]
+        dual = self.relax(value, labels, deadline)
+        yield dual
+        best = dual.bound
+        while series.limited and best < self.upper and time.perf_counter() < deadline:
+            known = len(self.pool)
+            columns = self._alike()
+            capacity = series.capacity.astype(np.float64)
+            value, hoped = multipliers(*columns, capacity, value, float(self.upper), _STEPS)
+            if not np.isfinite(hoped):
+                return
+            dual = self.relax(value, labels, deadline)
+            yield dual
+            gain, best = dual.bound - best, max(best, dual.bound)
+            settled = len(self.pool) == known or hoped - best <= _SETTLED * abs(best)
+            if settled or gain <= _SETTLED * abs(best):
+                if labels == _MANY[-1] and settled:
+                    break
+                labels = _MANY[-1]
+        yield from self._elsewhere(value, deadline)
+
+    def _elsewhere(self, value: NDArray[np.float64], deadline: float) -> Iterator[Dual]:
+        """Yield relaxations with prices that are best if some device has less or more room.
+
+        They bound schedules whose first parts have used more or less of it than usual.
+        """
+        series = self.series
+        columns = self._alike()
+        for factor in (0.7, 1.4):
+            for d in np.flatnonzero(series.capacity >= 0):
+                if time.perf_counter() > deadline:
+                    return
+                capacity = series.capacity.astype(np.float64)
+                capacity[d] *= factor
+                other, hoped = multipliers(*columns, capacity, value, float(self.upper), _STEPS)
+                if np.isfinite(hoped):
+                    yield self.relax(other, _FEW, deadline)
+
+    def relax(self, value: NDArray[np.float64], labels: int, deadline: float) -> Dual:
+        """Return the relaxation at given prices.
+
+        Parameters
+        ----------
+        value : ndarray, length k
+            Ticks per unit of memory.
+        labels : int
+            Labels to keep per downset; with fewer than there are, the bound is weaker but valid.
+        """
+        series, k = self.series, self.series.devices
+        limited = series.capacity >= 0
+        alike = series.kind[:, None] == series.kind[None, :]
+        value = alike @ value / alike.sum(axis=1)  # no worse, and spares work below
+        most = 8.0 * self.upper / np.maximum(1, series.capacity)
+        price = np.floor(np.where(limited, np.minimum(value, most), 0) * 2.0**self.shift)
+        price = price.astype(np.int64)
+        cost = (series.charge[:, None] * price[None, :]) >> self.shift
+        least = np.where(series.duration >= 0, cost, NEVER).min(axis=1)
+        after = np.zeros((len(series) + 1, k), dtype=np.int64)
+        remain = np.full((series.instance.vertices, k), NEVER, dtype=np.int64)
+        dual = Dual(series, price, self.shift, cost, least, after, remain, 0)
+        pool = self.pool.columns()
+        for i in range(len(series) - 1, -1, -1):
+            self._fill_remain(dual, i)
+            here = slice(pool.first[i], pool.first[i + 1])
+            total = pool.time[here] + pool.memory[here] @ (price * 2.0**-self.shift)
+            total = np.floor(total + after[i + 1, pool.end[here]])
+            for d in series.allowed_before(i):
+                same = int(series.kind[d])
+                if same != d:
+                    after[i, d] = after[i, same]
+                    continue
+                known = total[pool.start[here] == d].min(initial=NEVER)
+                after[i, d] = self._least_after(dual, i, d, int(known), labels, deadline)
+            if i:
+                after[i, series.duration[series.cut(i)] < 0] = NEVER
+        paid = sum(
+            -((-int(x) * int(m)) >> self.shift)
+            for x, m in zip(price, series.capacity, strict=True)
+            if m >= 0
+        )
+        return Dual(series, price, self.shift, cost, least, after, remain, int(after[0, 0]) - paid)
+
+    def _alike(self) -> Columns:
+        """Return all columns; of identical devices, the next part begins on the first."""
+        columns = self.pool.columns()
+        return columns._replace(end=self.series.kind[columns.end])
+
+    # --- one part --------------------------------------------------------------------------
+
+    def _add_single_vertices(self) -> None:
+        """Add every column of the parts of one vertex."""
+        series = self.series
+        for i, part in enumerate(series.parts):
+            if len(part.vertices) > 1:
+                continue
+            v = part.vertices[0]
+            for d in series.allowed_before(i):
+                for e, arrival in enumerate(series.arrivals(i, d, [v])[0].tolist()):
+                    if arrival < NEVER:
+                        used = np.zeros(series.devices, dtype=np.int64)
+                        used[e] = series.charge[v]
+                        run = int(series.duration[v, e])
+                        self.pool.add(i, d, e if part.closed else 0, arrival + run, used, ((v, e),))
+
+    def _fill_remain(self, dual: Dual, i: int) -> None:
+        """Fill ``remain`` for a part, once ``after`` is known for the next."""
+        series, part = self.series, self.series.parts[i]
+        inside = series.stretches[i].place
+        for v in reversed(part.vertices):
+            run = series.duration[v]
+            here = run + dual.cost[v] - dual.least[v]
+            if part.closed and v == part.vertices[-1]:
+                here = here + dual.after[i + 1]
+            else:
+                tail = np.zeros(series.devices, dtype=np.int64)
+                for w, row in series.links.after[v]:
+                    if inside[w]:
+                        there = series.links.delays[row] + dual.remain[w][None, :]
+                        tail = np.maximum(tail, there.min(axis=1))
+                here = here + tail
+            dual.remain[v] = np.where(run >= 0, np.minimum(here, NEVER), NEVER)
+
+    def _along_paths(self, dual: Dual, i: int, device: int) -> int:
+        """Return the least time and cost from a cut on, along one path through the next part."""
+        series, part = self.series, self.series.parts[i]
+        inside = series.stretches[i].place
+        ready = (
+            [w for w, _ in series.links.after[series.cut(i)] if inside[w]]
+            if i
+            else [v for v in part.vertices if not series.links.before[v]]
+        )
+        times = series.arrivals(i, device, ready) + dual.remain[ready]
+        longest = int(times.min(axis=1).max(initial=0))
+        return min(NEVER, longest + int(dual.least[list(part.vertices)].sum()))
+
+    def _least_after(
+        self, dual: Dual, i: int, device: int, known: int, labels: int, deadline: float
+    ) -> int:
+        """Return the least time and cost from a cut on; ``known`` is that of a known column."""
+        bound = self._along_paths(dual, i, device)
+        stretch = self.series.stretches[i]
+        if len(stretch.part.vertices) == 1 or stretch.lattice is None:
+            return bound
+        best = known
+        took = 0.0
+        for beam in _MANY:
+            begin = time.perf_counter()
+            # A pass with more labels takes about ten times as long.
+            if bound >= best or beam > labels or (beam > _FEW and begin + 10 * took > deadline):
+                break
+            found = self._cheapest(dual, i, device, best, beam)
+            bound = max(bound, min(found))
+            best = min(best, found[0])
+            took = time.perf_counter() - begin
+        return bound
+
+    def _cheapest(self, dual: Dual, i: int, device: int, upper: int, beam: int) -> tuple[int, int]:
+        """Return the cheapest column below ``upper``, and the least bound of what was dropped."""
+        series, stretch = self.series, self.series.stretches[i]
+        assert stretch.lattice is not None
+        final, cost, memory, _, last, history, dropped, _ = extend(
+            series,
+            i,
+            [dual],
+            (
+                series.first_label(i, device)[None, :],
+                np.zeros(1, dtype=np.int64),
+                np.zeros((1, series.devices), dtype=np.int64),
+            ),
+            upper,
+            beam,
+            pricing=True,
+        )
+        best = upper
+        for row in range(len(final)):
+            end = int(history[last[row], 2]) if stretch.part.closed else 0
+            span = int(final[row, 0])
+            self.pool.add(i, device, end, span, memory[row], traced(history, int(last[row]))[1])
+            following = int(dual.after[i + 1, end]) if stretch.part.closed else 0
+            best = min(best, span + int(cost[row]) + following)
+        return best, int(dropped)
+
+
+def traced(history: NDArray[np.int64], entry: int) -> tuple[int, Sequence]:
+    """Return the label at the start of a history that leads to an entry, and the steps between."""
+    backwards: list[tuple[int, int]] = []
+    while entry >= 0:
+        entry, v, d = history[entry].tolist()
+        backwards.append((v, d))
+    return -1 - entry, tuple(reversed(backwards))
+
+
+def extend(
+    series: Series,
+    i: int,
+    duals: list[Dual],
+    labels: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+    upper: int,
+    beam: int,
+    *,
+    pricing: bool = False,
+    whole: bool = False,
+) -> Any:
+    """Extend labels through a part; see :func:`~optpart.series.kernel.advance`.
+
+    Parameters
+    ----------
+    labels : tuple of ndarray
+        Times, costs and memory.
+    pricing : bool
+        Whether memory has a price in the labels, rather than a limit.
+    whole : bool
+        Whether the labels hold all memory taken since the start of the schedule.
+    """
+    stretch, lattice = series.stretches[i], series.stretches[i].lattice
+    assert lattice is not None
+    closed = stretch.part.closed
+    cost = duals[0].cost if pricing else np.zeros_like(duals[0].cost)
+    return advance(
+        series.devices,
+        lattice.level,
+        lattice.slot_first,
+        lattice.slot_vertex,
+        lattice.step_first,
+        lattice.step_vertex,
+        lattice.step_slot,
+        lattice.step_to,
+        lattice.step_need,
+        lattice.move_first,
+        lattice.move_from,
+        lattice.move_delay,
+        lattice.move_rule,
+        series.links.delays,
+        series.duration,
+        stretch.place,
+        np.stack([dual.remain for dual in duals]),
+        np.stack([dual.rest_cost(lattice) for dual in duals]),
+        np.stack([dual.price for dual in duals]),
+        duals[0].shift,
+        series.capacity,
+        stretch.rest_need,
+        cost,
+        np.stack([dual.after[i + 1] for dual in duals]),
+        *labels,
+        np.array(stretch.part.vertices, dtype=np.int64),
+        lattice.rest,
+        *stretch.arcs,
+        upper,
+        beam,
+        not pricing,
+        whole,
+        not closed,
+        not whole,
+    )

@@ -1,0 +1,357 @@
+"""The forward pass: labels with all memory taken, from the first part to the last."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.series.columns import Pool, Sequence
+from optpart.series.dual import Dual, extend, traced
+from optpart.series.join import join
+from optpart.series.lattice import NEVER
+from optpart.series.problem import Series
+
+#: Columns of each enumeration that join the pool.
+_POOLED = 200
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a forward pass found.
+
+    Attributes
+    ----------
+    value : int or None
+        Ticks of the best schedule below the limit of the pass.
+    sequence : list of pairs
+        That schedule: vertices in the order of their starts, with devices.
+    bound : int
+        Lower bound of the makespan that the pass proves; at most its limit.
+    complete : bool
+        Whether no label was given up.
+    """
+
+    value: int | None
+    sequence: Sequence
+    bound: int
+    complete: bool
+
+
+@dataclass(frozen=True)
+class _Enumerated:
+    """The columns of a part from one device, below a limit, as arrays with an entry for each."""
+
+    upper: int
+    beam: int
+    dropped: int
+    end: NDArray[np.int64]
+    span: NDArray[np.int64]
+    taken: NDArray[np.int64]
+    sequence: Callable[[int], Sequence]
+
+    def serves(self, limit: int, beam: int) -> bool:
+        """Return whether another enumeration could not find more."""
+        return self.upper >= limit and (self.dropped >= limit or self.beam >= beam)
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """Labels before a part: those of a clean cut as devices and ends, others as rows of times."""
+
+    device: NDArray[np.int64]
+    time: NDArray[np.int64]
+    memory: NDArray[np.int64]
+    rows: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.memory)
+
+
+@dataclass
+class Forward:
+    """Forward passes over one instance.
+
+    Parameters
+    ----------
+    duals : list of Dual
+        The first also limits which columns are enumerated.
+    """
+
+    series: Series
+    duals: list[Dual]
+    pool: Pool
+    _known: dict[tuple[int, int], _Enumerated] = field(default_factory=dict)
+
+    def run(self, upper: int, beam: int, deadline: float, *, pooled: bool = False) -> Found | None:
+        """Look for a schedule below ``upper``.
+
+        Parameters
+        ----------
+        pooled : bool
+            Whether to combine only the columns in the pool, which proves nothing.
+
+        Returns
+        -------
+        Found or None
+            ``None`` if the time is up.
+        """
+        series, k = self.series, self.series.devices
+        labels = _Labels(
+            np.zeros(1, dtype=np.int64),
+            np.zeros(1, dtype=np.int64),
+            np.zeros((1, k), dtype=np.int64),
+        )
+        cheapest = np.zeros(k, dtype=np.int64)
+        dropped = 0 if pooled else NEVER
+        trail: list[_Step] = []
+        for i, stretch in enumerate(series.stretches):
+            if time.perf_counter() > deadline:
+                return None
+            if stretch.alone:
+                columns = (
+                    self._pooled(i) if pooled else self._columns(i, cheapest, upper, beam, deadline)
+                )
+                if columns is None:
+                    return None
+                labels, lost = self._join(i, labels, columns, cheapest, upper, beam, trail)
+                cheapest = self._cheapest(i, cheapest, columns)
+            else:
+                labels, lost = self._extend(i, labels, upper, beam, trail)
+                cheapest = np.zeros(k, dtype=np.int64)
+            dropped = min(dropped, lost)
+            if not len(labels):
+                return Found(None, (), min(upper, dropped), dropped >= upper)
+        best = int(labels.time.argmin())
+        value = int(labels.time[best])
+        return Found(value, _traced(trail, best, k), min(upper, dropped, value), dropped >= value)
+
+    # --- parts whose labels are devices and ends -------------------------------------------
+
+    def _columns(
+        self, i: int, cheapest: NDArray[np.int64], upper: int, beam: int, deadline: float
+    ) -> list[_Enumerated | None] | None:
+        """Return the columns from each device that can be part of a schedule below ``upper``."""
+        found: list[_Enumerated | None] = []
+        allowed = self.series.allowed_before(i)
+        for d in range(self.series.devices):
+            if d not in allowed or cheapest[d] >= NEVER:
+                found.append(None)
+                continue
+            limit = upper - int(cheapest[d])
+            known = self._known.get((i, d))
+            if known is None or not known.serves(limit, beam):
+                if time.perf_counter() > deadline:
+                    return None
+                known = self._enumerate(i, d, limit, beam)
+                self._known[i, d] = known
+            found.append(known)
+        return found
+
+    def _enumerate(self, i: int, device: int, limit: int, beam: int) -> _Enumerated:
+        series = self.series
+        times, _, memory, _, last, history, dropped, _ = extend(
+            series,
+            i,
+            self.duals[:1],
+            (
+                series.first_label(i, device)[None, :],
+                np.zeros(1, dtype=np.int64),
+                np.zeros((1, series.devices), dtype=np.int64),
+            ),
+            limit,
+            beam,
+        )
+        closed = series.parts[i].closed
+        end = history[last, 2] if closed else np.zeros(len(last), dtype=np.int64)
+        for row in range(min(len(last), _POOLED)):
+            sequence = traced(history, int(last[row]))[1]
+            self.pool.add(i, device, int(end[row]), int(times[row, 0]), memory[row], sequence)
+        return _Enumerated(
+            limit,
+            beam,
+            int(dropped),
+            end,
+            times[:, 0].copy(),
+            memory,
+            lambda column: traced(history, int(last[column]))[1],
+        )
+
+    def _pooled(self, i: int) -> list[_Enumerated | None]:
+        """Return the columns in the pool."""
+        pool = self.pool.columns()
+        here = np.arange(pool.first[i], pool.first[i + 1])
+        sequences = self.pool.sequences(i)
+        found: list[_Enumerated | None] = []
+        for d in range(self.series.devices):
+            chosen = here[pool.start[here] == d]
+            found.append(
+                _Enumerated(
+                    0,
+                    0,
+                    NEVER,
+                    pool.end[chosen],
+                    pool.time[chosen],
+                    pool.memory[chosen],
+                    partial(_picked, sequences, chosen - pool.first[i]),
+                )
+            )
+        return found
+
+    def _join(
+        self,
+        i: int,
+        labels: _Labels,
+        columns: list[_Enumerated | None],
+        cheapest: NDArray[np.int64],
+        upper: int,
+        beam: int,
+        trail: list[_Step],
+    ) -> tuple[_Labels, int]:
+        series, k = self.series, self.series.devices
+        present = [c for c in columns if c is not None]
+        first = np.cumsum([0, *(0 if c is None else len(c.end) for c in columns)])
+        empty = np.zeros(0, dtype=np.int64)
+        lattice = series.stretches[i].lattice
+        assert lattice is not None
+        device, ends, memory, source, column, renamed, lost = join(
+            labels.device,
+            labels.time,
+            labels.memory,
+            first,
+            np.concatenate([empty, *(c.end for c in present)]),
+            np.concatenate([empty, *(c.span for c in present)]),
+            np.concatenate([np.zeros((0, k), dtype=np.int64), *(c.taken for c in present)]),
+            np.stack([dual.after[i + 1] for dual in self.duals]),
+            np.stack([dual.price for dual in self.duals]),
+            self.duals[0].shift,
+            series.capacity,
+            int(series.stretches[i].rest_need[-1]),
+            self._ahead(i + 1),
+            upper,
+            beam,
+            series.kind,
+        )
+        trail.append(partial(_joined, source, column, labels.device, first, columns, renamed))
+        for d, c in enumerate(columns):
+            if c is not None and c.dropped < NEVER:
+                lost = min(lost, int(cheapest[d]) + c.dropped)
+        return _Labels(device, ends, memory), int(lost)
+
+    def _ahead(self, i: int) -> NDArray[np.int64]:
+        """Return how much earlier a label before part ``i`` must end to replace another, k × k."""
+        series, k = self.series, self.series.devices
+        if i == len(series) or not series.parts[i - 1].closed:
+            return np.zeros((k, k), dtype=np.int64)
+        lattice = series.stretches[i].lattice
+        assert lattice is not None
+        waiting = lattice.slots(0).tolist()
+        at = np.stack([series.arrivals(i, d, waiting).reshape(-1) for d in range(k)])
+        one, other = at[:, None, :], at[None, :, :]
+        later = np.where(other >= NEVER, -NEVER, np.where(one >= NEVER, NEVER, one - other))
+        least: NDArray[np.int64] = np.clip(later.max(axis=2, initial=-NEVER), 0, NEVER)
+        return least
+
+    def _cheapest(
+        self, i: int, cheapest: NDArray[np.int64], columns: list[_Enumerated | None]
+    ) -> NDArray[np.int64]:
+        """Return the least time and cost up to the next cut, for each device of it."""
+        dual = self.duals[0]
+        best = np.full(self.series.devices, NEVER, dtype=np.int64)
+        for d, c in enumerate(columns):
+            if c is None or not len(c.end):
+                continue
+            cost = (c.taken * np.where(self.series.capacity >= 0, dual.price, 0)).sum(axis=1)
+            total = cheapest[d] + c.span + (cost >> dual.shift)
+            np.minimum.at(best, c.end, total)
+        return best
+
+    # --- parts whose labels are rows of times ----------------------------------------------
+
+    def _extend(
+        self, i: int, labels: _Labels, upper: int, beam: int, trail: list[_Step]
+    ) -> tuple[_Labels, int]:
+        series = self.series
+        rows = labels.rows
+        if rows is None:
+            rows = np.stack(
+                [
+                    _later(series.first_label(i, int(d)), int(t))
+                    for d, t in zip(labels.device, labels.time, strict=True)
+                ]
+            )
+        times, _, memory, _, last, history, dropped, _ = extend(
+            series,
+            i,
+            self.duals,
+            (rows, np.zeros(len(rows), dtype=np.int64), labels.memory),
+            upper,
+            beam,
+            whole=True,
+        )
+        trail.append(partial(_extended, last, history))
+        ends, device = times[:, 0].copy(), history[last, 2]
+        if series.clean[i + 1]:
+            return _Labels(device, ends, memory), int(dropped)
+        lattice = series.stretches[i + 1].lattice
+        assert lattice is not None
+        width = 1 + series.devices * (1 + len(lattice.slots(0)))
+        following = np.ascontiguousarray(times[:, :width])
+        return _Labels(device, ends, memory, following), int(dropped)
+
+
+#: Returns, for a label, the label before, the steps between, and the new names of devices.
+_Step = Callable[[int], tuple[int, Sequence, NDArray[np.int64] | None]]
+
+
+def _traced(trail: list[_Step], best: int, devices: int) -> Sequence:
+    """Return the sequence of vertices that leads to a label at the end."""
+    way: list[tuple[Sequence, NDArray[np.int64] | None]] = []
+    at = best
+    for step in reversed(trail):
+        at, sequence, renamed = step(at)
+        way.append((sequence, renamed))
+    true = np.arange(devices)
+    found: list[tuple[int, int]] = []
+    for sequence, renamed in reversed(way):
+        found += [(v, int(true[d])) for v, d in sequence]
+        if renamed is not None:
+            now = true.copy()
+            now[renamed] = true
+            true = now
+    return tuple(found)
+
+
+def _joined(
+    source: NDArray[np.int64],
+    column: NDArray[np.int64],
+    device: NDArray[np.int64],
+    first: NDArray[np.int64],
+    columns: list[_Enumerated | None],
+    renamed: NDArray[np.int64],
+    label: int,
+) -> tuple[int, Sequence, NDArray[np.int64] | None]:
+    before = int(source[label])
+    d = int(device[before])
+    chosen = columns[d]
+    assert chosen is not None
+    return before, chosen.sequence(int(column[label] - first[d])), renamed[label]
+
+
+def _extended(
+    last: NDArray[np.int64], history: NDArray[np.int64], label: int
+) -> tuple[int, Sequence, NDArray[np.int64] | None]:
+    return *traced(history, int(last[label])), None
+
+
+def _picked(sequences: list[Sequence], rows: NDArray[np.int64], column: int) -> Sequence:
+    return sequences[int(rows[column])]
+
+
+def _later(label: NDArray[np.int64], ticks: int) -> NDArray[np.int64]:
+    """Return a label whose times are later by some ticks."""
+    return np.minimum(label + ticks, NEVER)

@@ -1,0 +1,222 @@
+"""The downsets of a part, as flat arrays for compiled code."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.kernels.ticks import Grid
+from optpart.problem.instance import Instance
+from optpart.series.parts import Part
+
+#: Stands for "never": beyond every horizon, but safe to add up.
+NEVER = 2**60
+
+#: What happens to a waiting vertex when another is placed.
+NOTHING, SAME, APART = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """All downsets of a part, in the order of their sizes, and the steps between them.
+
+    A *slot* of a downset is a vertex not yet placed about which something is known: an input, the
+    device of its group, or a device that it must avoid.
+
+    Attributes
+    ----------
+    part : Part
+    level : ndarray, length m + 2
+        First node of every size.
+    slot_first, slot_vertex : ndarray
+        Slots of every node.
+    step_first, step_vertex, step_slot, step_to : ndarray
+        For every node, the vertices that can be placed next, their slots, and the node reached.
+    step_need : ndarray
+        Memory that the step takes.
+    move_first : ndarray
+        For every step, where the entries for the slots of its target begin.
+    move_from, move_delay, move_rule : ndarray
+        For every slot of the target: the same vertex's slot at the source or −1; the delay matrix
+        of the tensors that the step sends to it or −1; and one of the rules above.
+    rest : ndarray of bool, nodes × m
+        Vertices of the part that are still to be placed.
+    """
+
+    part: Part
+    level: NDArray[np.int64]
+    slot_first: NDArray[np.int64]
+    slot_vertex: NDArray[np.int64]
+    step_first: NDArray[np.int64]
+    step_vertex: NDArray[np.int64]
+    step_slot: NDArray[np.int64]
+    step_to: NDArray[np.int64]
+    step_need: NDArray[np.int64]
+    move_first: NDArray[np.int64]
+    move_from: NDArray[np.int64]
+    move_delay: NDArray[np.int64]
+    move_rule: NDArray[np.int64]
+    rest: NDArray[np.bool_]
+
+    @property
+    def nodes(self) -> int:
+        """Number of downsets."""
+        return len(self.slot_first) - 1
+
+    def slots(self, node: int) -> NDArray[np.int64]:
+        """Return the vertices with a slot at a node."""
+        return self.slot_vertex[self.slot_first[node] : self.slot_first[node + 1]]
+
+
+class Links:
+    """What connects the vertices of an instance, for building lattices.
+
+    Attributes
+    ----------
+    pairs : dict
+        For every vertex, its successors, each with the row of ``delays``.
+    delays : ndarray, matrices × k × k
+        The latest arrival over the tensors of a pair of vertices, in ticks after the end.
+    mates, apart : dict
+        The other members of the group of a vertex; the vertices that must not share its device.
+    """
+
+    def __init__(self, instance: Instance, grid: Grid, need: NDArray[np.int64]) -> None:
+        graph, k = instance.graph, instance.devices
+        tensors: dict[tuple[int, int], set[int]] = defaultdict(set)
+        for u, v, tensor in zip(
+            graph.edge_source.tolist(),
+            graph.edge_target.tolist(),
+            graph.edge_tensor.tolist(),
+            strict=True,
+        ):
+            tensors[u, v].add(tensor)
+        rows: dict[frozenset[int], int] = {}
+        matrices: list[NDArray[np.int64]] = []
+        classes: dict[bytes, int] = {}
+        self.after: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        self.before: dict[int, list[int]] = defaultdict(list)
+        for (u, v), group in tensors.items():
+            key = frozenset(group)
+            if key not in rows:
+                matrix = np.zeros((k, k), dtype=np.int64)
+                for tensor in group:
+                    np.maximum(matrix, delay_matrix(grid, tensor, k), out=matrix)
+                row = classes.setdefault(matrix.tobytes(), len(matrices))
+                if row == len(matrices):
+                    matrices.append(matrix)
+                rows[key] = row
+            self.after[u].append((v, rows[key]))
+            self.before[v].append(u)
+        self.delays = np.array(matrices, dtype=np.int64).reshape(-1, k, k)
+        self.mates: dict[int, list[int]] = defaultdict(list)
+        for members in instance.units:
+            for v in members.tolist():
+                self.mates[v] = [w for w in members.tolist() if w != v]
+        self.apart: dict[int, list[int]] = defaultdict(list)
+        for a, b in instance.separated_units:
+            for v in instance.units[a].tolist():
+                self.apart[v] += instance.units[b].tolist()
+            for v in instance.units[b].tolist():
+                self.apart[v] += instance.units[a].tolist()
+        self.need = need
+        self.unit_of = instance.unit_of
+
+
+def delay_matrix(grid: Grid, tensor: int, devices: int) -> NDArray[np.int64]:
+    """Return the delays of a tensor, k × k; ``NEVER`` where there is no link."""
+    row = int(grid.size_class[tensor])
+    if row < len(grid.delays):
+        matrix = grid.delays[row][grid.link_class].astype(np.int64)
+    else:
+        matrix = grid.measured[row - len(grid.delays)].copy()
+    np.fill_diagonal(matrix, 0)
+    known: NDArray[np.int64] = np.where(matrix < 0, NEVER, matrix)
+    return known
+
+
+def build(part: Part, done: set[int], waiting: set[int], links: Links, most: int) -> Lattice | None:
+    """Enumerate the downsets of a part; ``None`` if there are more than ``most``.
+
+    Parameters
+    ----------
+    done, waiting : set of int
+        The vertices of all earlier parts, and the others about which these say something.
+    """
+    vertices = part.vertices
+    index = {v: i for i, v in enumerate(vertices)}
+    before = [sum(1 << index[u] for u in links.before[v] if u in index) for v in vertices]
+    levels: list[list[int]] = [[0]]
+    found = {0}
+    while True:
+        following: dict[int, None] = {}
+        for mask in levels[-1]:
+            for i in range(len(vertices)):
+                if not mask >> i & 1 and not before[i] & ~mask:
+                    following[mask | 1 << i] = None
+        if not following:
+            break
+        levels.append(list(following))
+        found |= following.keys()
+        if len(found) > most:
+            return None
+    masks = [mask for level in levels for mask in level]
+    node = {mask: i for i, mask in enumerate(masks)}
+    slots: list[list[int]] = []
+    for mask in masks:
+        inside = {v for i, v in enumerate(vertices) if mask >> i & 1}
+        known = (waiting | touched(inside, links)) - inside - done
+        known |= {v for v in vertices if v not in inside and not links.before[v]}
+        slots.append(sorted(known))
+    steps: list[tuple[int, int, int, int]] = []
+    step_first = [0]
+    moves: list[tuple[int, int, int]] = []
+    move_first = [0]
+    for mask, here in zip(masks, slots, strict=True):
+        place = {v: i for i, v in enumerate(here)}
+        for i, v in enumerate(vertices):
+            if mask >> i & 1 or before[i] & ~mask:
+                continue
+            to = node[mask | 1 << i]
+            opened = any(w in done or (w in index and mask >> index[w] & 1) for w in links.mates[v])
+            need = 0 if opened else int(links.need[links.unit_of[v]])
+            steps.append((v, place[v], to, need))
+            sent = dict(links.after[v])
+            mates, apart = set(links.mates[v]), set(links.apart[v])
+            for w in slots[to]:
+                rule = SAME if w in mates else APART if w in apart else NOTHING
+                moves.append((place.get(w, -1), sent.get(w, -1), rule))
+            move_first.append(len(moves))
+        step_first.append(len(steps))
+    step = np.array(steps, dtype=np.int64).reshape(-1, 4)
+    move = np.array(moves, dtype=np.int64).reshape(-1, 3)
+    rest = np.array([[not mask >> i & 1 for i in range(len(vertices))] for mask in masks])
+    return Lattice(
+        part,
+        np.cumsum([0, *(len(level) for level in levels)]),
+        np.cumsum([0, *(len(row) for row in slots)]),
+        np.array([v for row in slots for v in row], dtype=np.int64),
+        np.array(step_first, dtype=np.int64),
+        step[:, 0].copy(),
+        step[:, 1].copy(),
+        step[:, 2].copy(),
+        step[:, 3].copy(),
+        np.array(move_first, dtype=np.int64),
+        move[:, 0].copy(),
+        move[:, 1].copy(),
+        move[:, 2].copy(),
+        rest.reshape(len(masks), len(vertices)),
+    )
+
+
+def touched(placed: set[int], links: Links) -> set[int]:
+    """Return the vertices about which placed ones say something."""
+    found: set[int] = set()
+    for v in placed:
+        found.update(w for w, _ in links.after[v])
+        found.update(links.mates[v])
+        found.update(links.apart[v])
+    return found

@@ -1,0 +1,202 @@
+"""The method ``series``: a dynamic programme over the parts of a graph."""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+
+from optpart.errors import UnsupportedError
+from optpart.kernels.horizon import horizon_without_queues
+from optpart.limits import check_seed
+from optpart.problem.feasibility import contradiction
+from optpart.problem.instance import Instance
+from optpart.series.dual import Dual, Pricing
+from optpart.series.forward import Forward, Found
+from optpart.series.problem import Series
+from optpart.solution.goal import Goal
+from optpart.solution.record import Record
+from optpart.solution.result import Budget, Result, Starts, Watch
+from optpart.solution.schedule import Schedule, retime
+from optpart.solution.termination import Termination
+
+#: Relaxations whose completion bounds a forward pass uses.
+_DUALS = 9
+
+#: Labels per downset, or per cut, in the first pass; every further pass may have more.
+_BEAM, _MORE = 100, 4
+
+#: Labels per cut for combinations of known columns.
+_POOLED = 300
+
+#: Share of the gap, above the lower bound, in which a pass looks for schedules.
+_SHARE = 0.25
+
+#: Share of the time for the relaxation if memory is limited; otherwise it solves the problem.
+_RELAXING, _RELAXING_ALL = 0.4, 0.95
+
+_MAKESPAN = Goal()
+
+
+def check_scope(instance: Instance, goal: Goal) -> None:
+    """Raise :class:`UnsupportedError` if the method does not support the goal or the graph."""
+    if goal.objective != "makespan":
+        raise UnsupportedError(
+            "goal.objective", f"series does not minimise {goal.objective}", "use makespan"
+        )
+    goal.check(instance)
+    if goal.order or goal.traffic is not None:
+        raise UnsupportedError("goal", "series takes no order and no limit of traffic", "use cpsat")
+
+
+def solve_series(
+    instance: Instance,
+    *,
+    budget: Budget | None = None,
+    seed: int = 0,
+    start: Schedule | None = None,
+    watch: Watch | None = None,
+    goal: Goal = _MAKESPAN,
+    starts: Starts | None = None,
+) -> Result:
+    """Solve an instance by dynamic programming over its parts.
+
+    Raises
+    ------
+    UnsupportedError
+        If the goal has another objective, an order, or a limit of traffic.
+    """
+    check_seed(seed)
+    check_scope(instance, goal)
+    budget = budget or Budget()
+    return _Solve(instance, budget, seed, watch, goal).run(start, starts)
+
+
+class _Solve:
+    def __init__(
+        self, instance: Instance, budget: Budget, seed: int, watch: Watch | None, goal: Goal
+    ) -> None:
+        self.original = instance
+        self.budget, self.seed, self.goal = budget, seed, goal
+        self.record = Record(instance, goal, watch)
+        self.deadline = time.perf_counter() + budget.seconds
+        self.lower = 0
+        self.upper = 0
+
+    def run(self, start: Schedule | None, starts: Starts | None) -> Result:
+        infeasible = self.goal.contradiction(self.original)
+        if not infeasible:
+            self.instance = self.goal.narrowed(self.original)
+            infeasible = contradiction(self.instance)
+        if not infeasible:
+            with self.record.until_interrupted():
+                infeasible = self._solve(start, starts)
+        return self.record.result("series", infeasible=infeasible, seed=self.seed)
+
+    def _solve(self, start: Schedule | None, starts: Starts | None) -> str:
+        record = self.record
+        if start is not None:
+            record.offer_start(start)
+        for schedule in starts(self.instance, self.seed) if starts is not None else ():
+            record.offer(schedule)
+        series = self.series = Series(self.instance, record.makespan)
+        if len(series) < 2 and not series.solvable:
+            record.end(Termination.UNSUPPORTED, "the graph does not fall into parts")
+            return ""
+        self.upper = self._limit()
+        pricing = Pricing(series, self.upper)
+        duals = self._relax(pricing)
+        if self._closed():
+            return ""
+        if not series.solvable:
+            record.end(Termination.COMPLETED, "some parts have too many downsets to enumerate")
+            return ""
+        return self._search(Forward(series, duals, pricing.pool))
+
+    def _limit(self) -> int:
+        """Return the makespan, in ticks, that a schedule must be below to be of interest."""
+        if self.record.makespan is None:
+            return horizon_without_queues(self.series.grid) + 1
+        return self.series.grid.floor(self.record.makespan)
+
+    def _raise(self, ticks: int) -> None:
+        """Record a lower bound in ticks."""
+        self.lower = max(self.lower, min(ticks, self.upper))
+        if self.record.makespan is not None or self.lower < self.upper:
+            self.record.raise_bound(self._time(self.lower))
+
+    def _time(self, ticks: int) -> Fraction:
+        value = self.series.grid.time(ticks)
+        return value if self.record.makespan is None else min(value, self.record.makespan)
+
+    def _closed(self) -> bool:
+        return self.record.makespan is not None and self.lower >= self.upper
+
+    def _relax(self, pricing: Pricing) -> list[Dual]:
+        """Return the relaxations with the best bounds."""
+        left = self.deadline - time.perf_counter()
+        share = _RELAXING if self.series.limited else _RELAXING_ALL
+        deadline = time.perf_counter() + share * left
+        duals: list[Dual] = []
+        for dual in pricing.run(deadline):
+            duals.append(dual)
+            self._raise(dual.bound)
+            if self._closed():
+                break
+        return sorted(duals, key=lambda dual: -dual.bound)[:_DUALS]
+
+    def _search(self, forward: Forward) -> str:
+        """Alternate between passes that look for schedules and passes that raise the bound."""
+        beam, share = _BEAM, _SHARE
+        found = self._pass(forward, self.upper, _POOLED, pooled=True)
+        while not self._closed():
+            if found is None:
+                self.record.end(Termination.TIME_LIMIT, str(Termination.TIME_LIMIT))
+                return ""
+            target = min(self.upper, self.lower + max(1, int((self.upper - self.lower) * share)))
+            known = self.upper
+            found = self._pass(forward, target, beam)
+            if found is None or self._closed():
+                continue
+            if found.complete and found.value is not None:
+                self._end_unequal()
+                return ""
+            if found.complete:
+                if target == self.upper and self.record.makespan is None:
+                    return "no placement of the parts of the graph within the limits has a schedule"
+                share = min(1.0, share * 2)
+            elif self.upper == known:
+                self._pass(forward, self.upper, max(_POOLED, beam), pooled=True)
+                beam, share = beam * _MORE, _SHARE
+        return ""
+
+    def _end_unequal(self) -> None:
+        """Say why the dynamic programme is solved, but its schedule is not as short."""
+        if not self.series.grid.exact:
+            self.record.end(Termination.ROUNDING, "closed except for rounding")
+        else:
+            model = self.instance.model
+            self.record.end(
+                Termination.COMPLETED,
+                f"solved for delay; under {model.communication} with memory {model.memory} the "
+                "schedule is longer",
+            )
+
+    def _pass(
+        self, forward: Forward, upper: int, beam: int, *, pooled: bool = False
+    ) -> Found | None:
+        found = forward.run(upper, beam, self.deadline, pooled=pooled)
+        if found is None:
+            return None
+        if found.value is not None:
+            self._offer(found)
+        self._raise(found.bound)
+        return found
+
+    def _offer(self, found: Found) -> None:
+        """Time a sequence exactly, and offer the schedule."""
+        placement = [0] * self.instance.vertices
+        for v, d in found.sequence:
+            placement[v] = d
+        order = [v for v, _ in found.sequence]
+        self.record.offer(retime(self.instance, placement, order))
+        self.upper = min(self.upper, self._limit())

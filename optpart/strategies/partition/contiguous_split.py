@@ -1,0 +1,427 @@
+"""The contiguous split of least latency: one segment of a topological order per device."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.kernels.compiled import Arrays, arrays, crossing_time, kernel, run_time
+from optpart.problem.instance import Instance
+from optpart.strategies.base import NoPlacementError, Partition
+from optpart.strategies.partition.contiguous import Line, cut_time, line, settle
+from optpart.strategies.partition.insertion import topological_position
+from optpart.strategies.partition.ranks import devices_by_speed, upward_rank
+from optpart.strategies.partition.sequential_fill import sequential_fill
+
+#: Larger instances are split in their own order only.
+_ALL_ORDERS = 100_000
+#: Entries of the table of a dynamic programme.
+_TABLE = 2**24
+#: In one order of many devices, a segment follows one of this many devices before its own.
+_WINDOW = 8
+#: Splits of least estimate that are timed, per order and dynamic programme.
+_TIMED = 32
+#: Fastest devices of which every two are tried, and vertices to time in their splits, per order.
+_PAIRED, _WORK = 16, 2**23
+
+
+def contiguous_split(instance: Instance, rng: np.random.Generator) -> Partition:
+    """Cut a topological order into segments, one per device, for the least latency.
+
+    The *estimate* of a split is the sum of the run times of all vertices on their devices and, for
+    every cut, of the time in which all tensors that are live at it cross to the next device: the
+    longest of their transfer times or, under ``link`` and ``port``, their sum. Nothing overlaps,
+    and what only later segments need is handed on from device to device.
+
+    Three orders are tried: the instance's own, depth-first, and by falling upward rank; only the
+    first of them if there are more than 100,000 vertices. In each, a dynamic programme over sets of
+    devices finds the split of least estimate for every set and last device, single devices
+    included, so that all orders of devices are compared. If there are too many sets of all devices
+    (from about 9 devices on), it does so with the fastest devices, and another one takes all
+    devices in a given order (by speed, by memory, and as listed), in which up to 7 devices in a row
+    may be left out.
+
+    The splits of least estimate are timed: every device runs its segment in the order, under the
+    ``delay`` model. So are the splits between every two devices (of many, the fastest): all of
+    them or, on large instances, those of least estimate. The split of least makespan wins, and
+    its order is the order of execution.
+
+    Segments keep to allowed devices, separation and static memory. If no such split exists, units
+    that may not run on the device of their segment, or must be separated, are placed on other
+    devices; if that fails as well, one device is filled after the other, as in
+    :func:`~optpart.strategies.partition.sequential_fill.sequential_fill`.
+
+    Raises
+    ------
+    NoPlacementError
+        If that leaves a unit without a device.
+    """
+    if not instance.vertices:
+        return Partition(np.zeros(0, dtype=np.int32), None, [])
+    add = instance.model.communication in ("link", "port")
+    best, rows = _Best(), orders(instance)
+    for vertices in rows:
+        best.try_splits(instance, line(instance, vertices, add=add))
+    if not np.isfinite(best.makespan):
+        for vertices in rows:
+            best.try_repairs(instance, line(instance, vertices, add=add, strict=False))
+    if best.partition is not None:
+        return best.partition
+    filled = sequential_fill(instance, rng)
+    return filled._replace(order=instance.graph.topological_order.tolist())
+
+
+def orders(instance: Instance) -> list[NDArray[np.int32]]:
+    """Return topological orders: the instance's own, depth-first, and by falling upward rank.
+
+    The depth-first order continues with the successor that became ready last, so that it follows a
+    branch to its end. Equal orders are returned once, and of large instances the first only.
+    """
+    own = arrays(instance).order
+    if instance.vertices > _ALL_ORDERS:
+        return [own]
+    by_rank = np.lexsort((topological_position(instance), -upward_rank(instance)))
+    found = [own, _depth_first(arrays(instance)), by_rank.astype(np.int32)]
+    return list({order.tobytes(): order for order in found}.values())
+
+
+@kernel
+def _depth_first(a: Arrays) -> Any:
+    n = a.order.shape[0]
+    order, stack, size = np.empty(n, np.int32), np.empty(n, np.int32), 0
+    missing = a.in_start[1:] - a.in_start[:-1]
+    for v in a.order[::-1]:
+        if missing[v] == 0:
+            stack[size] = v
+            size += 1
+    for i in range(n):
+        size -= 1
+        v = stack[size]
+        order[i] = v
+        for e in range(a.out_start[v + 1] - 1, a.out_start[v] - 1, -1):
+            w = a.out_target[e]
+            missing[w] -= 1
+            if missing[w] == 0:
+                stack[size] = w
+                size += 1
+    return order
+
+
+class Split(NamedTuple):
+    """A split of a row of units.
+
+    Attributes
+    ----------
+    estimate : float
+        In the unit of :class:`~optpart.kernels.compiled.Arrays`.
+    segments : tuple of (int, int)
+        The device of each segment and the position at which it ends, ascending.
+    """
+
+    estimate: float
+    segments: tuple[tuple[int, int], ...]
+
+    def devices(self, row: Line) -> NDArray[np.int32]:
+        """Return the device of each unit."""
+        device = np.empty(len(row.units), dtype=np.int32)
+        begin = 0
+        for d, end in self.segments:
+            device[row.units[begin:end]] = d
+            begin = end
+        return device
+
+
+class _Best:
+    """The split of least makespan so far."""
+
+    def __init__(self) -> None:
+        self.makespan = np.inf
+        self.partition: Partition | None = None
+
+    def try_splits(self, instance: Instance, row: Line) -> None:
+        self._try(instance, row, [split.devices(row) for split in splits(instance, row)])
+        pairs = _pairs(instance, row)
+        makespan, chosen = _best_pair(arrays(instance), row, pairs, self.makespan)
+        if makespan < self.makespan:
+            s, d, cut = pairs[chosen].tolist()
+            self._try(instance, row, [Split(0.0, ((s, cut), (d, len(row.units)))).devices(row)])
+
+    def try_repairs(self, instance: Instance, row: Line) -> None:
+        by_speed, found = devices_by_speed(instance), []
+        for split in splits(instance, row):
+            try:
+                settled = settle(instance, row.units, split.devices(row), by_speed)
+            except NoPlacementError:
+                continue
+            device = np.empty(len(row.units), dtype=np.int32)
+            device[instance.unit_of] = settled.placement
+            found.append(device)
+        self._try(instance, row, found)
+
+    def _try(self, instance: Instance, row: Line, devices: list[NDArray[np.int32]]) -> None:
+        """Keep the best of these, given as the device of each unit, if it is better."""
+        if not devices:
+            return
+        a, limit = arrays(instance), self.makespan
+        makespan, chosen = _best_of(a, row.vertices, np.stack(devices), limit)
+        if not makespan < self.makespan:
+            return
+        self.makespan = makespan
+        placed = np.empty(len(row.units), dtype=np.int64)
+        placed[row.units] = np.arange(len(row.units))
+        unit = instance.unit_of
+        self.partition = Partition(devices[chosen][unit], placed[unit], row.vertices.tolist())
+
+
+def splits(instance: Instance, row: Line) -> list[Split]:
+    """Return the splits of least estimate per set of devices and last device, the least first."""
+    cuts = len(row.units) + 1
+    by_speed = devices_by_speed(instance)
+    by_speed = by_speed[(row.first[by_speed] < np.arange(cuts)).any(axis=1)]
+    count = len(by_speed)
+    while count * cuts << count > _TABLE and count > 1:
+        count -= 1
+    found = over_sets(instance, row, by_speed[:count])
+    if count < len(by_speed):
+        memory = arrays(instance).capacity[by_speed]
+        for devices in (by_speed, by_speed[np.argsort(-memory, kind="stable")], np.sort(by_speed)):
+            found += _in_turn(instance, row, devices[: max(1, _TABLE // cuts)])
+    return found
+
+
+def over_sets(instance: Instance, row: Line, devices: NDArray[np.int32]) -> list[Split]:
+    """Return the splits of least estimate, by a dynamic programme over sets of devices.
+
+    Parameters
+    ----------
+    devices : ndarray of int32
+        Those to use.
+
+    Returns
+    -------
+    list of Split
+        For every set and last device the best one, the least estimate first; at most _TIMED.
+    """
+    value, before = _over_sets(arrays(instance), row, devices)
+    count, found = len(devices), []
+    for index in np.argsort(value, axis=None, kind="stable")[:_TIMED].tolist():
+        chosen, last = divmod(index, count)
+        if not np.isfinite(value[chosen, last]):
+            break
+        segments, end = [], len(row.units)
+        while chosen:
+            segments.append((int(devices[last]), end))
+            step = int(before[chosen, last, end])
+            chosen ^= 1 << last
+            end, last = divmod(step, count)
+        found.append(Split(float(value.flat[index]), tuple(reversed(segments))))
+    return found
+
+
+@kernel
+def _over_sets(a: Arrays, row: Line, devices: Any) -> Any:
+    """Return the least estimate per set and last device, and where its last segment begins.
+
+    ``before[set, last, i]`` is ``j · count + previous``: the first ``i`` units are best split at
+    ``j``, after a segment on the device ``previous``. For a segment ``[j, i)`` the estimate is
+    ``run[i] + (rest[j] - run[j])``, so that the best ``j`` of a window of cuts is kept in a queue.
+    """
+    m, count = row.units.shape[0], devices.shape[0]
+    table = np.full((1 << count, count, m + 1), np.inf)
+    before = np.zeros((1 << count, count, m + 1), np.int32)
+    cross = np.empty((count, count, m + 1))
+    for x in range(count):
+        for y in range(count):
+            for i in range(m + 1):
+                cross[x, y, i] = cut_time(a, row, i, devices[x], devices[y]) if x != y else 0.0
+    rest, previous, queue = np.empty(m + 1), np.empty(m + 1, np.int32), np.empty(m + 1, np.int32)
+    for chosen in range(1, 1 << count):
+        for last in range(count):
+            if not chosen >> last & 1:
+                continue
+            others = chosen ^ (1 << last)
+            run, first, best = row.run[devices[last]], row.first[devices[last]], table[chosen, last]
+            if others == 0:
+                for i in range(1, m + 1):
+                    if first[i] == 0:
+                        best[i] = run[i]
+                continue
+            rest[:] = np.inf
+            for x in range(count):
+                if others >> x & 1:
+                    for j in range(1, m):
+                        time = table[others, x, j] + cross[x, last, j]
+                        if time < rest[j]:
+                            rest[j], previous[j] = time, x
+            head, tail = 0, 0
+            for i in range(2, m + 1):
+                j = i - 1
+                if rest[j] < np.inf:
+                    while head < tail and rest[queue[tail - 1]] - run[queue[tail - 1]] > (
+                        rest[j] - run[j]
+                    ):
+                        tail -= 1
+                    queue[tail] = j
+                    tail += 1
+                while head < tail and queue[head] < first[i]:
+                    head += 1
+                if head < tail:
+                    j = queue[head]
+                    best[i] = rest[j] + (run[i] - run[j])
+                    before[chosen, last, i] = j * count + previous[j]
+    return table[:, :, m].copy(), before
+
+
+def _in_turn(instance: Instance, row: Line, devices: NDArray[np.int32]) -> list[Split]:
+    """Return the splits of least estimate in one order of devices, one for each last device."""
+    value, before = _one_order(arrays(instance), row, devices)
+    count, found = len(devices), []
+    for index in np.argsort(value, kind="stable")[:_TIMED].tolist():
+        if not np.isfinite(value[index]):
+            break
+        segments, end, last = [], len(row.units), index
+        while end:
+            segments.append((int(devices[last]), end))
+            end, last = divmod(int(before[last, end]), count)
+        found.append(Split(float(value[index]), tuple(reversed(segments))))
+    return found
+
+
+@kernel
+def _one_order(a: Arrays, row: Line, devices: Any) -> Any:
+    """Do as ``_over_sets`` does, for the sets that are reached in one order of devices."""
+    m, count = row.units.shape[0], devices.shape[0]
+    table = np.full((count, m + 1), np.inf)
+    before = np.zeros((count, m + 1), np.int64)
+    rest, previous, queue = np.empty(m + 1), np.empty(m + 1, np.int32), np.empty(m + 1, np.int32)
+    for last in range(count):
+        run, first, best = row.run[devices[last]], row.first[devices[last]], table[last]
+        rest[:] = np.inf
+        rest[0], previous[0] = 0.0, 0
+        for x in range(max(0, last - _WINDOW), last):
+            for j in range(1, m):
+                if table[x, j] < rest[j]:
+                    time = table[x, j] + cut_time(a, row, j, devices[x], devices[last])
+                    if time < rest[j]:
+                        rest[j], previous[j] = time, x
+        head, tail = 0, 0
+        for i in range(1, m + 1):
+            j = i - 1
+            if rest[j] < np.inf:
+                while head < tail and rest[queue[tail - 1]] - run[queue[tail - 1]] > (
+                    rest[j] - run[j]
+                ):
+                    tail -= 1
+                queue[tail] = j
+                tail += 1
+            while head < tail and queue[head] < first[i]:
+                head += 1
+            if head < tail:
+                j = queue[head]
+                best[i] = rest[j] + (run[i] - run[j])
+                before[last, i] = np.int64(j) * count + previous[j]
+    return table[:, m].copy(), before
+
+
+@kernel
+def _makespan(
+    a: Arrays, vertices: Any, device: Any, begin: int, idle: Any, end: Any, limit: float
+) -> Any:
+    """Return the makespan if every device runs its vertices in this order.
+
+    It is infinite if a tensor cannot cross, or from ``limit`` on. Vertices before ``begin`` are
+    timed already: their ends are given, and when the devices are idle; both are overwritten.
+    """
+    makespan = 0.0
+    for i in range(begin, vertices.shape[0]):
+        v = vertices[i]
+        d = device[a.unit[v]]
+        start = idle[d]
+        for e in range(a.in_start[v], a.in_start[v + 1]):
+            u = a.in_source[e]
+            sender = device[a.unit[u]]
+            if sender == d:
+                continue  # it has ended, since vertices come in order
+            time = crossing_time(a, a.in_tensor[e], sender, d)
+            if time < 0.0:
+                return np.inf
+            start = max(start, end[u] + time)
+        end[v] = idle[d] = start + run_time(a, v, d)
+        if end[v] >= limit:
+            return np.inf
+        makespan = max(makespan, end[v])
+    return makespan
+
+
+def _pairs(instance: Instance, row: Line) -> NDArray[np.int32]:
+    """Return splits between two devices, as rows of both devices and the cut.
+
+    They are all of them or, if these are too many to time, those of least estimate for every two of
+    the fastest devices.
+    """
+    a, cuts = arrays(instance), np.arange(1, len(row.units))
+    count = _PAIRED
+    while count > 2 and count * (count - 1) * len(row.units) > _TABLE:
+        count -= 1
+    devices = devices_by_speed(instance)[:count].tolist()
+    most = max(1, _WORK // max(1, instance.vertices * len(devices) * (len(devices) - 1)))
+    found = [np.zeros((0, 3), dtype=np.int32)]
+    for s in devices:
+        for d in devices:
+            able = cuts[(row.first[s, cuts] == 0) & (row.first[d, -1] <= cuts)]
+            if s == d or not len(able):
+                continue
+            if len(able) > most:
+                time = _cut_times(a, row, s, d)[able] + row.run[s, able] - row.run[d, able]
+                able = np.sort(able[np.argpartition(time, most)[:most]])
+            found.append(np.column_stack((np.full((len(able), 2), (s, d)), able)).astype(np.int32))
+    return np.concatenate(found)
+
+
+@kernel
+def _cut_times(a: Arrays, row: Line, s: int, d: int) -> Any:
+    time = np.empty(row.units.shape[0] + 1)
+    for i in range(time.shape[0]):
+        time[i] = cut_time(a, row, i, s, d)
+    return time
+
+
+@kernel
+def _best_of(a: Arrays, vertices: Any, devices: Any, limit: float) -> Any:
+    """Return the least makespan, if any is below ``limit``, and the row of ``devices`` it is of."""
+    best, chosen = np.inf, 0
+    idle, end = np.empty(a.speed.shape[0]), np.empty(vertices.shape[0])
+    begin: Any = np.int64(0)
+    for index in range(devices.shape[0]):
+        idle[:] = 0.0
+        time = _makespan(a, vertices, devices[index], begin, idle, end, limit)
+        if time < limit:
+            best, chosen, limit = time, index, time
+    return best, chosen
+
+
+@kernel
+def _best_pair(a: Arrays, row: Line, pairs: Any, limit: float) -> Any:
+    """Do as ``_best_of`` does, for splits between two devices."""
+    m, n = row.units.shape[0], row.vertices.shape[0]
+    best, chosen = np.inf, 0
+    idle, end, device = np.empty(a.speed.shape[0]), np.empty(n), np.empty(m, np.int32)
+    for index in range(pairs.shape[0]):
+        s, d, cut = pairs[index]
+        for i in range(m):
+            device[row.units[i]] = s if i < cut else d
+        idle[:] = 0.0
+        begin: Any = np.int64(0)
+        before = 0.0
+        if m == n:  # every unit is a vertex, and nothing before the cut waits
+            begin, before = np.int64(cut), row.run[s, cut]
+            for i in range(cut):
+                end[row.vertices[i]] = row.run[s, i + 1]
+        if before < limit:
+            time = _makespan(a, row.vertices, device, begin, idle, end, limit)
+            time = max(time, before)
+            if time < limit:
+                best, chosen, limit = time, index, time
+    return best, chosen
