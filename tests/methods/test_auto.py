@@ -43,53 +43,69 @@ def graph(vertices: int, devices: int = 3) -> Instance:
     return Instance(builder.build(), Cluster.uniform(devices))
 
 
-def edgy(vertices: int, edges: int, devices: int) -> Instance:
+def chain(vertices: int) -> Instance:
     builder = GraphBuilder()
     for v in range(vertices):
         builder.vertex(f"v{v}", 1, outputs=[1])
-    for k in range(edges):
-        builder.edge(f"v{k % (vertices - 1)}", f"v{vertices - 1}")
-    return Instance(builder.build(), Cluster.uniform(devices))
+        if v:
+            builder.edge(f"v{v - 1}", f"v{v}")
+    return Instance(builder.build(), Cluster.uniform(3))
 
 
-def shown(case: Case) -> tuple[list[tuple[str, Place, float]], list[tuple[str, int]], int]:
-    turns, beside, workers = plan(case)
+def shown(case: Case) -> tuple[list[tuple[str, Place, float]], list[tuple[str, int]]]:
+    turns, beside = plan(case)
     return (
         [(row.name, row.place, row.until) for row in turns],
         [(row.name, count) for row, count in beside],
-        workers,
     )
 
 
 class TestPlan:
     def test_small_is_for_cpsat_with_every_worker_and_a_search_at_the_end(self) -> None:
-        assert shown(Case(graph(60))) == (
-            [("cpsat", "here", 0.9), ("hybrid", "process", 1.0)],
-            [],
-            2,
-        )
+        turns = [("cpsat", "here", 0.9), ("hybrid", "process", 1.0)]
+        assert shown(Case(graph(60))) == (turns, [])
 
     def test_a_search_that_would_be_too_short_begins_only_if_cpsat_gives_up(self) -> None:
-        turns, *_ = shown(Case(graph(60), budget=Budget(10, 2)))
+        turns, _ = shown(Case(graph(60), budget=Budget(10, 2)))
         assert turns == [("cpsat", "here", 1.0), ("hybrid", "process", 1.0)]
 
-    def test_many_workers_are_shared(self) -> None:
-        assert shown(Case(graph(40), budget=Budget(60, 8)))[1:] == ([("milp", 2), ("hybrid", 2)], 4)
+    def test_others_work_beside_cpsat_where_there_are_many_workers(self) -> None:
+        turns, beside = shown(Case(graph(40), budget=Budget(60, 8)))
+        assert turns[:2] == [("cpsat", "here", 0.03), ("cpsat", "here", 0.9)]
+        assert beside == [("milp", 2), ("hybrid", 2)]
 
     def test_medium_is_for_search_beside_cpsat_which_begins_anew(self) -> None:
-        turns, beside, workers = shown(Case(graph(200), budget=Budget(60, 4)))
-        assert [name for name, *_ in turns] == ["cpsat", "cpsat", "cpsat"]
-        assert [until for *_, until in turns] == [0.05, 0.4, 1.0]
-        assert (beside, workers) == ([("hybrid", 2)], 2)
+        turns, beside = shown(Case(graph(200), budget=Budget(60, 4)))
+        assert [(name, until) for name, _, until in turns] == [
+            ("cpsat", 0.03), ("cpsat", 0.4), ("cpsat", 1.0),
+        ]  # fmt: skip
+        assert beside == [("hybrid", 2)]
 
     @pytest.mark.parametrize("workers", [1, 2, 3])
     def test_few_workers_take_turns(self, workers: int) -> None:
-        turns, beside, left = shown(Case(graph(200), budget=Budget(60, workers)))
+        turns, beside = shown(Case(graph(200), budget=Budget(60, workers)))
         assert [name for name, *_ in turns] == ["cpsat", "hybrid", "cpsat"]
-        assert (beside, left) == ([], workers)
+        assert beside == []
+
+    @pytest.mark.parametrize("vertices", [60, 200])
+    def test_a_graph_in_series_is_also_for_the_method_of_that_name(self, vertices: int) -> None:
+        turns, beside = shown(Case(chain(vertices)))
+        assert turns[0] == ("cpsat", "here", 0.03)
+        assert beside == [("series", 1)]
+        turns, beside = shown(Case(chain(vertices), budget=Budget(60, 1)))
+        assert [name for name, *_ in turns][:2] == ["cpsat", "series"]
+        assert beside == []
+
+    def test_a_deterministic_limit_leaves_out_what_heeds_the_clock(self) -> None:
+        turns, beside = shown(Case(chain(60), budget=Budget(60, 1, deterministic=1)))
+        assert ([name for name, *_ in turns], beside) == (["cpsat", "hybrid"], [])
+
+    def test_blocks_are_for_the_method_of_pipelines(self) -> None:
+        turns, _ = shown(Case(chain(20), Goal("bottleneck", contiguous=True)))
+        assert [name for name, *_ in turns][:2] == ["pipeline", "cpsat"]
 
     def test_large_is_for_search(self) -> None:
-        assert shown(Case(graph(2001))) == ([("hybrid", "process", 1.0)], [], 2)
+        assert shown(Case(graph(2001))) == ([("hybrid", "process", 1.0)], [])
 
     @pytest.mark.parametrize("vertices", [60, 200, 2001])
     @pytest.mark.parametrize("workers", [1, 2, 8])
@@ -97,14 +113,15 @@ class TestPlan:
         self, vertices: int, workers: int
     ) -> None:
         case = Case(graph(vertices), Goal(traffic=Fraction(5)), Budget(60, workers))
-        turns, beside, left = shown(case)
-        assert turns == [("cpsat", "here", 1.0)]
-        assert left + sum(count for _, count in beside) == workers
+        turns, beside = shown(case)
+        assert {name for name, *_ in turns} == {"cpsat"}
+        assert len(turns) == 1 or beside
         assert "hybrid" not in dict(beside)
 
     def test_only_methods_that_know_the_rules_can_leave_them_out(self) -> None:
         case = Case(graph(40), budget=Budget(60, 8), without=ALL)
-        assert shown(case) == ([("cpsat", "here", 1.0)], [("milp", 2)], 6)
+        turns, beside = shown(case)
+        assert ({name for name, *_ in turns}, beside) == ({"cpsat"}, [("milp", 2)])
 
     def test_a_goal_is_refused_only_if_no_member_supports_it(
         self, monkeypatch: pytest.MonkeyPatch
@@ -128,7 +145,9 @@ def team(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[..., Result]
 
     def hire(*rows: tuple[Callable[..., Result], Place]) -> Callable[..., Result]:
         hired = tuple(
-            Member(name, f"fake_members:{fake.__name__}", place, lambda _: True, one_in=2)
+            Member(
+                name, f"fake_members:{fake.__name__}", place, lambda _: True, workers=lambda _: 1
+            )
             for name, (fake, place) in zip(NAMES, rows, strict=False)
         )
         monkeypatch.setattr(members_module, "MEMBERS", hired)
@@ -291,6 +310,9 @@ class TestAnswers:
             Goal(traffic=Fraction(60)),
             Goal(placement={0: 0}),
             Goal(order=((1, 2),)),
+            Goal("bottleneck"),
+            Goal("bottleneck", contiguous=True),
+            Goal(device_order=(0, 1, 2)),
         ],
         ids=str,
     )

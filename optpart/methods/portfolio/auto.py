@@ -160,11 +160,14 @@ class _Run:
 
     def _work(self) -> None:
         """Let the members of the plan work until there is a proof."""
-        turns, beside, workers = self.plan
-        for member, count in beside:
-            self._send(member, self._budget(count, 1.0, 0.0))
+        turns, beside = self.plan
+        hired: list[tuple[Child, int]] = []
         begin = 0.0
         for number, member in enumerate(turns):
+            if number == min(1, len(turns) - 1):
+                hired = [(self._send(m, self._budget(n, 1.0, 0.0)), n) for m, n in beside]
+            taken = sum(count for child, count in hired if not child.ended)
+            workers = max(1, self.case.budget.workers - taken)
             budget = self._budget(workers, member.until, begin)
             begin = member.until
             left = budget.seconds / max(self.case.budget.seconds, 1e-9)
@@ -244,17 +247,17 @@ class _Run:
         """Take what is new in a message of a member."""
         if isinstance(message, Step):
             self.remark = message.remark or self.remark
-            makespan = self.case.goal.objective != "traffic"
-            bound, traffic_bound = (message.bound, None) if makespan else (None, message.bound)
+            self._raise(name, message.bound, self._bounded)
         else:
             if message.contradiction:
                 raise AssertionError(message.contradiction)
             self.ends.append((name, message))
-            bound, traffic_bound = message.bound, message.traffic_bound
+            self._raise(name, message.bound, "makespan")
+            self._raise(name, message.traffic_bound, "traffic")
+            self._raise(name, message.bottleneck_bound, "bottleneck")
             if message.infeasible:
                 self.infeasible, self.bound_by = message.infeasible, name
         self._take(name, message.schedule, verified=verified)
-        self._raise(name, bound, traffic_bound)
         self._check()
 
     def _take(self, name: str, schedule: Schedule | None, *, verified: bool) -> None:
@@ -267,17 +270,27 @@ class _Run:
         if schedule is self.record.incumbent:
             self.schedule_by = name
 
-    def _raise(self, name: str, bound: Fraction | None, traffic_bound: Fraction | None) -> None:
-        record, objective = self.record, self.case.goal.objective
-        if bound is not None and (record.bound is None or bound > record.bound):
-            if objective != "traffic":
-                self.bound_by = name
-            record.raise_bound(bound)
-        known = record.traffic_bound
-        if traffic_bound is not None and (known is None or traffic_bound > known):
-            if objective == "traffic" or (objective == "lexicographic" and traffic_bound > 0):
-                self.bound_by = name
-            record.raise_traffic_bound(traffic_bound)
+    @property
+    def _bounded(self) -> str:
+        """What the bound of a step bounds."""
+        objective = self.case.goal.objective
+        return "makespan" if objective == "lexicographic" else objective
+
+    def _raise(self, name: str, bound: Fraction | None, what: str) -> None:
+        """Record a bound; the last one of the objective that is not trivial names the member."""
+        if bound is None:
+            return
+        record, lexicographic = self.record, self.case.goal.objective == "lexicographic"
+        known, raised = {
+            "makespan": (record.bound, record.raise_bound),
+            "traffic": (record.traffic_bound, record.raise_traffic_bound),
+            "bottleneck": (record.bottleneck_bound, record.raise_bottleneck_bound),
+        }[what]
+        if known is not None and bound <= known:
+            return
+        if what == self._bounded or (lexicographic and bound > 0):
+            self.bound_by = name
+        raised(bound)
 
     def _check(self) -> None:
         """Stop the program if what one member claims excludes what another one has found."""
@@ -294,6 +307,12 @@ class _Run:
             and (self.case.goal.objective == "traffic" or record.bound == record.makespan)
         ):
             claim = f"a traffic bound of {record.traffic_bound}"
+        elif (
+            record.bottleneck is not None
+            and record.bottleneck_bound is not None
+            and record.bottleneck_bound > record.bottleneck
+        ):
+            claim = f"a bottleneck bound of {record.bottleneck_bound}"
         if claim:
             raise AssertionError(
                 f"auto: {self.bound_by} claims {claim} on {self.case.instance.name}, but "
@@ -323,6 +342,7 @@ class _Run:
             self.case.goal.objective,
             (record.makespan, record.bound),
             (record.traffic, record.traffic_bound),
+            (record.bottleneck, record.bottleneck_bound),
         )
 
     def _end(self) -> None:

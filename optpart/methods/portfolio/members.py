@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from optpart.errors import UnsupportedError
 from optpart.exact.pruning import NONE, Pruning
 from optpart.methods import registry
 from optpart.problem.instance import Instance
+from optpart.series.parts import parts
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget
 
@@ -22,6 +24,9 @@ _LARGE, _MANY_TERMS = 2000, 500_000
 #: With fewer workers, members that share them would be too slow: they take turns.
 _SEVERAL = 4
 
+#: Parts of a graph beyond this share of its vertices hardly decompose it.
+_PART = 0.25
+
 #: MILP is stronger than CP-SAT only on few vertices with long run times.
 _FEW = 50
 
@@ -29,7 +34,8 @@ _FEW = 50
 SHORTEST = 2.0
 
 #: Where a member runs: in this process, which costs nothing to start, or in a process of its own,
-#: which can be stopped at any moment; ``beside`` means in a process, from the beginning to the end.
+#: which can be stopped at any moment. ``beside`` means in a process, from the second turn to the
+#: end.
 Place = Literal["here", "process", "beside"]
 
 
@@ -64,6 +70,19 @@ class Case:
         return self.budget.workers >= _SEVERAL and self.searched
 
     @property
+    def lonely(self) -> bool:
+        """Whether there is only one worker."""
+        return self.budget.workers == 1
+
+    @cached_property
+    def decomposes(self) -> bool:
+        """Whether the graph is a series of small parts; the method for these heeds the clock."""
+        if self.large or self.budget.deterministic is not None:
+            return False
+        sizes = [len(part.vertices) for part in parts(self.instance.graph)]
+        return max(sizes, default=0) <= self.instance.vertices * _PART
+
+    @property
     def searched(self) -> bool:
         """Whether a search supports the goal."""
         return self.supported_by("hybrid")
@@ -91,13 +110,14 @@ class Member(NamedTuple):
     path : str
         The location of the function, ``module:name``.
     place : {"here", "process", "beside"}
-        Members beside work all the time, the others in turn, in the order of the table.
+        Members beside begin after the first turn; the others work in turn, in the order of the
+        table.
     fits : callable
         Whether it takes part.
     until : float
         Share of the budget at which its turn ends; the last turn ends with the budget.
-    one_in : int
-        Beside: of so many workers, it gets one. The others get all the workers that are left.
+    workers : callable
+        Beside: its workers, given all of them; 0 leaves it out. Turns get those that are left.
     """
 
     name: str
@@ -105,26 +125,46 @@ class Member(NamedTuple):
     place: Place
     fits: Callable[[Case], bool]
     until: float = 1.0
-    one_in: int = 1
+    workers: Callable[[int], int] = int
 
 
 _CPSAT = "optpart.methods.cpsat:alone"
 _HYBRID = "optpart.methods.search:hybrid"
 _MILP = "optpart.methods.milp:milp"
+_SERIES = "optpart.methods.series:series"
+_PIPELINE = "optpart.methods.pipeline:pipeline"
+
+
+def _one(workers: int) -> int:
+    return min(1, workers - 1)
+
+
+def _quarter(workers: int) -> int:
+    return workers // _SEVERAL
+
+
+def _half(workers: int) -> int:
+    return workers // 2 if workers >= _SEVERAL else 0
+
 
 #: Every member. A method may have several rows.
 MEMBERS = (
+    # First what takes a moment, and CP-SAT alone with all workers: most instances end here.
+    Member("pipeline", _PIPELINE, "here", lambda x: x.goal.blocks, until=0.01),
+    Member("cpsat", _CPSAT, "here", lambda x: not x.large, until=0.03),
+    # Then those that work from here to the end.
+    Member("series", _SERIES, "beside", lambda x: x.decomposes, workers=_one),
+    Member("milp", _MILP, "beside", lambda x: x.instance.vertices <= _FEW, workers=_quarter),
+    Member("hybrid", _HYBRID, "beside", lambda x: x.small, workers=_quarter),
+    Member("hybrid", _HYBRID, "beside", lambda x: x.medium, workers=_half),
+    # A single worker takes turns.
+    Member("series", _SERIES, "process", lambda x: x.decomposes and x.lonely, until=0.5),
     # Small: what CP-SAT closes must take no longer than with CP-SAT, so search has the last tenth.
-    Member("milp", _MILP, "beside", lambda x: x.instance.vertices <= _FEW, one_in=_SEVERAL),
-    Member("hybrid", _HYBRID, "beside", lambda x: x.small, one_in=_SEVERAL),
     Member("cpsat", _CPSAT, "here", lambda x: x.small, until=0.9),
     Member("hybrid", _HYBRID, "process", lambda x: x.small),
     # Medium: search finds, CP-SAT proves what is easy, and begins anew from what search has found.
-    Member("hybrid", _HYBRID, "beside", lambda x: x.medium and x.shared, one_in=2),
-    Member("cpsat", _CPSAT, "here", lambda x: x.medium and x.shared, until=0.05),
     Member("cpsat", _CPSAT, "process", lambda x: x.medium and x.shared, until=0.4),
     Member("cpsat", _CPSAT, "process", lambda x: x.medium and x.shared),
-    Member("cpsat", _CPSAT, "here", lambda x: x.medium and not x.shared, until=0.1),
     Member("hybrid", _HYBRID, "process", lambda x: x.medium and not x.shared, until=0.9),
     Member("cpsat", _CPSAT, "here", lambda x: x.medium and not x.shared),
     # Large: CP-SAT only where no search supports the goal.
@@ -134,11 +174,10 @@ MEMBERS = (
 
 
 class Plan(NamedTuple):
-    """Members in turn, members beside them with their workers, and the workers of each turn."""
+    """Members in turn, and members beside them with their workers."""
 
     turns: tuple[Member, ...]
     beside: tuple[tuple[Member, int], ...]
-    workers: int
 
 
 def plan(case: Case) -> Plan:
@@ -154,12 +193,8 @@ def plan(case: Case) -> Plan:
         raise UnsupportedError("goal", "no member of auto supports it", "ask for something else")
     if all(row.place == "beside" for row in rows):
         rows = [rows[0]._replace(place="process")]
-    workers = case.budget.workers
-    beside = tuple(
-        (row, workers // row.one_in)
-        for row in rows
-        if row.place == "beside" and 1 <= workers // row.one_in < workers
-    )
+    counts = [(row, row.workers(case.budget.workers)) for row in rows if row.place == "beside"]
+    beside = tuple((row, count) for row, count in counts if count > 0)
     turns: list[Member] = []
     for row in (row for row in rows if row.place != "beside"):
         if turns:
@@ -170,7 +205,7 @@ def plan(case: Case) -> Plan:
                 continue  # it would begin from its own schedule
         turns.append(row)  # a turn that is too short begins only if the one before ends early
     turns[-1] = turns[-1]._replace(until=1.0)
-    return Plan(tuple(turns), beside, workers - sum(taken for _, taken in beside))
+    return Plan(tuple(turns), beside)
 
 
 def check_scope(instance: Instance, goal: Goal) -> None:

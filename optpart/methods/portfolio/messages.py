@@ -98,6 +98,7 @@ class Outcome:
     schedule: Schedule | None = None
     bound: Fraction | None = None
     traffic_bound: Fraction | None = None
+    bottleneck_bound: Fraction | None = None
     infeasible: str = ""
     contradiction: str = ""
 
@@ -111,5 +112,6 @@ def outcome_of(result: Result) -> Outcome:
         result.schedule,
         result.lower_bound,
         result.traffic_bound,
+        result.bottleneck_bound,
         result.reason if infeasible else "",
     )
