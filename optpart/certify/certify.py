@@ -107,7 +107,7 @@ def check_supported(instance: Instance) -> None:
 
 
 def find_refutation(
-    problem: Problem, scales: list[Fraction], makespan: Fraction, seconds: float
+    instance: Instance, problem: Problem, scales: list[Fraction], makespan: Fraction, seconds: float
 ) -> Refutation:
     """Find the cheapest proof that no schedule takes less than ``makespan``.
 
@@ -143,7 +143,7 @@ def find_refutation(
                 return Refutation(tier, scale, record, seconds={"refute": took})
     deadline = begin + seconds
     try:
-        return _in_series(problem, scales[-1], makespan, seconds * _SHARE_IN_SERIES)
+        return _in_series(instance, problem, scales[-1], makespan, seconds * _SHARE_IN_SERIES)
     except (NotInSeriesError, RejectedError) as error:
         reasons.append(f"in series: {error}")
     grids = [grid for grid in grids if grid[1].grid.horizon < _MAX_TICKS]
@@ -160,7 +160,9 @@ def find_refutation(
     raise UncertifiedError("; ".join(reasons))
 
 
-def _in_series(problem: Problem, scale: Fraction, makespan: Fraction, seconds: float) -> Refutation:
+def _in_series(
+    instance: Instance, problem: Problem, scale: Fraction, makespan: Fraction, seconds: float
+) -> Refutation:
     """Refute the parts of the graph one after another, on a fine grid."""
     begin = time.perf_counter()
     ticks = scale * makespan
@@ -169,7 +171,8 @@ def _in_series(problem: Problem, scale: Fraction, makespan: Fraction, seconds: f
     elif ticks < _LEAST_IN_SERIES:  # what is paid for memory is rounded down as well
         scale *= math.ceil(_LEAST_IN_SERIES / ticks)
     windows = Windows(Grid(problem, scale, makespan))
-    record = series_record(windows, seconds - (time.perf_counter() - begin))
+    left = seconds - (time.perf_counter() - begin)
+    record = series_record(instance, windows, scale, left)
     return Refutation("series", scale, record, seconds={"refute": time.perf_counter() - begin})
 
 
@@ -323,7 +326,7 @@ def certify(
     except RejectedError as error:
         raise UnsupportedError("", f"not covered ({error})", "certify a smaller instance") from None
     scales = grid_scales(problem, result.makespan)
-    found = find_refutation(problem, scales, result.makespan, seconds)
+    found = find_refutation(instance, problem, scales, result.makespan, seconds)
     proven = conclude(instance, method, schedule, bound=result.makespan)
     files = _files(proven, text, found)
     with write_faults(directory), Scratch(target.parent, prefix=f".{target.name}.") as scratch:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +19,26 @@ from optpart.formats import native
 from optpart.study import library
 
 
-def windows_of(instance: Instance, makespan: Fraction, finer: int = 1) -> Windows:
-    problem = Problem(check.read_json(native.dumps(instance).encode(), "instance"))
-    return Windows(Grid(problem, finer * grid_scales(problem, makespan)[-1], makespan))
+@dataclass
+class Case:
+    """An instance, its windows below a makespan, and the ticks of their grid."""
+
+    instance: Instance
+    windows: Windows
+    ticks: Fraction
+
+    @classmethod
+    def of(cls, instance: Instance, makespan: int, finer: int = 1) -> Case:
+        problem = Problem(check.read_json(native.dumps(instance).encode(), "instance"))
+        ticks = finer * grid_scales(problem, Fraction(makespan))[-1]
+        return cls(instance, Windows(Grid(problem, ticks, Fraction(makespan))), ticks)
+
+    def record(self, seconds: float = 60) -> dict[str, Any]:
+        found = series_record(self.instance, self.windows, self.ticks, seconds)
+        return dict(json.loads(json.dumps(found)))
+
+    def prices(self) -> list[list[Fraction]]:
+        return proposed_prices(self.instance, Series(self.windows), self.ticks, 10)
 
 
 def chain(limit: Fraction | int | None) -> Instance:
@@ -46,8 +65,8 @@ def chain(limit: Fraction | int | None) -> Instance:
 def test_optima_of_the_library_are_refuted_below(name: str) -> None:
     makespan = library.index()[name].makespan
     assert makespan is not None
-    windows = windows_of(library.load(name), Fraction(makespan))
-    refute_in_series(windows, json.loads(json.dumps(series_record(windows, 60))))
+    case = Case.of(library.load(name), int(makespan))
+    refute_in_series(case.windows, case.record())
 
 
 def test_an_optimum_is_certified_in_series(tmp_path: Path) -> None:
@@ -61,20 +80,20 @@ def test_an_optimum_is_certified_in_series(tmp_path: Path) -> None:
 
 def test_prices_prove_almost_all_of_what_fits_only_in_part() -> None:
     """Two of four vertices fit on the fast device: 2 + 2 + 6 + 6 units of time, and not 8."""
-    windows = windows_of(chain(5), Fraction(16), finer=1000)
-    series = Series(windows)
-    values = proposed_prices(series)
-    assert values[0] > 0
-    assert values[1] == 0
-    prices = Prices(series, priced(series, values))
+    case = Case.of(chain(5), 16, finer=1000)
+    first, best, *_ = case.prices()
+    assert first == [0, 0]
+    assert best[0] > 0
+    assert best[1] == 0
+    series = Series(case.windows)
+    prices = Prices(series, priced(series, best))
     assert 7900 < prices.start - prices.room([0, 0]) <= 8000
-    free = Prices(series, priced(series, [Fraction(0)] * 2))
-    assert free.start == 4000
+    assert Prices(series, priced(series, first)).start == 4000
 
 
-def test_memory_without_limits_has_no_price() -> None:
-    assert proposed_prices(Series(windows_of(chain(None), Fraction(16)))) == [0, 0]
-    assert proposed_prices(Series(windows_of(chain(1000), Fraction(16)))) == [0, 0]
+@pytest.mark.parametrize("limit", [None, 1000])
+def test_memory_that_is_not_scarce_has_no_price(limit: int | None) -> None:
+    assert not any(any(values) for values in Case.of(chain(limit), 9).prices())
 
 
 def test_one_set_is_enough_if_it_refutes_alone() -> None:
@@ -84,7 +103,7 @@ def test_one_set_is_enough_if_it_refutes_alone() -> None:
     for source, target in ("ab", "ac", "bd", "cd"):
         builder.edge(source, target)
     instance = Instance(builder.build(), Cluster.uniform(1))
-    record = series_record(windows_of(instance, Fraction(8)), 60)
+    record = Case.of(instance, 8).record()
     assert record == {"sets": [{"prices": ["0"], "start": 4, "potentials": [[3], [0]]}]}
 
 
@@ -94,14 +113,14 @@ def test_a_graph_without_cuts_is_left_to_formulas() -> None:
         builder.vertex(name, 2)
     instance = Instance(builder.build(), Cluster.uniform(2))
     with pytest.raises(NotInSeriesError, match="no vertex splits"):
-        series_record(windows_of(instance, Fraction(4)), 60)
+        Case.of(instance, 4).record()
 
 
 def test_what_is_not_optimal_has_no_record() -> None:
     with pytest.raises(NotInSeriesError, match="does not exclude a shorter"):
-        series_record(windows_of(chain(5), Fraction(17)), 60)
+        Case.of(chain(5), 17).record()
 
 
 def test_the_search_for_a_record_ends_in_time() -> None:
     with pytest.raises(NotInSeriesError, match="time limit"):
-        series_record(windows_of(chain(5), Fraction(16)), 0)
+        Case.of(chain(5), 16).record(0)
