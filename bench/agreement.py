@@ -62,7 +62,7 @@ BLOCK = 25
 SIZES = (((1, 4), (1, 3)), ((1, 5), (1, 3)), ((0, 4), (1, 4)), ((2, 4), (2, 3)), ((2, 6), (2, 3)))
 
 #: Bounds that take longer than a solve run on one in this many instances.
-SLOW_BOUNDS = {"energy": 4, "destructive": 8}
+SLOW_BOUNDS = {"energy": 4, "crossings": 4, "destructive": 8, "branching": 8}
 
 #: The slowest solvers run on one in this many instances.
 SAMPLED = {"milp": 25, "milp-cbc": 25, **({"minizinc": 25} if which("minizinc") else {})}

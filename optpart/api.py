@@ -368,13 +368,14 @@ def bounds(
         only entry is ``feasibility``.
     """
     from optpart.bounds.best import LowerBound, all_bounds
-    from optpart.methods.solver_bound import solver_row
+    from optpart.methods.solver_bound import solver_rows
     from optpart.problem.feasibility import contradiction
+    from optpart.series.bound import SERIES
 
     instance = _instance(instance)
     if contradiction(instance):
         return [LowerBound("feasibility", None, 0.0)]
-    return all_bounds(instance, seconds, besides=solver_row(workers, seed))
+    return all_bounds(instance, seconds, besides=(SERIES, *solver_rows(workers, seed)))
 
 
 def verify(

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Protocol
 
+from optpart.bounds.branching import branching_bound
 from optpart.bounds.critical_path import critical_path_bound
+from optpart.bounds.crossings import crossings_bound
 from optpart.bounds.destructive import destructive_bound
 from optpart.bounds.energy import energy_bound
 from optpart.bounds.load import load_bound
@@ -48,7 +50,9 @@ _ROWS = (
     Bound("load", "cheap", lambda x, *, seconds, makespan: load_bound(x)),
     Bound("one-machine", "timed", lambda x, *, seconds, makespan: one_machine_bound(x, seconds)),
     Bound("energy", "timed", energy_bound),
+    Bound("crossings", "timed", crossings_bound),
     Bound("destructive", "anytime", destructive_bound),
+    Bound("branching", "anytime", branching_bound),
 )
 
 #: Every bound by name, in the order of computation. A row added above is used by ``optpart bound``,

@@ -55,3 +55,48 @@ def least_not_refuted(
         else:
             upper = trial
     return None if makespan is None and lower == top else lower
+
+
+def least_reached(
+    reached: Callable[[int], int | None],
+    grid: Grid,
+    least: int,
+    *,
+    deadline: float = np.inf,
+    makespan: Fraction | None = None,
+    part: int,
+) -> int | None:
+    """Raise a lower bound by bounds of the schedules within a limit.
+
+    Parameters
+    ----------
+    reached : function of a limit in ticks
+        A lower bound of the schedules within the limit; ``None`` if there is none.
+    least, makespan
+        As for :func:`least_not_refuted`. If the makespan is known, the first limit is just below.
+    part : int
+        The search ends at a precision of ``least / part``.
+
+    Returns
+    -------
+    int or None
+        A lower bound in ticks; ``None`` if there is no schedule at all.
+    """
+    top = horizon_without_queues(grid) + 1 if makespan is None else grid.floor(makespan)
+    lower, upper = min(least, top), top
+    step = max(1, least // 256)
+    trial = lower + step - 1 if makespan is None else top - 1
+    while lower < upper and time.perf_counter() < deadline:
+        value = reached(trial)
+        if value is None or value > trial:
+            lower = trial + 1
+        else:
+            lower, upper = max(lower, value), trial
+        if upper < top:
+            if upper - lower <= lower // part:
+                break
+            trial = (lower + upper) // 2
+        else:
+            step *= 2
+            trial = min(lower + step, upper) - 1
+    return None if makespan is None and lower == top else lower

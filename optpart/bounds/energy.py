@@ -76,7 +76,7 @@ def energy_bound(
     return None if least is None else grid.time(least)
 
 
-class _Rows(NamedTuple):
+class Intervals(NamedTuple):
     """Intervals of devices: the least work of every unit in each, and its length."""
 
     device: NDArray[np.int64]
@@ -102,7 +102,7 @@ def overloaded(instance: Instance, grid: Grid, window: Windows, limit: int) -> b
     """
     if window.possible.sum() > _MAX_COLUMNS:
         return False
-    rows = _rows(instance, grid, window, limit)
+    rows = intervals(instance, grid, window, limit)
     need, capacity = whole_memory(instance, relax=True)
     limited = np.flatnonzero(capacity < need.sum())
     if not len(rows.room) and not len(limited):
@@ -117,7 +117,7 @@ def overloaded(instance: Instance, grid: Grid, window: Windows, limit: int) -> b
     return bool(least > room)
 
 
-def _rows(instance: Instance, grid: Grid, window: Windows, limit: int) -> _Rows:
+def intervals(instance: Instance, grid: Grid, window: Windows, limit: int) -> Intervals:
     """List the intervals that would be overfull if all units were on the device."""
     units, k = window.possible.shape
     count = min(_THRESHOLDS, max(1, int((_MAX_ENTRIES / max(1, units * k)) ** 0.5)))
@@ -139,7 +139,7 @@ def _rows(instance: Instance, grid: Grid, window: Windows, limit: int) -> _Rows:
                     device.append(d)
                     work.append(np.minimum(total, _LONGEST))
                     room.append(end - begin)
-    return _Rows(
+    return Intervals(
         np.array(device, dtype=np.int64),
         np.array(work, dtype=np.int64).reshape(len(room), units),
         np.array(room, dtype=np.int64),
@@ -155,7 +155,7 @@ def _thinned(values: NDArray[np.int64], count: int) -> list[int]:
 
 
 def _multipliers(
-    rows: _Rows,
+    rows: Intervals,
     possible: NDArray[np.bool_],
     need: NDArray[np.int64],
     capacity: NDArray[np.int64],
@@ -168,7 +168,7 @@ def _multipliers(
     column[u, d] = np.arange(len(u))
     r, w = np.nonzero((rows.work > 0) & possible[:, rows.device].T)
     unit, scale = max(1.0, float(limit)), max(1.0, float(need.max(initial=1)))
-    intervals = coo_array(
+    crowded = coo_array(
         (rows.work[r, w] / unit, (r, column[w, rows.device[r]])), shape=(len(rows.room), len(u))
     )
     inside = np.isin(d, limited)
@@ -176,7 +176,7 @@ def _multipliers(
         (need[u[inside]] / scale, (np.searchsorted(limited, d[inside]), np.flatnonzero(inside))),
         shape=(len(limited), len(u)),
     )
-    above = vstack([intervals, memory]).tocsr()
+    above = vstack([crowded, memory]).tocsr()
     excess = csr_array(-np.ones((above.shape[0], 1)))
     once = coo_array((np.ones(len(u)), (u, np.arange(len(u)))), shape=(len(possible), len(u) + 1))
     objective = np.zeros(len(u) + 1)

@@ -57,6 +57,7 @@ def windows(
     grid: Grid,
     limit: int | None = None,
     allowed: NDArray[np.bool_] | None = None,
+    known: Windows | None = None,
 ) -> Windows:
     """Compute device- and group-aware heads and tails (design §7).
 
@@ -71,8 +72,12 @@ def windows(
         limit are dropped, which makes other heads and tails larger, until nothing changes.
     allowed : ndarray of bool, units × k, optional
         Where units may be, if more restricted than in the instance.
+    known : Windows, optional
+        Heads and tails proven before, which are passed on along the edges and only get larger.
     """
     a = arrays(instance)
+    if known is None:
+        known = no_windows(instance)
     if instance.model.communication == "sendrecv":
         sending = grid.send
     else:
@@ -82,6 +87,7 @@ def windows(
         head, tail, through = _windows(
             a.order, a.in_start, a.in_source, a.in_tensor, a.out_start, a.out_target, a.out_tensor,
             a.tensor_vertex, a.unit, grid.duration, *grid.arrays, sending, possible,
+            known.head, known.tail,
         )  # fmt: skip
         left = possible & (through <= (NEVER - 1 if limit is None else limit))
         if (left == possible).all():
@@ -117,11 +123,12 @@ def _delay(
 def _windows(
     order: Any, in_start: Any, in_source: Any, in_tensor: Any, out_start: Any, out_target: Any,
     out_tensor: Any, tensor_vertex: Any, unit: Any, duration: Any, size_class: Any,
-    link_class: Any, delays: Any, measured: Any, sending: Any, possible: Any,
+    link_class: Any, delays: Any, measured: Any, sending: Any, possible: Any, known_head: Any,
+    known_tail: Any,
 ) -> Any:  # fmt: skip
     n, k = duration.shape
-    head = np.zeros((n, k), np.int64)
-    tail = np.zeros((n, k), np.int64)
+    head = known_head.copy()
+    tail = known_tail.copy()
     # Earliest arrival of each tensor on each device, over all devices of its producer.
     arrival = np.full((size_class.shape[0], k), -1, np.int64)
     for i in range(n):

@@ -22,6 +22,7 @@ from optpart.certify.arithmetic import Record, load_record, multipliers, path_re
 from optpart.certify.check import Encoding, Grid, Problem, RejectedError, Windows
 from optpart.certify.one_machine import one_machine_record
 from optpart.certify.sat import refute
+from optpart.certify.series import NotInSeriesError, series_record
 from optpart.certify.trim import trim
 from optpart.children.scratch import Scratch
 from optpart.errors import InputError, OptpartError, UnsupportedError
@@ -45,6 +46,11 @@ _MEMORY_PARTS = (100_000, 3000, 300)
 #: Largest share of the time for a grid whose rounding may lose too much.
 _SHARE = 0.2
 
+#: Share of the time for a proof in series, its least number of ticks, and that of a rounded grid.
+_SHARE_IN_SERIES = 0.6
+_LEAST_IN_SERIES = 2**20
+_TICKS_IN_SERIES = 2**40
+
 
 class UncertifiedError(OptpartError):
     """No certificate was found; the message lists the attempts."""
@@ -60,7 +66,7 @@ class Refutation:
 
     Attributes
     ----------
-    tier : {"none", "path", "one-machine", "load", "lrat"}
+    tier : {"none", "path", "one-machine", "load", "series", "lrat"}
         ``none`` if the makespan is 0.
     ticks_per_unit : Fraction
     record : dict
@@ -136,6 +142,10 @@ def find_refutation(
                 took = time.perf_counter() - begin
                 return Refutation(tier, scale, record, seconds={"refute": took})
     deadline = begin + seconds
+    try:
+        return _in_series(problem, scales[-1], makespan, seconds * _SHARE_IN_SERIES)
+    except (NotInSeriesError, RejectedError) as error:
+        reasons.append(f"in series: {error}")
     grids = [grid for grid in grids if grid[1].grid.horizon < _MAX_TICKS]
     for scale, windows in grids:
         left = deadline - time.perf_counter()
@@ -148,6 +158,19 @@ def find_refutation(
                 if not isinstance(error, _TooLongError):
                     break
     raise UncertifiedError("; ".join(reasons))
+
+
+def _in_series(problem: Problem, scale: Fraction, makespan: Fraction, seconds: float) -> Refutation:
+    """Refute the parts of the graph one after another, on a fine grid."""
+    begin = time.perf_counter()
+    ticks = scale * makespan
+    if ticks > check.MAX_TICKS:
+        scale = _TICKS_IN_SERIES / makespan
+    elif ticks < _LEAST_IN_SERIES:  # what is paid for memory is rounded down as well
+        scale *= math.ceil(_LEAST_IN_SERIES / ticks)
+    windows = Windows(Grid(problem, scale, makespan))
+    record = series_record(windows, seconds - (time.perf_counter() - begin))
+    return Refutation("series", scale, record, seconds={"refute": time.perf_counter() - begin})
 
 
 def _by_proof(

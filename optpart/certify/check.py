@@ -13,9 +13,11 @@ Nothing outside this file has to be trusted. From top to bottom:
    times rounded down, so it is enough to refute the latter;
 5. windows: earliest starts and least remaining times of every vertex on every device;
 6. three refutations by arithmetic: path, one machine, load;
-7. the refutation by proof: a formula, built here from the instance, that every schedule of at most
+7. the refutation in series: parts between cut vertices, searched backwards with prices of memory,
+   and then forwards with the memory used;
+8. the refutation by proof: a formula, built here from the instance, that every schedule of at most
    ``H`` ticks satisfies, and an LRAT proof that nothing satisfies it;
-8. the certificate, which says which of these refutations to check.
+9. the certificate, which says which of these refutations to check.
 
 ``docs/certificates.md`` gives the format and the arguments in full.
 """
@@ -35,7 +37,8 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import chain, combinations, pairwise
+from itertools import accumulate, chain, combinations, pairwise, permutations, product
+from operator import add, le
 from typing import Any
 
 FORMAT = "optpart-certificate/1"
@@ -65,6 +68,13 @@ MAX_NUMBER = 2**31  # number of a lemma; larger numbers could be chosen to share
 MAX_VISITS = 300_000_000  # literals visited while checking the proof
 MAX_COUNTED = 2**17  # largest sum that a load or memory limit of the formula may count to
 MAX_LOADS = 1000
+MAX_VERTICES_IN_SERIES = 20_000
+MAX_PART = 500  # vertices between two cuts
+MAX_RELATED = 2_000_000  # pairs of vertices in one group, or separated
+MAX_TICKS = 2**62  # of a horizon, a potential, or a price in tier ``series``
+MAX_SETS = 8  # of prices
+MAX_ENTRIES = 100_000_000  # of all labels together
+MAX_COMPARED = 300_000_000  # pairs of labels
 ROUNDS = 20  # of tightening the windows
 
 COMMUNICATION = ("delay", "sendrecv", "link", "port")
@@ -752,7 +762,525 @@ def room(windows: Windows, chosen: set[int], d: int) -> int:
     return sums.bit_length() - 1
 
 
-# --- 7. Refutation by proof -------------------------------------------------------------------
+# --- 7. Refutation in series ------------------------------------------------------------------
+
+NEVER = 2**100  # a time beyond all others, even after adding them up
+NOTHING, SAME, APART = range(3)  # what the place of one vertex says about that of another
+
+Label = tuple[int, ...]
+Bounded = tuple[int, Label]
+
+
+class Series:
+    """The vertices in parts that run one after another, and what connects them.
+
+    A *cut* is a vertex with a path to or from every other vertex. Each of its ancestors has ended
+    when it starts, and each of its descendants starts when it has ended. A *part* consists of the
+    vertices after one cut, up to and including the next. An artificial vertex ``n`` that takes no
+    time and follows every other vertex is the last cut; it ends when the schedule does.
+
+    Attributes
+    ----------
+    parts : list of list of int
+        The vertices of each part in topological order, its cut last.
+    devices : list of list of int
+        Where each vertex can be; the artificial one is always on device 0.
+    run : list of list of int
+        Run times, ``NEVER`` where a vertex cannot be.
+    after : list of dict
+        For each vertex, its successors, each with the delays between their devices, ``NEVER`` where
+        nothing crosses in time.
+    before : list of set
+        Predecessors of each vertex.
+    rule : list of dict
+        For each vertex, ``SAME`` for those that share its device, and ``APART`` for those that must
+        not.
+    part_of : list of int
+        The part of each vertex.
+    anywhere : list of list of int
+        Earliest starts of each vertex, as far as nothing is placed.
+    need : list of int, capacity : list of (int or None)
+        Memory in whole units. The need of a colocation group counts at its first vertex in
+        topological order, and nowhere else.
+    need_after : list of int
+        Memory of all parts after each one.
+    """
+
+    def __init__(self, windows: Windows) -> None:
+        grid, problem = windows.grid, windows.grid.problem
+        demand(windows.feasible, "the windows refute by themselves; the tier is path")
+        n, k = len(problem.vertices), len(problem.devices)
+        demand(n <= MAX_VERTICES_IN_SERIES, f"series: more than {MAX_VERTICES_IN_SERIES} vertices")
+        demand(grid.horizon < MAX_TICKS, f"series: more than {MAX_TICKS} ticks")
+        self.horizon, self.k, self.sink = grid.horizon, k, n
+        self.devices = [windows.possible[unit] for unit in problem.unit] + [[0]]
+        self.run = [[NEVER] * k for _ in range(n)] + [[0] * k]
+        for v in range(n):
+            for d in self.devices[v]:
+                self.run[v][d] = windows.time(v, d)
+        self.anywhere = [[0 if time < NEVER else NEVER for time in row] for row in self.run]
+        self._link(grid)
+        self._relate(windows)
+        self.parts = self._split([*problem.order, n])
+        self.part_of = [0] * (n + 1)
+        for i, part in enumerate(self.parts):
+            demand(len(part) <= MAX_PART, f"series: more than {MAX_PART} vertices in a part")
+            for v in part:
+                self.part_of[v] = i
+        self._count_memory(windows)
+        self.entries = self.compared = 0
+
+    def _link(self, grid: Grid) -> None:
+        def late(delay: int | None) -> int:
+            return NEVER if delay is None or delay > grid.horizon else delay
+
+        tensors: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for u, v, tensor in grid.problem.edges:
+            tensors[u, v].append(tensor)
+        # By identity, since tensors of one size share their delays.
+        known = {
+            id(delay): [[late(x) for x in row] for row in delay] for delay in grid.delay.values()
+        }
+        self.after: list[dict[int, list[list[int]]]] = [{} for _ in self.run]
+        self.before: list[set[int]] = [set() for _ in self.run]
+        for (u, v), several in tensors.items():
+            first, *others = (known[id(grid.delay[tensor])] for tensor in several)
+            for other in others:
+                first = [list(map(max, *rows)) for rows in zip(first, other, strict=True)]
+            self.after[u][v] = first
+            self.before[v].add(u)
+        at_once = [[0] * self.k for _ in range(self.k)]
+        for v in range(self.sink):
+            if not self.after[v]:
+                self.after[v][self.sink] = at_once
+                self.before[self.sink].add(v)
+
+    def _relate(self, windows: Windows) -> None:
+        members, unit = windows.members, windows.grid.problem.unit
+        pairs = {(unit[a], unit[b]) for a, b in windows.grid.problem.separated}
+        size = sum(len(group) ** 2 for group in members)
+        size += sum(len(members[a]) * len(members[b]) for a, b in pairs)
+        demand(size <= MAX_RELATED, f"series: more than {MAX_RELATED} related pairs")
+        self.rule: list[dict[int, int]] = [{} for _ in self.run]
+        for a, b in pairs:
+            for v, w in product(members[a], members[b]):
+                self.rule[v][w] = self.rule[w][v] = APART
+        for group in members:
+            for v, w in permutations(group, 2):
+                self.rule[v][w] = SAME
+
+    def relation(self, v: int, w: int) -> tuple[list[list[int]] | None, int]:
+        """Return what one vertex says about another: delays, if any, and a rule."""
+        return self.after[v].get(w), self.rule[v].get(w, NOTHING)
+
+    def related(self, vertices: Iterable[int]) -> set[int]:
+        """Return the vertices about which some vertices say something."""
+        return set().union(*(self.after[v] for v in vertices), *(self.rule[v] for v in vertices))
+
+    def _split(self, order: list[int]) -> list[list[int]]:
+        """Cut the vertices into parts.
+
+        All vertices up to ``v`` have a path to it if it is the only one of them without a successor
+        among them; likewise backwards.
+        """
+
+        def gathers(order: list[int], before: Sequence[Iterable[int]]) -> set[int]:
+            ends: set[int] = set()
+            found = set()
+            for v in order:
+                ends.difference_update(before[v])
+                ends.add(v)
+                if len(ends) == 1:
+                    found.add(v)
+            return found
+
+        # The artificial vertex follows all others, even if not by an edge.
+        cuts = gathers(order[:-1], self.before) & gathers(order[-2::-1], self.after) | {self.sink}
+        parts: list[list[int]] = [[]]
+        for v in order:
+            parts[-1].append(v)
+            if v in cuts:
+                parts.append([])
+        return parts[:-1]
+
+    def _count_memory(self, windows: Windows) -> None:
+        problem = windows.grid.problem
+        position = {v: i for i, v in enumerate(problem.order)}
+        needs = [sum((problem.need[v] for v in group), Fraction(0)) for group in windows.members]
+        common = common_denominator(needs)
+        #: One unit of memory; capacities are rounded down to whole units.
+        self.unit = Fraction(math.gcd(*(int(need * common) for need in needs)) or 1, common)
+        self.capacity = [None if x is None else x // self.unit for x in problem.capacity]
+        self.need = [0] * (self.sink + 1)
+        for group, need in zip(windows.members, needs, strict=True):
+            self.need[min(group, key=lambda v: position[v])] = int(need / self.unit)
+        totals = accumulate(sum(self.need[v] for v in part) for part in reversed(self.parts))
+        self.need_after = [0, *totals][-2::-1]
+
+    def count(self, label: Label) -> None:
+        """Count the entries of one more label, up to the limit."""
+        self.entries += len(label)
+        demand(self.entries <= MAX_ENTRIES, f"series: more than {MAX_ENTRIES} entries of labels")
+
+    def undominated(self, labels: list[Bounded], memory: int) -> list[Bounded]:
+        """Return labels of which none is nowhere less than another that uses the same memory.
+
+        All labels of a state use as much memory in all, but for rounding. So it would help little
+        to compare those that use it on different devices.
+        """
+        kept: list[Bounded] = []
+        same: list[Label] = []
+        last: Label | None = None
+        for bound, label in sorted(labels, key=lambda entry: (entry[1][:memory], entry)):
+            if label[:memory] != last:
+                same, last = [], label[:memory]
+            self.compared += len(same)
+            demand(self.compared <= MAX_COMPARED, f"series: more than {MAX_COMPARED} comparisons")
+            if not any(all(map(le, other, label)) for other in same):
+                same.append(label)
+                kept.append((bound, label))
+        return kept
+
+
+class Prices:
+    """A price of memory on each device, and what it says about the time after each cut.
+
+    A schedule pays ``⌊price·need⌋`` ticks for each colocation group, and so no more than
+    ``Σ_d price_d·M_d`` in all. The potential of a cut on a device is at most the time from its end
+    to the end of the schedule plus all that is paid for vertices after it.
+
+    Attributes
+    ----------
+    cost : list of list of int
+        What is paid for each vertex on each device.
+    least : list of int
+        The same on the cheapest device.
+    potential : list of list of int
+        For each part, the potential of its cut on each device; what is claimed in the record.
+    start : int
+        The potential of the moment 0.
+    """
+
+    def __init__(self, series: Series, document: object) -> None:
+        record = object_of(document, "prices start potentials", "a set")
+        k = series.k
+        self.prices = [not_negative(x) for x in list_of(record.get("prices"), "prices", k)]
+        units = [price * series.unit for price in self.prices]
+        self.per = common_denominator(units)
+        self.numerator = [int(price * self.per) for price in units]
+        self.capacity = series.capacity
+        for price, limit in zip(self.prices, self.capacity, strict=True):
+            demand(limit is not None or price == 0, "prices: a device without a memory limit")
+        self.cost = [[x * need // self.per for x in self.numerator] for need in series.need]
+        for row in self.cost:
+            demand(max(row) < MAX_TICKS, f"prices: more than {MAX_TICKS} ticks for a vertex")
+        self.least = [
+            min(row[d] for d in devices)
+            for row, devices in zip(self.cost, series.devices, strict=True)
+        ]
+        rows = list_of(record.get("potentials"), "potentials", len(series.parts) - 1)
+        self.potential = [
+            [
+                integer(x, 0, MAX_TICKS, "potentials") if x is not None else NEVER
+                for d, x in enumerate(list_of(row, "potentials", k))
+            ]
+            for part, row in zip(series.parts, rows, strict=False)
+        ]
+        for part, row in zip(series.parts, self.potential, strict=False):
+            for d, x in enumerate(row):
+                allowed = d in series.devices[part[-1]]
+                demand(allowed == (x < NEVER), "potentials: not one for each possible device")
+        self.potential.append([0] * k)
+        self.start = integer(record.get("start"), 0, MAX_TICKS, "start")
+
+    def room(self, used: Sequence[int]) -> int:
+        """Return the most that can still be paid if some memory is used."""
+        free = zip(self.numerator, self.capacity, used, strict=True)
+        return sum(x * (limit - taken) for x, limit, taken in free if limit is not None) // self.per
+
+
+class State:
+    """What has been placed of a part, and what the labels of that state say.
+
+    A label holds the memory used on each device (in the forward pass only), the moment from which
+    each device is free, and the earliest start of each vertex with a *slot* on each device. A
+    vertex has a slot if it is not placed, and either can be next or depends on a placed one by an
+    edge, a colocation or a separation.
+
+    Attributes
+    ----------
+    rest, next, slots : list of int
+        The vertices of the part that are not placed; those that can be next; those with a slot.
+    at : dict
+        Where the earliest starts of each vertex with a slot begin in a label.
+    need : int
+        Memory of everything that is not placed, here and in the parts that follow.
+    """
+
+    def __init__(self, part: Part, placed: frozenset[int]) -> None:
+        series = part.series
+        self.placed = placed
+        self.rest = [v for v in part.vertices if v not in placed]
+        waiting = set(self.rest)
+        self.next = [v for v in self.rest if not series.before[v] & waiting]
+        known = {w for w in part.known | series.related(placed) if part.has(w) and w not in placed}
+        self.slots = sorted(known.union(self.next))
+        first = part.memory + series.k
+        self.at = {w: first + i * series.k for i, w in enumerate(self.slots)}
+        self.need = part.later + sum(series.need[v] for v in self.rest)
+        self.steps: list[Step] | None = None
+
+
+class Step:
+    """Placing one more vertex ``v``, which leads to the state ``to``.
+
+    ``moves`` says for each slot of ``to`` where it was before, if it was; the earliest starts
+    otherwise; and what ``v`` says about its vertex: delays, and ``SAME``, ``APART`` or ``NOTHING``.
+    """
+
+    def __init__(self, series: Series, state: State, v: int, to: State) -> None:
+        self.v, self.to, self.at = v, to, state.at[v]
+        self.moves = [
+            (state.at.get(w), series.anywhere[w], *series.relation(v, w)) for w in to.slots
+        ]
+
+
+class Part:
+    """The ways to place the vertices of a part after a cut.
+
+    Backwards, only the cut before and the part itself matter. Forwards, labels hold memory, and
+    all that earlier vertices say about later ones.
+
+    Attributes
+    ----------
+    known : set of int
+        Vertices about which earlier ones say something.
+    memory : int
+        Number of entries for memory in a label.
+    later : int
+        Memory of all parts that follow.
+    """
+
+    def __init__(self, series: Series, i: int, known: set[int] | None = None) -> None:
+        self.series, self.i, self.vertices = series, i, series.parts[i]
+        self.cut = series.parts[i - 1][-1] if i else None
+        self.memory = 0 if known is None else series.k
+        if known is None:
+            known = series.related(() if self.cut is None else (self.cut,))
+        self.known, self.later = known, series.need_after[i]
+        self._states: dict[frozenset[int], State] = {}
+
+    def has(self, w: int) -> bool:
+        """Return whether a vertex can have a slot."""
+        at = self.series.part_of[w]
+        return at == self.i or (at > self.i and self.memory > 0)
+
+    def state(self, placed: frozenset[int] = frozenset()) -> State:
+        """Return the state in which some vertices are placed."""
+        if placed not in self._states:
+            self._states[placed] = State(self, placed)
+        return self._states[placed]
+
+    def steps(self, state: State) -> list[Step]:
+        """Return the ways to place one more vertex."""
+        if state.steps is None:
+            state.steps = [
+                Step(self.series, state, v, self.state(state.placed | {v})) for v in state.next
+            ]
+        return state.steps
+
+    def start(self, d: int) -> Label:
+        """Return the label at the moment 0, at which the cut before ends on a device."""
+        series = self.series
+        label = [0] * (self.memory + series.k)
+        for w in self.state().slots:
+            row: Sequence[int] = series.anywhere[w]
+            if self.cut is not None:
+                row = moved(row, *series.relation(self.cut, w), d, 0)
+            label += row
+        return tuple(label)
+
+    def extend(self, label: Label, step: Step, d: int, prices: Prices | None) -> Label | None:
+        """Place the vertex of a step on a device; return ``None`` if that is not possible.
+
+        Vertices are placed in the order of their starts. So nothing starts before the next one,
+        whichever that is, and all times before its earliest start are raised to that. If ``prices``
+        are given, what is paid for the vertex delays everything that follows; otherwise, its memory
+        is counted, and no device is said to have more room than everything else together needs.
+        """
+        series, memory, k, v = self.series, self.memory, self.series.k, step.v
+        begin = label[step.at + d]
+        if begin >= NEVER:
+            return None
+        used = list(label[:memory])
+        if memory:
+            used[d] += series.need[v]
+            for e, limit in enumerate(series.capacity):
+                if limit is None:
+                    used[e] = 0
+                elif used[e] > limit:
+                    return None
+                else:
+                    used[e] = max(used[e], limit - step.to.need)
+        end = begin + series.run[v][d]
+        rows = []
+        for at, anywhere, delays, rule in step.moves:
+            row: Sequence[int] = anywhere if at is None else label[at : at + k]
+            if delays is not None or rule != NOTHING:
+                row = moved(row, delays, rule, d, end)
+                if min(row) >= NEVER:
+                    return None
+            rows.append(row)
+        free = list(label[memory : memory + k])
+        free[d] = end
+        following = dict(zip(step.to.slots, rows, strict=True))
+        earliest = end  # a cut, after which everything else starts
+        if step.to.next:
+            earliest = min(min(map(max, following[w], free)) for w in step.to.next)
+        if earliest >= NEVER:
+            return None
+        free = [max(time, earliest) for time in free]
+        paid = 0 if prices is None else prices.cost[v][d]
+        times = chain(free, *(map(max, row, free) for row in rows))
+        return (*used, *(time + paid if time < NEVER else NEVER for time in times))
+
+    def walk(
+        self,
+        labels: list[Bounded],
+        guides: list[Guide],
+        limit: int,
+        prices: Prices | None = None,
+    ) -> list[Bounded]:
+        """Extend labels through the part; return those left, with their bounds.
+
+        Labels are dropped if they are dominated, or if a guide says that they exceed the limit.
+        """
+        series, memory, k = self.series, self.memory, self.series.k
+        states = {self.state(): labels}
+        for _ in self.vertices:
+            found: dict[State, list[Bounded]] = defaultdict(list)
+            for state, reached in states.items():
+                for step, (_, label) in product(self.steps(state), reached):
+                    for d in series.devices[step.v]:
+                        series.count(label)
+                        new = self.extend(label, step, d, prices)
+                        if new is not None and max(new[memory : memory + k]) <= limit:
+                            bound = max(guide.bound(step.to, new, d) for guide in guides)
+                            if bound <= limit:
+                                found[step.to].append((bound, new))
+            states = {
+                state: series.undominated(reached, memory) for state, reached in found.items()
+            }
+        return [entry for reached in states.values() for entry in reached]
+
+
+class Guide:
+    """Lower bounds of what the labels of a part can become, at some prices.
+
+    Attributes
+    ----------
+    remain : dict
+        How much follows the start of each vertex on each device, along the longest path: time to
+        the end of the part, what is paid for the vertices of the path beyond the least, and the
+        potential of the cut. At each vertex, the path goes on with the successor that makes it
+        longest, on the device that makes it shortest.
+    """
+
+    def __init__(self, part: Part, prices: Prices) -> None:
+        series = part.series
+        self.part, self.prices, self.potential = part, prices, prices.potential[part.i]
+        self.remain: dict[int, list[int]] = {}
+        for v in reversed(part.vertices):
+            longest = self.potential if v == part.vertices[-1] else [0] * series.k
+            for w, delays in series.after[v].items():
+                if w in self.remain:
+                    least = [min(map(add, row, self.remain[w])) for row in delays]
+                    longest = list(map(max, longest, least))
+            self.remain[v] = [NEVER] * series.k
+            for d in series.devices[v]:
+                extra = prices.cost[v][d] - prices.least[v]
+                self.remain[v][d] = min(NEVER, series.run[v][d] + extra + longest[d])
+        self._paid: dict[State, int] = {}
+
+    def bound(self, state: State, label: Label, d: int) -> int:
+        """Return a lower bound of everything that a label can become, in a state just reached.
+
+        Everything else is paid for at least at its least price; and forwards, what is paid for the
+        memory that is still free need not be more than that memory is worth.
+        """
+        series, memory = self.part.series, self.part.memory
+        if not state.rest:
+            longest = label[memory] + self.potential[d]
+        else:
+            longest = 0
+            for w in state.slots:
+                if w in self.remain:
+                    at = state.at[w]
+                    ways = map(add, label[at : at + series.k], self.remain[w])
+                    longest = max(longest, min(ways))
+            if state not in self._paid:
+                self._paid[state] = sum(self.prices.least[v] for v in state.rest)
+            longest += self._paid[state]
+        return longest - self.prices.room(label[:memory]) if memory else longest
+
+
+def moved(
+    row: Sequence[int], delays: list[list[int]] | None, rule: int, d: int, end: int
+) -> Sequence[int]:
+    """Return the earliest starts of a vertex once a related one has ended on device ``d``."""
+    if delays is not None:
+        row = [max(time, end + delay) for time, delay in zip(row, delays[d], strict=True)]
+    if rule == SAME:
+        row = [time if e == d else NEVER for e, time in enumerate(row)]
+    elif rule == APART:
+        row = [NEVER if e == d else time for e, time in enumerate(row)]
+    return row
+
+
+def refute_in_series(windows: Windows, record: dict[str, Any]) -> None:
+    """Check that the parts of the graph, one after another, do not end within the horizon.
+
+    Backwards: the potentials of the record are checked from the last cut to the first. If the first
+    of all is more than ``H`` plus all that can be paid, nothing ends by ``H``. Forwards: otherwise,
+    labels with the memory used are extended through all parts; none may reach the end by ``H``.
+    """
+    check_in_series(Series(windows), record)
+
+
+def check_in_series(series: Series, record: dict[str, Any]) -> None:
+    """Check the record of a graph in parts."""
+    object_of(record, "sets", "record")
+    documents = list_of(record.get("sets"), "sets")
+    demand(0 < len(documents) <= MAX_SETS, f"record: not 1 to {MAX_SETS} sets")
+    sets = [Prices(series, document) for document in documents]
+    for prices in sets:
+        check_potentials(series, prices)
+    if any(prices.start - prices.room([0] * series.k) > series.horizon for prices in sets):
+        return
+    labels = [(0, Part(series, 0, set()).start(0))]
+    known: set[int] = set()
+    for i, vertices in enumerate(series.parts):
+        part = Part(series, i, known)
+        labels = part.walk(labels, [Guide(part, prices) for prices in sets], series.horizon)
+        known = (known | series.related(vertices)).difference(vertices)
+    demand(not labels, "the record does not exclude a shorter schedule")
+
+
+def check_potentials(series: Series, prices: Prices) -> None:
+    """Check that no schedule of what follows a cut takes and pays less than its potential."""
+    for i in reversed(range(len(series.parts))):
+        part = Part(series, i)
+        guide = Guide(part, prices)
+        claims = {d: prices.potential[i - 1][d] for d in series.devices[series.parts[i - 1][-1]]}
+        if i == 0:
+            claims = {0: prices.start}
+        for d, claim in claims.items():
+            where = f"after part {i} on device {d}" if i else "at the start"
+            less = part.walk([(0, part.start(d))], [guide], claim - 1, prices)
+            demand(not less, f"record: the potential {where} is too large")
+
+
+# --- 8. Refutation by proof -------------------------------------------------------------------
 
 Clause = list[int]
 
@@ -1322,7 +1850,7 @@ def unpacked_lines(content: bytes) -> Iterator[bytes]:
     demand(not rest, "proof: the last line has no end")
 
 
-# --- 8. The certificate -----------------------------------------------------------------------
+# --- 9. The certificate -----------------------------------------------------------------------
 
 
 def check(directory: str, instance: str | None = None) -> str:
@@ -1418,6 +1946,7 @@ def refute_by_arithmetic(windows: Windows, tier: object, record: object) -> None
         "path": refute_by_path,
         "one-machine": refute_by_one_machine,
         "load": refute_by_load,
+        "series": refute_in_series,
     }
     demand(isinstance(tier, str) and tier in tiers, f"unknown tier {shown(tier)}")
     tiers[tier](windows, record)

@@ -22,9 +22,10 @@ def bound(
     """Prove lower bounds of the makespan."""
     from optpart.bounds.best import each_bound, largest
     from optpart.formats.json import pretty
-    from optpart.methods.solver_bound import solver_row
+    from optpart.methods.solver_bound import solver_rows
     from optpart.problem.feasibility import contradiction, excluded
     from optpart.report.text import infeasible, number, seconds
+    from optpart.series.bound import SERIES
 
     instance = open_instance(file)
     note_limits([instance])
@@ -36,7 +37,7 @@ def bound(
     found = []
     interrupted = False
     try:
-        for each in each_bound(instance, time_limit, besides=solver_row()):
+        for each in each_bound(instance, time_limit, besides=(SERIES, *solver_rows())):
             found.append(each)  # noqa: PERF402  (an interrupted run reports these)
     except KeyboardInterrupt:
         interrupted = True

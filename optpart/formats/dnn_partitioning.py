@@ -36,6 +36,8 @@ The source has two objectives, and neither is the makespan of an instance:
   in a variant, the largest forward load and the largest backward load (``isBackwardNode``) are
   minimised in sum. Colour classes and memory are as above.
 
+:mod:`optpart.pipeline.throughput` reads the latter with their own objective.
+
 In the published throughput files of layer graphs (``layer-…``), an edge's size divided by its
 ``cost`` is a thousand times what it is in all other files, about 2 TB/s, as if ``cost`` were in
 seconds there. The numbers are read as they stand.

@@ -729,18 +729,27 @@ def warm_up(*, large: bool = False) -> None:
         Whether to include the code of the search, which large instances use.
     """
     from optpart.bounds.best import all_bounds
-    from optpart.problem.cluster import Cluster
-    from optpart.problem.graph import GraphBuilder
 
-    graph = GraphBuilder().vertex("a", 1, outputs=[1]).vertex("b", 1).edge("a", "b").build()
-    tiny = Instance(graph, Cluster.uniform(2, bandwidth=1), name="warm-up")
-    for name in starts():
-        get(name)(tiny)
-    all_bounds(tiny)
+    warm_up_starts()
+    all_bounds(_tiny())
     if large:
         from optpart.search import searcher
 
         searcher.warm_up("search")
+
+
+def warm_up_starts() -> None:
+    """Load and compile the code of the heuristics that solvers and searches start from."""
+    for name in starts():
+        get(name)(_tiny())
+
+
+def _tiny() -> Instance:
+    from optpart.problem.cluster import Cluster
+    from optpart.problem.graph import GraphBuilder
+
+    graph = GraphBuilder().vertex("a", 1, outputs=[1]).vertex("b", 1).edge("a", "b").build()
+    return Instance(graph, Cluster.uniform(2, bandwidth=1), name="warm-up")
 
 
 def split(name: str) -> tuple[str, str] | None:

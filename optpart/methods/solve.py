@@ -79,6 +79,7 @@ class Question:
         if registry.repairs(self.method) or searched:
             from optpart.search.searcher import warm_up
 
+            registry.warm_up_starts()
             warm_up("hybrid" if self.method in ("auto", "hybrid") else "search")
 
     def answer(self, watch: Watch | None = None) -> Result:
@@ -173,6 +174,8 @@ def ask(
         raise ArgumentError(
             "objective", f"no objective {objective!r}", f"use {', '.join(get_args(Objective))}"
         )
+    if not isinstance(contiguous, bool):
+        raise ArgumentError("contiguous", f"cannot be {contiguous!r}", "use True or False")
     if fix is not None and fix not in get_args(Fix):
         raise ArgumentError("fix", f"cannot fix {fix!r}", f"use {', '.join(get_args(Fix))}")
     if fix is not None and (placement is not None or order is not None):

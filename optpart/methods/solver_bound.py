@@ -1,4 +1,4 @@
-"""The lower bound that CP-SAT proves."""
+"""The lower bounds that CP-SAT proves."""
 
 from __future__ import annotations
 
@@ -34,12 +34,19 @@ def solver_bound(
     return result.lower_bound or Fraction(0)
 
 
-def solver_row(workers: int = 2, seed: int = 0) -> tuple[Bound]:
-    """Return the bound as a row for :func:`~optpart.bounds.best.each_bound`."""
+def solver_rows(workers: int = 2, seed: int = 0) -> tuple[Bound, ...]:
+    """Return the bounds that need a solver as rows for :func:`~optpart.bounds.best.each_bound`."""
 
-    def compute(
+    def intervals(
+        instance: Instance, /, *, seconds: float, makespan: Fraction | None
+    ) -> Fraction | None:
+        from optpart.exact.intervals import interval_bound
+
+        return interval_bound(instance, seconds, makespan, workers=workers, seed=seed)
+
+    def whole(
         instance: Instance, /, *, seconds: float, makespan: Fraction | None
     ) -> Fraction | None:
         return solver_bound(instance, seconds, workers, seed)
 
-    return (Bound("cpsat", "anytime", compute),)
+    return (Bound("intervals", "anytime", intervals), Bound("cpsat", "anytime", whole))

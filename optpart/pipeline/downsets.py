@@ -19,6 +19,8 @@ from optpart.pipeline.problem import Pipeline
 
 #: Most downsets to enumerate.
 MOST_DOWNSETS = 50_000
+#: Most items: sets of them take a bit for each.
+MOST_ITEMS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +73,12 @@ def items_of(pipeline: Pipeline, *, merge: bool = True) -> Items:
     between.add_nodes_from(sorted(set(group_of.tolist())))
     between.add_edges_from((int(group_of[u]), int(group_of[v])) for u, v in pipeline.edges)
     contracted = nx.condensation(between)
+    if len(contracted) > MOST_ITEMS:
+        raise UnsupportedError(
+            "graph",
+            f"has {len(contracted):,} vertices or groups, of at most {MOST_ITEMS:,}",
+            "colocate vertices, or use another method",
+        )
     least = [n] * len(between)
     for v in reversed(range(n)):
         least[group_of[v]] = v

@@ -18,8 +18,11 @@ from optpart.pipeline.problem import classes_of, limits, vertex_memory
 from optpart.pipeline.splits import Split, Stage
 from optpart.problem.instance import Instance
 
-#: Most labels, a few seconds of work.
+#: Most labels to keep, and to try: some seconds of work.
 MOST_LABELS = 100_000
+MOST_TRIES = 10**6
+#: Most tensors times pairs of devices.
+MOST_DELAYS = 10**6
 #: Most pairs of downsets to combine.
 MOST_BLOCKS = 200_000
 
@@ -97,6 +100,8 @@ class _Search:
             producer = int(item[graph.tensor_vertex[tensor]])
             if users & ~(1 << producer):
                 self.tensors.append(_Tensor(tensor, producer, users & ~(1 << producer)))
+        if len(self.tensors) * instance.devices**2 > MOST_DELAYS:
+            raise TooManyLabelsError
         self._numbers()
         # Python's integers are exact at any size.
         self.limit = math.inf if below is None else math.ceil(below * self.scale)
@@ -147,7 +152,7 @@ class _Search:
         used = (0,) if self.order else (0,) * len(self.classes)
         fronts: list[dict[object, list[_Label]]] = [{} for _ in downsets]
         fronts[0][used, ()] = [_Label(0, used, (), (), None)]
-        labels = blocks = 0
+        labels = blocks = tries = 0
         for at, downset in enumerate(downsets):
             if at == len(downsets) - 1:
                 break
@@ -167,6 +172,9 @@ class _Search:
                     for device, taken in self._devices(label.used):
                         if (load := loads.get(device)) is None:
                             continue
+                        tries += 1
+                        if tries > MOST_TRIES:
+                            raise TooManyLabelsError
                         new = self._extended(label, block, device, taken, load, awaited[larger])
                         if new is not None and _kept(fronts[larger], new):
                             labels += 1

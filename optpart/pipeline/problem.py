@@ -13,6 +13,9 @@ from optpart.problem.instance import Instance
 
 _ZERO = Fraction(0)
 
+#: Most vertices times devices.
+MOST_TIMES = 10**6
+
 
 @dataclass(frozen=True)
 class Tensor:
@@ -154,6 +157,10 @@ def relaxed_pipeline(
     """Return the same for any instance, ignoring transfers and missing links."""
     graph, n, k = instance.graph, instance.vertices, instance.devices
     capacity = limits(instance)
+    if n * k > MOST_TIMES:
+        raise UnsupportedError(
+            "graph", f"has {n:,} vertices on {k} devices, which are too many", "use another method"
+        )
     times = tuple(
         tuple(instance.duration(v, d) if instance.vertex_allowed[v, d] else None for d in range(k))
         for v in range(n)

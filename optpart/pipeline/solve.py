@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import UnsupportedError
-from optpart.pipeline.downsets import items_of
+from optpart.pipeline.downsets import Items, items_of
 from optpart.pipeline.labels import TooManyLabelsError, best_labelled
 from optpart.pipeline.path import Measure, best_path, is_chain, only_neighbours
 from optpart.pipeline.problem import Pipeline, all_linked, relaxed_pipeline
@@ -72,7 +72,7 @@ def best_contiguous(instance: Instance, measure: Measure, order: Sequence[int] =
     whole = bool(order) or is_chain(instance)
     items = items_of(relaxed)
     if instance.model.communication == "delay" and all_linked(instance):
-        split = best_split(relaxed, order=order)
+        split = _unpaid(instance, relaxed, items, order)
     elif only_neighbours(instance, items):
         split = best_path(instance, items, "bottleneck", order)
     else:
@@ -80,6 +80,17 @@ def best_contiguous(instance: Instance, measure: Measure, order: Sequence[int] =
     if whole:
         return _known(instance, split)
     return _orderable(instance, relaxed, split)
+
+
+def _unpaid(
+    instance: Instance, relaxed: Pipeline, items: Items, order: Sequence[int]
+) -> Split | None:
+    """Return the best split where transfers load nothing."""
+    if order and only_neighbours(instance, items):
+        split = best_path(instance, items, "bottleneck", order)  # the fastest, but it may round
+        if split is None or split.bound == split.bottleneck:
+            return split
+    return best_split(relaxed, order=order)
 
 
 def require_path(instance: Instance) -> None:

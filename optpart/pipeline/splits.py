@@ -32,8 +32,9 @@ from optpart.pipeline.kernel import NONE, Blocks, Moves, blocks_between, count_b
 from optpart.pipeline.problem import Pipeline
 from optpart.pipeline.whole import scale_of
 
-#: Most blocks times moves, a few seconds of work.
+#: Most blocks times moves, some seconds of work; to look at a block costs as much as many moves.
 MOST_STEPS = 4 * 10**9
+_BLOCK = 100
 #: Most states times downsets, of sixteen bytes each.
 MOST_ENTRIES = 4 * 10**7
 
@@ -154,7 +155,7 @@ class _Program:
     def _counted(self) -> tuple[Moves, int]:
         sizes = self.sizes
         states = math.prod(size + 1 for size in sizes)
-        if states * len(self.options) > 10**7:
+        if states * len(self.options) > 2 * 10**6:
             raise UnsupportedError(
                 "devices",
                 f"{len(self.pipeline.devices)} devices of {len(sizes)} kinds can be used in too "
@@ -329,7 +330,7 @@ class _Table:
     def run(self, limit: int, banned: NDArray[np.int64] = _NOTHING) -> tuple[Split | None, int]:
         """Return the best split within a limit, and its value in ticks (or else the limit)."""
         p = self.program
-        if count_blocks(self.blocks, limit) * len(p.moves.source) > MOST_STEPS:
+        if count_blocks(self.blocks, limit) * (len(p.moves.source) + _BLOCK) > MOST_STEPS:
             raise self._too_much()
         best, before, by = split(self.blocks, p.moves, limit, banned)
         value = int(best[-1, -1])

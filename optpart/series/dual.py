@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.series.columns import Pool, Sequence, multipliers
+from optpart.series.columns import Columns, Pool, Sequence, multipliers
 from optpart.series.kernel import advance
 from optpart.series.lattice import NEVER, Lattice
 from optpart.series.problem import Series
@@ -103,7 +103,7 @@ class Pricing:
         best = dual.bound
         while series.limited and best < self.upper and time.perf_counter() < deadline:
             known = len(self.pool)
-            columns = self.pool.columns()
+            columns = self._alike()
             capacity = series.capacity.astype(np.float64)
             value, hoped = multipliers(*columns, capacity, value, float(self.upper), _STEPS)
             if not np.isfinite(hoped):
@@ -124,7 +124,7 @@ class Pricing:
         They bound schedules whose first parts have used more or less of it than usual.
         """
         series = self.series
-        columns = self.pool.columns()
+        columns = self._alike()
         for factor in (0.7, 1.4):
             for d in np.flatnonzero(series.capacity >= 0):
                 if time.perf_counter() > deadline:
@@ -147,6 +147,8 @@ class Pricing:
         """
         series, k = self.series, self.series.devices
         limited = series.capacity >= 0
+        alike = series.kind[:, None] == series.kind[None, :]
+        value = alike @ value / alike.sum(axis=1)  # no worse, and spares work below
         most = 8.0 * self.upper / np.maximum(1, series.capacity)
         price = np.floor(np.where(limited, np.minimum(value, most), 0) * 2.0**self.shift)
         price = price.astype(np.int64)
@@ -162,6 +164,10 @@ class Pricing:
             total = pool.time[here] + pool.memory[here] @ (price * 2.0**-self.shift)
             total = np.floor(total + after[i + 1, pool.end[here]])
             for d in series.allowed_before(i):
+                same = int(series.kind[d])
+                if same != d:
+                    after[i, d] = after[i, same]
+                    continue
                 known = total[pool.start[here] == d].min(initial=NEVER)
                 after[i, d] = self._least_after(dual, i, d, int(known), labels, deadline)
             if i:
@@ -172,6 +178,11 @@ class Pricing:
             if m >= 0
         )
         return Dual(series, price, self.shift, cost, least, after, remain, int(after[0, 0]) - paid)
+
+    def _alike(self) -> Columns:
+        """Return all columns; of identical devices, the next part begins on the first."""
+        columns = self.pool.columns()
+        return columns._replace(end=self.series.kind[columns.end])
 
     # --- one part --------------------------------------------------------------------------
 

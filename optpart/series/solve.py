@@ -31,8 +31,8 @@ _POOLED = 300
 #: Share of the gap, above the lower bound, in which a pass looks for schedules.
 _SHARE = 0.25
 
-#: Share of the time for the relaxation.
-_RELAXING = 0.4
+#: Share of the time for the relaxation if memory is limited; otherwise it solves the problem.
+_RELAXING, _RELAXING_ALL = 0.4, 0.95
 
 _MAKESPAN = Goal()
 
@@ -134,7 +134,8 @@ class _Solve:
     def _relax(self, pricing: Pricing) -> list[Dual]:
         """Return the relaxations with the best bounds."""
         left = self.deadline - time.perf_counter()
-        deadline = time.perf_counter() + _RELAXING * left
+        share = _RELAXING if self.series.limited else _RELAXING_ALL
+        deadline = time.perf_counter() + share * left
         duals: list[Dual] = []
         for dual in pricing.run(deadline):
             duals.append(dual)

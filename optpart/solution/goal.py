@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
+import numpy as np
+
 from optpart.errors import ArgumentError, InputError, UnsupportedError
 from optpart.escaping import brief
 from optpart.problem.instance import Instance
@@ -218,6 +220,9 @@ class Goal:
                 if not row.any():
                     shown = ", ".join(devices[d] for d in self.device_order)
                     return f"{instance.unit_name(unit)} may run on none of {shown}"
+        if self.blocks and len(self.placement) == instance.vertices:
+            given = [self.placement[v] for v in range(instance.vertices)]
+            return first_violation(instance, np.array(given, dtype=np.int32), self.device_order)
         return ""
 
     def narrowed(self, instance: Instance) -> Instance:

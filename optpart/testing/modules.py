@@ -58,6 +58,8 @@ def draw_modules(
         if rng.random() < 0.3 and count > 2:
             one, other = rng.choice(count, size=2, replace=False).tolist()
             document[key] = [[f"v{one}", f"v{other}"]]
+            for v in (one, other):  # so that a group always has a device
+                document["vertices"][v].pop("devices", None)
     return from_dict(document)
 
 

@@ -312,8 +312,8 @@ def working_on(folder: Path) -> int:
 def test_the_solver_and_its_files_end_with_the_command(
     number: signal.Signals, tmp_path: Path
 ) -> None:
-    instance = library.load("heft-10")  # has no proof but by a formula
-    given = library.folder() / "certificates" / "heft-10" / "schedule.json"
+    instance = library.load("small-20-4-ccr1-t-s14")  # has no proof but by a formula
+    given = library.folder() / "certificates" / instance.name / "schedule.json"
     native.write(instance, tmp_path / "instance.json")
     place = tmp_path / "temporary"
     place.mkdir()

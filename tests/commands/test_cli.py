@@ -604,7 +604,7 @@ class TestASolverThatFails:
         self, run: Run, failure: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
 
-        monkeypatch.setattr(registry, "heuristics", list)
+        monkeypatch.setattr(registry, "starts", list)
         shown = run("solve", "heft-10", "--method", "cpsat")
         assert shown.code == 4
         assert f"heft-10: no schedule found: {failure}" in shown.out

@@ -62,6 +62,15 @@ def test_a_traffic_too_high_is_contradicted(objective: Objective) -> None:
         confirmed(wrong, Goal(objective))
 
 
+def test_a_bottleneck_too_high_is_contradicted() -> None:
+    right = proven("bottleneck")
+    assert right.bottleneck is not None
+    high = right.bottleneck + 1
+    wrong = replace(right, bottleneck=high, bottleneck_bound=high)
+    with pytest.raises(ContradictionError, match=f"bottleneck bound {high}, enumerate has"):
+        confirmed(wrong, Goal("bottleneck"))
+
+
 def test_large_instances_and_mere_schedules_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*given: object, **options: object) -> Result:
         raise AssertionError("enumeration was asked")

@@ -136,6 +136,12 @@ class TestRegistry:
         assert starts()[:3] == ["heft", "contiguous-split", "contiguous-split+pct"]
         assert sorted(starts()[1:3] + heuristics()) == sorted(starts())
 
+    def test_warming_up_runs_each_start(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        run: list[str] = []
+        monkeypatch.setattr(registry, "get", lambda name: lambda instance: run.append(name))
+        registry.warm_up_starts()
+        assert run == starts()
+
     def test_a_method_of_your_own_joins_by_a_decorator(self) -> None:
         assert register("mine", "everything on device 0")(all_on_first) is all_on_first
         assert get("mine") is all_on_first

@@ -64,6 +64,10 @@ def test_numbers_are_checked(order: tuple[int, ...]) -> None:
             "c is fixed to cpu, which is not in the order of devices",
         ),
         (Goal(placement={2: 0}, contiguous=True), ""),
+        (
+            Goal(placement={0: 0, 1: 1, 2: 0, 3: 0}, contiguous=True),
+            "the path a → b → c leaves cpu and comes back to it",
+        ),
     ],
 )
 def test_simple_contradictions_are_named(goal: Goal, reason: str) -> None:

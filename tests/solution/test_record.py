@@ -50,7 +50,13 @@ class TestSchedules:
         assert (found.makespan, found.traffic) == (Fraction(5, 2), 1)
 
     @pytest.mark.parametrize(
-        ("objective", "best"), [("makespan", SPREAD), ("traffic", ALONE), ("lexicographic", SPREAD)]
+        ("objective", "best"),
+        [
+            ("makespan", SPREAD),
+            ("traffic", ALONE),
+            ("lexicographic", SPREAD),
+            ("bottleneck", SPREAD),
+        ],
     )
     def test_the_objective_says_which_is_better(self, objective: Objective, best: Schedule) -> None:
         for order in ([ALONE, SPREAD], [SPREAD, ALONE]):
@@ -93,6 +99,7 @@ class TestBounds:
         assert (found.bound, found.traffic_bound) == (None, None)
         assert (record("traffic").bound, record("traffic").traffic_bound) == (0, 0)
         assert record("lexicographic").traffic_bound is None
+        assert (record("bottleneck").bottleneck_bound, record().bottleneck_bound) == (0, None)
 
     def test_one_above_a_verified_schedule_is_a_bug(self) -> None:
         found = record()
@@ -119,6 +126,18 @@ class TestSteps:
         found.raise_bound(Fraction(1))
         found.offer(ALONE)
         assert values(found) == [(1, 0), (0, 0)]
+
+    def test_report_the_bottleneck_if_that_is_the_objective(self) -> None:
+        found = record("bottleneck")
+        found.offer(ALONE)
+        found.raise_bound(Fraction(1))
+        found.raise_bottleneck_bound(Fraction(2))
+        found.raise_bottleneck_bound(Fraction(1))
+        found.offer(SPREAD)
+        assert values(found) == [(3, 0), (3, 2), (2, 2)]
+        result = found.result("test", seed=0)
+        assert (result.status, result.bottleneck, result.bottleneck_bound) == ("OPTIMAL", 2, 2)
+        assert result.makespan == Fraction(5, 2)
 
     def test_nothing_is_reported_twice(self) -> None:
         found = record("lexicographic")

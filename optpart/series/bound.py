@@ -1,0 +1,49 @@
+"""The bound ``series``: the relaxation of memory along the parts of a graph."""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+
+from optpart.bounds.best import Bound
+from optpart.kernels.horizon import horizon_without_queues
+from optpart.problem.instance import Instance
+from optpart.series.dual import Pricing
+from optpart.series.lattice import NEVER
+from optpart.series.problem import Series
+
+
+def series_bound(
+    instance: Instance, *, seconds: float, makespan: Fraction | None
+) -> Fraction | None:
+    """Return the bound of the Lagrangian relaxation of memory along the parts of a graph.
+
+    It sees what crossings cost, and that memory is scarce. It is valid for all models: transfers
+    that take turns and memory that depends on time are relaxed (:mod:`optpart.series.dual`).
+
+    Returns
+    -------
+    Fraction or None
+        ``None`` if no choice of devices has links for all edges. 0 if the graph is a single part,
+        of which this bound sees no more than the critical path.
+    """
+    deadline = time.perf_counter() + seconds
+    series = Series(instance, makespan)
+    if len(series) < 2:
+        return Fraction(0)
+    upper = (
+        horizon_without_queues(series.grid) + 1 if makespan is None else series.grid.floor(makespan)
+    )
+    best = 0
+    for dual in Pricing(series, upper).run(deadline):
+        if dual.bound >= NEVER // 2:
+            return None
+        best = max(best, min(dual.bound, upper))
+        if best >= upper or time.perf_counter() > deadline:
+            break
+    found = series.grid.time(best)
+    return found if makespan is None else min(found, makespan)
+
+
+#: The row of the bound, for :func:`optpart.bounds.best.each_bound`.
+SERIES = Bound("series", "timed", series_bound)
