@@ -71,13 +71,13 @@ class TestPlan:
 
     def test_others_work_beside_cpsat_where_there_are_many_workers(self) -> None:
         turns, beside = shown(Case(graph(40), budget=Budget(60, 8)))
-        assert turns[:2] == [("cpsat", "here", 0.03), ("cpsat", "here", 0.9)]
+        assert turns[:2] == [("cpsat", "here", 0.05), ("cpsat", "here", 0.9)]
         assert beside == [("milp", 2), ("hybrid", 2)]
 
     def test_medium_is_for_search_beside_cpsat_which_begins_anew(self) -> None:
         turns, beside = shown(Case(graph(200), budget=Budget(60, 4)))
         assert [(name, until) for name, _, until in turns] == [
-            ("cpsat", 0.03), ("cpsat", 0.4), ("cpsat", 1.0),
+            ("cpsat", 0.05), ("cpsat", 0.4), ("cpsat", 1.0),
         ]  # fmt: skip
         assert beside == [("hybrid", 2)]
 
@@ -90,7 +90,7 @@ class TestPlan:
     @pytest.mark.parametrize("vertices", [60, 200])
     def test_a_graph_in_series_is_also_for_the_method_of_that_name(self, vertices: int) -> None:
         turns, beside = shown(Case(chain(vertices)))
-        assert turns[0] == ("cpsat", "here", 0.03)
+        assert turns[0] == ("cpsat", "here", 0.05)
         assert beside == [("series", 1)]
         turns, beside = shown(Case(chain(vertices), budget=Budget(60, 1)))
         assert [name for name, *_ in turns][:2] == ["cpsat", "series"]
