@@ -35,6 +35,9 @@ TABLE = Path(__file__).parents[1] / "results" / "pipeline" / "table.txt"
 #: Size per time of transfers in the operator files, 2 GiB/s in bytes per millisecond.
 RATE = Fraction(2**31, 1000)
 
+#: Local search takes long beyond.
+_MOST_ITEMS = 100
+
 _HEAD = (
     "file", "nodes", "downsets", "one", "greedy", "local", "one order", "their DP", "ours",
     "seconds", "replicas", "synchronised",
@@ -63,8 +66,8 @@ def main() -> None:
 def _row(path: Path, factor: int) -> tuple[str, ...]:
     net = Network(path, factor)
     sets = downsets(net)
-    theirs = [one_accelerator(net), greedy(net), local_search(net)]
-    theirs.append(dynamic_programme(net, prefixes(net)))
+    local = local_search(net) if len(net.fast) <= _MOST_ITEMS else None
+    theirs = [one_accelerator(net), greedy(net), local, dynamic_programme(net, prefixes(net))]
     whole = dynamic_programme(net, sets) if len(sets) <= MOST_DOWNSETS else None
     problem = _scaled(read_throughput(path), factor)
     plan, seconds = _timed(lambda: plan_pipeline(problem))
@@ -81,7 +84,7 @@ def _row(path: Path, factor: int) -> tuple[str, ...]:
         path.stem + (f", cost × {factor}" if factor > 1 else ""),
         str(len(problem.vertices)),
         f"{len(downsets_of(items_of(problem))):,}",
-        *(f"{value:.3f}" for value in theirs),
+        *("–" if value is None else f"{value:.3f}" for value in theirs),
         "–" if whole is None else f"{whole:.3f}",
         _shown(plan),
         f"{seconds:.1f}",
@@ -107,10 +110,11 @@ def _shown(plan: PipelinePlan) -> str:
 
 _NOTES = (
     "one: all on one accelerator. greedy: accelerators filled up to their memory in topological",
-    "order. local: best single moves from ten random placements; it need not be contiguous. one",
-    "order: the dynamic programme along one topological order. their DP: over all downsets, with",
-    f"doubles, up to {MOST_DOWNSETS:,} of them. ours: proven optimal unless marked, in exact",
-    "arithmetic. replicas: stages on any number of equal devices, which exchange nothing.",
+    "order. inf: memory does not suffice. local: best single moves from ten random placements, up to",
+    f"{_MOST_ITEMS} items; it need not be contiguous. one order: the dynamic programme along one",
+    f"topological order. their DP: over all downsets, with doubles, up to {MOST_DOWNSETS:,} of them.",
+    "ours: proven optimal unless marked, in exact arithmetic, on a busy machine. replicas: stages on",
+    "any number of equal devices, which exchange nothing.",
     "synchronised: they exchange the sizes of their nodes after each item at 2 GiB/s.",
     "The costs of layer files are a thousand times smaller for their sizes than those of operator",
     "files; the second rows have them multiplied.",
