@@ -1,7 +1,7 @@
 """Throughput files of dnn-partitioning: what its authors compare, and proven optima.
 
 ``python -m bench.pipeline [FOLDER]`` prints bench/results/pipeline/table.txt. FOLDER holds the
-files (by default /work/shared/data/dnn-partitioning/throughput). Times are milliseconds per item.
+files (by default ../shared/data/dnn-partitioning/throughput). Times are milliseconds per item.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from optpart.pipeline.plan import PipelinePlan, plan_pipeline
 from optpart.pipeline.problem import Pipeline
 from optpart.pipeline.throughput import read_throughput
 
-FOLDER = Path("/work/shared/data/dnn-partitioning/throughput")
+FOLDER = Path(__file__).resolve().parents[2] / "../shared/data/dnn-partitioning/throughput"
 TABLE = Path(__file__).parents[1] / "results" / "pipeline" / "table.txt"
 
 #: Size per time of transfers in the operator files, 2 GiB/s in bytes per millisecond.
@@ -109,12 +109,12 @@ def _shown(plan: PipelinePlan) -> str:
 
 
 _NOTES = (
-    "one: all on one accelerator. greedy: accelerators filled up to their memory in topological",
-    "order. inf: memory does not suffice. local: best single moves from ten random placements, up to",
+    "one: all on one accelerator. greedy: accelerators filled up to their memory, in topological",
+    "order. inf: not enough memory. local: best single moves from ten random placements, for up to",
     f"{_MOST_ITEMS} items; it need not be contiguous. one order: the dynamic programme along one",
-    f"topological order. their DP: over all downsets, with doubles, up to {MOST_DOWNSETS:,} of them.",
-    "ours: proven optimal unless marked, in exact arithmetic, on a busy machine. replicas: stages on",
-    "any number of equal devices, which exchange nothing.",
+    "topological order. their DP: over all downsets, with doubles, of which there may be up to",
+    f"{MOST_DOWNSETS:,}. ours: proven optimal unless marked, in exact arithmetic; the seconds are",
+    "from a busy machine. replicas: stages on any number of equal devices, which exchange nothing.",
     "synchronised: they exchange the sizes of their nodes after each item at 2 GiB/s.",
     "The costs of layer files are a thousand times smaller for their sizes than those of operator",
     "files; the second rows have them multiplied.",
