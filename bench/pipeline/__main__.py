@@ -1,7 +1,7 @@
 """Throughput files of dnn-partitioning: what its authors compare, and proven optima.
 
 ``python -m bench.pipeline [FOLDER]`` prints bench/results/pipeline/table.txt. FOLDER holds the
-files (by default /work/shared/data/dnn-partitioning/throughput). Times are milliseconds per item.
+files (by default ../shared/data/dnn-partitioning/throughput). Times are milliseconds per item.
 """
 
 from __future__ import annotations
@@ -29,11 +29,14 @@ from optpart.pipeline.plan import PipelinePlan, plan_pipeline
 from optpart.pipeline.problem import Pipeline
 from optpart.pipeline.throughput import read_throughput
 
-FOLDER = Path("/work/shared/data/dnn-partitioning/throughput")
+FOLDER = Path(__file__).resolve().parents[2] / "../shared/data/dnn-partitioning/throughput"
 TABLE = Path(__file__).parents[1] / "results" / "pipeline" / "table.txt"
 
 #: Size per time of transfers in the operator files, 2 GiB/s in bytes per millisecond.
 RATE = Fraction(2**31, 1000)
+
+#: Local search takes long beyond.
+_MOST_ITEMS = 100
 
 _HEAD = (
     "file", "nodes", "downsets", "one", "greedy", "local", "one order", "their DP", "ours",
@@ -63,8 +66,8 @@ def main() -> None:
 def _row(path: Path, factor: int) -> tuple[str, ...]:
     net = Network(path, factor)
     sets = downsets(net)
-    theirs = [one_accelerator(net), greedy(net), local_search(net)]
-    theirs.append(dynamic_programme(net, prefixes(net)))
+    local = local_search(net) if len(net.fast) <= _MOST_ITEMS else None
+    theirs = [one_accelerator(net), greedy(net), local, dynamic_programme(net, prefixes(net))]
     whole = dynamic_programme(net, sets) if len(sets) <= MOST_DOWNSETS else None
     problem = _scaled(read_throughput(path), factor)
     plan, seconds = _timed(lambda: plan_pipeline(problem))
@@ -81,7 +84,7 @@ def _row(path: Path, factor: int) -> tuple[str, ...]:
         path.stem + (f", cost × {factor}" if factor > 1 else ""),
         str(len(problem.vertices)),
         f"{len(downsets_of(items_of(problem))):,}",
-        *(f"{value:.3f}" for value in theirs),
+        *("–" if value is None else f"{value:.3f}" for value in theirs),
         "–" if whole is None else f"{whole:.3f}",
         _shown(plan),
         f"{seconds:.1f}",
@@ -106,11 +109,12 @@ def _shown(plan: PipelinePlan) -> str:
 
 
 _NOTES = (
-    "one: all on one accelerator. greedy: accelerators filled up to their memory in topological",
-    "order. local: best single moves from ten random placements; it need not be contiguous. one",
-    "order: the dynamic programme along one topological order. their DP: over all downsets, with",
-    f"doubles, up to {MOST_DOWNSETS:,} of them. ours: proven optimal unless marked, in exact",
-    "arithmetic. replicas: stages on any number of equal devices, which exchange nothing.",
+    "one: all on one accelerator. greedy: accelerators filled up to their memory, in topological",
+    "order. inf: not enough memory. local: best single moves from ten random placements, for up to",
+    f"{_MOST_ITEMS} items; it need not be contiguous. one order: the dynamic programme along one",
+    "topological order. their DP: over all downsets, with doubles, of which there may be up to",
+    f"{MOST_DOWNSETS:,}. ours: proven optimal unless marked, in exact arithmetic; the seconds are",
+    "from a busy machine. replicas: stages on any number of equal devices, which exchange nothing.",
     "synchronised: they exchange the sizes of their nodes after each item at 2 GiB/s.",
     "The costs of layer files are a thousand times smaller for their sizes than those of operator",
     "files; the second rows have them multiplied.",

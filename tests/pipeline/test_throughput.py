@@ -16,7 +16,7 @@ from optpart.pipeline.plan import plan_pipeline
 from optpart.pipeline.throughput import is_throughput, read_throughput, throughput_from
 from optpart.solution.result import Status
 
-DATA = Path("/work/shared/data/dnn-partitioning/throughput")
+DATA = Path(__file__).resolve().parents[2] / "../shared/data/dnn-partitioning/throughput"
 
 
 def document(**changed: Any) -> dict[str, Any]:
