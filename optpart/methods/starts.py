@@ -13,6 +13,7 @@ from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.result import Budget
 from optpart.solution.schedule import Schedule, retime
+from optpart.solution.verifier import verify
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.simulator import simulate
 
@@ -36,19 +37,22 @@ def heuristic_schedules(instance: Instance, seed: int = 0) -> Iterator[Schedule]
 
 
 def _packed(instance: Instance, seed: int) -> Iterator[Schedule]:
-    """Yield schedules of placements that keep static memory, however tight it is."""
+    """Yield valid schedules of placements that keep static memory, however tight it is."""
     from optpart.exact.packing import pack
     from optpart.search.layout import repaired
 
     scheduler = registry.scheduler(_SCHEDULER)
     layout = repaired(instance, None, np.random.default_rng(seed))
     if layout is not None:
-        yield simulate(instance, Partition(layout.device), scheduler, seed)
-        if instance.model.memory not in ("edges", "refcount"):
+        schedule = simulate(instance, Partition(layout.device), scheduler, seed)
+        if not verify(instance, schedule):
+            yield schedule
             return
     device = pack(instance, Budget(workers=1, deterministic=1.0), seed).device
     if device is not None:
-        yield simulate(instance, Partition(device[instance.unit_of]), scheduler, seed)
+        schedule = simulate(instance, Partition(device[instance.unit_of]), scheduler, seed)
+        if not verify(instance, schedule):
+            yield schedule
 
 
 def pair_of(name: str) -> str | None:
