@@ -28,8 +28,7 @@ from optpart.search.layout import layout_of, placed, repaired
 from optpart.search.messages import Bounded, Found, Job
 from optpart.search.plan import Layout
 from optpart.search.portfolio import Helper
-from optpart.search.searcher import Manner, searcher
-from optpart.search.searching import Searcher
+from optpart.search.searcher import Manner, Searcher, searcher
 from optpart.solution.goal import Goal
 from optpart.solution.record import Record
 from optpart.solution.result import Budget, Progress, Result, Status, Watch

@@ -1,11 +1,11 @@
-"""Searchers by manner, and a portfolio in which several take turns."""
+"""The interface of searchers, and a portfolio in which several take turns."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -15,8 +15,6 @@ from optpart.problem.instance import Instance
 from optpart.search.climb import Climb
 from optpart.search.evaluator import Evaluator, Value
 from optpart.search.plan import Layout
-from optpart.search.searching import Searcher
-from optpart.search.widening import STAGES, Widening, fastest
 from optpart.solution.goal import Objective
 
 #: The way layouts are changed: by annealing only, or by large neighbourhoods as well.
@@ -24,6 +22,47 @@ Manner = Literal["search", "hybrid"]
 
 #: Share of the budget after which a searcher's gain counts half.
 _MEMORY = 0.05
+
+
+class Searcher(Protocol):
+    """A method that searches for better layouts.
+
+    Attributes
+    ----------
+    evaluator : Evaluator
+    best : Layout
+    value : tuple of float
+        Value of the best layout: excess memory, primary and secondary objective; in the unit of
+        :class:`~optpart.kernels.compiled.Arrays`.
+    """
+
+    evaluator: Evaluator
+    best: Layout
+    value: Value
+
+    @property
+    def moves(self) -> int:
+        """Return the number of changes tried."""
+
+    @property
+    def effort(self) -> int:
+        """Return the effort so far, in equivalent annealing moves."""
+
+    @property
+    def paid(self) -> Counter[str]:
+        """Return how often each operator led to a new best."""
+
+    def offer(self, layout: Layout, value: Value) -> None:
+        """Take another searcher's best into account."""
+
+    def step(self, share: float) -> bool:
+        """Search briefly; return whether the best layout improved.
+
+        Parameters
+        ----------
+        share : float
+            Share of the budget spent so far.
+        """
 
 
 def searcher(
@@ -42,26 +81,6 @@ def searcher(
     seconds : float, optional
         The budget; ``None`` if it counts moves and must not depend on the clock.
     """
-
-    def narrow_or_whole(on: Instance, first: Layout, share: float) -> Searcher:
-        left = None if seconds is None else share * seconds
-        return _plain(manner, on, objective, first, rng, seconds=left)
-
-    if fastest(instance, STAGES[0][0]) is None:
-        return narrow_or_whole(instance, start, 1.0)
-    return Widening(instance, Evaluator(instance, objective), start, rng, narrow_or_whole)
-
-
-def _plain(
-    manner: Manner,
-    instance: Instance,
-    objective: Objective,
-    start: Layout,
-    rng: np.random.Generator,
-    *,
-    seconds: float | None,
-) -> Searcher:
-    """Create a searcher that uses all devices at once."""
     timed = seconds is not None
     climb = Climb(Evaluator(instance, objective), start, rng, timed=timed)
     if manner == "search":
