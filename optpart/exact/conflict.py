@@ -120,7 +120,7 @@ class _Placements:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.need, self.capacity = whole_memory(instance, relax=True)
-        self.blocked = _blocked(instance)
+        self.blocked = blocked_pairs(instance)
         self.everything = _Kept(
             frozenset(range(len(instance.units))),
             frozenset(d for d, limit in enumerate(self.capacity.tolist()) if limit < UNLIMITED),
@@ -155,7 +155,7 @@ class _Placements:
         return solver.solve(model) == cp_model.INFEASIBLE
 
 
-def _blocked(instance: Instance) -> dict[tuple[int, int], set[tuple[int, int]]]:
+def blocked_pairs(instance: Instance) -> dict[tuple[int, int], set[tuple[int, int]]]:
     """Return, for pairs of units that communicate, the device pairs that they cannot use."""
     graph, unit = instance.graph, instance.unit_of.tolist()
     apart = ~instance.cluster.linked

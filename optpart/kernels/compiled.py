@@ -7,7 +7,7 @@ exact arithmetic, and its bounds are computed on integers (:mod:`optpart.kernels
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, cast
@@ -190,18 +190,28 @@ def _build(instance: Instance) -> Arrays:
 def whole_memory(instance: Instance, *, relax: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return static memory per unit and capacity per device as whole numbers.
 
+    See :func:`whole_amounts` for ``relax``.
+    """
+    return whole_amounts(instance.static_memory, instance.cluster.memory, relax=relax)
+
+
+def whole_amounts(
+    amounts: RationalArray, limits: Sequence[Fraction | None], *, relax: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return amounts of memory, and the limits of their sums, as whole numbers.
+
     Parameters
     ----------
+    limits : sequence of Fraction or None
+        ``None`` becomes ``UNLIMITED``.
     relax : bool
         How to round where sums of the exact numbers could reach 2^62. ``False`` rounds needs up, so
         that whatever fits here really fits; ``True`` rounds them down, so that whatever really fits
         also fits here, as proofs require.
     """
-    static = instance.static_memory
-    limits = [m for m in instance.cluster.memory if m is not None]
-    common = math.lcm(static.denominator, *(m.denominator for m in limits))
-    needs = [int(value) * (common // static.denominator) for value in static.numerators.tolist()]
-    caps = [None if m is None else int(m * common) for m in instance.cluster.memory]
+    common = math.lcm(amounts.denominator, *(m.denominator for m in limits if m is not None))
+    needs = [int(value) * (common // amounts.denominator) for value in amounts.numerators.tolist()]
+    caps = [None if m is None else int(m * common) for m in limits]
     divide = max(1, -(-(sum(needs) + 1) // 2**61))
     # Whole numbers add up to at most ⌊capacity⌋ if and only if they do to at most the capacity.
     need = [value // divide if relax else -(-value // divide) for value in needs]

@@ -11,8 +11,10 @@ from optpart.errors import InputError
 from optpart.formats.result import read_schedule
 from optpart.methods import registry
 from optpart.problem.instance import Instance
+from optpart.solution.result import Budget
 from optpart.solution.schedule import Schedule, retime
-from optpart.strategies.base import NoPlacementError
+from optpart.solution.verifier import verify
+from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.simulator import simulate
 
 #: The scheduler for partitioning strategies without an order of their own.
@@ -20,10 +22,36 @@ _SCHEDULER = "pct"
 
 
 def heuristic_schedules(instance: Instance, seed: int = 0) -> Iterator[Schedule]:
-    """Yield the schedules that the heuristics for starts of solvers find."""
+    """Yield the schedules that the heuristics for starts of solvers find.
+
+    If they find none, placements are sought by exchanges and by an exact method.
+    """
+    found = False
     for name in registry.starts():
         schedule = registry.get(name)(instance, seed=seed).schedule
         if schedule is not None:
+            found = True
+            yield schedule
+    if not found:
+        yield from _packed(instance, seed)
+
+
+def _packed(instance: Instance, seed: int) -> Iterator[Schedule]:
+    """Yield valid schedules of placements that keep static memory, however tight it is."""
+    from optpart.exact.packing import pack
+    from optpart.search.layout import repaired
+
+    scheduler = registry.scheduler(_SCHEDULER)
+    layout = repaired(instance, None, np.random.default_rng(seed))
+    if layout is not None:
+        schedule = simulate(instance, Partition(layout.device), scheduler, seed)
+        if not verify(instance, schedule):
+            yield schedule
+            return
+    device = pack(instance, Budget(workers=1, deterministic=1.0), seed).device
+    if device is not None:
+        schedule = simulate(instance, Partition(device[instance.unit_of]), scheduler, seed)
+        if not verify(instance, schedule):
             yield schedule
 
 

@@ -12,9 +12,10 @@ from optpart.kernels.compiled import Arrays, inner, kernel
 from optpart.kernels.rng import below, uniform
 from optpart.search.execute import EDGES, Execution, Rules, excess, execute
 from optpart.search.incremental import Notes, forget, keep, settle, take_back
-from optpart.search.moves import change, release
+from optpart.search.moves import change
 from optpart.search.plan import Links, Plan
 from optpart.search.traffic import Crossed, count_moved, uncount
+from optpart.search.units import release
 
 #: Share of moves around a vertex of a critical path; the others are around any vertex.
 _CRITICAL = 0.8

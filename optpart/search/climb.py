@@ -17,7 +17,7 @@ import numpy as np
 from optpart.kernels.rng import source
 from optpart.search.annealer import Best, Heat, anneal
 from optpart.search.evaluator import NOTHING, Evaluator, Value
-from optpart.search.moves import MOVES, cumulative_shares
+from optpart.search.moves import MOVES, cumulative_shares, is_narrow
 from optpart.search.plan import Layout, by_start
 
 #: A round melts the best layout until its cost has risen by one of these shares.
@@ -112,7 +112,9 @@ class Climb:
         self._state = source(rng)
         placed = bool((evaluator.instance.allowed.sum(axis=1) == 1).all())
         transfers = evaluator.rules.communication != 0
-        self._shares = cumulative_shares(placed=placed, transfers=transfers)
+        self._shares = cumulative_shares(
+            placed=placed, transfers=transfers, narrow=is_narrow(evaluator.links)
+        )
         self.moves = 0
         self.kinds = np.zeros((len(MOVES), 3), dtype=np.int64)
         self._since = NOTHING

@@ -13,6 +13,9 @@ from optpart.search.state import State
 #: Ratio of candidate transfers to freed ones.
 _HEAVIEST = 4
 
+#: Maximal number of boundaries that are freed together.
+_BOUNDARIES = 3
+
 Ints = NDArray[np.integer]
 
 
@@ -42,6 +45,37 @@ def device_pair(state: State, rng: np.random.Generator) -> State:
     both = state.layout.order[np.isin(device[state.layout.order], (one, other))]
     first = int(rng.integers(0, max(1, len(both) - state.size + 1)))
     return state.freeing(both[first : first + state.size])
+
+
+def boundaries(state: State, rng: np.random.Generator) -> State:
+    """Free units around a few places where the work goes from one device to another.
+
+    Boundaries far apart are freed together, because under tight memory what one gains, another must
+    give.
+    """
+    order = state.layout.order
+    device = state.layout.device[order]
+    changes = np.flatnonzero(device[1:] != device[:-1]) + 1
+    if len(changes) == 0:
+        return time_window(state, rng)
+    most = min(len(changes), _BOUNDARIES, max(1, state.size // 2))
+    count = int(rng.integers(1, most + 1))
+    places = rng.choice(changes, size=count, replace=False)
+    reach = max(1, state.size // (2 * count))
+    near = np.abs(np.arange(len(order)) + 0.5 - places[:, None]) < reach
+    return state.freeing(order[near.any(axis=0)])
+
+
+def parts(state: State, rng: np.random.Generator) -> State:
+    """Free consecutive parts of the graph, each between two articulations, as far as they fit."""
+    order = state.layout.order
+    ends = np.flatnonzero(state.at.links.articulation[order]) + 1
+    if len(ends) == 0:
+        return time_window(state, rng)
+    first = int(rng.choice(np.r_[0, ends[ends < len(order)]]))
+    fitting = ends[(ends > first) & (ends <= first + state.size)]
+    last = int(fitting[-1]) if len(fitting) else first + state.size
+    return state.freeing(order[first:last])
 
 
 def subgraph(state: State, rng: np.random.Generator) -> State:
@@ -113,4 +147,6 @@ FREEING = (
     colocation_groups,
     heaviest_traffic,
     random_units,
+    boundaries,
+    parts,
 )

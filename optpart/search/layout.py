@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optpart.errors import FaultsOf, InputError
 from optpart.formats.json import keys
@@ -14,6 +15,7 @@ from optpart.formats.result import read_document
 from optpart.kernels.compiled import Arrays, arrays, assign, fits, kernel, nothing_placed
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray, rational
+from optpart.search.balance import balanced, unlimited
 from optpart.search.plan import Ints, Layout
 from optpart.solution.schedule import Schedule, Transfers
 from optpart.strategies.partition.common import unit_time
@@ -69,15 +71,24 @@ def repaired(
     for _ in range(_TRIES):
         device = _place(a, wanted, turn)
         if (device >= 0).all():
-            order = by_priority(instance, priority)
-            eager = np.ones(instance.graph.tensors, dtype=np.bool_)
-            return Layout(device[instance.unit_of], order, eager)
+            return placed(instance, device, priority)
         # Units that did not fit come first next time; some of the others are removed.
         stuck = device < 0
         wanted[rng.random(units) < 0.2] = -1
         wanted[stuck] = -1
         turn = np.lexsort((rng.random(units), ~stuck)).astype(np.int32)
-    return None
+    device = _place(unlimited(a), wanted, turn)
+    if (device < 0).any() or (within := balanced(a, device, rng)) is None:
+        return None
+    return placed(instance, within, priority)
+
+
+def placed(instance: Instance, device: Ints, priority: NDArray[np.float64] | None = None) -> Layout:
+    """Return a layout with the device of each unit, ordered by the priority of each vertex."""
+    if priority is None:
+        priority = np.zeros(instance.vertices)
+    order = by_priority(instance, priority)
+    return Layout(device[instance.unit_of], order, np.ones(instance.graph.tensors, dtype=np.bool_))
 
 
 @kernel

@@ -15,6 +15,15 @@ from optpart.kernels.compiled import Arrays, crossing_time, inner, run_time
 from optpart.kernels.rng import below, uniform
 from optpart.search.incremental import FLIPPED, MOVED, Notes, last_before, move
 from optpart.search.plan import Links, Plan
+from optpart.search.runs import (
+    block,
+    boundary,
+    exchange_blocks,
+    exchange_stretches,
+    part,
+    stretch,
+)
+from optpart.search.units import may_go, move_unit, neighbour
 
 
 class Move(NamedTuple):
@@ -27,11 +36,14 @@ class Move(NamedTuple):
         Weight with which it is drawn.
     order_share : int
         The same if every unit has one device and only orders can change.
+    wide_share : int, optional
+        The same if the graph is wide; ``share`` by default.
     """
 
     name: str
     share: int
     order_share: int
+    wide_share: int | None = None
 
 
 #: Every move. Its number in compiled code is its position here; only :func:`change` uses that.
@@ -45,6 +57,12 @@ TABLE = (
     Move("exchange", 3, 0),
     Move("block-end", 10, 40),
     Move("transfer", 1, 1),
+    Move("stretch", 4, 0, 1),
+    Move("block", 2, 0, 1),
+    Move("boundary", 4, 0, 1),
+    Move("part", 3, 0, 0),
+    Move("exchange-stretches", 4, 0, 1),
+    Move("exchange-blocks", 1, 0, 0),
 )
 
 #: Names of the moves, by number.
@@ -60,6 +78,12 @@ _PAST_BLOCK = MOVES.index("past-block")
 _EXCHANGE = MOVES.index("exchange")
 _BLOCK_END = MOVES.index("block-end")
 _TRANSFER = MOVES.index("transfer")
+_STRETCH = MOVES.index("stretch")
+_BLOCK_MOVE = MOVES.index("block")
+_BOUNDARY = MOVES.index("boundary")
+_PART = MOVES.index("part")
+_EXCHANGE_STRETCHES = MOVES.index("exchange-stretches")
+_EXCHANGE_BLOCKS = MOVES.index("exchange-blocks")
 
 #: Maximal number of positions that a vertex passes, so that moves in large graphs stay cheap.
 _REACH = 2000
@@ -68,7 +92,18 @@ _REACH = 2000
 _CHAIN, _BLOCK = 5, 8
 
 
-def cumulative_shares(*, placed: bool, transfers: bool) -> NDArray[np.float64]:
+#: A graph is narrow if at least one of this many vertices is an articulation; others are wide.
+_NARROW = 50
+
+
+def is_narrow(g: Links) -> bool:
+    """Return whether a graph is narrow, so that whole stretches of it should move."""
+    return 0 < len(g.articulation) <= _NARROW * g.articulations
+
+
+def cumulative_shares(
+    *, placed: bool, transfers: bool, narrow: bool = False
+) -> NDArray[np.float64]:
     """Return the cumulative probability of each move, by number.
 
     Parameters
@@ -77,11 +112,19 @@ def cumulative_shares(*, placed: bool, transfers: bool) -> NDArray[np.float64]:
         Whether every unit has one device, so that only orders can change.
     transfers : bool
         Whether it matters when transfers start.
+    narrow : bool
+        Whether the graph is narrow.
     """
-    shares = np.array([row.order_share if placed else row.share for row in TABLE], np.float64)
+    shares = np.array([_share(row, placed=placed, narrow=narrow) for row in TABLE], np.float64)
     if not transfers:
         shares[_TRANSFER] = 0.0
     return np.cumsum(shares / shares.sum())
+
+
+def _share(row: Move, *, placed: bool, narrow: bool) -> int:
+    if placed:
+        return row.order_share
+    return row.share if narrow or row.wide_share is None else row.wide_share
 
 
 @inner
@@ -112,65 +155,19 @@ def change(
         return block_end(a, g, p, s, state, v)
     if kind == _TRANSFER:
         return transfer(g, p, s, state, v)
+    if kind == _STRETCH:
+        return stretch(a, g, p, s, state, v, least)
+    if kind == _BLOCK_MOVE:
+        return block(a, g, p, s, state, v, least)
+    if kind == _BOUNDARY:
+        return boundary(a, g, p, s, state, v, least)
+    if kind == _PART:
+        return part(a, g, p, s, state, v, least)
+    if kind == _EXCHANGE_STRETCHES:
+        return exchange_stretches(a, g, p, s, state, v, below(state, n))
+    if kind == _EXCHANGE_BLOCKS:
+        return exchange_blocks(a, g, p, s, v, below(state, n))
     return False
-
-
-@inner
-def may_go(a: Arrays, p: Plan, unit: Any, d: Any) -> Any:
-    """Return whether a unit may be on ``d``, given where the others are."""
-    if not a.allowed[unit, d] or p.used[d] + a.need[unit] > a.capacity[d]:
-        return False
-    for i in range(a.apart_start[unit], a.apart_start[unit + 1]):
-        if p.device[a.unit_vertex[a.unit_start[a.apart[i]]]] == d:
-            return False
-    if not a.may_block:
-        return True
-    for i in range(a.unit_start[unit], a.unit_start[unit + 1]):
-        v = a.unit_vertex[i]
-        for e in range(a.in_start[v], a.in_start[v + 1]):
-            u = a.in_source[e]
-            if a.unit[u] != unit and crossing_time(a, a.in_tensor[e], p.device[u], d) < 0.0:
-                return False
-        for e in range(a.out_start[v], a.out_start[v + 1]):
-            w = a.out_target[e]
-            if a.unit[w] != unit and crossing_time(a, a.out_tensor[e], d, p.device[w]) < 0.0:
-                return False
-    return True
-
-
-@inner
-def _move_unit(a: Arrays, g: Links, p: Plan, s: Notes, unit: Any, d: Any) -> None:
-    """Put a whole unit on ``d``; its vertices keep their positions."""
-    first = a.unit_vertex[a.unit_start[unit]]
-    p.used[p.device[first]] -= a.need[unit]
-    p.used[d] += a.need[unit]
-    for i in range(a.unit_start[unit], a.unit_start[unit + 1]):
-        v = a.unit_vertex[i]
-        move(a, g, p, s, v, d, np.int64(p.position[v]))
-
-
-@inner
-def release(a: Arrays, p: Plan, s: Notes) -> None:
-    """Undo the effect of a change on used memory; call this before undoing the change itself."""
-    for m in range(s.counts[MOVED] - 1, -1, -1):
-        v = s.moved[m]
-        unit = a.unit[v]
-        if a.unit_vertex[a.unit_start[unit]] == v:
-            p.used[p.device[v]] -= a.need[unit]
-            p.used[s.home[m]] += a.need[unit]
-
-
-@inner
-def neighbour(a: Arrays, v: Any, state: Any) -> Any:
-    """Draw a predecessor or successor; the vertex itself if it has none."""
-    before = a.in_start[v + 1] - a.in_start[v]
-    both = before + a.out_start[v + 1] - a.out_start[v]
-    if both == 0:
-        return np.int64(v)
-    j = below(state, both)
-    if j < before:
-        return np.int64(a.in_source[a.in_start[v] + j])
-    return np.int64(a.out_target[a.out_start[v] + j - before])
 
 
 @inner
@@ -215,7 +212,7 @@ def to_device(
     if d == home or not may_go(a, p, unit, d):
         return False
     if a.unit_start[unit + 1] - a.unit_start[unit] > 1:
-        _move_unit(a, g, p, s, unit, d)
+        move_unit(a, g, p, s, unit, d)
         return True
     head, tail = 0.0, 0.0
     for e in range(a.in_start[v], a.in_start[v + 1]):
@@ -251,7 +248,7 @@ def chain(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any, d: Any) ->
         if p.device[v] != d:
             if not may_go(a, p, unit, d):
                 break
-            _move_unit(a, g, p, s, unit, d)
+            move_unit(a, g, p, s, unit, d)
         v = neighbour(a, v, state)
     return s.counts[MOVED] > 0
 
@@ -366,8 +363,8 @@ def exchange(a: Arrays, g: Links, p: Plan, s: Notes, v: Any, w: Any) -> Any:
     # Each was checked as if the other had not moved.
     if not allowed or (a.may_block and _joined(a, one, other)):
         return False
-    _move_unit(a, g, p, s, one, e)
-    _move_unit(a, g, p, s, other, d)
+    move_unit(a, g, p, s, one, e)
+    move_unit(a, g, p, s, other, d)
     return True
 
 

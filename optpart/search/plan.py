@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.kernels.compiled import Arrays, crossing_time, kernel, run_time
-from optpart.problem.graph import grouped
+from optpart.problem.graph import Graph, grouped
 from optpart.problem.instance import Instance
+from optpart.search.articulations import articulations
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -77,6 +78,12 @@ class Links(NamedTuple):
         The same edge among the in-edges.
     made_start, made : tensors by producer
     used_start, used_by : consumers by tensor
+    articulation : length n
+    articulations : int
+        Number of articulations.
+    entering, leaving : length n
+        Sizes of all tensors that cross from before a vertex, and from it or before it, to what
+        comes later in topological order.
     """
 
     in_of_out: Ints
@@ -84,6 +91,10 @@ class Links(NamedTuple):
     made: Ints
     used_start: Ints
     used_by: Ints
+    articulation: NDArray[np.bool_]
+    articulations: int
+    entering: Floats
+    leaving: Floats
 
 
 def links(instance: Instance) -> Links:
@@ -96,13 +107,35 @@ def links(instance: Instance) -> Links:
     place[in_edges] = np.arange(len(in_edges), dtype=np.int32)
     made_start, made = grouped(graph.tensor_vertex, instance.vertices)
     used_start, used_edges = graph.tensor_edges
+    articulation = articulations(graph)
     return Links(
         place[out_edges],
         made_start,
         made,
         used_start.copy(),
         graph.edge_target[used_edges].astype(np.int32),
+        articulation,
+        int(articulation.sum()),
+        *_crossing_sizes(graph),
     )
+
+
+def _crossing_sizes(graph: Graph) -> tuple[Floats, Floats]:
+    """Return the sizes of all tensors made before each vertex, or at most at it, and needed later.
+
+    Before and after are those of the topological order.
+    """
+    n, order = len(graph), graph.topological_order
+    position = np.empty(n, dtype=np.int64)
+    position[order] = np.arange(n)
+    made = position[graph.tensor_vertex]
+    last = made.copy()
+    np.maximum.at(last, graph.edge_tensor, position[graph.edge_target])
+    change = np.zeros(n + 1)
+    np.add.at(change, made + 1, graph.tensor_size.floats)
+    np.add.at(change, last + 1, -graph.tensor_size.floats)
+    alive = np.cumsum(change)
+    return alive[position], alive[position + 1]
 
 
 def empty_plan(instance: Instance) -> Plan:

@@ -13,9 +13,10 @@ import numpy as np
 from optpart.kernels.compiled import Arrays, crossing_time, inner, kernel, run_time
 from optpart.kernels.rng import source, uniform
 from optpart.search.incremental import Notes, forget, keep, last_before, move, settle, wait
-from optpart.search.moves import may_go, position_at, window
+from optpart.search.moves import position_at, window
 from optpart.search.plan import Links, Plan, load
 from optpart.search.state import State, valued
+from optpart.search.units import may_go
 
 #: Maximal number of positions that a vertex passes.
 _REACH = 2000

@@ -16,6 +16,7 @@ import numpy as np
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.load import load_bound
 from optpart.errors import UnsupportedError
+from optpart.exact.packing import pack
 from optpart.limits import available_processors, check_seed
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
@@ -23,7 +24,7 @@ from optpart.search import checkpoint as checkpoints
 from optpart.search.bounding import bounded
 from optpart.search.checkpoint import StateFile
 from optpart.search.evaluator import Evaluator, Value
-from optpart.search.layout import layout_of, repaired
+from optpart.search.layout import layout_of, placed, repaired
 from optpart.search.messages import Bounded, Found, Job
 from optpart.search.plan import Layout
 from optpart.search.portfolio import Helper
@@ -246,13 +247,29 @@ class _Search:
             return self.resumed.layout
         if self.record.incumbent is not None:
             return layout_of(self.instance, self.record.incumbent)
-        if start is not None and (layout := repaired(self.instance, start, self.rng)):
-            return layout
-        if layout := repaired(self.instance, None, self.rng):
+        layout = repaired(self.instance, start, self.rng)
+        if layout is None or self._excess(layout) > 0.0:
+            layout = self._packed(layout)
+        if layout is not None or self.infeasible:
             return layout
         self._ask_solver_once()
         found = self.record.incumbent
         return None if found is None else layout_of(self.instance, found)
+
+    def _packed(self, otherwise: Layout | None) -> Layout | None:
+        """Return a layout whose placement an exact method has found, if it exceeds less memory."""
+        found = pack(self.instance, self.budget, self.seed)
+        self.infeasible = found.contradiction
+        if found.device is None:
+            return otherwise
+        layout = placed(self.instance, found.device)
+        better = otherwise is None or self._excess(layout) < self._excess(otherwise)
+        return layout if better else otherwise
+
+    def _excess(self, layout: Layout) -> float:
+        at = Evaluator(self.instance, self.goal.objective)
+        at.enter(layout)
+        return at.value()[0]
 
     def _ask_solver_once(self) -> None:
         """Use an exact method to find a first schedule or to prove that none exists."""

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from layouts import copied, random_layout
 
+from optpart import load as load_named
 from optpart.kernels.compiled import Arrays, arrays
 from optpart.kernels.rng import source
 from optpart.search.incremental import Notes, forget, notes, settle, take_back
@@ -17,9 +18,10 @@ from optpart.search.moves import (
     before_previous,
     change,
     cumulative_shares,
-    release,
+    is_narrow,
 )
 from optpart.search.plan import Links, Plan, empty_plan, links, load, rebuild
+from optpart.search.units import release
 from optpart.testing.draw import draw_instance
 
 
@@ -89,6 +91,17 @@ def test_with_every_device_given_only_moves_of_the_order_are_drawn() -> None:
     shares = np.diff(cumulative_shares(placed=True, transfers=True), prepend=0.0)
     drawn = [name for name, share in zip(MOVES, shares, strict=True) if share > 0]
     assert drawn == ["before-previous", "anywhere", "past-block", "block-end", "transfer"]
+
+
+def test_moves_of_stretches_are_frequent_in_narrow_graphs_only() -> None:
+    narrow, wide = (
+        np.diff(cumulative_shares(placed=False, transfers=True, narrow=it), prepend=0.0)
+        for it in (True, False)
+    )
+    for name in ("stretch", "block", "boundary", "part", "exchange-stretches", "exchange-blocks"):
+        assert narrow[MOVES.index(name)] > wide[MOVES.index(name)]
+    assert is_narrow(links(load_named("resnet-50-edge-free")))
+    assert not is_narrow(links(load_named("convolutional_network-50")))
 
 
 def exchanges(seed: int) -> list[tuple[float, float]]:

@@ -12,7 +12,14 @@ from layouts import broken_rules, copied, differing, random_state
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.kernels.rng import source
 from optpart.problem.model import Communication, Memory
-from optpart.search.destroy import FREEING, colocation_groups, critical_path, heaviest_traffic
+from optpart.search.destroy import (
+    FREEING,
+    boundaries,
+    colocation_groups,
+    critical_path,
+    heaviest_traffic,
+    parts,
+)
 from optpart.search.evaluator import Evaluator
 from optpart.search.neighbourhood import Greedy, Operator
 from optpart.search.plan import Layout, load, rebuild
@@ -97,7 +104,7 @@ def test_freeing_is_the_same_with_the_same_seed_and_not_with_all_seeds(free: Ope
 def test_a_window_may_hold_every_vertex() -> None:
     state = states(20, range(12), size=4)[0]
     for free in FREEING:
-        if free in (critical_path, heaviest_traffic, colocation_groups):
+        if free in (critical_path, heaviest_traffic, colocation_groups, boundaries, parts):
             continue
         seen = {
             unit
@@ -134,6 +141,41 @@ def test_colocation_groups_are_freed_whole_and_alone() -> None:
             some += 1
             assert (length[found.freed] > 1).all()
     assert some > 0
+
+
+def chain_on(devices: list[int], size: int) -> State:
+    builder = GraphBuilder()
+    for i in range(len(devices)):
+        builder.vertex(str(i), 1)
+        if i:
+            builder.edge(str(i - 1), str(i), None)
+    instance = Instance(builder.build(), Cluster.uniform(3))
+    at = Evaluator(instance, "makespan")
+    order = np.arange(len(devices), dtype=np.int32)
+    eager = np.ones(instance.graph.tensors, dtype=np.bool_)
+    at.enter(Layout(np.array(devices, np.int32), order, eager))
+    return valued(at, at.weights(at.value()), size)
+
+
+def test_boundaries_free_what_runs_around_changes_of_device() -> None:
+    state = chain_on([0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2], size=4)
+    found = {tuple(boundaries(state, np.random.default_rng(i)).freed.tolist()) for i in range(60)}
+    assert found == {(2, 3, 4, 5), (6, 7, 8, 9), (3, 4, 7, 8)}
+
+
+def test_parts_are_freed_from_articulation_to_articulation() -> None:
+    builder = GraphBuilder()
+    for name in "abcdefg":
+        builder.vertex(name, 1)
+    for source_name, target in ("ab", "bc", "bd", "ce", "de", "ef", "fg"):
+        builder.edge(source_name, target, None)
+    at = Evaluator(Instance(builder.build(), Cluster.uniform(2)), "makespan")
+    order = np.arange(7, dtype=np.int32)
+    eager = np.ones(at.instance.graph.tensors, dtype=np.bool_)
+    at.enter(Layout(np.zeros(7, np.int32), order, eager))
+    state = valued(at, at.weights(at.value()), 3)
+    found = {tuple(parts(state, np.random.default_rng(i)).freed.tolist()) for i in range(60)}
+    assert found == {(0, 1), (1,), (2, 3, 4), (5, 6), (6,)}
 
 
 # --- greedy repair -----------------------------------------------------------------------------
