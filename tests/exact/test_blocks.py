@@ -24,7 +24,7 @@ from optpart.testing.draw import draw_instance
 BUDGET = Budget(20.0, 1)
 
 #: Drawn instances per model and objective, times the kinds of blocks.
-CASES = 90
+CASES = 60
 
 METHODS = {"enumerate": enumerate_all, "cpsat": cpsat, "milp": milp}
 

@@ -158,11 +158,23 @@ class TestGoal:
         assert result.schedule is not None
         assert given.broken(instance, result.schedule) == ""
 
+    @pytest.mark.parametrize(
+        ("given", "what"),
+        [
+            (Goal("bottleneck"), "the bottleneck"),
+            (Goal(contiguous=True), "contiguous blocks"),
+            (Goal(device_order=(1, 0)), "contiguous blocks"),
+        ],
+    )
+    def test_blocks_and_bottlenecks_are_refused(self, given: Goal, what: str) -> None:
+        with pytest.raises(UnsupportedError, match=f"minizinc does not support {what}"):
+            minizinc(two_devices([1]), goal=given)
+
     def test_names_what_does_not_exist(self) -> None:
         with pytest.raises(InputError, match="no vertex 9"):
             minizinc(two_devices([1]), goal=Goal(placement={9: 0}))
 
-    @pytest.mark.parametrize("objective", get_args(Objective))
+    @pytest.mark.parametrize("objective", ["makespan", "traffic", "lexicographic"])
     def test_is_not_worse_than_its_start(self, objective: Objective) -> None:
         instance = draw_instance(11, "delay", "none", vertices=4, far=False)
         goal = Goal(objective)
