@@ -80,11 +80,13 @@ class Links:
         For every vertex, its successors, each with the row of ``delays``.
     delays : ndarray, matrices × k × k
         The latest arrival over the tensors of a pair of vertices, in ticks after the end.
+    charge : ndarray, length n
+        Memory that placing each vertex takes.
     mates, apart : dict
         The other members of the group of a vertex; the vertices that must not share its device.
     """
 
-    def __init__(self, instance: Instance, grid: Grid, need: NDArray[np.int64]) -> None:
+    def __init__(self, instance: Instance, grid: Grid, charge: NDArray[np.int64]) -> None:
         graph, k = instance.graph, instance.devices
         tensors: dict[tuple[int, int], set[int]] = defaultdict(set)
         for u, v, tensor in zip(
@@ -122,8 +124,7 @@ class Links:
                 self.apart[v] += instance.units[b].tolist()
             for v in instance.units[b].tolist():
                 self.apart[v] += instance.units[a].tolist()
-        self.need = need
-        self.unit_of = instance.unit_of
+        self.charge = charge
 
 
 def delay_matrix(grid: Grid, tensor: int, devices: int) -> NDArray[np.int64]:
@@ -181,9 +182,7 @@ def build(part: Part, done: set[int], waiting: set[int], links: Links, most: int
             if mask >> i & 1 or before[i] & ~mask:
                 continue
             to = node[mask | 1 << i]
-            opened = any(w in done or (w in index and mask >> index[w] & 1) for w in links.mates[v])
-            need = 0 if opened else int(links.need[links.unit_of[v]])
-            steps.append((v, place[v], to, need))
+            steps.append((v, place[v], to, int(links.charge[v])))
             sent = dict(links.after[v])
             mates, apart = set(links.mates[v]), set(links.apart[v])
             for w in slots[to]:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +74,8 @@ class Series:
         self.kind = np.arange(self.devices)
         for members in interchangeable_devices(instance):
             self.kind[members] = members[0]
-        self.links = Links(instance, self.grid, self.need)
+        self.charge = self._charge()
+        self.links = Links(instance, self.grid, self.charge)
         self.parts = self._merged(parts(instance.graph))
         self.clean = self._clean(self.parts)
         self.stretches = list(self._stretches())
@@ -93,9 +93,12 @@ class Series:
         """Whether the downsets of every part are known."""
         return all(stretch.lattice is not None for stretch in self.stretches)
 
-    @cached_property
-    def charge(self) -> NDArray[np.int64]:
-        """The need of each unit, at its first member in topological order, length n."""
+    def _charge(self) -> NDArray[np.int64]:
+        """Return the need of each unit, at its first member in topological order, length n.
+
+        Amounts in labels, prices, and what is still to come must all count a unit at one member:
+        counted twice, it would make a bound too large.
+        """
         seen: set[int] = set()
         charge = np.zeros(self.instance.vertices, dtype=np.int64)
         for v in self.instance.graph.topological_order.tolist():
@@ -146,25 +149,22 @@ class Series:
     def _stretches(self) -> Iterator[Stretch]:
         done: set[int] = set()
         waiting: set[int] = set()
-        placed = np.zeros(len(self.instance.units), dtype=np.bool_)
+        later = int(self.charge.sum())
         clean = self.clean
         for i, part in enumerate(self.parts):
             lattice = build(part, done, waiting, self.links, MOST_DOWNSETS)
             place = np.zeros(self.instance.vertices, dtype=np.int64)
             place[list(part.vertices)] = 1 + np.arange(len(part.vertices))
-            units = self.instance.unit_of[list(part.vertices)]
-            rest_need = np.zeros(0 if lattice is None else lattice.nodes, dtype=np.int64)
-            for node in range(len(rest_need)):
-                assert lattice is not None
-                opened = placed.copy()
-                opened[units[~lattice.rest[node]]] = True
-                rest_need[node] = self.need[~opened].sum()
+            vertices = list(part.vertices)
+            later -= int(self.charge[vertices].sum())
+            rest_need = np.zeros(0, dtype=np.int64)
+            if lattice is not None:
+                rest_need = later + lattice.rest @ self.charge[vertices]
             yield Stretch(
                 part, lattice, place, self._arcs(part, place), rest_need, clean[i] and clean[i + 1]
             )
             done |= set(part.vertices)
             waiting = (waiting | touched(set(part.vertices), self.links)) - done
-            placed[units] = True
 
     def _merged(self, split: list[Part]) -> list[Part]:
         """Join parts that more than their cut vertex connects, up to a size."""

@@ -44,6 +44,10 @@ def check_scope(instance: Instance, goal: Goal) -> None:
             "goal.objective", f"series does not minimise {goal.objective}", "use makespan"
         )
     goal.check(instance)
+    if goal.blocks:
+        raise UnsupportedError(
+            "goal", "series does not support contiguous blocks", "use cpsat or pipeline"
+        )
     if goal.order or goal.traffic is not None:
         raise UnsupportedError("goal", "series takes no order and no limit of traffic", "use cpsat")
 
