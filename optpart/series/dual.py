@@ -27,6 +27,9 @@ from optpart.series.problem import Series
 #: Labels kept per downset: few to collect columns, many to prove that none is missing.
 _FEW, _MANY = 20, (20, 300, 3_000, 30_000)
 
+#: Labels made per second, roughly, and those that an extension may make however late it is.
+_PACE, _LEAST_MADE = 150_000, 5_000
+
 #: Steps of the subgradient method on known columns.
 _STEPS = 400
 
@@ -247,13 +250,15 @@ class Pricing:
             # A pass with more labels takes about ten times as long.
             if bound >= best or beam > labels or (beam > _FEW and begin + 10 * took > deadline):
                 break
-            found = self._cheapest(dual, i, device, best, beam)
+            found = self._cheapest(dual, i, device, best, beam, deadline)
             bound = max(bound, min(found))
             best = min(best, found[0])
             took = time.perf_counter() - begin
         return bound
 
-    def _cheapest(self, dual: Dual, i: int, device: int, upper: int, beam: int) -> tuple[int, int]:
+    def _cheapest(
+        self, dual: Dual, i: int, device: int, upper: int, beam: int, deadline: float
+    ) -> tuple[int, int]:
         """Return the cheapest column below ``upper``, and the least bound of what was dropped."""
         series, stretch = self.series, self.series.stretches[i]
         assert stretch.lattice is not None
@@ -268,6 +273,7 @@ class Pricing:
             ),
             upper,
             beam,
+            deadline,
             pricing=True,
         )
         best = upper
@@ -296,6 +302,7 @@ def extend(
     labels: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
     upper: int,
     beam: int,
+    deadline: float,
     *,
     pricing: bool = False,
     whole: bool = False,
@@ -346,6 +353,7 @@ def extend(
         *stretch.arcs,
         upper,
         beam,
+        max(_LEAST_MADE, int(_PACE * (deadline - time.perf_counter()))),
         not pricing,
         whole,
         not closed,

@@ -121,7 +121,7 @@ class Forward:
                 labels, lost = self._join(i, labels, columns, cheapest, upper, beam, trail)
                 cheapest = self._cheapest(i, cheapest, columns)
             else:
-                labels, lost = self._extend(i, labels, upper, beam, trail)
+                labels, lost = self._extend(i, labels, upper, beam, trail, deadline)
                 cheapest = np.zeros(k, dtype=np.int64)
             dropped = min(dropped, lost)
             if not len(labels):
@@ -147,12 +147,14 @@ class Forward:
             if known is None or not known.serves(limit, beam):
                 if time.perf_counter() > deadline:
                     return None
-                known = self._enumerate(i, d, limit, beam)
+                known = self._enumerate(i, d, limit, beam, deadline)
                 self._known[i, d] = known
             found.append(known)
         return found
 
-    def _enumerate(self, i: int, device: int, limit: int, beam: int) -> _Enumerated:
+    def _enumerate(
+        self, i: int, device: int, limit: int, beam: int, deadline: float
+    ) -> _Enumerated:
         series = self.series
         times, _, memory, _, last, history, dropped, _ = extend(
             series,
@@ -165,6 +167,7 @@ class Forward:
             ),
             limit,
             beam,
+            deadline,
         )
         closed = series.parts[i].closed
         end = history[last, 2] if closed else np.zeros(len(last), dtype=np.int64)
@@ -273,7 +276,13 @@ class Forward:
     # --- parts whose labels are rows of times ----------------------------------------------
 
     def _extend(
-        self, i: int, labels: _Labels, upper: int, beam: int, trail: list[_Step]
+        self,
+        i: int,
+        labels: _Labels,
+        upper: int,
+        beam: int,
+        trail: list[_Step],
+        deadline: float,
     ) -> tuple[_Labels, int]:
         series = self.series
         rows = labels.rows
@@ -291,6 +300,7 @@ class Forward:
             (rows, np.zeros(len(rows), dtype=np.int64), labels.memory),
             upper,
             beam,
+            deadline,
             whole=True,
         )
         trail.append(partial(_extended, last, history))

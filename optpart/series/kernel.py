@@ -100,6 +100,7 @@ def advance(
     arc_delay: Any,
     upper: int,
     beam: int,
+    most: int,
     pareto: bool,
     whole: bool,
     open_end: bool,
@@ -116,7 +117,8 @@ def advance(
     history : ndarray, entries × 3
         For every label made: the entry before (−1 − i for label i of the start), vertex, device.
     dropped : int
-        The least bound of a label that was given up because there were too many.
+        The least bound of a label that was given up because there were too many, or more than
+        ``most`` had been made.
     made : int
         The number of labels.
     """
@@ -154,6 +156,9 @@ def advance(
         count = 0
         final = size == steps - 1
         for i in range(len(time)):
+            if made >= most:
+                dropped = min(dropped, bound[i])
+                continue
             node = where[i]
             for step in range(step_first[node], step_first[node + 1]):
                 v = step_vertex[step]
