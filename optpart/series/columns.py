@@ -6,8 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import linprog
 
-from optpart.kernels.compiled import inner, kernel
+#: Cost of as much memory in excess as a device has, in schedules.
+_EXCESS = 8.0
 
 #: Vertices in the order of their starts, each with its device.
 Sequence = tuple[tuple[int, int], ...]
@@ -59,113 +62,59 @@ class Pool:
         return [sequence for _, sequence in self._rows[part].values()]
 
 
-@inner
-def _cheapest(
-    first: Any,
-    start: Any,
-    end: Any,
-    time: Any,
-    memory: Any,
-    value: Any,
-    worth: Any,
-    choice: Any,
-    used: Any,
-) -> float:
-    """Return the least time plus value of memory over all chains of columns; fill ``used``."""
-    parts = len(first) - 1
-    devices = memory.shape[1]
-    worth[parts, :] = 0.0
-    for i in range(parts - 1, -1, -1):
-        for d in range(devices):
-            worth[i, d] = np.inf
-        for c in range(first[i], first[i + 1]):
-            total = time[c] + worth[i + 1, end[c]]
-            for d in range(devices):
-                total += value[d] * memory[c, d]
-            if total < worth[i, start[c]]:
-                worth[i, start[c]] = total
-                choice[i, start[c]] = c
-    used[:] = 0.0
-    if not np.isfinite(worth[0, 0]):
-        return np.inf
-    at = 0
-    for i in range(parts):
-        c = choice[i, at]
-        for d in range(devices):
-            used[d] += memory[c, d]
-        at = end[c]
-    return float(worth[0, 0])
+def prices(
+    columns: Columns, capacity: NDArray[np.float64], upper: float
+) -> tuple[NDArray[np.float64], float] | None:
+    """Return the prices of memory that are best for some columns, by a linear program.
 
-
-@kernel
-def multipliers(
-    first: Any,
-    start: Any,
-    end: Any,
-    time: Any,
-    memory: Any,
-    capacity: Any,
-    value: Any,
-    upper: float,
-    rounds: int,
-) -> Any:
-    """Return prices of memory that make the relaxation over these columns large, by subgradients.
+    It chooses, fractionally, a chain of columns of least time within the capacities; memory beyond
+    them costs far more than any schedule is worth. The multipliers of capacities are the prices.
 
     Parameters
     ----------
-    capacity : ndarray of float64
+    capacity : ndarray of float, length k
         Negative where a device has no limit.
-    value : ndarray of float64, length k
-        Prices to begin with, in ticks per unit of memory.
     upper : float
-        Ticks of a schedule; the step length aims at it.
+        Ticks of a schedule.
 
     Returns
     -------
-    ndarray of float64, float
-        The best prices, and their value.
+    (ndarray, float) or None
+        Ticks per unit of memory, and the least time. ``None`` if no chain exists, or the solver
+        fails; prices only make choices, so nothing else depends on it.
     """
-    devices = memory.shape[1]
-    parts = len(first) - 1
-    worth = np.empty((parts + 1, devices))
-    choice = np.zeros((parts, devices), dtype=np.int64)
-    used = np.empty(devices)
-    value = value.copy()
-    best_value = value.copy()
-    best = -np.inf
-    pace = 1.0
-    idle = 0
-    for _ in range(rounds):
-        total = _cheapest(first, start, end, time, memory, value, worth, choice, used)
-        if not np.isfinite(total):
-            break
-        for d in range(devices):
-            if capacity[d] >= 0:
-                total -= value[d] * capacity[d]
-        if not np.isfinite(best) or total > best + 1e-9 * abs(best):
-            best = total
-            best_value[:] = value
-            idle = 0
-        else:
-            idle += 1
-            if idle >= 8:
-                pace *= 0.7
-                idle = 0
-                value[:] = best_value
-                if pace < 1e-4:
-                    break
-        # In units of time: each price times the capacity of its device.
-        norm = 0.0
-        for d in range(devices):
-            if capacity[d] >= 0:
-                slope = (used[d] - capacity[d]) / max(capacity[d], 1.0)
-                if slope > 0 or value[d] > 0:
-                    norm += slope * slope
-        if norm <= 0.0:
-            break
-        step = pace * max(1.02 * upper - total, 1e-3 * upper) / norm
-        for d in range(devices):
-            if capacity[d] >= 0:
-                slope = (used[d] - capacity[d]) / max(capacity[d], 1.0)
-                value[d] = max(0.0, value[d] + step * slope / max(capacity[d], 1.0))
-    return best_value, best
+    devices, parts, count = len(capacity), len(columns.first) - 1, len(columns.time)
+    part = np.repeat(np.arange(parts), np.diff(columns.first))
+    number = np.arange(count)
+    leave = part * devices + columns.start
+    enter = (part + 1) * devices + columns.end
+    inner = enter < parts * devices
+    flow = sparse.csr_array(
+        (
+            np.concatenate([np.ones(count), -np.ones(inner.sum())]),
+            (
+                np.concatenate([leave, enter[inner]]),
+                np.concatenate([number, number[inner]]),
+            ),
+        ),
+        shape=(parts * devices, count),
+    )
+    begin = np.zeros(parts * devices)
+    begin[0] = 1.0
+    limited = np.flatnonzero(capacity >= 0)
+    scale = np.maximum(capacity[limited], 1.0)
+    used = columns.memory[:, limited].T / scale[:, None]
+    excess = np.eye(len(limited))
+    found = linprog(  # type: ignore[call-overload]
+        np.concatenate([columns.time / upper, np.full(len(limited), _EXCESS)]),
+        A_ub=sparse.csr_array(np.hstack([used, -excess])),
+        b_ub=capacity[limited] / scale,
+        A_eq=sparse.hstack([flow, sparse.csr_array((parts * devices, len(limited)))]),
+        b_eq=begin,
+        method="highs",
+    )
+    if found.status != 0:
+        return None
+    value = np.zeros(devices)
+    value[limited] = np.maximum(0.0, -found.ineqlin.marginals) * upper / scale
+    return value, float(found.fun * upper)

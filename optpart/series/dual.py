@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.series.columns import Columns, Pool, Sequence, multipliers
+from optpart.series.columns import Pool, Sequence, prices
 from optpart.series.kernel import advance
 from optpart.series.lattice import NEVER, Lattice
 from optpart.series.problem import Series
@@ -27,11 +27,11 @@ from optpart.series.problem import Series
 #: Labels kept per downset: few to collect columns, many to prove that none is missing.
 _FEW, _MANY = 20, (20, 300, 3_000, 30_000)
 
+#: Of a part with more downsets than this, each gets accordingly fewer labels.
+_NODES = 600
+
 #: Labels made per second, roughly, and those that an extension may make however late it is.
 _PACE, _LEAST_MADE = 150_000, 5_000
-
-#: Steps of the subgradient method on known columns.
-_STEPS = 400
 
 #: Relative improvement of the bound below which prices are settled.
 _SETTLED = 2e-4
@@ -106,11 +106,10 @@ class Pricing:
         best = dual.bound
         while series.limited and best < self.upper and time.perf_counter() < deadline:
             known = len(self.pool)
-            columns = self._alike()
-            capacity = series.capacity.astype(np.float64)
-            value, hoped = multipliers(*columns, capacity, value, float(self.upper), _STEPS)
-            if not np.isfinite(hoped):
+            found = self._prices(series.capacity.astype(np.float64))
+            if found is None:
                 return
+            value, hoped = found
             dual = self.relax(value, labels, deadline)
             yield dual
             gain, best = dual.bound - best, max(best, dual.bound)
@@ -127,16 +126,18 @@ class Pricing:
         They bound schedules whose first parts have used more or less of it than usual.
         """
         series = self.series
-        columns = self._alike()
+        limited = np.unique(series.kind[series.capacity >= 0])
+        known = {tuple(value)}
         for factor in (0.7, 1.4):
-            for d in np.flatnonzero(series.capacity >= 0):
+            for d in limited:
                 if time.perf_counter() > deadline:
                     return
                 capacity = series.capacity.astype(np.float64)
-                capacity[d] *= factor
-                other, hoped = multipliers(*columns, capacity, value, float(self.upper), _STEPS)
-                if np.isfinite(hoped):
-                    yield self.relax(other, _FEW, deadline)
+                capacity[series.kind == d] *= factor
+                found = self._prices(capacity)
+                if found is not None and tuple(found[0]) not in known:
+                    known.add(tuple(found[0]))
+                    yield self.relax(found[0], _MANY[-1], deadline)
 
     def relax(self, value: NDArray[np.float64], labels: int, deadline: float) -> Dual:
         """Return the relaxation at given prices.
@@ -144,14 +145,12 @@ class Pricing:
         Parameters
         ----------
         value : ndarray, length k
-            Ticks per unit of memory.
+            Ticks per unit of memory, the same for identical devices.
         labels : int
             Labels to keep per downset; with fewer than there are, the bound is weaker but valid.
         """
         series, k = self.series, self.series.devices
         limited = series.capacity >= 0
-        alike = series.kind[:, None] == series.kind[None, :]
-        value = alike @ value / alike.sum(axis=1)  # no worse, and spares work below
         most = 8.0 * self.upper / np.maximum(1, series.capacity)
         price = np.floor(np.where(limited, np.minimum(value, most), 0) * 2.0**self.shift)
         price = price.astype(np.int64)
@@ -182,10 +181,21 @@ class Pricing:
         )
         return Dual(series, price, self.shift, cost, least, after, remain, int(after[0, 0]) - paid)
 
-    def _alike(self) -> Columns:
-        """Return all columns; of identical devices, the next part begins on the first."""
+    def _prices(self, capacity: NDArray[np.float64]) -> tuple[NDArray[np.float64], float] | None:
+        """Return prices that are best for the columns in the pool, the same for identical devices.
+
+        Of identical devices, the next part begins on the first, and their memory is one knapsack.
+        """
+        kind = self.series.kind
         columns = self.pool.columns()
-        return columns._replace(end=self.series.kind[columns.end])
+        same = (kind[:, None] == np.arange(len(kind))[None, :]).astype(np.int64)
+        pooled = np.where(same.any(axis=0), same.T @ capacity, -1.0)
+        found = prices(
+            columns._replace(end=kind[columns.end], memory=columns.memory @ same),
+            np.where(capacity[kind] < 0, -1.0, pooled),
+            float(self.upper),
+        )
+        return None if found is None else (found[0][kind], found[1])
 
     # --- one part --------------------------------------------------------------------------
 
@@ -250,7 +260,8 @@ class Pricing:
             # A pass with more labels takes about ten times as long.
             if bound >= best or beam > labels or (beam > _FEW and begin + 10 * took > deadline):
                 break
-            found = self._cheapest(dual, i, device, best, beam, deadline)
+            narrow = max(2, beam * _NODES // max(_NODES, stretch.lattice.nodes))
+            found = self._cheapest(dual, i, device, best, narrow, deadline)
             bound = max(bound, min(found))
             best = min(best, found[0])
             took = time.perf_counter() - begin
