@@ -259,7 +259,11 @@ class _Search:
     def _packed(self, otherwise: Layout | None) -> Layout | None:
         """Return a layout whose placement an exact method has found, if it exceeds less memory."""
         found = pack(self.instance, self.budget, self.seed)
-        self.infeasible = found.contradiction
+        if found.contradiction:
+            seen = critical_path_bound(self.given) is None
+            self.infeasible = (
+                excluded(self.given, "bounds", self.goal.given) if seen else found.contradiction
+            )
         if found.device is None:
             return otherwise
         layout = placed(self.instance, found.device)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from optpart.errors import UnsupportedError
 from optpart.kernels.horizon import horizon_without_queues
 from optpart.limits import check_seed
-from optpart.problem.feasibility import contradiction
+from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.series.dual import Dual, Pricing
 from optpart.series.forward import Forward, Found
@@ -166,7 +166,7 @@ class _Solve:
                 return ""
             if found.complete:
                 if target == self.upper and self.record.makespan is None:
-                    return "no placement of the parts of the graph within the limits has a schedule"
+                    return excluded(self.instance, "series", self.goal.given)
                 share = min(1.0, share * 2)
             elif self.upper == known:
                 self._pass(forward, self.upper, max(_POOLED, beam), pooled=True)

@@ -91,21 +91,22 @@ def test_a_device_that_is_not_in_the_order_stays_empty(run: Run, chain: Path) ->
         ),
         (
             ["-m", "heft", "--contiguous"],
-            "--method: heft does not support contiguous blocks; use cpsat, milp, milp-cbc or "
-            "enumerate",
+            "--method: heft does not support contiguous blocks; use auto, cpsat, milp, milp-cbc, "
+            "enumerate or pipeline",
         ),
         (
             ["-m", "heft", "--objective", "bottleneck"],
-            "--method: heft can only minimise the makespan; use cpsat, milp, milp-cbc or enumerate",
+            "--method: heft can only minimise the makespan; use auto, cpsat, milp, milp-cbc or "
+            "enumerate",
         ),
         (
             ["-m", "search", "--contiguous"],
-            "goal: search does not support contiguous blocks; leave it out, or use cpsat, milp, "
-            "milp-cbc or enumerate",
+            "goal: search does not support contiguous blocks; leave it out, or use auto, cpsat, milp, "
+            "milp-cbc, enumerate or pipeline",
         ),
         (
             ["-m", "hybrid", "--objective", "bottleneck"],
-            "goal: search does not support the bottleneck; leave it out, or use cpsat, milp, "
+            "goal: search does not support the bottleneck; leave it out, or use auto, cpsat, milp, "
             "milp-cbc or enumerate",
         ),
         (
