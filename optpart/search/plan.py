@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from optpart.kernels.compiled import Arrays, crossing_time, kernel, run_time
 from optpart.problem.graph import Graph, grouped
 from optpart.problem.instance import Instance
-from optpart.search.articulations import articulations
+from optpart.series.parts import is_cut
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -107,7 +107,7 @@ def links(instance: Instance) -> Links:
     place[in_edges] = np.arange(len(in_edges), dtype=np.int32)
     made_start, made = grouped(graph.tensor_vertex, instance.vertices)
     used_start, used_edges = graph.tensor_edges
-    articulation = articulations(graph)
+    articulation = is_cut(graph)
     return Links(
         place[out_edges],
         made_start,

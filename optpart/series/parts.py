@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from optpart.problem.graph import Graph
 
 
@@ -23,57 +26,50 @@ class Part:
     closed: bool
 
 
-def cut_vertices(graph: Graph) -> list[int]:
-    """Return the vertices that a path connects with every other vertex, in topological order.
+def is_cut(graph: Graph) -> NDArray[np.bool_]:
+    """Return whether a path connects each vertex with every other vertex.
 
     Everything before such a vertex has ended when it starts, and everything after it starts once it
-    has ended, in every schedule. Unlike an articulation in the sense of design §10, edges may jump
-    over it.
+    has ended, in every schedule. Its position is the same in every topological order. Unlike at an
+    articulation in the strict sense, edges may jump over it.
+
+    Returns
+    -------
+    ndarray of bool, length n
+
+    Notes
+    -----
+    Of the vertices up to some position, each leads to one without successors among them. So all of
+    them lead to the last one exactly if no other is without successors there; and likewise in the
+    opposite direction. That takes time linear in vertices and edges.
     """
-    n = len(graph)
-    before = _counts(graph)
-    reverse = _counts_after(graph)
-    return [v for v in graph.topological_order.tolist() if before[v] + reverse[v] == n - 1]
+    n, order = len(graph), graph.topological_order
+    position = np.empty(n, dtype=np.int64)
+    position[order] = np.arange(n)
+    source, target = position[graph.edge_source], position[graph.edge_target]
+    next_use = np.full(n, n, dtype=np.int64)
+    np.minimum.at(next_use, source, target)
+    last_input = np.full(n, -1, dtype=np.int64)
+    np.maximum.at(last_input, target, source)
+    # Over the vertices before each position, and over those after it.
+    latest = np.maximum.accumulate(np.r_[-1, next_use])[:n]
+    earliest = np.minimum.accumulate(np.r_[last_input, n][::-1])[::-1][1:]
+    place = np.arange(n)
+    found = np.empty(n, dtype=np.bool_)
+    found[order] = (latest <= place) & (earliest >= place)
+    return found
 
 
 def parts(graph: Graph) -> list[Part]:
     """Split a graph into its parts, in the order of time."""
-    cut = set(cut_vertices(graph))
+    cut = is_cut(graph)
     found: list[Part] = []
     current: list[int] = []
     for v in graph.topological_order.tolist():
         current.append(v)
-        if v in cut:
+        if cut[v]:
             found.append(Part(tuple(current), closed=True))
             current = []
     if current:
         found.append(Part(tuple(current), closed=False))
     return found
-
-
-def _counts(graph: Graph) -> list[int]:
-    """Return the number of ancestors of each vertex."""
-    above = [0] * len(graph)
-    before: list[set[int]] = [set() for _ in above]
-    for u, v in zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True):
-        before[v].add(u)
-    for v in graph.topological_order.tolist():
-        reach = 0
-        for u in before[v]:
-            reach |= above[u] | 1 << u
-        above[v] = reach
-    return [reach.bit_count() for reach in above]
-
-
-def _counts_after(graph: Graph) -> list[int]:
-    """Return the number of descendants of each vertex."""
-    below = [0] * len(graph)
-    after: list[set[int]] = [set() for _ in below]
-    for u, v in zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True):
-        after[u].add(v)
-    for v in graph.topological_order.tolist()[::-1]:
-        reach = 0
-        for w in after[v]:
-            reach |= below[w] | 1 << w
-        below[v] = reach
-    return [reach.bit_count() for reach in below]

@@ -101,8 +101,8 @@ def test_a_device_that_is_not_in_the_order_stays_empty(run: Run, chain: Path) ->
         ),
         (
             ["-m", "search", "--contiguous"],
-            "goal: search does not support contiguous blocks; leave it out, or use auto, cpsat, milp, "
-            "milp-cbc, enumerate or pipeline",
+            "goal: search does not support contiguous blocks; leave it out, or use auto, cpsat, "
+            "milp, milp-cbc, enumerate or pipeline",
         ),
         (
             ["-m", "hybrid", "--objective", "bottleneck"],

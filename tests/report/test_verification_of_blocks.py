@@ -65,7 +65,7 @@ def test_a_true_result_is_accepted(tmp_path: Path) -> None:
         ({"trace": [[0, None, "7"]]}, {"trace[0]"}),
         ({"status": "INFEASIBLE", "schedule": None}, {"makespan", "traffic", "bottleneck"}),
     ],
-    ids=str,
+    ids=lambda value: str(sorted(value) if isinstance(value, set) else value),
 )
 def test_a_false_claim_is_named(change: Document, rules: set[str], tmp_path: Path) -> None:
     document = {**results.to_dict(solved()), **change}
@@ -84,7 +84,7 @@ def test_a_false_claim_is_named(change: Document, rules: set[str], tmp_path: Pat
         ([0, 0, 1, 1], {"contiguous": True}, {"device_order": (1, 0)}, {"contiguity"}),
         ([0, 0, 1, 1], {"device_order": ["d0", "d1"]}, {"device_order": (1, 0)}, {"contiguity"}),
     ],
-    ids=str,
+    ids=lambda value: str(sorted(value) if isinstance(value, set) else value),
 )
 def test_blocks_are_checked_as_the_file_or_the_caller_asks(
     placement: list[int], stated: Document, required: Document, rules: set[str], tmp_path: Path

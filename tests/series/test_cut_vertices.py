@@ -1,4 +1,4 @@
-"""Articulations are the vertices that every other one leads to or is reached from."""
+"""Cut vertices are the vertices that every other one leads to or is reached from."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from optpart import GraphBuilder, load
 from optpart.problem.graph import Graph
-from optpart.search.articulations import articulations
+from optpart.series.parts import is_cut
 from optpart.testing.draw import draw_instance
 
 
@@ -21,26 +21,26 @@ def by_definition(graph: Graph) -> list[bool]:
     return (leads | leads.T).all(axis=1).tolist()
 
 
-def test_articulations_of_a_chain_with_a_fork() -> None:
+def test_cut_vertices_of_a_chain_with_a_fork() -> None:
     builder = GraphBuilder()
     for name in "abcde":
         builder.vertex(name, 1)
     for source, target in ("ab", "bc", "bd", "ce", "de"):
         builder.edge(source, target, None)
-    assert articulations(builder.build()).tolist() == [True, True, False, False, True]
+    assert is_cut(builder.build()).tolist() == [True, True, False, False, True]
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_articulations_satisfy_the_definition(seed: int) -> None:
+def test_cut_vertices_satisfy_the_definition(seed: int) -> None:
     graph = draw_instance(seed, vertices=9, devices=2).graph
-    assert articulations(graph).tolist() == by_definition(graph)
+    assert is_cut(graph).tolist() == by_definition(graph)
 
 
-def test_articulations_of_real_networks() -> None:
+def test_cut_vertices_of_real_networks() -> None:
     for name in ("squeezenet-edge-free", "inception-v1-edge-free"):
         graph = load(name).graph
-        assert articulations(graph).tolist() == by_definition(graph)
+        assert is_cut(graph).tolist() == by_definition(graph)
 
 
 def test_a_graph_without_vertices_has_none() -> None:
-    assert articulations(GraphBuilder().build()).tolist() == []
+    assert is_cut(GraphBuilder().build()).tolist() == []
