@@ -48,8 +48,8 @@ def check_scope(instance: Instance, goal: Goal) -> None:
         raise UnsupportedError(
             "goal", "series does not support contiguous blocks", "use cpsat or pipeline"
         )
-    if goal.order or goal.traffic is not None:
-        raise UnsupportedError("goal", "series takes no order and no limit of traffic", "use cpsat")
+    if goal.order or goal.traffic is not None or goal.makespan is not None:
+        raise UnsupportedError("goal", "series takes no order and no limit", "use cpsat")
 
 
 def solve_series(

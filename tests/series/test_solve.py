@@ -131,7 +131,19 @@ def test_a_graph_of_one_wide_part_is_not_supported():
     assert result.termination is Termination.UNSUPPORTED
 
 
-@pytest.mark.parametrize("objective", ["traffic", "lexicographic"])
-def test_it_minimises_the_makespan_only(objective):
+@pytest.mark.parametrize(
+    "goal",
+    [
+        Goal("traffic"),
+        Goal("lexicographic"),
+        Goal("bottleneck"),
+        Goal(contiguous=True),
+        Goal(device_order=(0,)),
+        Goal(order=((0, 1),)),
+        Goal(makespan=Fraction(10)),
+        Goal(traffic=Fraction(10)),
+    ],
+)
+def test_it_refuses_what_it_would_have_to_ignore(goal):
     with pytest.raises(UnsupportedError):
-        solve_series(draw_modules(1), goal=Goal(objective))
+        solve_series(draw_modules(1), goal=goal)
