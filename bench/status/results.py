@@ -22,6 +22,7 @@ WHOLE = {
     "bounds": ("bench.bounds", "python bench/bounds.py"),
     "heterog": ("bench.heterog", "python bench/heterog.py"),
     "ordering": ("bench.ordering.__main__", "python bench/ordering"),
+    "pipeline": ("bench.pipeline.__main__", "python -m bench.pipeline"),
     "scale": ("bench.scale", "python bench/scale.py"),
     "speed": ("bench.speed", "python bench/speed.py --peer"),
 }

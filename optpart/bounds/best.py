@@ -50,7 +50,7 @@ _ROWS = (
     Bound("load", "cheap", lambda x, *, seconds, makespan: load_bound(x)),
     Bound("one-machine", "timed", lambda x, *, seconds, makespan: one_machine_bound(x, seconds)),
     Bound("energy", "timed", energy_bound),
-    Bound("crossings", "timed", crossings_bound),
+    Bound("crossings", "anytime", crossings_bound),
     Bound("destructive", "anytime", destructive_bound),
     Bound("branching", "anytime", branching_bound),
 )

@@ -9,6 +9,7 @@ import typer
 
 from optpart.commands.instances import announce_compilation
 from optpart.commands.options import DeviceOrder, Json, Output, listed_devices
+from optpart.limits import MOST_DEVICES
 from optpart.terminal import put, say
 
 if TYPE_CHECKING:
@@ -24,7 +25,12 @@ def pipeline(
         ),
     ],
     replicas: Annotated[
-        int, typer.Option(help="Most devices, all alike, that share the items of a stage.", min=1)
+        int,
+        typer.Option(
+            help="Most devices, all alike, that share the items of a stage.",
+            min=1,
+            max=MOST_DEVICES,
+        ),
     ] = 1,
     device_order: DeviceOrder = None,
     sync_rate: Annotated[

@@ -605,6 +605,7 @@ class TestASolverThatFails:
     ) -> None:
 
         monkeypatch.setattr(registry, "starts", list)
+        monkeypatch.setattr("optpart.methods.starts._packed", lambda *_: iter(()))
         shown = run("solve", "heft-10", "--method", "cpsat")
         assert shown.code == 4
         assert f"heft-10: no schedule found: {failure}" in shown.out

@@ -13,6 +13,7 @@ from optpart import Budget, Cluster, Device, GraphBuilder, Instance, Model, Resu
 from optpart.exact import milp as milp_module
 from optpart.exact import minizinc as minizinc_module
 from optpart.exact import solve as solve_module
+from optpart.exact.packing import Packed
 from optpart.methods import registry
 from optpart.methods.pareto import pareto
 from optpart.methods.solve import ask
@@ -143,6 +144,7 @@ class TestInterrupted:
 
         monkeypatch.setattr(solve_module, "solve", cut_short)
         monkeypatch.setattr(search_module, "repaired", nothing)
+        monkeypatch.setattr(search_module, "pack", lambda *_: Packed(None, ""))
         result = search_module.run_search(
             "search", hard(), budget=TEN, starts=lambda *_, **__: iter(())
         )

@@ -17,7 +17,7 @@ from optpart.methods import registry
 )
 def test_which_methods_can(goal: op.Goal) -> None:
     able = op.supporting(op.load("heft-10"), goal)
-    assert able == ["cpsat", "milp", "milp-cbc", "enumerate"]
+    assert able == ["auto", "cpsat", "milp", "milp-cbc", "enumerate"]
     for name in ("minizinc", "search", "hybrid", "heft"):
         assert registry.supports(name, op.load("heft-10"), goal)
 
