@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from optpart.kernels.compiled import inner, kernel
+from optpart.series.kernel import grown, longer
 from optpart.series.lattice import NEVER
 
 #: Kept labels with which a label is compared.
@@ -112,13 +113,13 @@ def join(
                 continue
             if count == room:
                 room *= 2
-                n_device = _longer(n_device, room)
-                n_time = _longer(n_time, room)
-                n_from = _longer(n_from, room)
-                n_column = _longer(n_column, room)
-                n_bound = _longer(n_bound, room)
-                n_memory = _wider(n_memory, room)
-                n_name = _wider(n_name, room)
+                n_device = longer(n_device, room)
+                n_time = longer(n_time, room)
+                n_from = longer(n_from, room)
+                n_column = longer(n_column, room)
+                n_bound = longer(n_bound, room)
+                n_memory = grown(n_memory, room)
+                n_name = grown(n_name, room)
             _rename(row, e, kind, name)
             n_name[count] = name
             n_device[count] = name[e]
@@ -185,17 +186,3 @@ def _rename(memory: Any, device: int, kind: Any, name: Any) -> None:
                     name[d] = e
                     break
                 place -= 1
-
-
-@inner
-def _wider(array: Any, rows: int) -> Any:
-    more = np.empty((rows, array.shape[1]), dtype=array.dtype)
-    more[: len(array)] = array
-    return more
-
-
-@inner
-def _longer(array: Any, rows: int) -> Any:
-    more = np.empty(rows, dtype=array.dtype)
-    more[: len(array)] = array
-    return more

@@ -177,14 +177,14 @@ def advance(
                         continue
                     if count == room:
                         room *= 2
-                        n_time = _grown(n_time, room)
-                        n_memory = _grown(n_memory, room)
-                        n_cost = _longer(n_cost, room)
-                        n_bound = _longer(n_bound, room)
-                        n_where = _longer(n_where, room)
-                        n_from = _longer(n_from, room)
-                        n_vertex = _longer(n_vertex, room)
-                        n_device = _longer(n_device, room)
+                        n_time = grown(n_time, room)
+                        n_memory = grown(n_memory, room)
+                        n_cost = longer(n_cost, room)
+                        n_bound = longer(n_bound, room)
+                        n_where = longer(n_where, room)
+                        n_from = longer(n_from, room)
+                        n_vertex = longer(n_vertex, room)
+                        n_device = longer(n_device, room)
                     end = begin + duration[v, d]
                     row = n_time[count]
                     # In a closed part nothing outlasts the last vertex.
@@ -327,7 +327,7 @@ def advance(
                 total += 1
         kept = kept[:total]
         if written + total > len(history):
-            history = _grown(history, 2 * (written + total))
+            history = grown(history, 2 * (written + total))
         entry = np.empty(total, dtype=np.int64)
         for y in range(total):
             c = kept[y]
@@ -488,14 +488,16 @@ def _dominates(
 
 
 @inner
-def _grown(array: Any, rows: int) -> Any:
+def grown(array: Any, rows: int) -> Any:
+    """Return a copy of a table with room for more rows."""
     more = np.empty((rows, array.shape[1]), dtype=array.dtype)
     more[: len(array)] = array
     return more
 
 
 @inner
-def _longer(array: Any, rows: int) -> Any:
+def longer(array: Any, rows: int) -> Any:
+    """Return a copy of a vector with room for more entries."""
     more = np.empty(rows, dtype=array.dtype)
     more[: len(array)] = array
     return more

@@ -67,7 +67,7 @@ def solve_series(
     Raises
     ------
     UnsupportedError
-        If the goal has another objective, an order, or a limit of traffic.
+        If the goal has another objective, contiguous blocks, an order, or a limit.
     """
     check_seed(seed)
     check_scope(instance, goal)
@@ -120,7 +120,8 @@ class _Solve:
         """Return the makespan, in ticks, that a schedule must be below to be of interest."""
         if self.record.makespan is None:
             return horizon_without_queues(self.series.grid) + 1
-        return self.series.grid.floor(self.record.makespan)
+        # Rounded up: a given start need not lie on the grid, and the optimum may be just below it.
+        return -self.series.grid.floor(-self.record.makespan)
 
     def _raise(self, ticks: int) -> None:
         """Record a lower bound in ticks."""

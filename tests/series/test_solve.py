@@ -10,6 +10,7 @@ from optpart.errors import UnsupportedError
 from optpart.exact.enumeration import enumerate_all
 from optpart.formats.native import from_dict
 from optpart.problem.model import Model
+from optpart.problem.rational import RationalArray
 from optpart.series.solve import solve_series
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Status
@@ -115,6 +116,26 @@ def test_it_proves_real_models(name, makespan):
     result = op.solve(op.load(name), method="series", seconds=60)
 
     assert (result.status, result.makespan) == (Status.OPTIMAL, makespan)
+
+
+def _later(times, delay):
+    return RationalArray.from_fractions(time + delay for time in times)
+
+
+def test_a_start_between_two_ticks_does_not_hide_the_optimum():
+    """The start is the optimum, begun half a tick late."""
+    instance, half = op.load("heft-10"), Fraction(1, 2)
+    best = solve_series(instance, budget=_BUDGET).schedule
+    moves = best.transfers
+    late = replace(
+        best,
+        start=_later(best.start, half),
+        transfers=replace(moves, start=_later(moves.start, half), end=_later(moves.end, half)),
+    )
+    result = solve_series(instance, budget=_BUDGET, start=late)
+
+    assert late.makespan(instance) == Fraction(147, 2)
+    assert (result.status, result.makespan) == (Status.OPTIMAL, 73)
 
 
 def test_an_empty_graph_takes_no_time():
