@@ -47,8 +47,8 @@ Start = str | Path | Schedule | Result
 #: Larger instances are searched before CP-SAT solves them.
 SEARCHED = 100
 
-#: Seconds for the bound behind a method without one, most of which take milliseconds.
-_BOUNDING = 1.0
+#: Seconds for the bound behind a method without one; most bounds take milliseconds.
+_BOUNDING = 2.0
 
 
 @dataclass(frozen=True, eq=False)
