@@ -184,13 +184,17 @@ class Turns:
     def _solve(self, i: int, ends: tuple[int, int], stage: int, budget: Budget, seed: int) -> None:
         """Solve a block between two devices, and learn the same of devices like these."""
         block = self.blocks[i]
+        alike = [other for other in self.arcs[i] if self._alike(block, ends, other)]
         instance = self._instance(block, ends)
+        if instance is None:
+            for other in alike:
+                del self.arcs[i][other]
+            return
         if stage < _STAGES:
             instance = replace(instance, model=replace(instance.model, communication="delay"))
         result = solve(instance, budget=budget, seed=seed)
         if result.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
-        alike = [other for other in self.arcs[i] if self._alike(block, ends, other)]
         for other in alike:
             arc = self.arcs[i][other]
             if result.status is Status.INFEASIBLE:
@@ -217,8 +221,11 @@ class Turns:
             to[d], to[place] = to[place], to[d]
         return to
 
-    def _instance(self, block: Block, ends: tuple[int, int]) -> Instance:
-        """Return the block alone; the cut vertex before it takes no time."""
+    def _instance(self, block: Block, ends: tuple[int, int]) -> Instance | None:
+        """Return the block alone; the cut vertex before it takes no time.
+
+        ``None`` if the ends leave a group without a device.
+        """
         instance = self.instance
         vertices = [*([block.before] if block.before >= 0 else []), *block.vertices]
         possible = instance.vertex_allowed[vertices]
@@ -231,6 +238,11 @@ class Turns:
             possible[0] = np.arange(instance.devices) == ends[0]
         if block.closed:
             possible[-1] &= np.arange(instance.devices) == ends[1]
+        place = {v: i for i, v in enumerate(vertices)}
+        for v in vertices:
+            group = [place[w] for w in (v, *self.series.links.mates[v]) if w in place]
+            if not possible[group].all(axis=0).any():
+                return None
         graph = _induced(instance.graph, vertices)
         return Instance(graph, instance.cluster, instance.model, Durations(times, possible))
 

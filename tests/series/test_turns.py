@@ -73,3 +73,9 @@ def test_a_group_across_a_cut_vertex_joins_blocks():
     assert spans == [(0,), (1,), (2, 3, 4), (5,)]
     spans = [vertices for _, vertices in turns._spans(Series(module(colocation=[["c", "f"]])))]
     assert spans == [(0,), (1,), (2, 3, 4, 5)]
+
+
+def test_a_group_that_the_ends_of_its_block_tear_apart_rules_them_out():
+    instance = module(colocation=[["b", "c"]])
+    result = solve_series(instance, budget=_BUDGET)
+    assert result.makespan == enumerate_all(instance, budget=_BUDGET).makespan == result.lower_bound
