@@ -47,6 +47,9 @@ Start = str | Path | Schedule | Result
 #: Larger instances are searched before CP-SAT solves them.
 SEARCHED = 100
 
+#: Seconds for the bound behind a method without one; most bounds take milliseconds.
+_BOUNDING = 2.0
+
 
 @dataclass(frozen=True, eq=False)
 class Question:
@@ -228,7 +231,7 @@ def bounded(result: Result) -> Result:
     reason = contradiction(result.instance)
     if reason:
         return proven_infeasible(result, reason)
-    bound = best_bound(result.instance, makespan=result.makespan)
+    bound = best_bound(result.instance, _BOUNDING, result.makespan)
     if bound.value is None:
         return proven_infeasible(result, excluded(result.instance, "bounds"))
     return with_bound(result, bound.value)

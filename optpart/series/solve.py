@@ -1,4 +1,8 @@
-"""The method ``series``: a dynamic programme over the parts of a graph."""
+"""The method ``series``: a dynamic programme over the parts of a graph.
+
+A path in which vertices repeat is solved by the model of its runs (:mod:`~optpart.series.repeats`)
+first, which mostly leaves nothing to do.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,16 @@ import time
 from fractions import Fraction
 
 from optpart.errors import UnsupportedError
+from optpart.exact.messages import Limits
 from optpart.kernels.horizon import horizon_without_queues
 from optpart.limits import check_seed
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
+from optpart.series.columns import Sequence
 from optpart.series.dual import Dual, Pricing
 from optpart.series.forward import Forward, Found
 from optpart.series.problem import Series
+from optpart.series.repeats import Path, path_of_runs, solve
 from optpart.solution.goal import Goal
 from optpart.solution.record import Record
 from optpart.solution.result import Budget, Result, Starts, Watch
@@ -33,6 +40,9 @@ _SHARE = 0.25
 
 #: Share of the time for the relaxation if memory is limited; otherwise it solves the problem.
 _RELAXING, _RELAXING_ALL = 0.4, 0.95
+
+#: Share of the time for the model of a path of runs.
+_PATH = 0.5
 
 _MAKESPAN = Goal()
 
@@ -107,6 +117,10 @@ class _Solve:
             record.end(Termination.UNSUPPORTED, "the graph does not fall into parts")
             return ""
         self.upper = self._limit()
+        if (path := path_of_runs(series)) is not None and (reason := self._solve_path(path)):
+            return reason
+        if self._closed():
+            return ""
         pricing = Pricing(series, self.upper)
         duals = self._relax(pricing)
         if self._closed():
@@ -135,6 +149,22 @@ class _Solve:
 
     def _closed(self) -> bool:
         return self.record.makespan is not None and self.lower >= self.upper
+
+    def _solve_path(self, path: Path) -> str:
+        """Solve a path of runs; return the reason if there is no schedule."""
+        left = self.deadline - time.perf_counter()
+        limits = Limits(max(0.01, _PATH * left), self.budget.workers, self.seed, None)
+        order = self.instance.graph.topological_order.tolist()
+        for found in solve(path, limits):
+            if found.impossible:
+                return excluded(self.instance, "series", self.goal.given)
+            if found.devices is not None:
+                self._offer(tuple(zip(order, found.devices, strict=True)))
+            if found.bound is not None:
+                self._raise(found.bound)
+            if self._closed():
+                break
+        return ""
 
     def _relax(self, pricing: Pricing) -> list[Dual]:
         """Return the relaxations with the best bounds."""
@@ -193,15 +223,15 @@ class _Solve:
         if found is None:
             return None
         if found.value is not None:
-            self._offer(found)
+            self._offer(found.sequence)
         self._raise(found.bound)
         return found
 
-    def _offer(self, found: Found) -> None:
+    def _offer(self, sequence: Sequence) -> None:
         """Time a sequence exactly, and offer the schedule."""
         placement = [0] * self.instance.vertices
-        for v, d in found.sequence:
+        for v, d in sequence:
             placement[v] = d
-        order = [v for v, _ in found.sequence]
+        order = [v for v, _ in sequence]
         self.record.offer(retime(self.instance, placement, order))
         self.upper = min(self.upper, self._limit())

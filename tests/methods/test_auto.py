@@ -43,10 +43,10 @@ def graph(vertices: int, devices: int = 3) -> Instance:
     return Instance(builder.build(), Cluster.uniform(devices))
 
 
-def chain(vertices: int) -> Instance:
+def chain(vertices: int, kinds: int = 1000) -> Instance:
     builder = GraphBuilder()
     for v in range(vertices):
-        builder.vertex(f"v{v}", 1, outputs=[1])
+        builder.vertex(f"v{v}", 1 + v * kinds // vertices, outputs=[1])
         if v:
             builder.edge(f"v{v - 1}", f"v{v}")
     return Instance(builder.build(), Cluster.uniform(3))
@@ -95,6 +95,11 @@ class TestPlan:
         turns, beside = shown(Case(chain(vertices), budget=Budget(60, 1)))
         assert [name for name, *_ in turns][:2] == ["cpsat", "series"]
         assert beside == []
+
+    def test_a_path_of_like_vertices_is_first_for_series(self) -> None:
+        turns, beside = shown(Case(chain(60, kinds=3)))
+        assert turns[:2] == [("series", "here", 0.1), ("cpsat", "here", 0.9)]
+        assert beside == [("series", 1)]
 
     def test_a_deterministic_limit_leaves_out_what_heeds_the_clock(self) -> None:
         turns, beside = shown(Case(chain(60), budget=Budget(60, 1, deterministic=1)))

@@ -23,11 +23,13 @@ from optpart.solution.result import Budget
 from optpart.solution.verifier import verify
 from optpart.testing.draw import draw_instance
 
-#: The command line, but checkpoints are written all the time, and each takes a while.
+#: The command line, but checkpoints are written all the time, each takes a while, and no bound is
+#: computed first.
 _BUSY = """
 import os, time
 import optpart.search.search as run
 run._CHECKPOINT = 0.0
+run._BOUNDING = 0.0
 sync = os.fsync
 os.fsync = lambda handle: (time.sleep({pause}), sync(handle))
 from optpart.cli import main

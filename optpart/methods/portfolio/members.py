@@ -12,6 +12,7 @@ from optpart.exact.pruning import NONE, Pruning
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.series.parts import parts
+from optpart.series.repeats import repeats
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget
 
@@ -83,6 +84,11 @@ class Case:
         return max(sizes, default=0) <= self.instance.vertices * _PART
 
     @property
+    def repeats(self) -> bool:
+        """Whether the graph is a path of like vertices, of which a small model is solved."""
+        return self.budget.deterministic is None and repeats(self.instance)
+
+    @property
     def searched(self) -> bool:
         """Whether a search supports the goal."""
         return self.supported_by("hybrid")
@@ -151,7 +157,8 @@ def _half(workers: int) -> int:
 MEMBERS = (
     # First what takes a moment, and CP-SAT alone with all workers: most instances end here.
     Member("pipeline", _PIPELINE, "here", lambda x: x.goal.blocks, until=0.04),
-    Member("cpsat", _CPSAT, "here", lambda x: not x.large, until=0.05),
+    Member("series", _SERIES, "here", lambda x: x.repeats, until=0.1),
+    Member("cpsat", _CPSAT, "here", lambda x: not x.large and not x.repeats, until=0.05),
     # Then those that work from here to the end.
     Member("series", _SERIES, "beside", lambda x: x.decomposes, workers=_one),
     Member("milp", _MILP, "beside", lambda x: x.instance.vertices <= _FEW, workers=_quarter),
