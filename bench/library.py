@@ -5,9 +5,12 @@ the numbers below, ``random`` and ``workflows`` from seeds, ``models`` from the 
 with the library onnx, language models of published sizes and ``instances/clusters``, and, if FOLDER
 holds the graphs that ``bench/extract_tensorflow.py`` writes, ``tensorflow``.
 
-``python bench/library.py index [--time-limit 60] [--workers 2] [NAME...]`` solves instances (all,
-or those of the named groups and names), and enters improvements into ``index.csv`` and ``best/``.
-Rows of other instances remain unchanged.
+``python bench/library.py index [--time-limit 60] [--workers 2] [--method auto] [NAME...]`` solves
+instances (all, or those of the named groups and names), and enters improvements into ``index.csv``
+and ``best/``. Rows of other instances remain unchanged. With ``--open``, instances whose optimum
+is proven are left out.
+
+``python bench/library.py certify [--time-limit 120] [NAME...]`` certifies the optima.
 """
 
 from __future__ import annotations
@@ -370,8 +373,8 @@ COLUMNS = (
 
 GROUPS = ("classic", "random", "tensorflow", "models", "workflows", "thesis")
 
-#: Largest number of vertices that CP-SAT solves; larger instances are searched.
-PROVABLE = 100
+#: Methods that solve instances, the default first.
+METHODS = ("auto", "series", "cpsat", "search")
 
 #: What a small instance has, and takes, at most, and its groups.
 SMALL_GROUPS = ("classic", "random")
@@ -429,11 +432,10 @@ class Best:
         return replace(self, bound=bound, proven_by=command)
 
 
-def index(chosen: Sequence[str], budget: Budget, method: str | None = None) -> None:
-    """Solve the chosen instances and enter what is new, after each of them.
-
-    Without a method, the number of vertices decides between CP-SAT and search.
-    """
+def index(
+    chosen: Sequence[str], budget: Budget, method: str = METHODS[0], unproven: bool = False
+) -> None:
+    """Solve the chosen instances, or the unproven of them; enter what is new after each."""
     rows = read_rows()
     places = {name: group for group in GROUPS for name in names(group)}
     if unknown := [name for name in chosen if name not in places and name not in GROUPS]:
@@ -441,6 +443,8 @@ def index(chosen: Sequence[str], budget: Budget, method: str | None = None) -> N
     todo = [
         name for name, group in places.items() if not chosen or name in chosen or group in chosen
     ]
+    if unproven:
+        todo = [name for name in todo if name not in rows or rows[name]["status"] != "OPTIMAL"]
     for number, name in enumerate(todo, 1):
         begin = time.perf_counter()
         instance, group = load(name, places[name]), places[name]
@@ -518,9 +522,7 @@ def write_rows(rows: list[Row]) -> None:
     write_text(folder() / "index.csv", text.getvalue())
 
 
-def solved(
-    instance: Instance, group: str, row: Row | None, budget: Budget, method: str | None
-) -> Row:
+def solved(instance: Instance, group: str, row: Row | None, budget: Budget, method: str) -> Row:
     """Return the row of an instance after a further run; its schedule goes to ``best/``."""
     path = None if group == "thesis" else folder() / "best" / f"{instance.name}.json"
     lost = path is not None and not path.is_file()
@@ -583,10 +585,11 @@ def stored(instance: Instance, path: Path, known: Best) -> Result:
     return result
 
 
-def run(instance: Instance, budget: Budget, method: str | None) -> tuple[Result, str, str]:
+def run(instance: Instance, budget: Budget, method: str) -> tuple[Result, str, str]:
     """Solve an instance; return the commands that find the schedule and prove the bound as well."""
-    method = method or ("cpsat" if instance.vertices <= PROVABLE else "search")
     command = f"optpart solve {instance.name} --method {method} --time-limit {budget.seconds:g}"
+    if budget.workers != Budget().workers:
+        command += f" --workers {budget.workers}"
     result = registry.get(method)(instance, budget=budget)
     proven_by = command
     if method == "search":
@@ -612,7 +615,8 @@ def main() -> int:
     indexer.add_argument("name", nargs="*", help="instance or group; all if none is named")
     indexer.add_argument("--time-limit", type=float, default=60.0, help="seconds an instance")
     indexer.add_argument("--workers", type=int, default=2)
-    indexer.add_argument("--method", choices=("cpsat", "search"), help="by default, by size")
+    indexer.add_argument("--method", choices=METHODS, default=METHODS[0])
+    indexer.add_argument("--open", action="store_true", help="only where no optimum is proven")
     certifier = commands.add_parser("certify", help="certify what is optimal")
     certifier.add_argument("name", nargs="*", help="instance; all if none is named")
     certifier.add_argument("--time-limit", type=float, default=120.0, help="seconds an instance")
@@ -624,7 +628,7 @@ def main() -> int:
             certify(arguments.name, arguments.time_limit)
         else:
             budget = Budget(arguments.time_limit, arguments.workers)
-            index(arguments.name, budget, arguments.method)
+            index(arguments.name, budget, arguments.method, arguments.open)
     except InputError as error:
         print(error, file=sys.stderr)
         return 2

@@ -141,18 +141,19 @@ def find_refutation(
             if record is not None:
                 took = time.perf_counter() - begin
                 return Refutation(tier, scale, record, seconds={"refute": took})
-    deadline = begin + seconds
     try:
         return _in_series(instance, problem, scales[-1], makespan, seconds * _SHARE_IN_SERIES)
     except (NotInSeriesError, RejectedError) as error:
         reasons.append(f"in series: {error}")
+    # The attempt in series may overrun its share; formulas get theirs all the same.
+    deadline = max(begin + seconds, time.perf_counter() + (1 - _SHARE_IN_SERIES) * seconds)
     grids = [grid for grid in grids if grid[1].grid.horizon < _MAX_TICKS]
     for scale, windows in grids:
         left = deadline - time.perf_counter()
         limit = left if scale == grids[-1][0] else left * _SHARE
         for memory_scale in _memory_scales(problem):
             try:
-                return _by_proof(windows, scale, memory_scale, limit)
+                return _by_proof(windows, scale, memory_scale, limit, deadline)
             except UncertifiedError as error:
                 reasons.append(f"{windows.grid.horizon + 1} ticks: {error}")
                 if not isinstance(error, _TooLongError):
@@ -177,9 +178,9 @@ def _in_series(
 
 
 def _by_proof(
-    windows: Windows, scale: Fraction, memory_scale: Fraction, seconds: float
+    windows: Windows, scale: Fraction, memory_scale: Fraction, seconds: float, deadline: float
 ) -> Refutation:
-    """Refute the formula of one grid."""
+    """Refute the formula of one grid, if it can be written before the deadline."""
     begin = time.perf_counter()
     record = {
         "encoding": "order/1",
@@ -189,7 +190,7 @@ def _by_proof(
     }
     try:
         code = Encoding(windows, record)
-        clauses = list(_limited(check.clauses(code)))
+        clauses = list(_limited(check.clauses(code), deadline))
     except RejectedError as error:
         raise _TooLongError(str(error)) from None
     encoded = time.perf_counter()
@@ -216,9 +217,11 @@ def _by_proof(
     )
 
 
-def _limited(clauses: Iterator[list[int]]) -> Iterator[list[int]]:
+def _limited(clauses: Iterator[list[int]], deadline: float) -> Iterator[list[int]]:
     literals = 0
     for clause in clauses:
+        if time.perf_counter() > deadline:
+            raise UncertifiedError("no time left to write its formula")
         literals += len(clause)
         if literals > _MAX_LITERALS:
             raise _TooLongError(f"its formula has more than {_MAX_LITERALS} literals")

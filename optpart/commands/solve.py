@@ -134,7 +134,7 @@ def solve(
             )
     if pareto and (method not in ("auto", "cpsat") or output is not None):
         raise InputError("--pareto", "used with another method or --output", "leave them out")
-    if pareto and objective is Objectives.bottleneck:
+    if pareto and objective is not Objectives.makespan:
         raise InputError(
             "--pareto", "finds the front of makespan and traffic only", "leave --objective out"
         )

@@ -126,6 +126,14 @@ class _Units(NamedTuple):
     unit: Fraction
 
 
+class _Span(NamedTuple):
+    """The windows of the vertices, and a lower and an upper limit of the makespan, in ticks."""
+
+    window: Windows
+    lower: int
+    upper: int
+
+
 class _Solve:
     """One run, from the first bound to the proof or the end of the budget."""
 
@@ -244,14 +252,9 @@ class _Solve:
     def _least_makespan_on(self, grid: Grid) -> str:
         self.record.go_on()
         limit = self._limit()
-        upper = None if limit is None else grid.floor(limit)
-        window = self._windows(grid, upper)
-        if window.bound is None:
+        span = self._span(grid, limit)
+        if span is None:
             return self._excluded_by_bounds()
-        lower = self._load(grid, window)
-        if upper is not None and lower > upper:
-            return self._excluded_by_bounds()
-        self.record.raise_bound(grid.time(lower))
         for bound in self._further_bounds():
             self.record.pulse()
             if self.record.bound != self.record.makespan:
@@ -259,11 +262,9 @@ class _Solve:
                 self.record.raise_bound(value or Fraction(0))
         if self.record.bound == self.record.makespan:
             return ""
-        if upper is None:
-            upper = self._longest(grid)
         asked: Asked = "decision" if self.goal.decides else "makespan"
-        lower = max(lower, grid.floor(self.record.bound or Fraction(0)))
-        return self._solve_on(grid, window, lower, upper, asked)
+        lower = max(span.lower, grid.floor(self.record.bound or Fraction(0)))
+        return self._solve_on(grid, span._replace(lower=lower), asked)
 
     def _least_traffic(self, limit: Fraction | None) -> str:
         """Minimise the traffic among schedules within a makespan limit."""
@@ -272,39 +273,37 @@ class _Solve:
         if self.record.traffic == self.record.traffic_bound:
             return ""
         grid = Grid.of(self.instance, limit, _TICKS)
-        upper = None if limit is None else grid.floor(limit)
-        window = self._windows(grid, upper)
-        if window.bound is None:
-            return self._excluded_by_bounds()
-        lower = self._load(grid, window)
-        if upper is not None and lower > upper:
-            return self._excluded_by_bounds()
-        if self.goal.objective == "traffic":
-            self.record.raise_bound(grid.time(lower))
-        if upper is None:
-            upper = self._longest(grid)
-        return self._solve_on(grid, window, lower, upper, "traffic")
+        span = self._span(grid, limit)
+        return self._excluded_by_bounds() if span is None else self._solve_on(grid, span, "traffic")
 
     def _least_bottleneck(self, limit: Fraction | None) -> str:
         """Minimise the bottleneck among schedules within a makespan limit."""
         grid = self._grid_of_loads()
-        upper = None if limit is None else grid.floor(limit)
-        window = self._windows(grid, upper)
-        if window.bound is None:
+        span = self._span(grid, limit)
+        if span is None:
             return self._excluded_by_bounds()
-        lower = self._load(grid, window)
-        if upper is not None and lower > upper:
-            return self._excluded_by_bounds()
-        self.record.raise_bound(grid.time(lower))
         if Pruning.BOUNDS not in self.without:
             self.record.raise_bottleneck_bound(
                 grid.time(load_ticks(self.instance, grid, no_windows(self.instance)))
             )
         if self._closed("bottleneck"):
             return ""
-        if upper is None:
-            upper = self._longest(grid)
-        return self._solve_on(grid, window, lower, upper, "bottleneck")
+        return self._solve_on(grid, span, "bottleneck")
+
+    def _span(self, grid: Grid, limit: Fraction | None) -> _Span | None:
+        """Bound the makespans up to a limit, and the times of the vertices within them.
+
+        Returns ``None`` if windows and load exclude all of them.
+        """
+        upper = None if limit is None else grid.floor(limit)
+        window = self._windows(grid, upper)
+        if window.bound is None:
+            return None
+        lower = self._load(grid, window)
+        if upper is not None and lower > upper:
+            return None
+        self.record.raise_bound(grid.time(lower))
+        return _Span(window, lower, self._longest(grid) if upper is None else upper)
 
     def _grid_of_loads(self) -> Grid:
         """Return a grid on which all loads times the channels of a port are moderate numbers."""
@@ -375,8 +374,8 @@ class _Solve:
             raise AssertionError("bounds exclude a verified schedule; please report this")
         return excluded(self.given, "bounds", self.goal.given)
 
-    def _solve_on(self, grid: Grid, window: Windows, lower: int, upper: int, asked: Asked) -> str:
-        if (terms := _terms(self.instance, window)) > _MAX_TERMS:
+    def _solve_on(self, grid: Grid, span: _Span, asked: Asked) -> str:
+        if (terms := _terms(self.instance, span.window)) > _MAX_TERMS:
             self.record.end(
                 Termination.UNSUPPORTED,
                 f"too large for CP-SAT ({terms:,} terms of {_MAX_TERMS:,} at most)",
@@ -387,7 +386,7 @@ class _Solve:
             self.record.end(Termination.TIME_LIMIT, "time limit")
             return ""
         units = _traffic_units(self.instance)
-        task = self._task(grid, window, lower, upper, asked, units)
+        task = self._task(grid, span, asked, units)
         limits = Limits(left, self.budget.workers, self.seed, self.budget.deterministic)
         status = self._listen(task, limits, units)
         if status == "INFEASIBLE":
@@ -439,19 +438,17 @@ class _Solve:
             or (asked == "traffic" and memory in ("edges", "refcount"))
         )
 
-    def _task(
-        self, grid: Grid, window: Windows, lower: int, upper: int, asked: Asked, units: _Units
-    ) -> Task:
-        instance, goal = self.instance, self.goal
-        memory = self._memory(upper)
+    def _task(self, grid: Grid, span: _Span, asked: Asked, units: _Units) -> Task:
+        instance, goal, window = self.instance, self.goal, span.window
+        memory = self._memory(span.upper)
         return Task(
             instance=instance,
             grid=grid,
             head=window.head,
             tail=window.tail,
             possible=window.possible,
-            lower=lower,
-            upper=upper,
+            lower=span.lower,
+            upper=span.upper,
             need=memory.need,
             capacity=memory.capacity,
             alike=self.alike,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from optpart.exact.pruning import NONE, Pruning
 from optpart.exact.solve import solve
 from optpart.methods.starts import heuristic_schedules
@@ -20,6 +22,7 @@ def cpsat(
     watch: Watch | None = None,
     goal: Goal | None = None,
     without: frozenset[Pruning] = NONE,
+    searches: bool = True,
 ) -> Result:
     """Solve an instance with CP-SAT.
 
@@ -33,6 +36,8 @@ def cpsat(
         The question; by default, the least makespan.
     without : frozenset of Pruning
         Rules to leave out. This is slower; the answer is the same if every rule is sound.
+    searches : bool
+        Whether a search precedes the solver if the instance is large.
 
     Raises
     ------
@@ -49,31 +54,12 @@ def cpsat(
         goal=goal,
         without=without,
         starts=heuristic_schedules,
-        improve=_by_search,
+        improve=_by_search if searches else None,
     )
 
 
-def alone(
-    instance: Instance,
-    *,
-    budget: Budget | None = None,
-    seed: int = 0,
-    start: Schedule | None = None,
-    watch: Watch | None = None,
-    goal: Goal | None = None,
-    without: frozenset[Pruning] = NONE,
-) -> Result:
-    """Solve as :func:`cpsat` does, but without a search before it, however large the instance."""
-    return solve(
-        instance,
-        budget=budget,
-        seed=seed,
-        start=start,
-        watch=watch,
-        goal=goal,
-        without=without,
-        starts=heuristic_schedules,
-    )
+#: Solves as :func:`cpsat` does, but without a search before it, however large the instance.
+alone = partial(cpsat, searches=False)
 
 
 def _by_search(instance: Instance, budget: Budget, seed: int, start: Schedule) -> Result:

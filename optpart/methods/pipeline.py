@@ -13,11 +13,14 @@ from optpart.limits import check_seed
 from optpart.pipeline.path import Measure
 from optpart.pipeline.problem import limits
 from optpart.pipeline.solve import best_contiguous, require_path
+from optpart.problem.cluster import Cluster
 from optpart.problem.feasibility import contradiction, excluded
+from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Progress, Result, Watch, conclude
 from optpart.solution.schedule import Schedule, crossings, retime
+from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
 
 
@@ -35,7 +38,7 @@ def pipeline(
     Parameters
     ----------
     budget : Budget, optional
-        Has no effect: what would take more than some seconds is refused.
+        Only the seconds have an effect; what would take more than some seconds is refused anyway.
     seed : int
         Has no effect: the programme is deterministic.
     start : Schedule, optional
@@ -62,7 +65,8 @@ def pipeline(
         goal.require_kept(instance, start)
     narrowed = goal.narrowed(instance)
     measure: Measure = "bottleneck" if goal.objective == "bottleneck" else "makespan"
-    found = best_contiguous(narrowed, measure, goal.device_order)
+    deadline = begin + (budget or Budget()).seconds
+    found = best_contiguous(narrowed, measure, goal.device_order, deadline)
     seconds = time.perf_counter() - begin
     if found.infeasible:
         why = excluded(narrowed, "pipeline", goal.given)
@@ -77,7 +81,8 @@ def pipeline(
             each,
             bound=found.bound if measure == "makespan" else None,
             bottleneck_bound=found.bound if measure == "bottleneck" else None,
-            reason=found.reason,
+            termination=Termination.TIME_LIMIT if found.time_up else Termination.COMPLETED,
+            reason="time limit" if found.time_up else found.reason,
             seconds=seconds,
             seed=seed,
             goal=goal,
@@ -90,6 +95,14 @@ def pipeline(
         value = best.bottleneck if measure == "bottleneck" else best.makespan
         watch(Progress(seconds, value, found.bound))
     return best
+
+
+def warm_up() -> None:
+    """Load or compile the code of the method."""
+    graph = GraphBuilder().vertex("a", 1, outputs=[1]).vertex("b", 1).edge("a", "b").build()
+    chain = Instance(graph, Cluster.uniform(2, bandwidth=1), name="warm-up")
+    for objective in ("bottleneck", "makespan"):
+        pipeline(chain, goal=Goal(objective, contiguous=True))
 
 
 def check_scope(instance: Instance, goal: Goal) -> None:

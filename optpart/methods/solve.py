@@ -77,13 +77,17 @@ class Question:
     forced: bool
 
     def warm_up(self) -> None:
-        """Load or compile the code of a search, so that this does not count towards the budget."""
+        """Load or compile what the method needs, so that this does not count towards the budget."""
         searched = self.method in ("auto", "cpsat") and self.instance.vertices > SEARCHED
         if registry.repairs(self.method) or searched:
             from optpart.search.searcher import warm_up
 
             registry.warm_up_starts()
             warm_up("hybrid" if self.method in ("auto", "hybrid") else "search")
+        if self.method in ("auto", "pipeline") and self.goal is not None and self.goal.blocks:
+            from optpart.methods.pipeline import warm_up as warm_up_pipeline
+
+            warm_up_pipeline()
 
     def answer(self, watch: Watch | None = None) -> Result:
         """Run the method, add a lower bound, and check proofs about small instances.

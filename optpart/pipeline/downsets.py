@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import UnsupportedError
+from optpart.pipeline.clock import NEVER, check
 from optpart.pipeline.problem import Pipeline
 
 #: Most downsets to enumerate.
@@ -136,13 +137,15 @@ def _leaves(pipeline: Pipeline, groups: nx.Graph[int]) -> list[tuple[int, int]]:
     return merged
 
 
-def downsets_of(items: Items, most: int = MOST_DOWNSETS) -> list[int]:
+def downsets_of(items: Items, most: int = MOST_DOWNSETS, deadline: float = NEVER) -> list[int]:
     """List all downsets as sets of bits, by size.
 
     Raises
     ------
     UnsupportedError
         If there are more than ``most``.
+    TimeUpError
+        After the deadline.
     """
     n = len(items.members)
     after: list[list[int]] = [[] for _ in range(n)]
@@ -152,6 +155,7 @@ def downsets_of(items: Items, most: int = MOST_DOWNSETS) -> list[int]:
     layer = {0: sum(1 << i for i, before in enumerate(items.before) if not before)}
     found: list[int] = []
     while layer:
+        check(deadline)
         found += layer
         following: dict[int, int] = {}
         for downset, ready in layer.items():

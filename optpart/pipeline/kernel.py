@@ -50,6 +50,23 @@ class Moves(NamedTuple):
     taken: NDArray[np.int64]  # per state, the number of devices used
 
 
+class Splits(NamedTuple):
+    """The best stages that cover each downset, by state."""
+
+    best: NDArray[np.int64]  # m × states: the least bottleneck
+    before: NDArray[np.int32]  # m × states: the downset before the last stage, which may be empty
+    by: NDArray[np.int32]  # m × states: the move that takes the devices of the last stage
+    reached: NDArray[np.bool_]  # m: whether there are any
+
+
+def no_splits(downsets: int, states: int) -> Splits:
+    """Return a table of splits in which only the empty downset is covered, by no stage."""
+    best = np.full((downsets, states), NONE, np.int64)
+    best[0, 0] = 0
+    before, by = (np.full((downsets, states), -1, np.int32) for _ in range(2))
+    return Splits(best, before, by, np.zeros(downsets, np.bool_))
+
+
 @inner
 def _within(words: Any, small: int, large: int) -> Any:
     for w in range(words.shape[1]):  # noqa: SIM110 - compiled
@@ -143,11 +160,14 @@ def _priced(b: Any, small: int, large: int, limit: int, cost: Any) -> Any:
 
 
 @kernel
-def count_blocks(b: Blocks, limit: int) -> int:
-    """Return the number of pairs of downsets whose block may take at most ``limit``."""
+def count_blocks(b: Blocks, limit: int, begin: int, end: int) -> int:
+    """Return the number of pairs of downsets whose block may take at most ``limit``.
+
+    The larger downset of a pair is from ``begin`` to ``end``, here and below.
+    """
     found = 0
     least, nested, words = b.least, b.nested, b.words
-    for large in range(words.shape[0]):
+    for large in range(begin, end):
         for small in range(large):
             if least[large] - least[small] <= limit and (nested or _within(words, small, large)):
                 found += 1
@@ -155,7 +175,9 @@ def count_blocks(b: Blocks, limit: int) -> int:
 
 
 @kernel
-def blocks_between(b: Blocks, low: int, high: int, most: int) -> NDArray[np.int64]:
+def blocks_between(
+    b: Blocks, low: int, high: int, most: int, begin: int, end: int
+) -> NDArray[np.int64]:
     """List the blocks that cost from ``low`` to ``high``: the two downsets, and the option.
 
     The list ends early with one row more than ``most``.
@@ -164,7 +186,7 @@ def blocks_between(b: Blocks, low: int, high: int, most: int) -> NDArray[np.int6
     count = 0
     cost = np.empty(b.cost.shape[1], np.int64)
     least, nested, words = b.least, b.nested, b.words
-    for large in range(b.words.shape[0]):
+    for large in range(begin, end):
         for small in range(large):
             if least[large] - least[small] > high or not (nested or _within(words, small, large)):
                 continue
@@ -181,8 +203,14 @@ def blocks_between(b: Blocks, low: int, high: int, most: int) -> NDArray[np.int6
 
 @kernel
 def split(
-    b: Blocks, moves: Moves, limit: int, banned: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    b: Blocks,
+    moves: Moves,
+    limit: int,
+    banned: NDArray[np.int64],
+    found: Splits,
+    begin: int,
+    end: int,
+) -> None:
     """Find, for each state and downset, the least bottleneck of stages that cover the downset.
 
     Parameters
@@ -191,29 +219,20 @@ def split(
         Blocks that cost more are left out.
     banned : ndarray of int64, b × 3
         Blocks that are left out as well, as :func:`blocks_between` lists them.
-
-    Returns
-    -------
-    best : ndarray of int64, m × states
-    before, by : ndarray of int32, m × states
-        The downset before the last stage, and the move that takes its devices. The stage may be
-        empty.
+    found : Splits
+        Those of the downsets before ``begin``, to which these are added.
 
     Notes
     -----
     What is left to do takes at least its work divided by the devices that are left.
     """
     m, states = b.cost.shape[0], moves.taken.shape[0]
-    best = np.full((m, states), NONE, np.int64)
-    before = np.full((m, states), -1, np.int32)
-    by = np.full((m, states), -1, np.int32)
-    best[0, 0] = 0
+    best, before, by, reached = found.best, found.before, found.by, found.reached
     cost = np.empty(b.cost.shape[1], np.int64)
     everyone = moves.taken[states - 1]
-    reached = np.zeros(m, np.bool_)
     least, nested, words = b.least, b.nested, b.words
-    ban = 0
-    for large in range(m):
+    ban = np.searchsorted(banned[:, 1], begin)
+    for large in range(begin, end):
         left = b.work[m - 1] - b.work[large]
         for small in range(large):
             some = (
@@ -239,7 +258,6 @@ def split(
             if time < best[large, to]:
                 best[large, to], before[large, to], by[large, to] = time, large, i
         reached[large] = best[large].min() < NONE
-    return best, before, by
 
 
 class Path(NamedTuple):
@@ -258,8 +276,24 @@ class Path(NamedTuple):
     entry: NDArray[np.int64]  # states from which a state is entered, all of lower number
 
 
+class Followed(NamedTuple):
+    """The best stages that end before each item, by state."""
+
+    best: NDArray[np.int64]  # s × (n + 1): bottleneck or makespan
+    first: NDArray[np.int32]  # s × (n + 1): the first item of the last stage
+    came: NDArray[np.int32]  # s × (n + 1): from where a stage that begins with the item is entered
+
+
+def no_stages(states: int, items: int) -> Followed:
+    """Return a table in which there is no stage yet."""
+    best = np.full((states, items + 1), NONE, np.int64)
+    best[0, 0] = 0
+    first, came = (np.full((states, items + 1), -1, np.int32) for _ in range(2))
+    return Followed(best, first, came)
+
+
 @kernel
-def follow(p: Path, add: bool) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+def follow(p: Path, add: bool, found: Followed, begin: int, end: int) -> None:
     """Find, for each state and item, the best stages that end before the item.
 
     Parameters
@@ -267,22 +301,13 @@ def follow(p: Path, add: bool) -> tuple[NDArray[np.int64], NDArray[np.int32], ND
     add : bool
         Whether times of stages and of transfers add up to the makespan; otherwise the largest
         counts.
-
-    Returns
-    -------
-    best : ndarray of int64, s × (n + 1)
-    first : ndarray of int32, s × (n + 1)
-        The first item of the last stage.
-    came : ndarray of int32, s × (n + 1)
-        The state from which a stage is entered that begins with the item.
+    found : Followed
+        Those of the states before ``begin``, to which these up to ``end`` are added.
     """
-    n, states = p.cost.shape[0] - 1, p.option.shape[0]
-    best = np.full((states, n + 1), NONE, np.int64)
-    first = np.full((states, n + 1), -1, np.int32)
-    came = np.full((states, n + 1), -1, np.int32)
-    best[0, 0] = 0
+    n = p.cost.shape[0] - 1
+    best, first, came = found.best, found.first, found.came
     enter = np.empty(n + 1, np.int64)
-    for s in range(1, states):
+    for s in range(max(1, begin), end):
         o = p.option[s]
         enter[:] = NONE
         for e in range(p.entry_start[s], p.entry_start[s + 1]):
@@ -306,4 +331,3 @@ def follow(p: Path, add: bool) -> tuple[NDArray[np.int64], NDArray[np.int32], ND
                 time = enter[i] + stage if add else max(enter[i], stage)
                 if time < best[s, j]:
                     best[s, j], first[s, j] = time, i
-    return best, first, came

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from optpart.pipeline.clock import NEVER, check
 from optpart.pipeline.downsets import Items, bits, downsets_of
 from optpart.pipeline.problem import classes_of, limits, vertex_memory
 from optpart.pipeline.splits import Split, Stage
@@ -62,7 +63,11 @@ class _Tensor:
 
 
 def best_labelled(
-    instance: Instance, items: Items, order: Sequence[int] = (), below: Fraction | None = None
+    instance: Instance,
+    items: Items,
+    order: Sequence[int] = (),
+    below: Fraction | None = None,
+    deadline: float = NEVER,
 ) -> Split | None:
     """Return the stages of least bottleneck, or ``None`` if none is below a limit.
 
@@ -79,14 +84,22 @@ def best_labelled(
         If there are too many downsets.
     TooManyLabelsError
         If the search is given up; nothing is known then.
+    TimeUpError
+        After the deadline.
     """
-    return _Search(instance, items, tuple(order), below).run()
+    return _Search(instance, items, tuple(order), below, deadline).run()
 
 
 class _Search:
     def __init__(
-        self, instance: Instance, items: Items, order: tuple[int, ...], below: Fraction | None
+        self,
+        instance: Instance,
+        items: Items,
+        order: tuple[int, ...],
+        below: Fraction | None,
+        deadline: float,
     ) -> None:
+        self.deadline = deadline
         self.instance, self.items, self.order = instance, items, order
         self.classes = classes_of(instance)
         graph, item = instance.graph, items.item
@@ -123,6 +136,7 @@ class _Search:
         ]
         delay: dict[tuple[int, int, int], Fraction | None] = {}
         for tensor in self.tensors:
+            check(self.deadline)
             for d in range(k):
                 for e in range(k):
                     if d != e:
@@ -147,7 +161,7 @@ class _Search:
         return value.numerator * (self.scale // value.denominator)
 
     def run(self) -> Split | None:
-        downsets = downsets_of(self.items, most=5000)
+        downsets = downsets_of(self.items, most=5000, deadline=self.deadline)
         awaited = [self._awaited(downset) for downset in downsets]
         used = (0,) if self.order else (0,) * len(self.classes)
         fronts: list[dict[object, list[_Label]]] = [{} for _ in downsets]
@@ -169,6 +183,7 @@ class _Search:
                 block = downsets[larger] & ~downset
                 loads = self._loads(block)
                 for label in live:
+                    check(self.deadline)
                     for device, taken in self._devices(label.used):
                         if (load := loads.get(device)) is None:
                             continue

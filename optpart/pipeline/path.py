@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import UnsupportedError
+from optpart.pipeline.clock import NEVER, check, portions
 from optpart.pipeline.downsets import Items, total
-from optpart.pipeline.kernel import NONE, Path, follow
+from optpart.pipeline.kernel import NONE, Path, follow, no_stages
 from optpart.pipeline.problem import classes_of, limits, vertex_memory
 from optpart.pipeline.splits import MOST_ENTRIES, MOST_STEPS, Split, Stage
 from optpart.pipeline.whole import scale_of
@@ -46,7 +47,11 @@ def only_neighbours(instance: Instance, items: Items) -> bool:
 
 
 def best_path(
-    instance: Instance, items: Items, measure: Measure, order: Sequence[int] = ()
+    instance: Instance,
+    items: Items,
+    measure: Measure,
+    order: Sequence[int] = (),
+    deadline: float = NEVER,
 ) -> Split | None:
     """Return the stages of least bottleneck or makespan, or ``None`` if there are none.
 
@@ -62,16 +67,24 @@ def best_path(
     UnsupportedError
         If there are too many states, or the time of several tensors that cross at once over a
         port of several channels would have to be found.
+    TimeUpError
+        After the deadline.
     """
     if not items.members:
         return Split((), Fraction(0), Fraction(0))
-    return _Program(instance, items, measure, tuple(order)).run()
+    return _Program(instance, items, measure, tuple(order), deadline).run()
 
 
 class _Program:
     def __init__(
-        self, instance: Instance, items: Items, measure: Measure, order: tuple[int, ...]
+        self,
+        instance: Instance,
+        items: Items,
+        measure: Measure,
+        order: tuple[int, ...],
+        deadline: float,
     ) -> None:
+        self.deadline = deadline
         self.instance, self.items, self.measure, self.order = instance, items, measure, order
         self.classes = [[d] for d in order] if order else classes_of(instance)
         self.members = items.members
@@ -88,7 +101,10 @@ class _Program:
                 "devices", "can be used in too many ways", "give the order of the devices"
             )
         path = self._path(option, entries)
-        best, first, came = follow(path, self.measure == "makespan")
+        found = no_stages(states, n)
+        for begin, end in portions(states, steps // states, self.deadline):
+            follow(path, self.measure == "makespan", found, begin, end)
+        best, first, came = found
         last = int(np.argmin(best[:, n]))
         if best[last, n] == NONE:
             return None
@@ -169,6 +185,7 @@ class _Program:
 
     def _cut(self, i: int) -> list[list[Fraction | None]]:
         """Return the time of what crosses before item ``i``, by classes of devices."""
+        check(self.deadline)
         tensors = self._crossing(i)
         table: list[list[Fraction | None]] = []
         for one, source in enumerate(self.classes):

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import UnsupportedError
+from optpart.pipeline.clock import NEVER, TimeUpError
 from optpart.pipeline.downsets import Items, items_of
 from optpart.pipeline.labels import TooManyLabelsError, best_labelled
 from optpart.pipeline.path import Measure, best_path, is_chain, only_neighbours
@@ -42,15 +43,20 @@ class Found:
         Whether it is proven that there is no placement.
     reason : str
         Why there is no placement or no proof.
+    time_up : bool
+        Whether that is because time was up.
     """
 
     placement: NDArray[np.int32] | None
     bound: Fraction | None
     infeasible: bool = False
     reason: str = ""
+    time_up: bool = False
 
 
-def best_contiguous(instance: Instance, measure: Measure, order: Sequence[int] = ()) -> Found:
+def best_contiguous(
+    instance: Instance, measure: Measure, order: Sequence[int] = (), deadline: float = NEVER
+) -> Found:
     """Return the best contiguous placement of an instance, and a proven bound.
 
     Parameters
@@ -58,6 +64,8 @@ def best_contiguous(instance: Instance, measure: Measure, order: Sequence[int] =
     order : sequence of int
         The only devices to use; no edge leads from a later to an earlier one. By default, any
         contiguous placement counts.
+    deadline : float
+        On the clock of :func:`time.perf_counter`.
 
     Raises
     ------
@@ -65,32 +73,48 @@ def best_contiguous(instance: Instance, measure: Measure, order: Sequence[int] =
         If the instance has too many downsets, memory depends on time, or its makespan is asked and
         it is not a chain.
     """
-    if measure == "makespan":
-        split = _least_makespan(instance, order)
-        return _known(instance, split)
     relaxed = relaxed_pipeline(instance)
+    try:
+        if measure == "makespan":
+            return _known(instance, _least_makespan(instance, relaxed, order, deadline))
+        return _least_bottleneck(instance, relaxed, order, deadline)
+    except TimeUpError:
+        bound = simple_bound(relaxed) if measure == "bottleneck" else None
+        return Found(None, bound, time_up=True)
+
+
+def _least_bottleneck(
+    instance: Instance, relaxed: Pipeline, order: Sequence[int], deadline: float
+) -> Found:
     whole = bool(order) or is_chain(instance)
     items = items_of(relaxed)
     if instance.model.communication == "delay" and all_linked(instance):
-        split = _unpaid(instance, relaxed, items, order)
+        split = _unpaid(instance, relaxed, items, order, deadline)
     elif only_neighbours(instance, items):
-        split = best_path(instance, items, "bottleneck", order)
+        split = best_path(instance, items, "bottleneck", order, deadline)
     else:
-        return _labelled(instance, relaxed, order, whole=whole)
-    if whole:
-        return _known(instance, split)
-    return _orderable(instance, relaxed, split)
+        return _labelled(instance, relaxed, order, deadline, whole=whole)
+    if split is not None and split.time_up:
+        bound = simple_bound(relaxed)
+        best = max(bound, split.bound) if whole else bound
+        return Found(placed(instance, split.stages), best, time_up=True)
+    return _known(instance, split) if whole else _orderable(instance, relaxed, split)
 
 
 def _unpaid(
-    instance: Instance, relaxed: Pipeline, items: Items, order: Sequence[int]
+    instance: Instance,
+    relaxed: Pipeline,
+    items: Items,
+    order: Sequence[int],
+    deadline: float,
 ) -> Split | None:
     """Return the best split where transfers load nothing."""
     if order and only_neighbours(instance, items):
-        split = best_path(instance, items, "bottleneck", order)  # the fastest, but it may round
+        # the fastest, but it may round
+        split = best_path(instance, items, "bottleneck", order, deadline)
         if split is None or split.bound == split.bottleneck:
             return split
-    return best_split(relaxed, order=order)
+    return best_split(relaxed, order=order, deadline=deadline)
 
 
 def require_path(instance: Instance) -> None:
@@ -108,19 +132,27 @@ def require_path(instance: Instance) -> None:
         )
 
 
-def _least_makespan(instance: Instance, order: Sequence[int]) -> Split | None:
+def _least_makespan(
+    instance: Instance, relaxed: Pipeline, order: Sequence[int], deadline: float
+) -> Split | None:
     """Return the split of a chain: nothing overlaps, so times of stages and cuts add up."""
     require_path(instance)
-    items = items_of(relaxed_pipeline(instance), merge=False)
-    return best_path(instance, items, "makespan", order)
+    return best_path(instance, items_of(relaxed, merge=False), "makespan", order, deadline)
 
 
-def _labelled(instance: Instance, relaxed: Pipeline, order: Sequence[int], *, whole: bool) -> Found:
+def _labelled(
+    instance: Instance,
+    relaxed: Pipeline,
+    order: Sequence[int],
+    deadline: float,
+    *,
+    whole: bool,
+) -> Found:
     """Solve with transfers that count; what is optimal without them is a bound."""
-    free = best_split(relaxed, order=order)
+    free = best_split(relaxed, order=order, deadline=deadline)
     if free is None:
         return _known(instance, None) if whole else _orderable(instance, relaxed, None)
-    bound = free.bound if whole else simple_bound(relaxed)
+    bound = free.bound if whole and not free.time_up else simple_bound(relaxed)
     best, value = None, None
     for placement in _candidates(instance, relaxed, free, order):
         found = bottleneck(instance, placement)
@@ -129,7 +161,9 @@ def _labelled(instance: Instance, relaxed: Pipeline, order: Sequence[int], *, wh
     reason = ""
     if value != free.bound:
         try:
-            split = best_labelled(instance, items_of(relaxed), order, value)
+            split = best_labelled(instance, items_of(relaxed), order, value, deadline)
+        except TimeUpError:
+            return Found(best, bound, time_up=True)
         except (TooManyLabelsError, UnsupportedError):
             reason = "too many ways to send tensors from stage to stage"
         else:

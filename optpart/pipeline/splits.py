@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import UnsupportedError
+from optpart.pipeline.clock import NEVER, TimeUpError, check, portions
 from optpart.pipeline.downsets import (
     Items,
     bits,
@@ -28,7 +29,16 @@ from optpart.pipeline.downsets import (
     total,
     unpacked,
 )
-from optpart.pipeline.kernel import NONE, Blocks, Moves, blocks_between, count_blocks, split
+from optpart.pipeline.kernel import (
+    NONE,
+    Blocks,
+    Moves,
+    Splits,
+    blocks_between,
+    count_blocks,
+    no_splits,
+    split,
+)
 from optpart.pipeline.problem import Pipeline
 from optpart.pipeline.whole import scale_of
 
@@ -65,12 +75,15 @@ class Split:
     bound : Fraction
         A proven lower bound of the bottleneck or makespan.
     bottleneck : Fraction
-        The exact value, equal to the bound unless numbers had to be rounded.
+        The exact value, equal to the bound unless numbers had to be rounded, or time was up.
+    time_up : bool
+        Whether time was up before all splits were searched.
     """
 
     stages: tuple[Stage, ...]
     bound: Fraction
     bottleneck: Fraction
+    time_up: bool = False
 
 
 class _Option:
@@ -86,6 +99,7 @@ def best_split(
     order: Sequence[int] = (),
     replicas: int = 1,
     prefixes_only: bool = False,
+    deadline: float = NEVER,
 ) -> Split | None:
     """Return the split with the least bottleneck of all, or ``None`` if there is none.
 
@@ -98,29 +112,45 @@ def best_split(
         Most devices of a stage.
     prefixes_only : bool
         Whether to cut one topological order only, instead of all downsets.
+    deadline : float
+        On the clock of :func:`time.perf_counter`. After it, the best split along one topological
+        order is returned, with a bound of 0.
 
     Raises
     ------
     UnsupportedError
         If there are too many downsets, or devices of too many kinds.
+    TimeUpError
+        After the deadline, if no split has been found.
     """
     items = items_of(pipeline)
     if not items.members:
         return Split((), Fraction(0), Fraction(0))
-    program = _Program(pipeline, items, tuple(order), replicas)
+    program = _Program(pipeline, items, tuple(order), replicas, deadline)
     along = _Table(program, prefixes(items), nested=True)
-    found, limit = along.run(_FORBIDDEN - 1)
+    first, limit = along.run(_FORBIDDEN - 1)
     if items.is_path or prefixes_only:
-        return found and along.closed(found)
-    table = _Table(program, downsets_of(items), nested=False)
-    found, _ = table.run(limit)
+        return first and along.closed(first)
+    try:
+        table = _Table(program, downsets_of(items, deadline=deadline), nested=False)
+        found, _ = table.run(limit)
+    except TimeUpError:
+        if first is None:
+            raise
+        return replace(first, bound=Fraction(0), time_up=True)
     return found and table.closed(found)
 
 
 class _Program:
     def __init__(
-        self, pipeline: Pipeline, items: Items, order: tuple[int, ...], replicas: int
+        self,
+        pipeline: Pipeline,
+        items: Items,
+        order: tuple[int, ...],
+        replicas: int,
+        deadline: float,
     ) -> None:
+        self.deadline = deadline
         self.pipeline, self.items, self.order = pipeline, items, order
         self.classes = pipeline.classes
         self.sizes = [len(members) for members in self.classes]
@@ -288,6 +318,7 @@ class _Table:
             work = np.maximum(work - max(option.replicas for option in p.options), 0)
         columns = np.column_stack([least, work, p.need, p.weighted, p.cost, p.barred])
         sums = _sums(words, columns, nested)
+        check(p.deadline)
         options = len(p.options)
         pairs = {tuple(sorted((int(item[u]), int(item[v])))) for u, v in p.pipeline.apart}
         tensors = []
@@ -297,7 +328,7 @@ class _Table:
             if consumers and p.price[t]:
                 tensors.append((t, producer, sum(1 << i for i in consumers)))
         span = packed([1 << producer | consumers for _, producer, consumers in tensors], n)
-        start, crossing = _crossing(words, span)
+        start, crossing = _crossing(words, span, p.deadline)
         return Blocks(
             nested=nested,
             words=words,
@@ -329,14 +360,21 @@ class _Table:
 
     def run(self, limit: int, banned: NDArray[np.int64] = _NOTHING) -> tuple[Split | None, int]:
         """Return the best split within a limit, and its value in ticks (or else the limit)."""
-        p = self.program
-        if count_blocks(self.blocks, limit) * (len(p.moves.source) + _BLOCK) > MOST_STEPS:
+        p, m = self.program, len(self.downsets)
+        per_block = len(p.moves.source) + _BLOCK
+        count = sum(
+            count_blocks(self.blocks, limit, begin, end)
+            for begin, end in portions(m, m * self.blocks.words.shape[1], p.deadline)
+        )
+        if count * per_block > MOST_STEPS:
             raise self._too_much()
-        best, before, by = split(self.blocks, p.moves, limit, banned)
-        value = int(best[-1, -1])
+        found = no_splits(m, p.states)
+        for begin, end in portions(m, m * per_block, p.deadline):
+            split(self.blocks, p.moves, limit, banned, found, begin, end)
+        value = int(found.best[-1, -1])
         if value == NONE:
             return None, limit
-        blocks = self._chosen(before, by)
+        blocks = self._chosen(found)
         load = max(p.load(block, int(p.moves.option[move])) for block, move in blocks)
         return Split(self._stages(blocks), p.scale.value(value), load), value
 
@@ -350,28 +388,43 @@ class _Table:
         if p.scale.exact:
             return found
         blur = len(p.items.members) + int(p.share.max()) * len(p.price) + 2
-        for _ in range(_MOST_ROUNDS):
-            limit = p.scale.floor(found.bottleneck)
-            near = blocks_between(self.blocks, limit - blur, limit, _MOST_NEAR)
-            if len(near) > _MOST_NEAR:
-                return found
-            keep = [
-                p.load(self.downsets[large] & ~self.downsets[small], o) >= found.bottleneck
-                for small, large, o in near.tolist()
-            ]
-            better, _ = self.run(limit, near[np.array(keep, np.bool_)])
-            if better is None:
-                return replace(found, bound=found.bottleneck)
-            found = better
+        try:
+            for _ in range(_MOST_ROUNDS):
+                limit = p.scale.floor(found.bottleneck)
+                near = self._near(limit - blur, limit)
+                if len(near) > _MOST_NEAR:
+                    return found
+                keep = [
+                    p.load(self.downsets[large] & ~self.downsets[small], o) >= found.bottleneck
+                    for small, large, o in near.tolist()
+                ]
+                better, _ = self.run(limit, near[np.array(keep, np.bool_)])
+                if better is None:
+                    return replace(found, bound=found.bottleneck)
+                found = better
+        except TimeUpError:
+            return replace(found, time_up=True)
         return found
 
-    def _chosen(self, before: NDArray[np.int32], by: NDArray[np.int32]) -> list[tuple[int, int]]:
+    def _near(self, low: int, high: int) -> NDArray[np.int64]:
+        """List the blocks of :func:`blocks_between`, or more than are to be compared."""
+        m = len(self.downsets)
+        steps = m * (self.program.cost.shape[1] + _BLOCK)
+        near = _NOTHING
+        for begin, end in portions(m, steps, self.program.deadline):
+            left = _MOST_NEAR - len(near)
+            near = np.concatenate([near, blocks_between(self.blocks, low, high, left, begin, end)])
+            if len(near) > _MOST_NEAR:
+                break
+        return near
+
+    def _chosen(self, found: Splits) -> list[tuple[int, int]]:
         """Return the items and the move of each stage that is not empty, in order."""
         p, downsets = self.program, self.downsets
         blocks = []
         state, at = p.states - 1, len(downsets) - 1
         while state or at:
-            previous, move = int(before[at, state]), int(by[at, state])
+            previous, move = int(found.before[at, state]), int(found.by[at, state])
             if previous != at:
                 blocks.append((downsets[at] & ~downsets[previous], move))
             state, at = int(p.moves.source[move]), previous
@@ -406,11 +459,12 @@ def _sums(words: NDArray[np.uint64], columns: NDArray[np.int64], nested: bool) -
 
 
 def _crossing(
-    words: NDArray[np.uint64], span: NDArray[np.uint64]
+    words: NDArray[np.uint64], span: NDArray[np.uint64], deadline: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the tensors that lie partly inside each downset, one after another."""
     counts, found = [np.zeros(1, np.int64)], []
     for at in range(0, len(words), _ROWS):
+        check(deadline)
         rows = words[at : at + _ROWS, None, :]
         part = (rows & span).any(axis=2) & (~rows & span).any(axis=2)
         counts.append(part.sum(axis=1))

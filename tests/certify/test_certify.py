@@ -186,6 +186,15 @@ def test_a_rounded_grid_refutes_no_more_than_is_true(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_without_time_no_formula_is_written(tmp_path: Path) -> None:
+    instance = library.load("kwok-ahmad-9-2")
+    schedule = library.best_schedule(instance)
+    assert schedule is not None
+    with pytest.raises(UncertifiedError, match="no time left to write its formula"):
+        certify(instance, schedule, tmp_path / "out", seconds=0)
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_earlier_certificate_is_replaced_and_nothing_else_is(tmp_path: Path) -> None:
     instance = jobs(2, 2, 2)
     schedule = optimal(instance)

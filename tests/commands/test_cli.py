@@ -255,6 +255,8 @@ class TestGoals:
             ("--fix placement", "--fix: no schedule to take it from; give a result with --start"),
             ("--within 80 -m heft", "--method: heft can only minimise the makespan"),
             ("--pareto -m enumerate", "--pareto: used with another method"),
+            ("--pareto --objective traffic", "--pareto: finds the front of makespan and traffic"),
+            ("--pareto --objective lexicographic", "leave --objective out"),
         ],
     )
     def test_invalid_options_are_refused(self, run: Run, arguments: str, message: str) -> None:

@@ -9,13 +9,15 @@ import pytest
 
 from optpart.errors import UnsupportedError
 from optpart.methods import registry
+from optpart.pipeline.clock import TimeUpError
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
 from optpart.problem.model import Communication, Model
 from optpart.solution.goal import Goal, Objective
-from optpart.solution.result import Status
+from optpart.solution.result import Budget, Result, Status
 from optpart.solution.schedule import retime
+from optpart.solution.termination import Termination
 from optpart.testing.draw import draw_instance
 
 PIPELINE = registry.get("pipeline")
@@ -136,3 +138,64 @@ def test_too_many_downsets_are_refused() -> None:
     instance = Instance(builder.build(), Cluster.uniform(2, bandwidth=1))
     with pytest.raises(UnsupportedError, match="more than 50,000 downsets"):
         PIPELINE(instance, goal=Goal("bottleneck", contiguous=True))  # type: ignore[call-arg]
+
+
+class TestTimeLimit:
+    """Time may be up at any look at the clock; what has been found by then counts."""
+
+    @staticmethod
+    def fork(communication: Communication = "delay", size: int = 1) -> Instance:
+        """Branches without an order; where transfers cost no more than 4, the optimum is 4."""
+        builder = GraphBuilder().vertex("s", 1, outputs=[size])
+        for name in "abc":
+            builder.vertex(name, 2).edge("s", name)
+        model = Model(communication=communication)
+        return Instance(builder.build(), Cluster.uniform(2, bandwidth=1), model)
+
+    @staticmethod
+    def cut(result: Result) -> None:
+        """It says that time was up, and proves no more than holds."""
+        assert (result.termination, result.reason) == (Termination.TIME_LIMIT, "time limit")
+        assert result.bottleneck_bound is not None
+        assert 0 < result.bottleneck_bound <= 4
+
+    @pytest.mark.parametrize("communication", ["delay", "port"])
+    def test_without_time_there_is_a_bound(self, communication: Communication) -> None:
+        goal = Goal("bottleneck", contiguous=True)
+        result = PIPELINE(self.fork(communication), budget=Budget(0, 1), goal=goal)  # type: ignore[call-arg]
+        assert (result.status, result.schedule) == (Status.UNKNOWN, None)
+        self.cut(result)
+
+    def test_without_time_the_start_is_kept(self) -> None:
+        start = retime(self.fork(), [0, 0, 0, 0], [0, 1, 2, 3])
+        goal = Goal("bottleneck", contiguous=True)
+        result = PIPELINE(self.fork(), budget=Budget(0, 1), goal=goal, start=start)  # type: ignore[call-arg]
+        assert (result.status, result.bottleneck) == (Status.FEASIBLE, 7)
+        self.cut(result)
+
+    def test_no_infeasibility_is_claimed(self) -> None:
+        chain = blocks(3, 2)
+        result = PIPELINE(chain, budget=Budget(0, 1), goal=Goal(contiguous=True))  # type: ignore[call-arg]
+        assert (result.status, result.termination) == (Status.UNKNOWN, Termination.TIME_LIMIT)
+
+    @pytest.mark.parametrize("order", [(), (0, 1)])
+    def test_the_best_split_of_one_order_is_left(
+        self, order: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("optpart.pipeline.splits.downsets_of", time_up)
+        goal = Goal("bottleneck", contiguous=True, device_order=order)
+        result = PIPELINE(self.fork(), goal=goal)  # type: ignore[call-arg]
+        assert (result.status, result.bottleneck) == (Status.FEASIBLE, 4)
+        self.cut(result)
+
+    def test_what_is_best_without_transfers_is_left(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("optpart.pipeline.solve.best_labelled", time_up)
+        goal = Goal("bottleneck", device_order=(0, 1))
+        result = PIPELINE(self.fork("port", 5), goal=goal)  # type: ignore[call-arg]
+        assert (result.status, result.bottleneck) == (Status.FEASIBLE, 5)
+        self.cut(result)
+
+
+def time_up(*_: object, **__: object) -> None:
+    """Stand in for a function that finds that time is up."""
+    raise TimeUpError

@@ -156,7 +156,7 @@ def _half(workers: int) -> int:
 #: Every member. A method may have several rows.
 MEMBERS = (
     # First what takes a moment, and CP-SAT alone with all workers: most instances end here.
-    Member("pipeline", _PIPELINE, "here", lambda x: x.goal.blocks, until=0.01),
+    Member("pipeline", _PIPELINE, "here", lambda x: x.goal.blocks, until=0.04),
     Member("series", _SERIES, "here", lambda x: x.repeats, until=0.1),
     Member("cpsat", _CPSAT, "here", lambda x: not x.large and not x.repeats, until=0.05),
     # Then those that work from here to the end.

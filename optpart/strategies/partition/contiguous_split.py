@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.compiled import Arrays, arrays, crossing_time, kernel, run_time
+from optpart.kernels.compiled import Arrays, arrays, crossing_time, inner, kernel, run_time
 from optpart.problem.instance import Instance
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.partition.contiguous import Line, cut_time, line, settle
@@ -225,8 +225,7 @@ def _over_sets(a: Arrays, row: Line, devices: Any) -> Any:
     """Return the least estimate per set and last device, and where its last segment begins.
 
     ``before[set, last, i]`` is ``j · count + previous``: the first ``i`` units are best split at
-    ``j``, after a segment on the device ``previous``. For a segment ``[j, i)`` the estimate is
-    ``run[i] + (rest[j] - run[j])``, so that the best ``j`` of a window of cuts is kept in a queue.
+    ``j``, after a segment on the device ``previous``.
     """
     m, count = row.units.shape[0], devices.shape[0]
     table = np.full((1 << count, count, m + 1), np.inf)
@@ -255,22 +254,7 @@ def _over_sets(a: Arrays, row: Line, devices: Any) -> Any:
                         time = table[others, x, j] + cross[x, last, j]
                         if time < rest[j]:
                             rest[j], previous[j] = time, x
-            head, tail = 0, 0
-            for i in range(2, m + 1):
-                j = i - 1
-                if rest[j] < np.inf:
-                    while head < tail and rest[queue[tail - 1]] - run[queue[tail - 1]] > (
-                        rest[j] - run[j]
-                    ):
-                        tail -= 1
-                    queue[tail] = j
-                    tail += 1
-                while head < tail and queue[head] < first[i]:
-                    head += 1
-                if head < tail:
-                    j = queue[head]
-                    best[i] = rest[j] + (run[i] - run[j])
-                    before[chosen, last, i] = j * count + previous[j]
+            _append_segment(rest, previous, run, first, count, queue, best, before[chosen, last])
     return table[:, :, m].copy(), before
 
 
@@ -306,23 +290,34 @@ def _one_order(a: Arrays, row: Line, devices: Any) -> Any:
                     time = table[x, j] + cut_time(a, row, j, devices[x], devices[last])
                     if time < rest[j]:
                         rest[j], previous[j] = time, x
-        head, tail = 0, 0
-        for i in range(1, m + 1):
-            j = i - 1
-            if rest[j] < np.inf:
-                while head < tail and rest[queue[tail - 1]] - run[queue[tail - 1]] > (
-                    rest[j] - run[j]
-                ):
-                    tail -= 1
-                queue[tail] = j
-                tail += 1
-            while head < tail and queue[head] < first[i]:
-                head += 1
-            if head < tail:
-                j = queue[head]
-                best[i] = rest[j] + (run[i] - run[j])
-                before[last, i] = np.int64(j) * count + previous[j]
+        _append_segment(rest, previous, run, first, count, queue, best, before[last])
     return table[:, m].copy(), before
+
+
+@inner
+def _append_segment(
+    rest: Any, previous: Any, run: Any, first: Any, count: Any, queue: Any, best: Any, before: Any
+) -> None:
+    """Enter in ``best`` and ``before`` the best splits of the first ``i`` units, for all ``i``.
+
+    ``rest[j]`` is the estimate before a segment ``[j, i)``, where ``j`` is at least ``first[i]``.
+    With the segment, it is ``run[i] + (rest[j] - run[j])``, so the best ``j`` of a sliding window
+    is at the head of a queue.
+    """
+    head, tail = 0, 0
+    for i in range(1, rest.shape[0]):
+        j = i - 1
+        if rest[j] < np.inf:
+            while head < tail and rest[queue[tail - 1]] - run[queue[tail - 1]] > rest[j] - run[j]:
+                tail -= 1
+            queue[tail] = j
+            tail += 1
+        while head < tail and queue[head] < first[i]:
+            head += 1
+        if head < tail:
+            j = queue[head]
+            best[i] = rest[j] + (run[i] - run[j])
+            before[i] = np.int64(j) * count + previous[j]
 
 
 @kernel
