@@ -143,9 +143,11 @@ def _steps(series: Series, i: int, device: int, run: NDArray[np.int64], ends: in
     first = split.link < 0
     last = np.roll(first, -1)
     arrive = series.arrivals(i, device, split.vertices.tolist())
-    way = np.where(first[:, None, None], arrive[:, None, :], delays[split.link])
+    way = np.repeat(arrive[:, None, :], k, axis=1)
+    way[~first] = delays[split.link[~first]]
     way = np.where(run[:, None, :] >= NEVER, NEVER, way)
     out = np.zeros((ends, m, k), dtype=np.int64)
     leaving = last & (split.leave >= 0)
-    out[:, leaving] = delays[split.leave[leaving]].transpose(2, 0, 1)
-    return Steps(np.cumsum(first) - 1, last, run, np.ascontiguousarray(way), out)
+    if leaving.any():
+        out[:, leaving] = delays[split.leave[leaving]].transpose(2, 0, 1)
+    return Steps(np.cumsum(first) - 1, last, run, way, out)
