@@ -10,7 +10,7 @@ from optpart.kernels.compiled import kernel
 from optpart.series.kernel import grown, longer
 from optpart.series.lattice import NEVER
 from optpart.series.sequencing import Body, sequenced
-from optpart.series.weights import SCALE, Steps, tabulate, weigh
+from optpart.series.weights import FEWER_STEPS, SCALE, STEPS, Steps, tabulate, weigh
 
 
 @kernel
@@ -26,6 +26,7 @@ def choices(
     after: Any,
     limit0: Any,
     best_only: bool,
+    slack: int,
     most: int,
     nodes: int,
 ) -> Any:
@@ -37,8 +38,9 @@ def choices(
     the two. So it is at least every weighted mean of these. For given weights, such a mean is a sum
     over the vertices and links of the chains, as is the cost of memory. So the least
     continuation of a partial choice is known exactly: for the chain in work, it depends on the
-    device of its last vertex alone, and every other chain adds its least. A partial choice is given
-    up once the mean and the cost reach the limit for some weights and some dual.
+    device of its last vertex alone, and every other chain adds its least. A partial choice is left
+    once the mean and the cost reach the limit for some weights and some dual. Where a chain begins,
+    new weights suit what is decided by then.
 
     Parameters
     ----------
@@ -53,6 +55,8 @@ def choices(
         (duals × k), and the limit of the *value*, which is the sum of both and the time.
     best_only : bool
         Whether the limit of the first dual falls to the best choice found.
+    slack : int
+        Choices that can be better than the limit by no more than this are given up.
     most, nodes : int
         Choices to return at the same time, and nodes to visit.
 
@@ -76,13 +80,15 @@ def choices(
     chains = chain[m - 1] + 1
     kinds = chains + k + 1
     limit = limit0.copy()
-    # A table for each dual and each choice of weights: the best found, and each alone.
-    tables = duals * (1 + kinds)
-    dual_of = np.empty(tables, dtype=np.int64)
-    weight = np.empty((tables, kinds), dtype=np.int64)
+    # Tables for the first dual: with the best weights, each kind alone, and, once a chain begins,
+    # with the best weights there. Then one for every other dual.
+    own = kinds + chains
+    tables = own + duals - 1
+    weight = np.zeros((tables, kinds), dtype=np.int64)
     rest = np.empty((tables, m, k), dtype=np.int64)
     begin = np.empty((tables, chains + 1), dtype=np.int64)
     base = np.empty(tables, dtype=np.int64)
+    fixed = np.zeros(kinds, dtype=np.int64)
     picked = np.zeros(m, dtype=np.int64)
     made = np.zeros((m + 1, tables), dtype=np.int64)
     # The way down: devices to try at each vertex, best first, and what has been chosen.
@@ -102,30 +108,47 @@ def choices(
     o_value = np.empty(out, dtype=np.int64)
     count = visited = 0
     dropped = np.int64(NEVER)
+    # The device of the cut vertex with the best prospects goes first.
+    order = np.empty(ends, dtype=np.int64)
+    prospects = np.full(ends, NEVER)
     for e in range(ends):
-        if max(join_run[e], direct[e]) >= NEVER or join_need > room[e]:
+        z = e
+        if max(join_run[e], direct[e], after[0, e]) < NEVER and join_need <= room[e]:
+            weight[0] = 0
+            weight[0, chains:] = (1 << SCALE) // (k + 1)
+            tabulate(weight[0], steps, cost[0], e, 0, picked, rest[0], begin[0])
+            prospects[e] = begin[0, 0] + ((join_run[e] + join_cost[0, e] + after[0, e]) << SCALE)
+        while z > 0 and prospects[order[z - 1]] > prospects[e]:
+            order[z] = order[z - 1]
+            z -= 1
+        order[z] = e
+    for e in order:
+        if prospects[e] >= NEVER:
             continue
-        filled = 0
-        for j in range(duals):
+        fixed[:] = 0
+        fixed[kinds - 1] = direct[e]
+        hopeless = False
+        for t in range(tables):
+            j = max(0, t - own + 1)
             if after[j, e] >= NEVER:
+                hopeless = True
                 break
-            for kind in range(-1, kinds):
-                t = filled
-                dual_of[t] = j
-                if kind < 0:
-                    weigh(weight[t], steps, cost[j], e, direct[e], picked, rest[t], begin[t])
-                else:
-                    weight[t] = 0
-                    weight[t, kind] = 1 << SCALE
-                    tabulate(weight[t], steps, cost[j], e, picked, rest[t], begin[t])
-                base[t] = (join_run[e] + join_cost[j, e] + after[j, e]) << SCALE
-                base[t] += weight[t, kinds - 1] * direct[e]
-                if base[t] + begin[t, 0] >= limit[j] << SCALE:
-                    break
-                filled += 1
-            if filled < (j + 1) * (1 + kinds):
+            base[t] = (join_run[e] + join_cost[j, e] + after[j, e]) << SCALE
+            if kinds < t < own:
+                continue
+            if t == 0 or t >= own:
+                weight[t] = (1 << SCALE) // kinds
+                weight[t, 0] += (1 << SCALE) % kinds
+                weigh(weight[t], steps, cost[j], e, 0, fixed, STEPS, picked, rest[t], begin[t])
+            else:
+                weight[t] = 0
+                weight[t, t - 1] = 1 << SCALE
+                tabulate(weight[t], steps, cost[j], e, 0, picked, rest[t], begin[t])
+            made[0, t] = weight[t, kinds - 1] * direct[e]
+            if base[t] + made[0, t] + begin[t, 0] >= limit[j] << SCALE:
+                hopeless = True
                 break
-        if filled < tables:
+        if hopeless:
             continue
         used[:] = 0
         used[e] += join_need
@@ -180,14 +203,37 @@ def choices(
             if width[x] < 0:
                 visited += 1
                 width[x] = at[x] = 0
+                if x > 0 and last[x - 1]:
+                    t = kinds + c
+                    fixed[:] = 0
+                    fixed[kinds - 1] = direct[e]
+                    paid = np.int64(0)
+                    b = 0
+                    for y in range(x):
+                        d = device[y]
+                        fixed[chain[y]] += way[y, b, d] + run[y, d]
+                        fixed[chain[y]] += away[e, y, d] if last[y] else 0
+                        fixed[chains + d] += run[y, d]
+                        paid += cost[0, y, d]
+                        b = d
+                    weight[t] = weight[t - 1 if c > 1 else 0]
+                    weigh(
+                        weight[t], steps, cost[0], e, x, fixed, FEWER_STEPS, picked, rest[t],
+                        begin[t],
+                    )  # fmt: skip
+                    made[x, t] = paid << SCALE
+                    for y in range(kinds):
+                        made[x, t] += weight[t, y] * fixed[y]
                 for d in range(k):
                     if used[d] + need[x] > room[d]:
                         continue
                     if run[x, d] >= NEVER or way[x, before, d] >= NEVER or rest[0, x, d] >= NEVER:
                         continue
-                    score0 = np.int64(NEVER)
+                    most_likely = np.int64(-NEVER)
                     for t in range(tables):
-                        j, w = dual_of[t], weight[t, c]
+                        if kinds + c < t < own:
+                            continue
+                        j, w = max(0, t - own + 1), weight[t, c]
                         total = (
                             base[t]
                             + made[x, t]
@@ -198,11 +244,11 @@ def choices(
                             + begin[t, c + 1]
                         )
                         if total >= limit[j] << SCALE:
-                            score0 = np.int64(NEVER)
+                            most_likely = np.int64(NEVER)
                             break
-                        if t == 0:
-                            score0 = total
-                    total = score0
+                        if j == 0:
+                            most_likely = max(most_likely, total)
+                    total = most_likely
                     if total >= NEVER:
                         continue
                     z = width[x]
@@ -222,17 +268,19 @@ def choices(
             at[x] += 1
             if total >= limit[0] << SCALE:
                 continue
-            if visited >= nodes:
+            if visited >= nodes or total >= (limit[0] - slack) << SCALE:
                 dropped = min(dropped, -((-total) >> SCALE))
                 continue
             far = away[e, x, d] if last[x] else np.int64(0)
             for t in range(tables):
+                if kinds + c < t < own:
+                    continue
                 w = weight[t, c]
                 made[x + 1, t] = (
                     made[x, t]
                     + w * (way[x, before, d] + far)
                     + (w + weight[t, chains + d]) * run[x, d]
-                    + (cost[dual_of[t], x, d] << SCALE)
+                    + (cost[max(0, t - own + 1), x, d] << SCALE)
                 )
             device[x] = d
             used[d] += need[x]

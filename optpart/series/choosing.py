@@ -72,6 +72,7 @@ def choose(
     room: NDArray[np.int64],
     *,
     best_only: bool,
+    slack: int = 0,
     most: int,
     nodes: int,
 ) -> Chosen:
@@ -123,6 +124,7 @@ def choose(
         np.ascontiguousarray(after),
         np.minimum(limit, _HIGHEST),
         best_only,
+        slack,
         most,
         nodes,
     )

@@ -31,8 +31,12 @@ _FEW, _MANY = 20, (20, 300, 3_000, 30_000)
 #: Of a part with more downsets than this, each gets accordingly fewer labels.
 _NODES = 600
 
-#: Nodes of the search over choices of devices, for each label that may be kept.
-_NODES_PER_LABEL = 1_000
+#: Nodes of the search over choices of devices, and what it may miss by, as a share of a schedule:
+#: to collect columns, and to raise the bound.
+_SEARCHED, _MISSED = (10_000, 150_000), (1e-3, 2e-5)
+
+#: Nodes of one search per second that is left.
+_NODES_PER_SECOND = 20_000
 
 #: Labels made per second, roughly, and those that an extension may make however late it is.
 _PACE, _LEAST_MADE = 150_000, 5_000
@@ -257,8 +261,7 @@ class Pricing:
         stretch = self.series.stretches[i]
         best = known
         if stretch.chains is not None:
-            nodes = min(labels, _MANY[1]) * _NODES_PER_LABEL
-            best, dropped = self._chosen(dual, i, device, best, nodes)
+            best, dropped = self._chosen(dual, i, device, best, labels > _FEW, deadline)
             bound = max(bound, min(best, dropped))
         if len(stretch.part.vertices) == 1 or stretch.lattice is None:
             return bound
@@ -283,6 +286,7 @@ class Pricing:
         (int, int)
             A lower bound of its value, and the least value of what was given up.
         """
+        left = max(0.1, deadline - time.perf_counter())
         found = choose(
             self.series,
             i,
@@ -291,8 +295,9 @@ class Pricing:
             np.array([upper]),
             self.series.capacity,
             best_only=True,
+            slack=int(_MISSED[careful] * self.upper),
             most=0,
-            nodes=nodes,
+            nodes=min(_SEARCHED[careful], int(_NODES_PER_SECOND * left)),
         )
         for row in range(len(found.end)):
             self.pool.add(

@@ -20,6 +20,9 @@ from optpart.series.problem import Series
 #: Columns of a part, for each label that may be kept, and nodes of the search for each of them.
 _COLUMNS_PER_LABEL, _NODES_PER_COLUMN = 50, 40
 
+#: Nodes of one search per second that is left.
+_NODES_PER_SECOND = 50_000
+
 #: Columns of each enumeration that join the pool.
 _POOLED = 200
 
@@ -189,7 +192,7 @@ class Forward:
         deadline: float,
     ) -> _Enumerated:
         if self.series.stretches[i].chains is not None:
-            return self._choose(i, device, limit, room, beam)
+            return self._choose(i, device, limit, room, beam, deadline)
         series, dual = self.series, self.duals[0]
         # Labels of a part pay for its memory less all that there is.
         paid = int((np.maximum(series.capacity, 0) @ dual.price) >> dual.shift)
@@ -229,7 +232,9 @@ class Forward:
         limit: NDArray[np.int64],
         room: NDArray[np.int64],
         beam: int,
+        deadline: float,
     ) -> _Enumerated:
+        left = max(0.1, deadline - time.perf_counter())
         most = _COLUMNS_PER_LABEL * beam
         found = choose(
             self.series,
@@ -243,7 +248,7 @@ class Forward:
             room,
             best_only=False,
             most=most,
-            nodes=_NODES_PER_COLUMN * most,
+            nodes=min(_NODES_PER_COLUMN * most, int(_NODES_PER_SECOND * left)),
         )
         for row in np.argsort(found.value)[:_POOLED].tolist():
             end, span = int(found.end[row]), int(found.time[row])

@@ -13,8 +13,8 @@ from optpart.series.lattice import NEVER
 #: Weights add up to ``2**SCALE``.
 SCALE = 10
 
-#: Steps of the search for weights.
-_STEPS = 40
+#: Steps of the search for weights, from any and from good ones.
+STEPS, FEWER_STEPS = 40, 10
 
 
 class Steps(NamedTuple):
@@ -45,9 +45,9 @@ class Steps(NamedTuple):
 
 @inner
 def tabulate(
-    weight: Any, steps: Steps, cost: Any, end: int, picked: Any, rest: Any, begin: Any
+    weight: Any, steps: Steps, cost: Any, end: int, first: int, picked: Any, rest: Any, begin: Any
 ) -> None:
-    """Fill in the least that the chains add to a mean, and devices that attain it.
+    """Fill in the least that chains add to a mean, and devices that attain it.
 
     A vertex adds its way and its run, both times the weight of its chain, its run times the weight
     of its device, and its cost.
@@ -59,6 +59,8 @@ def tabulate(
     cost : ndarray, m × k
     end : int
         The device of the cut vertex after the part.
+    first : int
+        The first vertex of a chain; those before are left out.
     picked : ndarray, length m
         To be filled with the devices.
     rest : ndarray, m × k
@@ -71,7 +73,7 @@ def tabulate(
     chains = len(begin) - 1
     begin[chains] = 0
     here = np.empty(k, dtype=np.int64)
-    for x in range(m - 1, -1, -1):
+    for x in range(m - 1, first - 1, -1):
         c = chain[x]
         w = weight[c]
         if last[x]:
@@ -82,7 +84,7 @@ def tabulate(
             here[d] = NEVER
             if rest[x, d] < NEVER and run[x, d] < NEVER:
                 here[d] = (w + weight[chains + d]) * run[x, d] + (cost[x, d] << SCALE) + rest[x, d]
-        if x == 0 or last[x - 1]:
+        if x == first or last[x - 1]:
             least = np.int64(NEVER)
             for d in range(k):
                 if here[d] < NEVER and way[x, 0, d] < NEVER:
@@ -95,10 +97,10 @@ def tabulate(
                     if here[d] < NEVER and way[x, b, d] < NEVER:
                         least = min(least, w * way[x, b, d] + here[d])
                 rest[x - 1, b] = least
-    if begin[0] >= NEVER:
+    if begin[chain[first]] >= NEVER:
         return
     before = 0
-    for x in range(m):
+    for x in range(first, m):
         w = weight[chain[x]]
         least = np.int64(NEVER)
         for d in range(k):
@@ -118,7 +120,9 @@ def weigh(
     steps: Steps,
     cost: Any,
     end: int,
-    direct: int,
+    first: int,
+    fixed: Any,
+    number: int,
     picked: Any,
     rest: Any,
     begin: Any,
@@ -130,20 +134,24 @@ def weigh(
 
     Parameters
     ----------
-    direct : int
-        Ticks of the crossing between the cut vertices.
+    weight : ndarray
+        To begin with, and to be filled.
+    fixed : ndarray, like ``weight``
+        Ticks in each chain, on each device and of the crossing that are decided already.
+    number : int
+        Steps of the search.
     """
     chain, last, run, way, out = steps
     m = len(run)
     kinds, chains = len(weight), len(begin) - 1
-    share = np.full(kinds, 1.0 / kinds)
+    share = weight / (1 << SCALE)
     best_weight = np.zeros(kinds, dtype=np.int64)
     best = np.int64(-NEVER)
     amount = np.empty(kinds, dtype=np.float64)
-    for number in range(_STEPS + 1):
-        if number == _STEPS:
+    for turn in range(number + 1):
+        if turn == number:
             weight[:] = best_weight
-        else:
+        elif turn > 0:
             largest = 0
             left = np.int64(1 << SCALE)
             for y in range(kinds):
@@ -152,17 +160,18 @@ def weigh(
                 if weight[y] > weight[largest]:
                     largest = y
             weight[largest] += left
-        tabulate(weight, steps, cost, end, picked, rest, begin)
-        if begin[0] >= NEVER or number == _STEPS:
+        tabulate(weight, steps, cost, end, first, picked, rest, begin)
+        mean = begin[chain[first]]
+        if mean >= NEVER or turn == number:
             return
-        mean = begin[0] + weight[kinds - 1] * direct
+        for y in range(kinds):
+            mean += weight[y] * fixed[y]
+            amount[y] = fixed[y]
         if mean > best:
             best = mean
             best_weight[:] = weight
-        amount[:] = 0.0
-        amount[kinds - 1] = direct
         before = 0
-        for x in range(m):
+        for x in range(first, m):
             d, c = picked[x], chain[x]
             amount[c] += way[x, before, d] + run[x, d] + (out[end, x, d] if last[x] else 0)
             amount[chains + d] += run[x, d]
@@ -170,7 +179,7 @@ def weigh(
         top = amount.max()
         if top <= 0.0:
             continue
-        rate = 2.0 / np.sqrt(1.0 + number)
+        rate = 2.0 / np.sqrt(1.0 + turn)
         total = 0.0
         for y in range(kinds):
             share[y] = max(1e-4, share[y]) * np.exp(rate * (amount[y] - top) / top)
