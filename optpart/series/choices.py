@@ -29,6 +29,7 @@ def choices(
     slack: int,
     most: int,
     nodes: int,
+    orders: int,
 ) -> Any:
     """Search for the choices of devices for a part whose value is below a limit.
 
@@ -57,8 +58,9 @@ def choices(
         Whether the limit of the first dual falls to the best choice found.
     slack : int
         Choices that can be better than the limit by no more than this are given up.
-    most, nodes : int
-        Choices to return at the same time, and nodes to visit.
+    most, nodes, orders : int
+        Choices to return at the same time; nodes to visit; and, for each choice, in the search for
+        the best order.
 
     Returns
     -------
@@ -109,19 +111,19 @@ def choices(
     count = visited = 0
     dropped = np.int64(NEVER)
     # The device of the cut vertex with the best prospects goes first.
-    order = np.empty(ends, dtype=np.int64)
+    order: Any = np.empty(ends, dtype=np.int64)
     prospects = np.full(ends, NEVER)
     for e in range(ends):
-        z = e
+        place: Any = e
         if max(join_run[e], direct[e], after[0, e]) < NEVER and join_need <= room[e]:
             weight[0] = 0
             weight[0, chains:] = (1 << SCALE) // (k + 1)
             tabulate(weight[0], steps, cost[0], e, 0, picked, rest[0], begin[0])
             prospects[e] = begin[0, 0] + ((join_run[e] + join_cost[0, e] + after[0, e]) << SCALE)
-        while z > 0 and prospects[order[z - 1]] > prospects[e]:
-            order[z] = order[z - 1]
-            z -= 1
-        order[z] = e
+        while place > 0 and prospects[order[place - 1]] > prospects[e]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = e
     for e in order:
         if prospects[e] >= NEVER:
             continue
@@ -164,7 +166,7 @@ def choices(
                     if j == 0:
                         first_spare = left
                     spare = min(spare, left)
-                low, time = sequenced(body, device, e, direct[e], spare, start)
+                low, time = sequenced(body, device, e, direct[e], spare, orders, start)
                 if time >= 0:
                     if count == out:
                         out *= 2

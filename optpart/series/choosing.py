@@ -14,6 +14,9 @@ from optpart.series.problem import Series
 from optpart.series.sequencing import Body
 from optpart.series.weights import Steps
 
+#: Nodes of the search for the best order of a choice, unless more are asked for.
+ORDERS = 300
+
 #: Beyond every limit that the search is given; times its weights, it fits 64 bits.
 _HIGHEST = 2**50
 
@@ -75,6 +78,7 @@ def choose(
     slack: int = 0,
     most: int,
     nodes: int,
+    orders: int = ORDERS,
 ) -> Chosen:
     """Search for the columns of a part from a device; see :func:`~optpart.series.choices.choices`.
 
@@ -127,6 +131,7 @@ def choose(
         slack,
         most,
         nodes,
+        orders,
     )
     taken = np.stack([(chosen == d) @ series.charge[body] for d in range(k)], axis=1)
     if part.closed:

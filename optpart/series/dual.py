@@ -278,7 +278,9 @@ class Pricing:
             took = time.perf_counter() - begin
         return bound
 
-    def _chosen(self, dual: Dual, i: int, device: int, upper: int, nodes: int) -> tuple[int, int]:
+    def _chosen(
+        self, dual: Dual, i: int, device: int, upper: int, careful: bool, deadline: float
+    ) -> tuple[int, int]:
         """Search for the cheapest choice of devices below ``upper``.
 
         Returns

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.series.choosing import choose
+from optpart.series.choosing import ORDERS, choose
 from optpart.series.columns import Pool, Sequence
 from optpart.series.dual import Dual, extend, traced
 from optpart.series.join import join
@@ -54,7 +54,8 @@ class _Enumerated:
     """The columns of a part from one device, below limits, as arrays with an entry for each.
 
     ``limit`` has an entry for every dual, ``room`` for every device; ``dropped`` is the least bound
-    of what was given up, on the scale of the first limit.
+    of what was given up, on the scale of the first limit; ``loose`` says whether some ``span`` is
+    only a lower bound.
     """
 
     limit: NDArray[np.int64]
@@ -65,6 +66,7 @@ class _Enumerated:
     span: NDArray[np.int64]
     taken: NDArray[np.int64]
     sequence: Callable[[int], Sequence]
+    loose: bool = False
 
     def serves(self, limit: NDArray[np.int64], room: NDArray[np.int64], beam: int) -> bool:
         """Return whether another enumeration could not find more."""
@@ -104,6 +106,7 @@ class Forward:
     duals: list[Dual]
     pool: Pool
     _known: dict[tuple[int, int], _Enumerated] = field(default_factory=dict)
+    _orders: int = ORDERS
 
     def run(self, upper: int, beam: int, deadline: float, *, pooled: bool = False) -> Found | None:
         """Look for a schedule below ``upper``.
@@ -249,13 +252,30 @@ class Forward:
             best_only=False,
             most=most,
             nodes=min(_NODES_PER_COLUMN * most, int(_NODES_PER_SECOND * left)),
+            orders=self._orders,
         )
         for row in np.argsort(found.value)[:_POOLED].tolist():
             end, span = int(found.end[row]), int(found.time[row])
             self.pool.add(i, device, end, span, found.taken[row], found.sequence(row))
         return _Enumerated(
-            limit, room, beam, found.dropped, found.end, found.low, found.taken, found.sequence
+            limit,
+            room,
+            beam,
+            found.dropped,
+            found.end,
+            found.low,
+            found.taken,
+            found.sequence,
+            loose=bool((found.low < found.time).any()),
         )
+
+    def tightened(self) -> bool:
+        """Whether times of columns were only bounds; from now on they are better ones."""
+        loose = any(known.loose for known in self._known.values())
+        if loose:
+            self._orders *= 10
+            self._known.clear()
+        return loose
 
     def _pooled(self, i: int) -> list[_Enumerated | None]:
         """Return the columns in the pool."""

@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 from optpart.kernels.compiled import inner
 from optpart.series.lattice import NEVER
 
-#: Nodes to visit beyond the first schedule.
-_MOST_VISITED = 300
-
 
 class Body(NamedTuple):
     """The vertices of a part but its cut vertex, as seen from a device of the cut vertex before.
@@ -50,7 +47,9 @@ class Body(NamedTuple):
 
 
 @inner
-def sequenced(body: Body, device: Any, end: int, direct: Any, limit: Any, start: Any) -> Any:
+def sequenced(
+    body: Body, device: Any, end: int, direct: Any, limit: Any, most: int, start: Any
+) -> Any:
     """Return a lower bound of the time until the cut vertex can start, and that of a schedule.
 
     The schedule is sought among the *active* ones, in which no vertex could start earlier without
@@ -64,6 +63,8 @@ def sequenced(body: Body, device: Any, end: int, direct: Any, limit: Any, start:
         The device of the cut vertex after the part.
     direct : int
         When its input from the cut vertex before arrives.
+    most : int
+        Nodes to visit beyond the first schedule.
     start : ndarray, length m
         To be filled with the starts in the schedule.
     """
@@ -104,7 +105,7 @@ def sequenced(body: Body, device: Any, end: int, direct: Any, limit: Any, start:
             continue
         tried[depth, x] = True
         visited += 1
-        if visited > _MOST_VISITED + m:
+        if visited > most + m:
             return lowest, best
         starts[depth + 1] = starts[depth]
         starts[depth + 1, x] = head[x]
