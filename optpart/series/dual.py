@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.series.choosing import choose
 from optpart.series.columns import Pool, Sequence, prices
 from optpart.series.kernel import advance
 from optpart.series.lattice import NEVER, Lattice
@@ -29,6 +30,13 @@ _FEW, _MANY = 20, (20, 300, 3_000, 30_000)
 
 #: Of a part with more downsets than this, each gets accordingly fewer labels.
 _NODES = 600
+
+#: Nodes of the search over choices of devices, and what it may miss by, as a share of a schedule:
+#: to collect columns, and to raise the bound.
+_SEARCHED, _MISSED = (10_000, 150_000), (1e-3, 2e-5)
+
+#: Nodes of one search per second that is left.
+_NODES_PER_SECOND = 20_000
 
 #: Labels made per second, roughly, and those that an extension may make however late it is.
 _PACE, _LEAST_MADE = 150_000, 5_000
@@ -251,9 +259,12 @@ class Pricing:
         """Return the least time and cost from a cut on; ``known`` is that of a known column."""
         bound = self._along_paths(dual, i, device)
         stretch = self.series.stretches[i]
+        best = known
+        if stretch.chains is not None:
+            best, dropped = self._chosen(dual, i, device, best, labels > _FEW, deadline)
+            bound = max(bound, min(best, dropped))
         if len(stretch.part.vertices) == 1 or stretch.lattice is None:
             return bound
-        best = known
         took = 0.0
         for beam in _MANY:
             begin = time.perf_counter()
@@ -266,6 +277,40 @@ class Pricing:
             best = min(best, found[0])
             took = time.perf_counter() - begin
         return bound
+
+    def _chosen(
+        self, dual: Dual, i: int, device: int, upper: int, careful: bool, deadline: float
+    ) -> tuple[int, int]:
+        """Search for the cheapest choice of devices below ``upper``.
+
+        Returns
+        -------
+        (int, int)
+            A lower bound of its value, and the least value of what was given up.
+        """
+        left = max(0.1, deadline - time.perf_counter())
+        found = choose(
+            self.series,
+            i,
+            device,
+            (dual.cost[None], dual.after[i + 1][None]),
+            np.array([upper]),
+            self.series.capacity,
+            best_only=True,
+            slack=int(_MISSED[careful] * self.upper),
+            most=0,
+            nodes=min(_SEARCHED[careful], int(_NODES_PER_SECOND * left)),
+        )
+        for row in range(len(found.end)):
+            self.pool.add(
+                i,
+                device,
+                int(found.end[row]),
+                int(found.time[row]),
+                found.taken[row],
+                found.sequence(row),
+            )
+        return min(upper, int(found.value.min(initial=NEVER))), found.dropped
 
     def _cheapest(
         self, dual: Dual, i: int, device: int, upper: int, beam: int, deadline: float

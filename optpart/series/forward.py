@@ -10,11 +10,18 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.series.choosing import ORDERS, choose
 from optpart.series.columns import Pool, Sequence
 from optpart.series.dual import Dual, extend, traced
 from optpart.series.join import join
 from optpart.series.lattice import NEVER
 from optpart.series.problem import Series
+
+#: Columns of a part, for each label that may be kept, and nodes of the search for each of them.
+_COLUMNS_PER_LABEL, _NODES_PER_COLUMN = 50, 40
+
+#: Nodes of one search per second that is left.
+_NODES_PER_SECOND = 50_000
 
 #: Columns of each enumeration that join the pool.
 _POOLED = 200
@@ -44,19 +51,32 @@ class Found:
 
 @dataclass(frozen=True)
 class _Enumerated:
-    """The columns of a part from one device, below a limit, as arrays with an entry for each."""
+    """The columns of a part from one device, below limits, as arrays with an entry for each.
 
-    upper: int
+    ``limit`` has an entry for every dual, ``room`` for every device; ``dropped`` is the least bound
+    of what was given up, on the scale of the first limit; ``loose`` says whether some ``span`` is
+    only a lower bound.
+    """
+
+    limit: NDArray[np.int64]
+    room: NDArray[np.int64]
     beam: int
     dropped: int
     end: NDArray[np.int64]
     span: NDArray[np.int64]
     taken: NDArray[np.int64]
     sequence: Callable[[int], Sequence]
+    loose: bool = False
 
-    def serves(self, limit: int, beam: int) -> bool:
+    def serves(self, limit: NDArray[np.int64], room: NDArray[np.int64], beam: int) -> bool:
         """Return whether another enumeration could not find more."""
-        return self.upper >= limit and (self.dropped >= limit or self.beam >= beam)
+        within = bool((self.limit >= limit).all() and (self.room >= room).all())
+        if not within or self.dropped >= limit[0]:
+            return within
+        # Below lower limits, fewer columns compete for the same places.
+        lower = limit < np.where(self.limit < NEVER, self.limit, limit)
+        less = room < np.where(self.room < NEVER, self.room, room)
+        return self.beam >= beam and not lower.any() and not less.any()
 
 
 @dataclass(frozen=True)
@@ -86,6 +106,7 @@ class Forward:
     duals: list[Dual]
     pool: Pool
     _known: dict[tuple[int, int], _Enumerated] = field(default_factory=dict)
+    _orders: int = ORDERS
 
     def run(self, upper: int, beam: int, deadline: float, *, pooled: bool = False) -> Found | None:
         """Look for a schedule below ``upper``.
@@ -106,7 +127,6 @@ class Forward:
             np.zeros(1, dtype=np.int64),
             np.zeros((1, k), dtype=np.int64),
         )
-        cheapest = np.zeros(k, dtype=np.int64)
         dropped = 0 if pooled else NEVER
         trail: list[_Step] = []
         for i, stretch in enumerate(series.stretches):
@@ -114,15 +134,13 @@ class Forward:
                 return None
             if stretch.alone:
                 columns = (
-                    self._pooled(i) if pooled else self._columns(i, cheapest, upper, beam, deadline)
+                    self._pooled(i) if pooled else self._columns(i, labels, upper, beam, deadline)
                 )
                 if columns is None:
                     return None
-                labels, lost = self._join(i, labels, columns, cheapest, upper, beam, trail)
-                cheapest = self._cheapest(i, cheapest, columns)
+                labels, lost = self._join(i, labels, columns, upper, beam, trail)
             else:
                 labels, lost = self._extend(i, labels, upper, beam, trail, deadline)
-                cheapest = np.zeros(k, dtype=np.int64)
             dropped = min(dropped, lost)
             if not len(labels):
                 return Found(None, (), min(upper, dropped), dropped >= upper)
@@ -133,29 +151,54 @@ class Forward:
     # --- parts whose labels are devices and ends -------------------------------------------
 
     def _columns(
-        self, i: int, cheapest: NDArray[np.int64], upper: int, beam: int, deadline: float
+        self, i: int, labels: _Labels, upper: int, beam: int, deadline: float
     ) -> list[_Enumerated | None] | None:
         """Return the columns from each device that can be part of a schedule below ``upper``."""
         found: list[_Enumerated | None] = []
-        allowed = self.series.allowed_before(i)
         for d in range(self.series.devices):
-            if d not in allowed or cheapest[d] >= NEVER:
+            here = labels.device == d
+            if not here.any():
                 found.append(None)
                 continue
-            limit = upper - int(cheapest[d])
+            limit, room = self._limits(labels.time[here], labels.memory[here], upper)
             known = self._known.get((i, d))
-            if known is None or not known.serves(limit, beam):
+            if known is None or not known.serves(limit, room, beam):
                 if time.perf_counter() > deadline:
                     return None
-                known = self._enumerate(i, d, limit, beam, deadline)
+                known = self._enumerate(i, d, limit, room, beam, deadline)
                 self._known[i, d] = known
             found.append(known)
         return found
 
-    def _enumerate(
-        self, i: int, device: int, limit: int, beam: int, deadline: float
-    ) -> _Enumerated:
+    def _limits(
+        self, ends: NDArray[np.int64], memory: NDArray[np.int64], upper: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return what some label leaves to a column, by every dual, and of every memory.
+
+        The limit is for time and cost of the column and all that follows, less what ``upper`` is.
+        """
         series = self.series
+        limited = series.capacity >= 0
+        spare = np.where(limited, series.capacity - memory, 0)
+        limit = [
+            int((upper - ends + ((spare @ dual.price) >> dual.shift)).max()) for dual in self.duals
+        ]
+        return np.array(limit), np.where(limited, spare.max(axis=0), -1)
+
+    def _enumerate(
+        self,
+        i: int,
+        device: int,
+        limit: NDArray[np.int64],
+        room: NDArray[np.int64],
+        beam: int,
+        deadline: float,
+    ) -> _Enumerated:
+        if self.series.stretches[i].chains is not None:
+            return self._choose(i, device, limit, room, beam, deadline)
+        series, dual = self.series, self.duals[0]
+        # Labels of a part pay for its memory less all that there is.
+        paid = int((np.maximum(series.capacity, 0) @ dual.price) >> dual.shift)
         times, _, memory, _, last, history, dropped, _ = extend(
             series,
             i,
@@ -165,7 +208,7 @@ class Forward:
                 np.zeros(1, dtype=np.int64),
                 np.zeros((1, series.devices), dtype=np.int64),
             ),
-            limit,
+            int(limit[0]) - paid,
             beam,
             deadline,
         )
@@ -175,14 +218,64 @@ class Forward:
             sequence = traced(history, int(last[row]))[1]
             self.pool.add(i, device, int(end[row]), int(times[row, 0]), memory[row], sequence)
         return _Enumerated(
-            limit,
+            np.where(np.arange(len(limit)) > 0, NEVER, limit),
+            np.full(len(room), NEVER),
             beam,
-            int(dropped),
+            int(dropped) + paid if dropped < NEVER else NEVER,
             end,
             times[:, 0].copy(),
             memory,
             lambda column: traced(history, int(last[column]))[1],
         )
+
+    def _choose(
+        self,
+        i: int,
+        device: int,
+        limit: NDArray[np.int64],
+        room: NDArray[np.int64],
+        beam: int,
+        deadline: float,
+    ) -> _Enumerated:
+        left = max(0.1, deadline - time.perf_counter())
+        most = _COLUMNS_PER_LABEL * beam
+        found = choose(
+            self.series,
+            i,
+            device,
+            (
+                np.stack([dual.cost for dual in self.duals]),
+                np.stack([dual.after[i + 1] for dual in self.duals]),
+            ),
+            limit,
+            room,
+            best_only=False,
+            most=most,
+            nodes=min(_NODES_PER_COLUMN * most, int(_NODES_PER_SECOND * left)),
+            orders=self._orders,
+        )
+        for row in np.argsort(found.value)[:_POOLED].tolist():
+            end, span = int(found.end[row]), int(found.time[row])
+            self.pool.add(i, device, end, span, found.taken[row], found.sequence(row))
+        return _Enumerated(
+            limit,
+            room,
+            beam,
+            found.dropped,
+            found.end,
+            found.low,
+            found.taken,
+            found.sequence,
+            loose=bool((found.low < found.time).any()),
+        )
+
+    def tightened(self) -> bool:
+        """Whether times of columns were only bounds; from now on they are better ones."""
+        loose = any(known.loose for known in self._known.values())
+        if loose:
+            self._orders *= 10
+            self._known.clear()
+        return loose
 
     def _pooled(self, i: int) -> list[_Enumerated | None]:
         """Return the columns in the pool."""
@@ -190,11 +283,13 @@ class Forward:
         here = np.arange(pool.first[i], pool.first[i + 1])
         sequences = self.pool.sequences(i)
         found: list[_Enumerated | None] = []
+        nothing = np.zeros(0, dtype=np.int64)
         for d in range(self.series.devices):
             chosen = here[pool.start[here] == d]
             found.append(
                 _Enumerated(
-                    0,
+                    nothing,
+                    nothing,
                     0,
                     NEVER,
                     pool.end[chosen],
@@ -210,7 +305,6 @@ class Forward:
         i: int,
         labels: _Labels,
         columns: list[_Enumerated | None],
-        cheapest: NDArray[np.int64],
         upper: int,
         beam: int,
         trail: list[_Step],
@@ -219,8 +313,6 @@ class Forward:
         present = [c for c in columns if c is not None]
         first = np.cumsum([0, *(0 if c is None else len(c.end) for c in columns)])
         empty = np.zeros(0, dtype=np.int64)
-        lattice = series.stretches[i].lattice
-        assert lattice is not None
         device, ends, memory, source, column, renamed, lost = join(
             labels.device,
             labels.time,
@@ -233,7 +325,7 @@ class Forward:
             np.stack([dual.price for dual in self.duals]),
             self.duals[0].shift,
             series.capacity,
-            int(series.stretches[i].rest_need[-1]),
+            series.stretches[i].later,
             self._ahead(i + 1),
             upper,
             beam,
@@ -242,7 +334,9 @@ class Forward:
         trail.append(partial(_joined, source, column, labels.device, first, columns, renamed))
         for d, c in enumerate(columns):
             if c is not None and c.dropped < NEVER:
-                lost = min(lost, int(cheapest[d]) + c.dropped)
+                here = labels.device == d
+                limit, _ = self._limits(labels.time[here], labels.memory[here], upper)
+                lost = min(lost, upper - int(limit[0]) + c.dropped)
         return _Labels(device, ends, memory), int(lost)
 
     def _ahead(self, i: int) -> NDArray[np.int64]:
@@ -250,28 +344,12 @@ class Forward:
         series, k = self.series, self.series.devices
         if i == len(series) or not series.parts[i - 1].closed:
             return np.zeros((k, k), dtype=np.int64)
-        lattice = series.stretches[i].lattice
-        assert lattice is not None
-        waiting = lattice.slots(0).tolist()
+        waiting = series.stretches[i].waiting
         at = np.stack([series.arrivals(i, d, waiting).reshape(-1) for d in range(k)])
         one, other = at[:, None, :], at[None, :, :]
         later = np.where(other >= NEVER, -NEVER, np.where(one >= NEVER, NEVER, one - other))
         least: NDArray[np.int64] = np.clip(later.max(axis=2, initial=-NEVER), 0, NEVER)
         return least
-
-    def _cheapest(
-        self, i: int, cheapest: NDArray[np.int64], columns: list[_Enumerated | None]
-    ) -> NDArray[np.int64]:
-        """Return the least time and cost up to the next cut, for each device of it."""
-        dual = self.duals[0]
-        best = np.full(self.series.devices, NEVER, dtype=np.int64)
-        for d, c in enumerate(columns):
-            if c is None or not len(c.end):
-                continue
-            cost = (c.taken * np.where(self.series.capacity >= 0, dual.price, 0)).sum(axis=1)
-            total = cheapest[d] + c.span + (cost >> dual.shift)
-            np.minimum.at(best, c.end, total)
-        return best
 
     # --- parts whose labels are rows of times ----------------------------------------------
 

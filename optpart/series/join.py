@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from optpart.kernels.compiled import inner, kernel
-from optpart.series.kernel import grown, longer
+from optpart.series.kernel import grown, longer, paid
 from optpart.series.lattice import NEVER
 
 #: Kept labels with which a label is compared.
@@ -101,11 +101,7 @@ def join(
             ends = time[i] + span[c]
             bound = np.int64(-NEVER)
             for j in range(len(price)):
-                paid = np.int64(0)
-                for d in range(devices):
-                    if capacity[d] >= 0:
-                        paid += price[j, d] * (row[d] - capacity[d])
-                bound = max(bound, ends + after[j, e] + (paid >> shift))
+                bound = max(bound, ends + after[j, e] + paid(price, j, row, capacity, shift))
             if bound >= upper:
                 continue
             if count == _MOST_MADE:

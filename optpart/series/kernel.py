@@ -17,6 +17,16 @@ _MOST_KEPT = 150_000
 
 
 @inner
+def paid(price: Any, dual: int, memory: Any, capacity: Any, shift: int) -> Any:
+    """Return what memory costs less what all that there is would cost, rounded down."""
+    total = np.int64(0)
+    for d in range(len(capacity)):
+        if capacity[d] >= 0:
+            total += price[dual, d] * (memory[d] - capacity[d])
+    return total >> shift
+
+
+@inner
 def _bound(
     time: Any,
     cost: int,
@@ -55,11 +65,7 @@ def _bound(
             longest = max(longest, least)
         total = longest + rest_cost[j, node] + cost
         if slack:
-            paid = np.int64(0)
-            for d in range(devices):
-                if capacity[d] >= 0:
-                    paid += price[j, d] * (memory[d] - capacity[d])
-            total += paid >> shift
+            total += paid(price, j, memory, capacity, shift)
         best = max(best, total)
     return int(best)
 
@@ -401,11 +407,7 @@ def _refuted(
     for j in range(len(price)):
         limit = upper - cost - rest_cost[j, node]
         if slack:
-            paid = np.int64(0)
-            for d in range(devices):
-                if capacity[d] >= 0:
-                    paid += price[j, d] * (memory[d] - capacity[d])
-            limit -= paid >> shift
+            limit -= paid(price, j, memory, capacity, shift)
         load[:] = 0
         begin = np.full(devices, NEVER)
         tail = np.full(devices, NEVER)

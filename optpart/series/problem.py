@@ -13,11 +13,15 @@ from numpy.typing import NDArray
 from optpart.exact.symmetry import interchangeable_devices
 from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
+from optpart.series.chains import Chains, chains
 from optpart.series.lattice import NEVER, Lattice, Links, build, touched
 from optpart.series.parts import Part, parts
 
 #: Downsets of one part beyond which it is only bounded, not solved.
 MOST_DOWNSETS = 20_000
+
+#: The same for parts that the search over choices of devices suits.
+_MOST_DOWNSETS_OF_CHAINS = 1_000
 
 #: Parts connected by edges that jump over a cut vertex are joined up to this many vertices.
 MOST_MERGED = 40
@@ -34,12 +38,18 @@ class Stretch:
     ----------
     lattice : Lattice or None
         ``None`` if the part has too many downsets.
+    chains : Chains or None
+        For the search over choices of devices. ``None`` if that does not suit the part.
+    waiting : list of int
+        The vertices about which something is known before the part begins.
     place : ndarray, length n
         Position of each vertex in the part, from 1; 0 outside.
     arcs : tuple of ndarray
         For each vertex of the part, its successors inside: first entries, positions, delay rows.
     rest_need : ndarray, length nodes
         Memory of the units of which no member is placed yet, for each downset.
+    later : int
+        The same after the part.
     alone : bool
         Whether only the device and the end of the cut vertex before matter to it, and only those of
         its own cut vertex to what follows.
@@ -47,9 +57,12 @@ class Stretch:
 
     part: Part
     lattice: Lattice | None
+    chains: Chains | None
+    waiting: list[int]
     place: NDArray[np.int64]
     arcs: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
     rest_need: NDArray[np.int64]
+    later: int
     alone: bool
 
 
@@ -90,8 +103,8 @@ class Series:
 
     @property
     def solvable(self) -> bool:
-        """Whether the downsets of every part are known."""
-        return all(stretch.lattice is not None for stretch in self.stretches)
+        """Whether the ways to run every part can be enumerated."""
+        return all(x.lattice is not None or x.chains is not None for x in self.stretches)
 
     def _charge(self) -> NDArray[np.int64]:
         """Return the need of each unit, at its first member in topological order, length n.
@@ -152,7 +165,12 @@ class Series:
         later = int(self.charge.sum())
         clean = self.clean
         for i, part in enumerate(self.parts):
-            lattice = build(part, done, waiting, self.links, MOST_DOWNSETS)
+            alone = clean[i] and clean[i + 1]
+            split = None
+            if self.limited and alone and len(part.vertices) > 1:
+                split = chains(part, self.cut(i), self.links)
+            most = MOST_DOWNSETS if split is None else _MOST_DOWNSETS_OF_CHAINS
+            lattice = build(part, done, waiting, self.links, most)
             place = np.zeros(self.instance.vertices, dtype=np.int64)
             place[list(part.vertices)] = 1 + np.arange(len(part.vertices))
             vertices = list(part.vertices)
@@ -160,9 +178,10 @@ class Series:
             rest_need = np.zeros(0, dtype=np.int64)
             if lattice is not None:
                 rest_need = later + lattice.rest @ self.charge[vertices]
-            yield Stretch(
-                part, lattice, place, self._arcs(part, place), rest_need, clean[i] and clean[i + 1]
-            )
+            ready = {v for v in vertices if not self.links.before[v]}
+            known = sorted((waiting | ready) - done)
+            arcs = self._arcs(part, place)
+            yield Stretch(part, lattice, split, known, place, arcs, rest_need, later, alone)
             done |= set(part.vertices)
             waiting = (waiting | touched(set(part.vertices), self.links)) - done
 

@@ -213,6 +213,8 @@ class _Solve:
             if found is None or self._closed():
                 continue
             if found.complete and found.value is not None:
+                if forward.tightened():
+                    continue
                 self._end_unequal()
                 return ""
             if found.complete:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -113,3 +114,53 @@ def _needs(document: dict[str, Any]) -> list[int]:
     sizes = {v["name"]: v["outputs"][0] for v in document["vertices"]}
     inputs = sum(sizes[u] for u, _, index in document["edges"] if index is not None)
     return [v["memory"] + v["outputs"][0] for v in document["vertices"]] + [inputs]
+
+
+def draw_wide(seed: int, *, vertices: int = 9, devices: int = 3) -> Instance:
+    """Draw an instance of one or more modules with four branches, with hardly enough memory.
+
+    The same arguments give the same instance.
+
+    Parameters
+    ----------
+    vertices, devices : int
+        The greatest numbers; at least 6 and 2.
+    """
+    rng = np.random.default_rng(seed)
+    edges: list[tuple[int, int]] = []
+    last, count = 0, 1
+    while vertices - count >= 5:
+        lengths = [1] * 4
+        for _ in range(int(rng.integers(0, vertices - count - 4))):
+            lengths[int(rng.integers(4))] += 1
+        ends = []
+        for length in lengths:
+            path = [last, *range(count, count + length)]
+            edges += list(pairwise(path))
+            count += length
+            ends.append(count - 1)
+        edges += [(end, count) for end in ends]
+        if rng.random() < 0.3:  # past the module
+            edges.append((last, count))
+        last, count = count, count + 1
+    k = int(rng.integers(2, devices + 1))
+    same = rng.random() < 0.4
+    document: dict[str, Any] = {
+        "format": "optpart-instance/1",
+        "name": f"wide-{seed}",
+        "vertices": [_vertex(rng, f"v{v}", k) for v in range(count)],
+        "edges": [[f"v{u}", f"v{v}", 0 if rng.random() < 0.9 else None] for u, v in edges],
+        "devices": [
+            {"name": f"d{d}", "type": "AB"[d % 2], "speed": 2 if same else int(rng.integers(1, 4))}
+            for d in range(k)
+        ],
+        "bandwidth": [
+            [None if d == e else 2 if same else _rate(rng) for e in range(k)] for d in range(k)
+        ],
+        "model": {"communication": "delay", "memory": "estimate"},
+    }
+    need = sum(_needs(document))
+    share = rng.dirichlet(np.full(k, 4.0)) * rng.uniform(1.05, 1.4)
+    for d, device in enumerate(document["devices"]):
+        device["memory"] = int(need * (share.mean() if same else share[d]))
+    return from_dict(document)

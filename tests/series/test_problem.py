@@ -1,0 +1,47 @@
+"""The instance by parts: the memory of a group counts once."""
+
+import numpy as np
+import pytest
+
+from optpart.exact.enumeration import enumerate_all
+from optpart.formats.native import from_dict
+from optpart.series.bound import series_bound
+from optpart.series.problem import Series
+from optpart.series.solve import solve_series
+from optpart.solution.result import Budget, Status
+
+_CHAIN = [("a", "b"), ("b", "c"), ("c", "d")]
+_FORK = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")]
+
+
+def _instance(edges, group):
+    """The fast device has exactly the room that the group and another vertex need."""
+    return from_dict(
+        {
+            "format": "optpart-instance/1",
+            "vertices": [{"name": v, "ops": 6, "memory": 4} for v in "abcd"],
+            "edges": [[u, v, None] for u, v in edges],
+            "devices": [
+                {"name": "d0", "speed": 6, "memory": 12},
+                {"name": "d1", "speed": 1, "memory": 8},
+            ],
+            "bandwidth": [[None, 1], [1, None]],
+            "model": {"communication": "delay", "memory": "estimate"},
+            "colocation": [list(group)],
+        }
+    )
+
+
+@pytest.mark.parametrize("edges", [_CHAIN, _FORK])
+@pytest.mark.parametrize("group", ["ab", "bc", "ad", "bd", "cd"])
+def test_the_memory_of_a_group_counts_once_inside_and_between_parts(edges, group):
+    instance = _instance(edges, group)
+    expected = enumerate_all(instance, budget=Budget(60))
+    result = solve_series(instance, budget=Budget(60))
+
+    assert expected.status is Status.OPTIMAL
+    assert (result.status, result.makespan) == (Status.OPTIMAL, expected.makespan)
+    assert series_bound(instance, seconds=10, makespan=None) <= expected.makespan
+    series = Series(instance)
+    assert series.charge.sum() == series.need.sum()
+    assert np.flatnonzero(series.charge == 0).tolist() == ["abcd".index(group[1])]
