@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 
 from optpart.errors import InputError
+from optpart.training.collectives import allreduce
 from optpart.training.graph import CONTROL, Layout
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision, Sync
@@ -253,10 +254,8 @@ def _ring(problem: StrategyProblem, group: int, counts: tuple[int, ...]) -> bool
 
 
 def _ring_exists(problem: StrategyProblem, devices: tuple[int, ...]) -> bool:
-    from optpart.training.collectives import allreduce_time
-
     try:
-        allreduce_time(problem.cluster, devices, Fraction(1))
+        allreduce(problem.cluster, devices, Fraction(1))
     except InputError:
         return False
     return True

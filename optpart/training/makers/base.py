@@ -9,8 +9,6 @@ from fractions import Fraction
 from functools import partial
 from typing import Protocol
 
-import numpy as np
-
 from optpart.errors import InputError, OptpartError
 from optpart.limits import check_seconds
 from optpart.solution.schedule import Schedule
@@ -122,7 +120,9 @@ class Maker(Protocol):
 
     def __call__(
         self, problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0
-    ) -> Made: ...
+    ) -> Made:
+        """Make a strategy within a budget; the same seed gives the same one."""
+        ...
 
 
 def judge(
@@ -170,6 +170,4 @@ def better(one: Made, two: Made) -> bool:
 
 def by_rank(compiled: Compiled) -> Schedule:
     """Return the schedule of a compiled strategy in [G]'s order (§4.2)."""
-    # Exactly one device is allowed per vertex.
-    placement = np.argmax(compiled.instance.vertex_allowed, axis=1).astype(np.int32)
-    return simulate(compiled.instance, Partition(placement), heterog)
+    return simulate(compiled.instance, Partition(compiled.placement), heterog)
