@@ -281,9 +281,7 @@ def _nearest(tables: Tables, work: Work, tensor: int, action: int, part: int, e:
 
 
 @inner
-def _overlap(
-    tables: Tables, work: Work, tensor: int, producer: int, consumer: int, e: int
-) -> Any:
+def _overlap(tables: Tables, work: Work, tensor: int, producer: int, consumer: int, e: int) -> Any:
     """Return the copy of the samples that a consumer of a class needs on device ``e``."""
     tasks, copies, n = work.tasks, work.copies, work.n
     samples = tables.samples[consumer, e]
