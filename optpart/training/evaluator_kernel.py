@@ -539,7 +539,7 @@ def _wake(resources: Any, pending: Any, r: int) -> None:
         pending[i + 1] = r
 
 
-@inner
+@_inline
 def _enqueue(tasks: Any, queue: Any, resources: Any, pending: Any, v: int) -> None:
     """Add an executable task to the heap of its resource, and wake the resource if it is idle."""
     r = tasks[v, T_RESOURCE]
@@ -556,7 +556,7 @@ def _enqueue(tasks: Any, queue: Any, resources: Any, pending: Any, v: int) -> No
         _wake(resources, pending, r)
 
 
-@inner
+@_inline
 def _dequeue(tasks: Any, queue: Any, resources: Any, r: int) -> Any:
     base = resources[r, R_START]
     first = queue[base]
@@ -586,13 +586,13 @@ def _release(copies: Any, use: Any, c: int) -> None:
         use[0, copies[c, C_DEVICE]] -= copies[c, C_BYTES]
 
 
-@inner
+@_inline
 def _complete(
     tasks: Any, copies: Any, edges: Any, queue: Any, resources: Any, pending: Any, use: Any,
-    v: int, limited: bool,
+    v: int, counted: bool,
 ) -> None:  # fmt: skip
     """Free what nobody holds any more, and queue the tasks that waited for this one only."""
-    if limited:
+    if counted:
         for j in range(tasks[v, T_IN], tasks[v + 1, T_IN]):
             _release(copies, use, edges[j, E_COPY])
         c = tasks[v, T_OWN]
@@ -611,7 +611,7 @@ def _complete(
 @inner
 def _execute(
     tasks: Any, copies: Any, edges: Any, n: Any, queue: Any, resources: Any, pending: Any,
-    events: Any, use: Any, limited: bool,
+    events: Any, use: Any, counted: bool,
 ) -> Any:  # fmt: skip
     """Run all tasks, by rank, and return the time when the last one ends."""
     total = n[N_TASKS]
@@ -644,14 +644,14 @@ def _execute(
             if resources[r, R_SIZE] == 0:
                 continue
             v = np.int64(_dequeue(tasks, queue, resources, r))
-            if limited:
+            if counted:
                 c = tasks[v, T_OWN]
                 while c >= 0:
                     use[0, copies[c, C_DEVICE]] += copies[c, C_BYTES]
                     c = copies[c, C_OWN]
             time = tasks[v, T_TIME]
             if time == 0:
-                _complete(tasks, copies, edges, queue, resources, pending, use, v, limited)
+                _complete(tasks, copies, edges, queue, resources, pending, use, v, counted)
                 _wake(resources, pending, r)
                 continue
             resources[r, R_TASK] = v
@@ -665,7 +665,7 @@ def _execute(
                 events[i, 0], events[i, 1] = events[parent, 0], events[parent, 1]
                 i = parent
             events[i, 0], events[i, 1] = at, r
-        if limited:
+        if counted:
             for d in range(devices):
                 if use[0, d] > use[1, d]:
                     use[1, d] = use[0, d]
@@ -691,25 +691,39 @@ def _execute(
             v = resources[r, R_TASK]
             resources[r, R_TASK] = -1
             _wake(resources, pending, r)
-            _complete(tasks, copies, edges, queue, resources, pending, use, v, limited)
+            _complete(tasks, copies, edges, queue, resources, pending, use, v, counted)
+
+
+@inner
+def _may_overflow(copies: Any, n: Any, use: Any, capacity: Any) -> Any:
+    """Whether a device could lack memory even if it frees nothing."""
+    for d in range(use.shape[1]):
+        use[1, d] = use[0, d]
+    for c in range(n[N_COPIES]):
+        use[1, copies[c, C_DEVICE]] += copies[c, C_BYTES]
+    for d in range(use.shape[1]):
+        if use[1, d] > capacity[d]:
+            return True
+    return False
 
 
 @inner
 def outcome_of(tables: Tables, work: Work, chosen: Any, outcome: Any) -> None:
     """Evaluate one strategy; see :func:`evaluate`."""
+    tasks, copies, edges, n, use = work.tasks, work.copies, work.edges, work.n, work.use
     _build(tables, work, chosen)
-    outcome[2] = work.n[N_STATUS]
+    outcome[2] = n[N_STATUS]
     if outcome[2] != DONE:
         return
-    _rank(work.tasks, work.copies, work.edges, work.n)
+    _rank(tasks, copies, edges, n)
+    counted = tables.limited and _may_overflow(copies, n, use, tables.capacity)
     outcome[0] = _execute(
-        work.tasks, work.copies, work.edges, work.n, work.queue, work.resources, work.pending,
-        work.events, work.use, tables.limited,
-    )  # fmt: skip
+        tasks, copies, edges, n, work.queue, work.resources, work.pending, work.events, use, counted
+    )
     outcome[1] = 0
-    if tables.limited:
-        for d in range(work.use.shape[1]):
-            outcome[1] = max(outcome[1], work.use[1, d] - tables.capacity[d])
+    if counted:
+        for d in range(use.shape[1]):
+            outcome[1] = max(outcome[1], use[1, d] - tables.capacity[d])
 
 
 @kernel
