@@ -145,7 +145,6 @@ def judge(
     OptpartError
         If the verifier finds anything but memory: the compiler or the simulator is wrong.
     """
-
     if decisions is None:
         return _made(clock, None, reason=reason or "found no strategy that the links allow")
     strategy = problem.strategy(decisions)
