@@ -22,16 +22,25 @@ class NamedCluster:
         ``None`` for devices that give their speed only.
     fixed_units : bool
         Whether it is in nanoseconds and bytes.
+    servers : tuple of (str or None), length k
+        Server that each device is in; ``None`` where none is named, ``()`` if none is at all.
     """
 
     cluster: Cluster
     specs: tuple[Spec | None, ...]
     fixed_units: bool
+    servers: tuple[str | None, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.specs) != len(self.cluster):
             raise InputError(
                 "specs", f"{len(self.specs)} entries", f"give {len(self.cluster)}, one per device"
+            )
+        if self.servers and len(self.servers) != len(self.cluster):
+            raise InputError(
+                "servers",
+                f"{len(self.servers)} entries",
+                f"give {len(self.cluster)}, one per device",
             )
 
     @classmethod

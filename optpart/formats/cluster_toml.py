@@ -16,6 +16,7 @@
     type = "GPU"
     speed = 30
     count = 2                    # two such devices: gpu0 and gpu1
+    server = "left"              # optional: the server that they are in, for training strategies
 
     [[link]]                     # overrides bandwidth, latency or both of one pair of devices
     from = "gpu0"
@@ -82,7 +83,7 @@ from optpart.problem.units import Dimension, quantity
 
 _TOP = {"device", "bandwidth", "latency", "link", "default_link"}
 _SPEC = {"of", "peak", "memory_bandwidth", "overhead"}
-_DEVICE = {"name", "type", "speed", "memory", "count"} | _SPEC
+_DEVICE = {"name", "type", "speed", "memory", "count", "server"} | _SPEC
 _LINK = {"from", "to", "of", "bandwidth", "latency", "both"}
 
 #: Names of data types, so that a slip of the pen is no data type that nothing computes in.
@@ -140,7 +141,8 @@ def loads_named(text: str, folder: str | Path = ".") -> NamedCluster:
     )
     file = _File(Path(folder), fixed)
     devices, specs, groups = file.devices(tables)
-    return NamedCluster(file.cluster(top, devices, groups, overrides), tuple(specs), fixed)
+    cluster = file.cluster(top, devices, groups, overrides)
+    return NamedCluster(cluster, tuple(specs), fixed, _servers(tables))
 
 
 @dataclass(frozen=True)
@@ -287,6 +289,17 @@ class _File:
                 'give default_link, or a [[link]] with of = "NAME" or bandwidth (0: no link)',
             )
         return Cluster.of(devices, bandwidth, latency)
+
+
+def _servers(tables: list[Any]) -> tuple[str | None, ...]:
+    """Return the server of each device, or nothing if no entry names one."""
+    found: list[str | None] = []
+    for i, table in enumerate(tables):
+        server = table.get("server")
+        if server is not None and (not isinstance(server, str) or not server):
+            raise InputError(f"device[{i}].server", f"cannot be {server!r}", 'give one such as "a"')
+        found += [server] * table.get("count", 1)
+    return tuple(found) if any(server is not None for server in found) else ()
 
 
 def _entries(value: Any, place: str) -> Iterable[tuple[str, Any]]:

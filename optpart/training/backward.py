@@ -1,0 +1,162 @@
+"""The backward pass and the updates of a forward pass.
+
+The backward operation of ``o`` reads the gradients of ``o``'s outputs, which the backward
+operations of its consumers return, and of the activations those that it needs; it returns a
+gradient for each tensor that ``o`` read, as large as the tensor, and the gradient of ``o``'s
+weights, as large as the weights and summed over samples. An operation whose outputs nobody reads
+ends in the loss: its backward operation begins with those outputs. One apply updates the weights
+that an operation is the first to read; other operations that share them return gradients to the
+same apply.
+
+Only what leads to weights has a backward operation: neither do operations before the first weights,
+nor is a gradient of the model's inputs computed.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from optpart.training.forward import Forward, Tensor
+from optpart.training.graph import (
+    CONTROL,
+    Edge,
+    Layout,
+    Line,
+    Operation,
+    Output,
+    Parameter,
+    Role,
+    TrainingGraph,
+)
+
+#: What the graph's name of an operation ends with.
+BACKWARD, UPDATE = "/backward", "/apply"
+
+
+def with_backward(forward: Forward) -> TrainingGraph:
+    """Return the training graph of a forward pass.
+
+    Raises
+    ------
+    InputError
+        If the forward pass is no graph: names repeat, there is a cycle, and so on.
+    """
+    return _Differentiation(forward).graph()
+
+
+class _Differentiation:
+    def __init__(self, forward: Forward) -> None:
+        self.forward = forward
+        operations = forward.operations
+        self.held: list[list[int]] = [[] for _ in operations]
+        for w, weights in enumerate(forward.weights):
+            for user in weights.users:
+                self.held[user].append(w)
+        self.consumers: dict[Tensor, list[int]] = {}
+        for o, operation in enumerate(operations):
+            for tensor in operation.reads:
+                self.consumers.setdefault(tensor, []).append(o)
+        self.found: list[Operation] = []
+        self.edges: list[Edge] = []
+
+    def graph(self) -> TrainingGraph:
+        forward = self.forward
+        self.trained = self._trained()
+        for o, operation in enumerate(forward.operations):
+            outputs = operation.outputs
+            if operation.saved is not None and self.trained[o]:
+                outputs = (*outputs, Output(Layout.BATCHED, operation.saved))
+            self.found.append(
+                Operation(
+                    operation.name, Role.FORWARD, operation.times, outputs, operation.splittable
+                )
+            )
+            self.edges += [Edge(t.operation, t.output, o) for t in operation.reads]
+            self.edges += [Edge(u, CONTROL, o) for u in operation.after]
+        number = len(self.found)
+        backward = {}
+        for o in reversed(range(len(forward.operations))):
+            if self.trained[o]:
+                backward[o] = number
+                number += 1
+        applies = {}
+        for weights in forward.weights:
+            first = weights.users[0]
+            if first not in applies:
+                applies[first] = number
+                number += 1
+        for o in backward:
+            self._backward(o, backward, applies)
+        for first, apply in applies.items():
+            updated = [w for w in self.held[first] if forward.weights[w].users[0] == first]
+            times = [forward.updates[w] for w in updated]
+            summed = tuple(sum(lines, Line()) for lines in zip(*times, strict=True))
+            name = forward.operations[first].name + UPDATE
+            assert len(self.found) == apply
+            self.found.append(Operation(name, Role.APPLY, summed))
+        return TrainingGraph(
+            forward.name,
+            forward.kinds,
+            tuple(self.found),
+            tuple(dict.fromkeys(self.edges)),
+            tuple(
+                Parameter(
+                    w.name,
+                    w.size,
+                    (*w.users, *(backward[o] for o in w.users), applies[w.users[0]]),
+                )
+                for w in forward.weights
+            ),
+            forward.source,
+            forward.assumed,
+        )
+
+    def _trained(self) -> list[bool]:
+        """Return whether an operation has weights, or reads something that depends on some."""
+        known: list[bool] = []
+        for o, operation in enumerate(self.forward.operations):
+            known.append(bool(self.held[o]) or any(known[t.operation] for t in operation.reads))
+        return known
+
+    def _backward(self, o: int, backward: dict[int, int], applies: dict[int, int]) -> None:
+        """Add the backward operation of one operation, and what it reads."""
+        operation = self.forward.operations[o]
+        number = len(self.found)
+        assert number == backward[o]
+        gradients = [t for t in operation.reads if self.trained[t.operation]]
+        outputs = [self.forward.operations[t.operation].outputs[t.output] for t in gradients]
+        of_apply: dict[int, Fraction] = {}
+        for w in self.held[o]:
+            weights = self.forward.weights[w]
+            apply = applies[weights.users[0]]
+            of_apply[apply] = of_apply.get(apply, Fraction(0)) + weights.size
+        for apply, size in of_apply.items():
+            self.edges.append(Edge(number, len(outputs), apply))
+            outputs.append(Output(Layout.SUMMED, Line(size)))
+        times = operation.backward_times
+        if not gradients and operation.first_backward_times is not None:
+            times = operation.first_backward_times
+        name = operation.name + BACKWARD
+        self.found.append(
+            Operation(name, Role.BACKWARD, times, tuple(outputs), operation.splittable)
+        )
+        self._reads(o, number, backward)
+
+    def _reads(self, o: int, number: int, backward: dict[int, int]) -> None:
+        operation = self.forward.operations[o]
+        ends = True
+        for k in range(len(operation.outputs)):
+            tensor = Tensor(o, k)
+            for consumer in self.consumers.get(tensor, ()):
+                ends = False
+                read = self.forward.operations[consumer].reads
+                inputs = [t for t in read if self.trained[t.operation]]
+                self.edges.append(Edge(backward[consumer], inputs.index(tensor), number))
+        if ends and not operation.outputs:
+            self.edges.append(Edge(o, CONTROL, number))
+        if ends or operation.needs_outputs:
+            self.edges += [Edge(o, k, number) for k in range(len(operation.outputs))]
+        if operation.needs_reads:
+            self.edges += [Edge(t.operation, t.output, number) for t in operation.reads]
+        if operation.saved is not None:
+            self.edges.append(Edge(o, len(operation.outputs), number))

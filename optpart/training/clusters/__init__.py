@@ -1,0 +1,1 @@
+"""Clusters of [G] that the package brings, as cluster files."""

@@ -1,0 +1,389 @@
+"""Networks layer by layer: shapes, multiply-adds, activations and weights of one sample.
+
+A layer is a convolution, a product or another operation together with the bias, normalisation and
+activation function that follow it; each normalisation is a kernel of its own, biases and activation
+functions are computed in place by the kernel before them. All numbers are float32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from optpart.costs.efficiency import Efficiencies
+from optpart.devices.spec import Spec
+from optpart.training.backward import with_backward
+from optpart.training.forward import Forward, ForwardOperation, Tensor, Weights, batched
+from optpart.training.graph import Line, TrainingGraph
+from optpart.training.lines import Kernel, lines, scaled, total
+
+#: Bytes of a number.
+WIDTH = 4
+
+
+@dataclass(frozen=True)
+class Activation:
+    """What a layer returns: its number (``None`` for an input of the network) and its shape."""
+
+    layer: int | None
+    shape: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        """Numbers of a sample."""
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer.
+
+    Attributes
+    ----------
+    name : str
+    reads : tuple of int
+        Layers, distinct.
+    count : int
+        Numbers that it returns for a sample.
+    kernels : tuple of Kernel
+        Of one sample.
+    multiply_adds : int
+        Of one sample, as publications count them: those of convolutions and matrix products.
+    weights : mapping from str to int
+        Trained numbers by name; a name that an earlier layer has is shared with it.
+    saved : int
+        Numbers of a sample that it keeps for its backward pass besides inputs and output.
+    products : int
+        Kernels' work of the backward pass, as a multiple of the forward pass: one for the gradient
+        of what it reads and one for that of its weights, or two for a product of activations.
+    needs_reads, needs_output : bool
+        Whether its backward pass reads what it read, and what it returned.
+    """
+
+    name: str
+    reads: tuple[int, ...]
+    count: int
+    kernels: tuple[Kernel, ...]
+    multiply_adds: int = 0
+    weights: Mapping[str, int] | None = None
+    saved: int = 0
+    products: int = 1
+    needs_reads: bool = True
+    needs_output: bool = False
+
+
+class Network:
+    """A network that grows layer by layer.
+
+    Images have the shape (channels, height, width), sequences (length, width).
+
+    Parameters
+    ----------
+    name : str
+    source : str
+        Where its structure is described.
+    """
+
+    def __init__(self, name: str, source: str) -> None:
+        self.name = name
+        self.source = source
+        self.layers: list[Layer] = []
+        #: Trained numbers by name.
+        self.weights: dict[str, int] = {}
+        #: What the structure leaves open, one sentence each.
+        self.assumed: list[str] = []
+
+    @property
+    def parameters(self) -> int:
+        """Trained numbers."""
+        return sum(self.weights.values())
+
+    @property
+    def multiply_adds(self) -> int:
+        """Multiply-adds of the forward pass of one sample."""
+        return sum(layer.multiply_adds for layer in self.layers)
+
+    # --- layers ------------------------------------------------------------------------------
+
+    def add(
+        self,
+        name: str,
+        inputs: Sequence[Activation],
+        shape: tuple[int, ...],
+        kernels: Sequence[Kernel],
+        *,
+        multiply_adds: int = 0,
+        weights: Mapping[str, int] | None = None,
+        saved: int = 0,
+        products: int | None = None,
+        needs_reads: bool = True,
+        needs_output: bool = False,
+    ) -> Activation:
+        """Add any layer; see :class:`Layer`. Without ``products``: 2 with weights, else 1."""
+        weights = dict(weights or {})
+        for key, count in weights.items():
+            assert self.weights.setdefault(key, count) == count, key
+        reads = tuple(dict.fromkeys(a.layer for a in inputs if a.layer is not None))
+        self.layers.append(
+            Layer(
+                name,
+                reads,
+                math.prod(shape),
+                tuple(kernels),
+                multiply_adds,
+                weights,
+                saved,
+                products or (2 if weights else 1),
+                needs_reads,
+                needs_output,
+            )
+        )
+        return Activation(len(self.layers) - 1, shape)
+
+    def convolution(
+        self,
+        name: str,
+        x: Activation,
+        channels: int,
+        kernel: int | tuple[int, int],
+        *,
+        stride: int = 1,
+        padding: int | tuple[int, int] | None = None,
+        groups: int = 1,
+        bias: bool = False,
+        normalised: bool = True,
+        activated: bool = True,
+    ) -> Activation:
+        """Add a convolution with what follows it.
+
+        Parameters
+        ----------
+        padding : int or tuple of int, optional
+            On each side; without it, such that with stride 1 the size does not change.
+        """
+        depth, *size = x.shape
+        extent = (kernel, kernel) if isinstance(kernel, int) else kernel
+        if padding is None:
+            padding = (extent[0] // 2, extent[1] // 2)
+        margin = (padding, padding) if isinstance(padding, int) else padding
+        height, width = (
+            (n + 2 * p - k) // stride + 1 for n, p, k in zip(size, margin, extent, strict=True)
+        )
+        shape = (channels, height, width)
+        count = channels * depth // groups * math.prod(extent)
+        products = count * height * width
+        weights = {f"{name}/weights": count}
+        if bias:
+            weights[f"{name}/bias"] = channels
+        out = math.prod(shape)
+        depthwise = groups == depth and groups > 1
+        kernels = [
+            Kernel(
+                "DepthwiseConv2dNative" if depthwise else "Conv",
+                2 * products,
+                (x.count + out) * WIDTH,
+                sum(weights.values()) * WIDTH,
+            )
+        ]
+        if normalised:
+            weights[f"{name}/normalisation"] = 2 * channels
+            kernels.append(_normalisation("BatchNormalization", out, 2 * channels))
+        return self.add(
+            name,
+            [x],
+            shape,
+            kernels,
+            multiply_adds=products,
+            weights=weights,
+            saved=out if normalised else 0,
+            needs_output=activated,
+        )
+
+    def dense(
+        self, name: str, x: Activation, width: int, *, bias: bool = True, activated: bool = False,
+        weights: str | None = None,
+    ) -> Activation:  # fmt: skip
+        """Add a matrix product with weights, at each place of a sequence.
+
+        Parameters
+        ----------
+        weights : str, optional
+            Name of the weights if they are shared.
+        """
+        *places, depth = x.shape
+        if len(x.shape) == 3:  # an image is flattened
+            places, depth = [], x.count
+        shape = (*places, width)
+        count = depth * width
+        held = {weights or f"{name}/weights": count}
+        if bias:
+            held[f"{name}/bias"] = width
+        products = count * math.prod(places)
+        moved = (x.count + math.prod(shape)) * WIDTH
+        kernel = Kernel("Gemm", 2 * products, moved, sum(held.values()) * WIDTH)
+        # The input of the activation function, unless it can be told from the output (ReLU).
+        return self.add(
+            name,
+            [x],
+            shape,
+            [kernel],
+            multiply_adds=products,
+            weights=held,
+            needs_output=activated,
+        )
+
+    def pool(
+        self, name: str, x: Activation, kernel: int, *, stride: int = 1,
+        padding: int = 0, ceil: bool = False, average: bool = False,
+    ) -> Activation:  # fmt: skip
+        """Add a pooling layer."""
+        depth, *size = x.shape
+        height, width = (
+            (n + 2 * padding - kernel + (stride - 1 if ceil else 0)) // stride + 1 for n in size
+        )
+        shape = (depth, height, width)
+        out = math.prod(shape)
+        kind = "AveragePool" if average else "MaxPool"
+        return self.add(
+            name,
+            [x],
+            shape,
+            [Kernel(kind, out * kernel**2, (x.count + out) * WIDTH)],
+            needs_reads=not average,
+            needs_output=not average,
+        )
+
+    def mean(self, name: str, x: Activation) -> Activation:
+        """Add the mean over all places of an image."""
+        depth = x.shape[0]
+        kernel = Kernel("GlobalAveragePool", x.count, (x.count + depth) * WIDTH)
+        return self.add(name, [x], (depth,), [kernel], needs_reads=False)
+
+    def sum(self, name: str, inputs: Sequence[Activation], *, activated: bool) -> Activation:
+        """Add the sum of activations of one shape."""
+        shape, count = inputs[0].shape, inputs[0].count
+        assert all(x.shape == shape for x in inputs), name
+        kernel = Kernel("Add", count * (len(inputs) - 1), (len(inputs) + 1) * count * WIDTH)
+        return self.add(name, inputs, shape, [kernel], needs_reads=False, needs_output=activated)
+
+    def concatenation(self, name: str, inputs: Sequence[Activation]) -> Activation:
+        """Add the concatenation of images along their channels."""
+        assert len({x.shape[1:] for x in inputs}) == 1, name
+        shape = (sum(x.shape[0] for x in inputs), *inputs[0].shape[1:])
+        kernel = Kernel("Concat", 0, 2 * math.prod(shape) * WIDTH)
+        return self.add(name, inputs, shape, [kernel], needs_reads=False)
+
+    def loss(self, x: Activation) -> Activation:
+        """Add the cross-entropy of logits, the end of the forward pass."""
+        kernel = Kernel("SoftmaxCrossEntropyLoss", 5 * x.count, 2 * x.count * WIDTH)
+        return self.add("loss", [x], (1,), [kernel])
+
+    # --- graphs ------------------------------------------------------------------------------
+
+    def forward(
+        self,
+        specs: Mapping[str, Spec],
+        *,
+        slots: int = 2,
+        efficiencies: Efficiencies | None = None,
+    ) -> Forward:
+        """Return the forward pass with times from the figures of devices.
+
+        Parameters
+        ----------
+        specs : mapping from str to Spec
+            By kind of device.
+        slots : int
+            Tensors that the optimiser keeps of each trained one; Adam has two.
+        """
+        flat = [kernel for layer in self.layers for kernel in layer.kernels]
+        found, assumed = lines(flat, specs, efficiencies=efficiencies)
+        names = list(self.weights)
+        users: dict[str, list[int]] = {name: [] for name in names}
+        operations = []
+        at = 0
+        for number, layer in enumerate(self.layers):
+            parts = found[at : at + len(layer.kernels)]
+            at += len(layer.kernels)
+            for name in layer.weights or ():
+                users[name].append(number)
+            times = total(parts, len(specs))
+            operations.append(
+                ForwardOperation(
+                    layer.name,
+                    times,
+                    scaled(times, layer.products),
+                    tuple(Tensor(read) for read in layer.reads),
+                    (batched(0, layer.count * WIDTH),),
+                    saved=Line(beta=Fraction(layer.saved * WIDTH)) if layer.saved else None,
+                    needs_reads=layer.needs_reads,
+                    needs_outputs=layer.needs_output,
+                    first_backward_times=scaled(times, max(1, layer.products - 1)),
+                )
+            )
+        updates = update_lines(
+            [self.weights[name] * WIDTH for name in names], specs, slots, efficiencies
+        )
+        return Forward(
+            self.name,
+            tuple(specs),
+            tuple(operations),
+            tuple(
+                Weights(name, Fraction(self.weights[name] * WIDTH), tuple(users[name]))
+                for name in names
+            ),
+            tuple(updates),
+            self.source,
+            (*self.assumed, *assumed, *BACKWARD_REMARKS, update_remark(slots)),
+        )
+
+    def training_graph(
+        self,
+        specs: Mapping[str, Spec],
+        *,
+        slots: int = 2,
+        efficiencies: Efficiencies | None = None,
+    ) -> TrainingGraph:
+        """Return the graph of one iteration; see :meth:`forward`."""
+        return with_backward(self.forward(specs, slots=slots, efficiencies=efficiencies))
+
+
+def _normalisation(kind: str, count: int, weights: int) -> Kernel:
+    # Training reads its input twice: for mean and variance, then to normalise.
+    return Kernel(kind, 8 * count, 3 * count * WIDTH, weights * WIDTH)
+
+
+#: Said of backward passes that are derived of forward ones.
+BACKWARD_REMARKS = (
+    "The backward pass of an operation is assumed to take twice as long as the forward pass if it "
+    "has weights (gradients of inputs and of weights) or multiplies activations, otherwise as "
+    "long; only once where no gradient of inputs is needed.",
+    "Gradients of a tensor with several readers are summed in the backward operation that reads "
+    "them, at no time; gradients are as large as their tensors.",
+)
+
+
+def update_lines(
+    sizes: Sequence[int],
+    specs: Mapping[str, Spec],
+    slots: int,
+    efficiencies: Efficiencies | None = None,
+) -> list[tuple[Line, ...]]:
+    """Return the times of updates of weights of these sizes, in bytes, by kind of device.
+
+    An update reads weights, gradient and slots, and writes weights and slots. It computes at most
+    a dozen operations for each number, less than any device of the library could meanwhile.
+    """
+    kernels = [Kernel("AssignSub", 0, 0, (3 + 2 * slots) * size) for size in sizes]
+    found, _ = lines(kernels, specs, efficiencies=efficiencies)
+    return found
+
+
+def update_remark(slots: int) -> str:
+    """Say how updates are timed."""
+    return (
+        f"An update reads weights, gradient and {slots} slots of the optimiser, and writes weights "
+        "and slots, at the bandwidth of the memory."
+    )
