@@ -224,9 +224,9 @@ class Costs:
                     continue
                 transfer[a, b, f, e] = time
                 if piece.split and f not in splitting:
-                    splitting[f] = self.copy(f, self._bytes(edge, edge.producer, a, f))
+                    splitting[f] = self.copy(f, self.bytes_of(edge, edge.producer, a, f))
                 if piece.concatenated and e not in concatenating:
-                    concatenating[e] = self.copy(e, self._bytes(edge, edge.consumer, b, e))
+                    concatenating[e] = self.copy(e, self.bytes_of(edge, edge.consumer, b, e))
                 delay[a, b, f, e] = (
                     time
                     + (splitting[f] if piece.split else 0)
@@ -237,7 +237,7 @@ class Costs:
                     copying[a, b, d] += time
         return Conversion(delay, transfer, copying, missing)
 
-    def _bytes(self, edge: Edge, reader: int, layout: int, device: int) -> Fraction:
+    def bytes_of(self, edge: Edge, reader: int, layout: int, device: int) -> Fraction:
         """Return the bytes of an edge's tensor that the producer holds or the consumer reads."""
         splittable = self.graph.operations[reader].splittable
         first, last = self.intervals[layout][device] if splittable else _ALL

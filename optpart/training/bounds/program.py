@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import highspy
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
+from ortools.linear_solver import pywraplp
+from scipy.sparse import csr_array
 
 from optpart.training.bounds.choices import Choices
 from optpart.training.bounds.costs import Costs, Ints
@@ -113,24 +113,20 @@ class Program:
 
     def _build(self) -> None:
         rows, n = self.rows, self.rows.columns
-        self.solver = solver = highspy.Highs()
-        solver.setOptionValue("output_flag", False)
-        solver.setOptionValue("threads", 1)
+        # The LP solver of OR-Tools: highspy cannot be loaded in the same process as CP-SAT.
+        self.solver = solver = pywraplp.Solver.CreateSolver("GLOP")
+        solver.SetSolverSpecificParametersAsString("use_dual_simplex: true")
+        self._column = [
+            solver.NumVar(0.0, solver.infinity() if rows.possible[c] else 0.0, "") for c in range(n)
+        ]
+        self._makespan = solver.NumVar(0.0, solver.infinity(), "")
+        solver.Minimize(self._makespan)
+        self._constraints: list[Any] = []
         row, column, value, right = self._marginals()
-        count = len(right)
-        matrix = coo_array((value, (row, column)), shape=(count, n + 1)).tocsr()
-        model = highspy.HighsLp()
-        model.num_col_, model.num_row_ = n + 1, count
-        model.col_cost_ = np.append(np.zeros(n), 1.0)
-        model.col_lower_ = np.zeros(n + 1)
-        model.col_upper_ = np.append(np.where(rows.possible, np.inf, 0.0), np.inf)
-        model.row_lower_ = model.row_upper_ = right
-        model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        model.a_matrix_.start_ = matrix.indptr
-        model.a_matrix_.index_ = matrix.indices
-        model.a_matrix_.value_ = matrix.data
-        solver.passModel(model)
-        self._equations = count
+        equations = [solver.Constraint(x, x) for x in right]
+        for r, c, x in zip(row, column, value, strict=True):
+            equations[r].SetCoefficient(self._column[c], x)
+        self._equation = equations
         for d in range(self.costs.k):
             if rows.capacity(d) is not None:
                 self.add(Row("memory", ("device", d, d)))
@@ -184,18 +180,14 @@ class Program:
             assert row.resource is not None
             capacity = float(self.rows.capacity(row.resource[1]) or 0)
             scale = max(1.0, capacity)
-            self.solver.addRow(
-                -capacity / scale, np.inf, len(used), used.astype(np.int32), -values / scale
-            )
-            self._scale = {**getattr(self, "_scale", {}), len(self.known) - 1: scale}
+            constraint = self.solver.Constraint(-capacity / scale, self.solver.infinity())
         else:
-            self.solver.addRow(
-                0.0,
-                np.inf,
-                len(used) + 1,
-                np.append(used, self.rows.columns).astype(np.int32),
-                np.append(-values / self.unit, 1.0),
-            )
+            scale = self.unit
+            constraint = self.solver.Constraint(0.0, self.solver.infinity())
+            constraint.SetCoefficient(self._makespan, 1.0)
+        for c, value in zip(used.tolist(), (-values / scale).tolist(), strict=True):
+            constraint.SetCoefficient(self._column[c], value)
+        self._constraints.append((constraint, scale))
         return True
 
     def solve(self, seconds: float = np.inf) -> StrategyBound:
@@ -208,16 +200,14 @@ class Program:
         while True:
             left = deadline - time.perf_counter()
             if np.isfinite(left):
-                self.solver.setOptionValue("time_limit", self.solver.getRunTime() + max(0.05, left))
-            self.solver.run()
-            status = self.solver.getModelStatus()
-            if status == highspy.HighsModelStatus.kInfeasible:
+                self.solver.SetTimeLimit(max(50, int(1000 * left)))
+            status = self.solver.Solve()
+            if status == self.solver.INFEASIBLE:
                 return self._infeasible(rounds)
-            if status != highspy.HighsModelStatus.kOptimal:
+            if status != self.solver.OPTIMAL:
                 break
-            solution = self.solver.getSolution()
-            point = np.asarray(solution.col_value)
-            best = self._multipliers(np.asarray(solution.row_dual))
+            point = np.array([c.solution_value() for c in (*self._column, self._makespan)])
+            best = self._multipliers()
             rounds += 1
             values.append(float(point[-1]))
             if (
@@ -247,11 +237,10 @@ class Program:
         value = None if ticks is None else self.costs.time(ticks)
         return StrategyBound(value, ticks, load, shares, rounds)
 
-    def _multipliers(self, dual: Floats) -> Multipliers:
+    def _multipliers(self) -> Multipliers:
         rows: list[tuple[Row, int]] = []
-        for i, (row, y) in enumerate(zip(self.known, dual[self._equations :].tolist(), strict=True)):
-            factor = self.unit / self._scale[i] if row.kind == "memory" else 1.0
-            whole = round(max(0.0, y) * factor * PARTS)
+        for row, (constraint, scale) in zip(self.known, self._constraints, strict=True):
+            whole = round(max(0.0, constraint.dual_value()) * self.unit / scale * PARTS)
             if whole > 0:
                 rows.append((row, whole))
         messages = {}
@@ -259,11 +248,11 @@ class Program:
         for g, h in self.rows.pairs:
             sides = []
             for group in (g, h):
-                size = len(self.rows.own[group])
+                equations = self._equation[at : at + len(self.rows.own[group])]
                 sides.append(
-                    tuple(round(x * self.unit * PARTS) for x in dual[at : at + size].tolist())
+                    tuple(round(x.dual_value() * self.unit * PARTS) for x in equations)
                 )
-                at += size
+                at += len(equations)
             messages[g, h] = sides[0], sides[1]
         return Multipliers(tuple(rows), messages)
 
