@@ -221,9 +221,9 @@ class TrainingGraph:
 
     @cached_property
     def tied(self) -> tuple[tuple[int, ...], ...]:
-        """Operations that share parameters, merged where they overlap; the rest stand alone.
+        """Operations that share parameters or make and apply a sum over samples; merged.
 
-        The members of one have the same replicas under every strategy.
+        The members of one have the same replicas under every strategy. The rest stand alone.
         """
         parent = list(range(len(self)))
 
@@ -233,14 +233,20 @@ class TrainingGraph:
                 o = parent[o]
             return o
 
-        for parameter in self.parameters:
-            for user in parameter.users[1:]:
-                one, two = sorted((root(parameter.users[0]), root(user)))
-                parent[two] = one
+        pairs = [(p.users[0], user) for p in self.parameters for user in p.users[1:]]
+        pairs += [(edge.producer, edge.consumer) for edge in self.edges if self.sums(edge)]
+        for pair in pairs:
+            one, two = sorted(map(root, pair))
+            parent[two] = one
         members: dict[int, list[int]] = {}
         for o in range(len(self)):
             members.setdefault(root(o), []).append(o)
         return tuple(tuple(group) for group in members.values())
+
+    def sums(self, edge: Edge) -> bool:
+        """Whether an edge carries a sum over samples, such as a gradient."""
+        outputs = self.operations[edge.producer].outputs
+        return edge.output != CONTROL and outputs[edge.output].layout is Layout.SUMMED
 
     def times(self, batch: Fraction | int) -> NDArray[np.float64]:
         """Return the times of whole operations at a batch, operations × kinds, for choices only."""
@@ -289,11 +295,7 @@ class TrainingGraph:
                 raise InputError(
                     place, f"reads output {edge.output} of {len(outputs)}", "give one that exists"
                 )
-            if (
-                edge.output != CONTROL
-                and outputs[edge.output].layout is Layout.SUMMED
-                and self.operations[edge.consumer].role is not Role.APPLY
-            ):
+            if self.sums(edge) and self.operations[edge.consumer].role is not Role.APPLY:
                 name = self.operations[edge.consumer].name
                 raise InputError(
                     place,

@@ -146,12 +146,13 @@ class Strategy:
 
 
 def check_groups(graph: TrainingGraph, groups: Sequence[Iterable[int]]) -> None:
-    """Check that groups partition the operations and keep those that share a parameter together.
+    """Check that groups partition the operations and keep those together that must be.
 
     Raises
     ------
     InputError
-        Naming the first operation in no or in two groups, or a parameter used in two.
+        Naming the first operation in no or in two groups, a parameter used in two, or a gradient
+        made in one and applied in another.
     """
     home: dict[int, int] = {}
     for g, group in enumerate(groups):
@@ -175,5 +176,13 @@ def check_groups(graph: TrainingGraph, groups: Sequence[Iterable[int]]) -> None:
             raise InputError(
                 "groups",
                 f"users of {shown(parameter.name)} are in groups {places[0]} and {places[1]}",
+                "put them into one group",
+            )
+    for edge in graph.edges:
+        if graph.sums(edge) and home[edge.producer] != home[edge.consumer]:
+            one, two = (graph.operations[o].name for o in (edge.producer, edge.consumer))
+            raise InputError(
+                "groups",
+                f"{shown(one)} sums over samples what {shown(two)} in another group applies",
                 "put them into one group",
             )
