@@ -1,0 +1,18 @@
+"""Strategy makers: every one by name, with one signature."""
+
+from optpart.training.makers.base import Budget, Made, Maker
+from optpart.training.makers.baselines import cp_ar, cp_ps, ev_ar, ev_ps, single
+from optpart.training.makers.parallel import blocks, round_robin
+
+#: Every maker: its name and function.
+MAKERS: dict[str, Maker] = {
+    "ev-ps": ev_ps,
+    "ev-ar": ev_ar,
+    "cp-ps": cp_ps,
+    "cp-ar": cp_ar,
+    "single": single,
+    "blocks": blocks,
+    "round-robin": round_robin,
+}
+
+__all__ = ["MAKERS", "Budget", "Made", "Maker"]

@@ -1,0 +1,173 @@
+"""The interface of strategy makers, and how a strategy is judged: exactly, by the verifier."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from typing import Protocol
+
+from optpart.errors import InputError, OptpartError
+from optpart.limits import check_seconds
+from optpart.solution.schedule import Schedule
+from optpart.solution.verifier import verify
+from optpart.strategies.base import Partition
+from optpart.strategies.scheduling.heterog import heterog
+from optpart.strategies.simulator import simulate
+from optpart.training.compiler import Compiled, compile_strategy
+from optpart.training.problem import StrategyProblem
+from optpart.training.strategy import Decision, Strategy
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a maker may spend.
+
+    Attributes
+    ----------
+    seconds : float
+        Wall-clock limit.
+    moves : int, optional
+        Strategies evaluated at most. With it the clock is not read, so that every run with the same
+        seed gives the same result.
+    """
+
+    seconds: float = 60.0
+    moves: int | None = None
+
+    def __post_init__(self) -> None:
+        check_seconds(self.seconds)
+        if self.moves is not None and self.moves < 0:
+            raise InputError("moves", f"{self.moves}", "give a number ≥ 0")
+
+    def clock(self) -> Clock:
+        """Start to spend it."""
+        return Clock(self)
+
+
+DEFAULT = Budget()
+
+
+class Clock:
+    """A budget that is being spent."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.moves = 0
+        self._start = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self._start
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing is left."""
+        if self.budget.moves is not None:
+            return self.moves >= self.budget.moves
+        return self.seconds >= self.budget.seconds
+
+    @property
+    def share(self) -> float:
+        """How much is spent, from 0 to 1."""
+        limit = self.budget.seconds if self.budget.moves is None else self.budget.moves
+        used = self.seconds if self.budget.moves is None else self.moves
+        return min(1.0, used / limit) if limit else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """What a maker made.
+
+    Attributes
+    ----------
+    strategy : Strategy or None
+        The best found, even if it does not fit the memory; ``None`` if there is not even one that
+        the links allow.
+    makespan : Fraction or None
+        Nanoseconds of one iteration in [G]'s order, of a schedule that the verifier accepts;
+        ``None`` if the strategy is not feasible.
+    reason : str
+        Why there is no makespan, or any other remark for the user.
+    compiled : Compiled or None
+        The strategy as an instance.
+    schedule : Schedule or None
+        That of :attr:`makespan`; if memory does not suffice, the one that would take too much.
+    moves : int
+        Strategies evaluated.
+    seconds : float
+    """
+
+    strategy: Strategy | None
+    makespan: Fraction | None = None
+    reason: str = ""
+    compiled: Compiled | None = field(default=None, repr=False)
+    schedule: Schedule | None = field(default=None, repr=False)
+    moves: int = 0
+    seconds: float = 0.0
+
+    @property
+    def feasible(self) -> bool:
+        """Whether the strategy respects links and memory."""
+        return self.makespan is not None
+
+
+class Maker(Protocol):
+    """Makes a strategy. Options of its own are keyword arguments with defaults."""
+
+    def __call__(
+        self, problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0
+    ) -> Made:
+        """Make a strategy within a budget; the same seed gives the same one."""
+        ...
+
+
+def judge(
+    problem: StrategyProblem, decisions: Sequence[Decision] | None, clock: Clock, reason: str = ""
+) -> Made:
+    """Compile, order by [G]'s rank and verify one strategy; every maker returns through here.
+
+    Parameters
+    ----------
+    decisions : sequence of Decision or None
+        One per group; ``None`` if the maker found none.
+    reason : str
+        A remark for the user; if there are no decisions, why.
+
+    Raises
+    ------
+    OptpartError
+        If the verifier finds anything but memory: the compiler or the simulator is wrong.
+    """
+    make = partial(Made, moves=clock.moves, seconds=clock.seconds)
+    if decisions is None:
+        return make(None, reason=reason or "found no strategy that the links allow")
+    strategy = problem.strategy(decisions)
+    try:
+        compiled = compile_strategy(problem.graph, problem.cluster, strategy, problem.options)
+    except InputError as error:
+        return make(strategy, reason=str(error))
+    schedule = by_rank(compiled)
+    violations = verify(compiled.instance, schedule)
+    if not violations:
+        makespan = schedule.makespan(compiled.instance)
+        return make(strategy, makespan, reason, compiled, schedule)
+    others = [violation for violation in violations if violation.rule != "memory"]
+    if others:
+        raise OptpartError(f"a compiled strategy breaks a rule: {others[0]}")
+    return make(strategy, None, f"out of memory: {violations[0].message}", compiled, schedule)
+
+
+def better(one: Made, two: Made) -> bool:
+    """Whether the first is better: feasible and shorter, or feasible where the second is not."""
+    if one.makespan is None:
+        return False
+    return two.makespan is None or one.makespan < two.makespan
+
+
+def by_rank(compiled: Compiled) -> Schedule:
+    """Return the schedule of a compiled strategy in [G]'s order (§4.2)."""
+    return simulate(compiled.instance, Partition(compiled.placement), heterog)

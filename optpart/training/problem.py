@@ -1,0 +1,73 @@
+"""The question that strategy makers answer: a graph, a cluster, a batch, and groups to decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from optpart.errors import InputError
+from optpart.training.cluster import TrainingCluster
+from optpart.training.compiler import Options
+from optpart.training.graph import TrainingGraph
+from optpart.training.strategy import Decision, Strategy, check_groups
+
+
+@dataclass(frozen=True, eq=False)
+class StrategyProblem:
+    """Find a decision for every group such that an iteration ends as early as possible.
+
+    Attributes
+    ----------
+    graph : TrainingGraph
+    cluster : TrainingCluster
+    batch : int
+        Samples of one iteration.
+    groups : tuple of tuple of int
+        Operations that get the same decision; by default the least that a strategy allows, the
+        operations that share parameters (:attr:`~optpart.training.graph.TrainingGraph.tied`).
+    options : Options
+        How strategies are compiled.
+
+    Raises
+    ------
+    InputError
+        If groups do not partition the operations, the batch is empty, or the graph has no times
+        for the kind of a device.
+    """
+
+    graph: TrainingGraph
+    cluster: TrainingCluster
+    batch: int
+    groups: tuple[tuple[int, ...], ...] = ()
+    options: Options = field(default_factory=Options)
+
+    def __post_init__(self) -> None:
+        if not self.groups:
+            object.__setattr__(self, "groups", self.graph.tied)
+        check_groups(self.graph, self.groups)
+        if self.batch < 1:
+            raise InputError("batch", f"{self.batch} samples", "give at least one")
+        self.kind  # noqa: B018 (refuses unknown kinds)
+
+    @cached_property
+    def kind(self) -> tuple[int, ...]:
+        """Place of each device's kind among the kinds of the graph."""
+        return self.cluster.kind_indices(self.graph.kinds)
+
+    @cached_property
+    def group_of(self) -> tuple[int, ...]:
+        """Group of each operation."""
+        found = [0] * len(self.graph)
+        for g, group in enumerate(self.groups):
+            for o in group:
+                found[o] = g
+        return tuple(found)
+
+    def grouped(self, groups: tuple[tuple[int, ...], ...]) -> StrategyProblem:
+        """Return the same problem with other groups."""
+        return replace(self, groups=groups)
+
+    def strategy(self, decisions: Sequence[Decision]) -> Strategy:
+        """Return the strategy of one decision per group."""
+        return Strategy(self.batch, self.groups, tuple(decisions))
