@@ -391,4 +391,5 @@ class Rows:
     def capacity(self, d: int) -> int | None:
         """Return the whole bytes that a device has; ``None`` without a limit."""
         limit = self.costs.cluster.cluster.memory[d]
-        return None if limit is None else limit.numerator // limit.denominator
+        ignored = self.choices.options.memory == "none"
+        return None if limit is None or ignored else limit.numerator // limit.denominator
