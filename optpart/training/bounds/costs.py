@@ -232,6 +232,9 @@ class Costs:
                     + (splitting[f] if piece.split else 0)
                     + (concatenating[e] if piece.concatenated else 0)
                 )
+            if missing[a, b]:
+                transfer[a, b] = 0
+                continue
             for where in (splitting, concatenating):
                 for d, time in where.items():
                     copying[a, b, d] += time
