@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
@@ -95,24 +95,28 @@ class Choices:
         return Strategy(self.batch, self.groups, decisions)
 
 
-def check_options(options: Options) -> None:
-    """Check that strategies are compiled in the way that the bounds describe.
+#: The values of options that the bounds describe.
+_DESCRIBED = {
+    "replicas": "fused",
+    "resharding": "overlap",
+    "collectives": "queue",
+    "topology": "pairs",
+    "microbatches": 1,
+}
+
+
+def check_options(options: Options, names: Iterable[str] = tuple(_DESCRIBED)) -> None:
+    """Check that strategies are compiled in the way that a bound describes.
 
     Raises
     ------
     InputError
         Naming the option and the value that it must have.
     """
-    for name, value in (
-        ("replicas", "fused"),
-        ("resharding", "overlap"),
-        ("collectives", "queue"),
-        ("topology", "pairs"),
-        ("microbatches", 1),
-    ):
-        if getattr(options, name) != value:
+    for name in names:
+        if getattr(options, name) != _DESCRIBED[name]:
             raise InputError(
                 name,
                 f"{getattr(options, name)}, for which this bound does not hold",
-                f"choose {value}",
+                f"choose {_DESCRIBED[name]}",
             )

@@ -130,9 +130,11 @@ class Program:
         for d in range(self.costs.k):
             if rows.capacity(d) is not None:
                 self.add(Row("memory", ("device", d, d)))
-        most = max(len(ways) for tensors in rows.readers for ways in tensors) if any(
-            rows.readers
-        ) else 1
+        most = (
+            max(len(ways) for tensors in rows.readers for ways in tensors)
+            if any(rows.readers)
+            else 1
+        )
         self.consumers = min(3, most)
         for consumer in range(self.consumers):
             for resource in (*(("device", d, d) for d in range(self.costs.k)), NCCL):
@@ -153,7 +155,9 @@ class Program:
             right.append(1.0)
         self._first_message = len(right)
         for p, pair in enumerate(rows.pairs):
-            cells = np.arange(rows.w[p], rows.w[p] + len(rows.own[pair[0]]) * len(rows.own[pair[1]]))
+            cells = np.arange(
+                rows.w[p], rows.w[p] + len(rows.own[pair[0]]) * len(rows.own[pair[1]])
+            )
             matrix = cells.reshape(len(rows.own[pair[0]]), -1)
             for g, lines in zip(pair, (matrix, matrix.T), strict=True):
                 for layout, line in enumerate(lines.tolist()):
@@ -249,9 +253,7 @@ class Program:
             sides = []
             for group in (g, h):
                 equations = self._equation[at : at + len(self.rows.own[group])]
-                sides.append(
-                    tuple(round(x.dual_value() * self.unit * PARTS) for x in equations)
-                )
+                sides.append(tuple(round(x.dual_value() * self.unit * PARTS) for x in equations))
                 at += len(equations)
             messages[g, h] = sides[0], sides[1]
         return Multipliers(tuple(rows), messages)
@@ -406,10 +408,8 @@ class Separator:
         shape = (n, len(self.resources))
         run, out, into = ((self._on[w] @ x).reshape(shape) for w in ("run", "out", "in"))
         nccl = self.resources.index(NCCL)
-        for r in np.flatnonzero((run + out).sum(axis=0) > makespan + least).tolist():
-            found.append(
-                (float((run + out)[:, r].sum()), Row("load", self.resources[r]))
-            )
+        loads = (run + out).sum(axis=0).tolist()
+        found += [(loads[r], Row("load", resource)) for r, resource in enumerate(self.resources)]
         # Heads: the end of an operation, then all that waits for it.
         queue = self.later[0].astype(np.float64) @ out[:, nccl]
         for i, sample in enumerate(self.samples[:-1]):
@@ -417,7 +417,9 @@ class Separator:
             start, edges = self._path(via, o, i)
             found.append((end[o, i] + queue[o], Row("head", NCCL, start, edges, sample)))
         after = self.later[1].astype(np.float64) @ (run + out) - run + end[:, -1:]
-        before = self.earlier.astype(np.float64) @ (run + into) - run + (alone[:, -1] + rest)[:, None]
+        before = (
+            self.earlier.astype(np.float64) @ (run + into) - run + (alone[:, -1] + rest)[:, None]
+        )
         for r, resource in enumerate(self.resources):
             o = int(after[:, r].argmax())
             start, edges = self._path(via, o, s - 1)

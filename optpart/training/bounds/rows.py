@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optpart.training.bounds.costs import Conversion, Costs, Ints, Synchronisation
 from optpart.training.graph import CONTROL, Edge, Layout
@@ -215,7 +214,9 @@ class Rows:
         layouts = self.costs.layout_of[g]
         run = self.costs.duration[o][layouts]
         if self.follows(o, sample):
-            return Term(self.y[g], run[np.arange(len(layouts)), self.costs.at_sample(sample)[layouts]])
+            return Term(
+                self.y[g], run[np.arange(len(layouts)), self.costs.at_sample(sample)[layouts]]
+            )
         return Term(self.y[g], np.where(self.costs.present[layouts], run, _LARGE).min(axis=1))
 
     # --- loads -----------------------------------------------------------------------------
@@ -308,6 +309,7 @@ class Rows:
 
     @cached_property
     def out_edges(self) -> list[list[int]]:
+        """Numbers of the edges that leave each operation."""
         found: list[list[int]] = [[] for _ in self.graph.operations]
         for e, edge in enumerate(self.graph.edges):
             found[edge.producer].append(e)
@@ -315,6 +317,7 @@ class Rows:
 
     @cached_property
     def in_edges(self) -> list[list[int]]:
+        """Numbers of the edges that enter each operation."""
         found: list[list[int]] = [[] for _ in self.graph.operations]
         for e, edge in enumerate(self.graph.edges):
             found[edge.consumer].append(e)
