@@ -10,7 +10,7 @@ from typing import Self
 from optpart.errors import InputError
 from optpart.training.cluster import TrainingCluster
 from optpart.training.compiler import Options
-from optpart.training.graph import CONTROL, Layout, TrainingGraph
+from optpart.training.graph import TrainingGraph
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision, Strategy
 
@@ -57,19 +57,6 @@ class Choices:
         for i in range(max(map(len, self.actions))):
             chosen = tuple(actions[min(i, len(actions) - 1)] for actions in self.actions)
             Strategy(self.batch, self.groups, chosen).check(self.graph, self.cluster)
-        for e, edge in enumerate(self.graph.edges):
-            if edge.output == CONTROL:
-                continue
-            output = self.graph.operations[edge.producer].outputs[edge.output]
-            if (
-                output.layout is Layout.SUMMED
-                and self.group_of[edge.producer] != self.group_of[edge.consumer]
-            ):
-                raise InputError(
-                    f"edges[{e}]",
-                    "a gradient and the apply that reads it are in two groups",
-                    "put them into one",
-                )
 
     @classmethod
     def of(cls, problem: StrategyProblem, actions: Sequence[Sequence[Decision]]) -> Self:

@@ -21,6 +21,9 @@ Floats = NDArray[np.float64]
 #: Denominator to which multipliers are rounded; the bound is valid for any rounding.
 PARTS = 2**40
 
+#: Rows per resource at the beginning: each counts another reader of tensors with several.
+_CONSUMERS = 3
+
 #: Least violation, as a share of the makespan, that is worth a row.
 _VIOLATED = 1e-5
 
@@ -55,7 +58,7 @@ class StrategyBound(NamedTuple):
     Attributes
     ----------
     value : Fraction or None
-        Nanoseconds; ``None`` if no strategy fits the memory, or all lack links.
+        Nanoseconds; ``None`` if all actions of some group lack links or memory.
     ticks : int or None
         The same on the grid of :class:`~optpart.training.bounds.costs.Costs`.
     multipliers : Multipliers
@@ -96,12 +99,13 @@ def strategy_bound(choices: Choices, seconds: float = np.inf) -> StrategyBound:
 class Program:
     """The linear program of some rows, which grows."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, *, memory: bool = True) -> None:
         self.rows = rows
+        self.memory = memory
         self.costs = rows.costs
         self.known: list[Row] = []
         self._seen: set[Row] = set()
-        self._separator = Separator(rows)
+        self.separator = Separator(rows)
         self.unit = self._magnitude()
         self._build()
 
@@ -128,15 +132,14 @@ class Program:
             equations[r].SetCoefficient(self._column[c], x)
         self._equation = equations
         for d in range(self.costs.k):
-            if rows.capacity(d) is not None:
+            if self.memory and rows.capacity(d) is not None:
                 self.add(Row("memory", ("device", d, d)))
         most = (
             max(len(ways) for tensors in rows.readers for ways in tensors)
             if any(rows.readers)
             else 1
         )
-        self.consumers = min(3, most)
-        for consumer in range(self.consumers):
+        for consumer in range(min(_CONSUMERS, most)):
             for resource in (*(("device", d, d) for d in range(self.costs.k)), NCCL):
                 self.add(Row("load", resource, consumer=consumer))
 
@@ -206,8 +209,9 @@ class Program:
             if np.isfinite(left):
                 self.solver.SetTimeLimit(max(50, int(1000 * left)))
             status = self.solver.Solve()
-            if status == self.solver.INFEASIBLE:
-                return self._infeasible(rounds)
+            if status == self.solver.INFEASIBLE and self.memory:
+                # No certificate covers that parameters fit nowhere together: leave memory out.
+                return Program(self.rows, memory=False).solve(deadline - time.perf_counter())
             if status != self.solver.OPTIMAL:
                 break
             point = np.array([c.solution_value() for c in (*self._column, self._makespan)])
@@ -219,9 +223,7 @@ class Program:
                 and values[-1] - values[-1 - _PATIENCE] <= _GAIN * values[-1]
             ) or time.perf_counter() >= deadline:
                 break
-            found = self._separator.violated(
-                point[:-1], float(point[-1]) * self.unit, self.consumers
-            )
+            found = self.separator.violated(point[:-1], float(point[-1]) * self.unit)
             if not sum([self.add(row) for row in found]):
                 break
         if best is None:
@@ -233,13 +235,6 @@ class Program:
         )
         value = None if ticks is None else self.costs.time(ticks)
         return StrategyBound(value, ticks, best, shares, rounds)
-
-    def _infeasible(self, rounds: int) -> StrategyBound:
-        shares = tuple(np.zeros(len(actions)) for actions in self.costs.choices.actions)
-        load = Multipliers(((Row("load", ("device", 0, 0)), PARTS),), {})
-        ticks = proven(self.rows, load)
-        value = None if ticks is None else self.costs.time(ticks)
-        return StrategyBound(value, ticks, load, shares, rounds)
 
     def _multipliers(self) -> Multipliers:
         rows: list[tuple[Row, int]] = []
@@ -369,7 +364,7 @@ class Separator:
             else:
                 self._on[what] = csr_array(shape)
 
-    def violated(self, x: Floats, makespan: float, consumers: int) -> list[Row]:
+    def violated(self, x: Floats, makespan: float) -> list[Row]:
         """Return the rows that a solution violates most, at most ``_ADDED``."""
         found: list[tuple[float, Row]] = []
         rows, graph = self.rows, self.rows.graph
