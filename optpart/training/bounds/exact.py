@@ -337,7 +337,7 @@ class _Search:
 
 
 def _keys(compiled: Compiled) -> Iterator[tuple[int | tuple[int, int], list[Key]]]:
-    """Yield every vertex and crossing of an instance with the keys that the model may know it by."""
+    """Yield every vertex and crossing with the keys that the model may know it by."""
     instance, graph = compiled.instance, compiled.instance.graph
     for v, vertex in enumerate(compiled.vertices):
         o, d = vertex.operation, vertex.device
