@@ -189,7 +189,7 @@ class Network:
         ]
         if normalised:
             weights[f"{name}/normalisation"] = 2 * channels
-            kernels.append(_normalisation("BatchNormalization", out, 2 * channels))
+            kernels.append(normalisation("BatchNormalization", out, 2 * channels))
         return self.add(
             name,
             [x],
@@ -223,7 +223,6 @@ class Network:
         products = count * math.prod(places)
         moved = (x.count + math.prod(shape)) * WIDTH
         kernel = Kernel("Gemm", 2 * products, moved, sum(held.values()) * WIDTH)
-        # The input of the activation function, unless it can be told from the output (ReLU).
         return self.add(
             name,
             [x],
@@ -236,13 +235,11 @@ class Network:
 
     def pool(
         self, name: str, x: Activation, kernel: int, *, stride: int = 1,
-        padding: int = 0, ceil: bool = False, average: bool = False,
+        padding: int = 0, average: bool = False,
     ) -> Activation:  # fmt: skip
         """Add a pooling layer."""
         depth, *size = x.shape
-        height, width = (
-            (n + 2 * padding - kernel + (stride - 1 if ceil else 0)) // stride + 1 for n in size
-        )
+        height, width = ((n + 2 * padding - kernel) // stride + 1 for n in size)
         shape = (depth, height, width)
         out = math.prod(shape)
         kind = "AveragePool" if average else "MaxPool"
@@ -350,7 +347,8 @@ class Network:
         return with_backward(self.forward(specs, slots=slots, efficiencies=efficiencies))
 
 
-def _normalisation(kind: str, count: int, weights: int) -> Kernel:
+def normalisation(kind: str, count: int, weights: int) -> Kernel:
+    """Return the kernel that normalises ``count`` numbers with so many weights."""
     # Training reads its input twice: for mean and variance, then to normalise.
     return Kernel(kind, 8 * count, 3 * count * WIDTH, weights * WIDTH)
 
