@@ -1,0 +1,370 @@
+"""What the parts of a compiled strategy cost, per action and per pair of adjacent actions.
+
+A compiled strategy decomposes: the vertices of an operation depend on its own action only, and the
+Splits, transfers and Concats of a tensor on the actions of its producer and of one consumer. So
+every load, and every step of a path, is a sum of functions of one action or of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.errors import InputError
+from optpart.training.bounds.choices import Choices
+from optpart.training.collectives import allreduce
+from optpart.training.graph import CONTROL, Edge, Layout, Line, Role
+from optpart.training.strategy import Decision
+
+#: Ticks per nanosecond where times are not rounded up to a tick: they are rounded down.
+FINE = 1000
+
+Ints = NDArray[np.int64]
+
+
+class Conversion(NamedTuple):
+    """One tensor from one operation to another, by the layouts of both.
+
+    Attributes
+    ----------
+    delay : ndarray, layouts × layouts × k × k
+        Ticks from the end of the producer on one device to the start of the consumer on another
+        (Split, transfer, Concat); −1 where that consumer does not read that producer.
+    transfer : ndarray, layouts × layouts × k × k
+        Ticks on the link.
+    copying : ndarray, layouts × layouts × k
+        Ticks of Split and Concat on each device.
+    missing : ndarray of bool, layouts × layouts
+        Whether a link is missing, so that the two layouts cannot be combined.
+    """
+
+    delay: Ints
+    transfer: Ints
+    copying: Ints
+    missing: NDArray[np.bool_]
+
+
+class Synchronisation(NamedTuple):
+    """How a gradient reaches the applies of its group, by action of the group.
+
+    Attributes
+    ----------
+    delay : ndarray, actions × k × k
+        As in :class:`Conversion`.
+    transfer : ndarray, actions × k × k
+    copying : ndarray, actions × k
+        Ticks of AddN.
+    collective : ndarray, actions
+        Ticks of the AllReduce.
+    missing : ndarray of bool, actions
+    """
+
+    delay: Ints
+    transfer: Ints
+    copying: Ints
+    collective: Ints
+    missing: NDArray[np.bool_]
+
+
+class Slice(NamedTuple):
+    """What a consumer on ``target`` reads from the producer on ``source``."""
+
+    source: int
+    target: int
+    interval: tuple[Fraction, Fraction]
+    size: Fraction
+    split: bool  # whether it is a part of what the producer holds
+    concatenated: bool  # whether the consumer reads other slices as well
+
+
+Intervals = dict[int, tuple[Fraction, Fraction]]
+
+_ALL = (Fraction(0), Fraction(1))
+
+
+class Costs:
+    """Whole ticks of everything that the strategies of some choices may contain.
+
+    Attributes
+    ----------
+    scale : Fraction
+        Ticks per nanosecond.
+    layouts : list of tuple of Fraction
+        The distinct shares per device of all actions.
+    intervals : list of dict
+        Samples of each device, by layout.
+    layout_of : list of ndarray
+        Number of the layout of each action, by group.
+    present : ndarray of bool, layouts × k
+    samples : list of Fraction
+        Samples of the batch, in [0, 1), that are on different devices in some layout.
+    """
+
+    def __init__(self, choices: Choices) -> None:
+        self.choices = choices
+        self.graph, self.cluster = choices.graph, choices.cluster
+        self.k, self.batch = len(choices.cluster), choices.batch
+        self.scale = Fraction(FINE) if choices.options.tick is None else 1 / choices.options.tick
+        self.kind = self.cluster.kind_indices(self.graph.kinds)
+        numbers: dict[tuple[Fraction, ...], int] = {}
+        self.intervals: list[Intervals] = []
+        self.layout_of: list[Ints] = []
+        for actions in choices.actions:
+            row = []
+            for action in actions:
+                if action.shares not in numbers:
+                    numbers[action.shares] = len(numbers)
+                    self.intervals.append(action.intervals)
+                row.append(numbers[action.shares])
+            self.layout_of.append(np.array(row, dtype=np.int64))
+        self.layouts = list(numbers)
+        self.present = np.array([[x > 0 for x in shares] for shares in self.layouts])
+        self._at: dict[Fraction, Ints] = {}
+        self.samples = self._threads()
+        self._times: dict[tuple[Line, int, Fraction], int] = {}
+        self._transfers: dict[tuple[int, int, Fraction], int | None] = {}
+        self._conversions: dict[object, Conversion] = {}
+        self._synchronisations: dict[object, Synchronisation] = {}
+
+    # --- ticks -----------------------------------------------------------------------------
+
+    def ticks(self, time: Fraction) -> int:
+        """Return a time in ticks: up if times are rounded to ticks, otherwise down."""
+        whole = time * self.scale
+        if self.choices.options.tick is None:
+            return whole.numerator // whole.denominator
+        return -(-whole.numerator // whole.denominator)
+
+    def time(self, ticks: int) -> Fraction:
+        """Return ticks as nanoseconds."""
+        return ticks / self.scale
+
+    def transfer(self, source: int, target: int, size: Fraction) -> int | None:
+        """Return the ticks of a transfer over an idle link; ``None`` without a link."""
+        key = source, target, size
+        if key not in self._transfers:
+            linked = self.cluster.linked(source, target)
+            self._transfers[key] = (
+                self.ticks(self.cluster.transfer(source, target, size)) if linked else None
+            )
+        return self._transfers[key]
+
+    def copy(self, device: int, size: Fraction) -> int:
+        """Return the ticks that a device copies bytes in its own memory."""
+        if self.choices.options.auxiliary == "free":
+            return 0
+        return self.ticks(self.cluster.copying(device, size))
+
+    # --- operations ------------------------------------------------------------------------
+
+    @cached_property
+    def duration(self) -> Ints:
+        """Ticks of each operation on each device, operations × layouts × k; 0 without replica."""
+        found = np.zeros((len(self.graph), len(self.layouts), self.k), dtype=np.int64)
+        for o, operation in enumerate(self.graph.operations):
+            used = np.unique(self.layout_of[self.choices.group_of[o]])
+            for layout in used.tolist():
+                for d, (first, last) in self.intervals[layout].items():
+                    share = last - first if operation.splittable else Fraction(1)
+                    found[o, layout, d] = self._duration(operation.times[self.kind[d]], share)
+        return found
+
+    def _duration(self, line: Line, share: Fraction) -> int:
+        key = line, 0, share
+        if key not in self._times:
+            self._times[key] = self.ticks(line.at(share * self.batch))
+        return self._times[key]
+
+    @cached_property
+    def resident(self) -> list[Fraction]:
+        """Bytes that a replica of each operation holds for the whole run."""
+        factor = 1 + self.choices.options.slots
+        return [
+            size * (factor if operation.role is Role.APPLY else 1)
+            for size, operation in zip(self.graph.resident, self.graph.operations, strict=True)
+        ]
+
+    # --- tensors ---------------------------------------------------------------------------
+
+    def conversion(self, edge: Edge) -> Conversion:
+        """Return what it takes for the consumer of an edge to read it."""
+        producer, consumer = (self.graph.operations[o] for o in (edge.producer, edge.consumer))
+        output = None if edge.output == CONTROL else producer.outputs[edge.output]
+        groups = self.choices.group_of[edge.producer], self.choices.group_of[edge.consumer]
+        used = tuple(tuple(np.unique(self.layout_of[g]).tolist()) for g in groups)
+        inside = groups[0] == groups[1]
+        key = output, producer.splittable, consumer.splittable, used, inside
+        if key not in self._conversions:
+            pairs = (
+                [(a, a) for a in used[0]] if inside else [(a, b) for a in used[0] for b in used[1]]
+            )
+            self._conversions[key] = self._converted(edge, pairs)
+        return self._conversions[key]
+
+    def _converted(self, edge: Edge, pairs: list[tuple[int, int]]) -> Conversion:
+        n, k = len(self.layouts), self.k
+        delay = np.full((n, n, k, k), -1, dtype=np.int64)
+        transfer = np.zeros((n, n, k, k), dtype=np.int64)
+        copying = np.zeros((n, n, k), dtype=np.int64)
+        missing = np.zeros((n, n), dtype=np.bool_)
+        for a, b in pairs:
+            splitting: dict[int, int] = {}
+            concatenating: dict[int, int] = {}
+            for piece in self.slices(edge, a, b):
+                f, e = piece.source, piece.target
+                time = 0 if f == e else self.transfer(f, e, piece.size)
+                if time is None:
+                    missing[a, b] = True
+                    continue
+                transfer[a, b, f, e] = time
+                if piece.split and f not in splitting:
+                    splitting[f] = self.copy(f, self.bytes_of(edge, edge.producer, a, f))
+                if piece.concatenated and e not in concatenating:
+                    concatenating[e] = self.copy(e, self.bytes_of(edge, edge.consumer, b, e))
+                delay[a, b, f, e] = (
+                    time
+                    + (splitting[f] if piece.split else 0)
+                    + (concatenating[e] if piece.concatenated else 0)
+                )
+            if missing[a, b]:
+                transfer[a, b] = 0
+                continue
+            for where in (splitting, concatenating):
+                for d, time in where.items():
+                    copying[a, b, d] += time
+        return Conversion(delay, transfer, copying, missing)
+
+    def bytes_of(self, edge: Edge, reader: int, layout: int, device: int) -> Fraction:
+        """Return the bytes of an edge's tensor that the producer holds or the consumer reads."""
+        splittable = self.graph.operations[reader].splittable
+        first, last = self.intervals[layout][device] if splittable else _ALL
+        size = self.graph.operations[edge.producer].outputs[edge.output].size
+        return size.at((last - first) * self.batch)
+
+    def slices(self, edge: Edge, a: int, b: int) -> Iterator[Slice]:
+        """Yield what the replicas of a consumer read, with the producer in layout ``a``.
+
+        A batched tensor is read in slices, by overlap of intervals. Of copies (a producer that
+        cannot split, or a ``WHOLE`` output), a consumer reads its own, or the one that arrives
+        first over an idle link. A control dependency waits for every replica.
+        """
+        producer, consumer = (self.graph.operations[o] for o in (edge.producer, edge.consumer))
+        holders, readers = self.intervals[a], self.intervals[b]
+        if edge.output == CONTROL:
+            for e in readers:
+                for f in holders:
+                    yield Slice(f, e, _ALL, Fraction(0), False, False)
+            return
+        output = producer.outputs[edge.output]
+        batched = output.layout is Layout.BATCHED
+        for e, interval in readers.items():
+            wanted = interval if consumer.splittable and batched else _ALL
+            if not batched or not producer.splittable:
+                size = output.size.at((wanted[1] - wanted[0]) * self.batch)
+                f = self._nearest(tuple(holders), e, size)
+                yield Slice(f, e, wanted, size, wanted != _ALL, False)
+                continue
+            found = []
+            for f, held in holders.items():
+                piece = max(held[0], wanted[0]), min(held[1], wanted[1])
+                if piece[0] < piece[1]:
+                    found.append((f, piece, piece != held))
+            for f, piece, split in found:
+                size = output.size.at((piece[1] - piece[0]) * self.batch)
+                yield Slice(f, e, piece, size, split, len(found) > 1)
+
+    def _nearest(self, holders: tuple[int, ...], e: int, size: Fraction) -> int:
+        if e in holders:
+            return e
+        linked = [f for f in holders if self.cluster.linked(f, e)]
+        if not linked:
+            return holders[0]  # its link is missing, too
+        return min(linked, key=lambda f: (self.cluster.transfer(f, e, size), f))
+
+    # --- gradients -------------------------------------------------------------------------
+
+    def synchronisation(self, edge: Edge) -> Synchronisation:
+        """Return what it takes for an apply to read a gradient, by action of their group."""
+        producer = self.graph.operations[edge.producer]
+        size = producer.outputs[edge.output].size.alpha
+        group = self.choices.group_of[edge.producer]
+        key = group, size, producer.splittable
+        if key not in self._synchronisations:
+            self._synchronisations[key] = self._synchronised(group, size, producer.splittable)
+        return self._synchronisations[key]
+
+    def _synchronised(self, group: int, size: Fraction, splittable: bool) -> Synchronisation:
+        actions, k = self.choices.actions[group], self.k
+        n = len(actions)
+        delay = np.full((n, k, k), -1, dtype=np.int64)
+        transfer = np.zeros((n, k, k), dtype=np.int64)
+        copying = np.zeros((n, k), dtype=np.int64)
+        collective = np.zeros(n, dtype=np.int64)
+        missing = np.zeros(n, dtype=np.bool_)
+        for i, action in enumerate(actions):
+            if len(action.devices) == 1 or not splittable:
+                for d in action.devices:
+                    delay[i, d, d] = 0
+            elif action.sync == "allreduce":
+                time = self._allreduce(action, size)
+                missing[i] = time is None
+                collective[i] = time or 0
+                delay[i][np.ix_(action.devices, action.devices)] = collective[i]
+            else:
+                missing[i] = not self._serve(action, size, delay[i], transfer[i], copying[i])
+        return Synchronisation(delay, transfer, copying, collective, missing)
+
+    def _allreduce(self, action: Decision, size: Fraction) -> int | None:
+        try:
+            return self.ticks(allreduce(self.cluster, action.devices, size).time)
+        except InputError:
+            return None
+
+    def _serve(
+        self, action: Decision, size: Fraction, delay: Ints, transfer: Ints, copying: Ints
+    ) -> bool:
+        """Fill in a parameter server; return whether all links exist."""
+        server = action.sync
+        assert isinstance(server, int)
+        adding = self.copy(server, size)
+        copying[server] = adding
+        there, back = {server: 0}, {server: 0}
+        for d in action.devices:
+            if d != server:
+                to, fro = self.transfer(d, server, size), self.transfer(server, d, size)
+                if to is None or fro is None:
+                    return False
+                there[d] = transfer[d, server] = to
+                back[d] = transfer[server, d] = fro
+        for f in action.devices:
+            for e in action.devices:
+                delay[f, e] = there[f] + adding + back[e]
+        return True
+
+    # --- samples ---------------------------------------------------------------------------
+
+    def _threads(self) -> list[Fraction]:
+        borders = sorted({first for row in self.intervals for first, _ in row.values()})
+        samples: dict[tuple[int, ...], Fraction] = {}
+        for sample in borders:
+            samples.setdefault(self.devices_of(sample), sample)
+        return list(samples.values())
+
+    def devices_of(self, sample: Fraction) -> tuple[int, ...]:
+        """Return the device of a sample in every layout."""
+        return tuple(
+            next(d for d, (first, last) in row.items() if first <= sample < last)
+            for row in self.intervals
+        )
+
+    def at_sample(self, sample: Fraction | None) -> Ints:
+        """Return the device of a sample in every layout, as an array."""
+        assert sample is not None
+        if sample not in self._at:
+            self._at[sample] = np.array(self.devices_of(sample), dtype=np.int64)
+        return self._at[sample]

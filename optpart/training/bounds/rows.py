@@ -1,0 +1,443 @@
+"""The inequalities that every strategy satisfies, as rows of a linear program.
+
+Columns are ``y[g,a]`` (group ``g`` takes action ``a``) and ``w[g,h,l,m]`` (adjacent groups have the
+layouts ``l`` and ``m``). A row says that the makespan is at least a sum over columns, or, for
+memory, that a sum is at most what a device has. :class:`Row` is what a certificate stores; its
+coefficients are always computed from the choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from optpart.training.bounds.costs import Conversion, Costs, Ints, Synchronisation
+from optpart.training.graph import CONTROL, Edge, Layout
+
+#: More ticks than anything takes.
+_LARGE = 2**60
+
+Resource = tuple[str, int, int]  # ("device", d, d), ("link", d, e) or ("nccl", 0, 0)
+
+NCCL: Resource = ("nccl", 0, 0)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One inequality.
+
+    Attributes
+    ----------
+    kind : {"load", "path", "head", "tail", "memory"}
+        ``load``: everything on one resource. ``path``: along edges of the graph. ``head``: a path,
+        and then everything on one resource that has to wait for its end. ``tail``: everything on
+        one resource that its start waits for, and then a path. ``memory``: parameters on a device.
+    resource : Resource or None
+        Of a load, head, tail or memory.
+    start : int
+        The first operation of a path.
+    edges : tuple of int
+        Numbers of the edges of a path.
+    sample : Fraction or None
+        The sample that a path follows; ``None`` follows the least of all replicas.
+    consumer : int
+        Which of the consumers of a tensor counts, where several groups read it.
+    """
+
+    kind: str
+    resource: Resource | None = None
+    start: int = 0
+    edges: tuple[int, ...] = ()
+    sample: Fraction | None = None
+    consumer: int = 0
+
+
+class Term(NamedTuple):
+    """Coefficients of consecutive columns."""
+
+    first: int
+    values: Ints
+
+
+class Rows:
+    """The columns of the program for some choices, and the coefficients of its rows.
+
+    Attributes
+    ----------
+    costs : Costs
+    pairs : list of (int, int)
+        Adjacent groups, the lower number first.
+    y : list of int
+        First column of each group.
+    w : list of int
+        First column of each pair, whose columns are a matrix of the groups' own layouts.
+    columns : int
+    possible : ndarray of bool, columns
+        Columns that are not excluded by a missing link, or by parameters too large for a device.
+    """
+
+    def __init__(self, costs: Costs) -> None:
+        self.costs = costs
+        self.graph, self.choices = costs.graph, costs.choices
+        home = self.choices.group_of
+        sizes = [len(actions) for actions in self.choices.actions]
+        self.y = np.cumsum([0, *sizes])[:-1].tolist()
+        used = [np.unique(row, return_inverse=True) for row in costs.layout_of]
+        self.own = [layouts for layouts, _ in used]
+        self.own_of = [place.reshape(-1) for _, place in used]
+        self.pairs = sorted(
+            {
+                (min(g, h), max(g, h))
+                for g, h in ((home[e.producer], home[e.consumer]) for e in self.graph.edges)
+                if g != h
+            }
+        )
+        self.pair = {pair: p for p, pair in enumerate(self.pairs)}
+        areas = [len(self.own[g]) * len(self.own[h]) for g, h in self.pairs]
+        self.w = (sum(sizes) + np.cumsum([0, *areas])[:-1]).tolist()
+        self.columns = sum(sizes) + sum(areas)
+        self._steps: dict[object, Ints] = {}
+        self._firsts: dict[object, Ints] = {}
+        numbers: dict[object, int] = {}
+        self._times = [
+            numbers.setdefault(operation.times, len(numbers)) for operation in self.graph.operations
+        ]
+        self.possible = np.ones(self.columns, dtype=np.bool_)
+        for e in range(len(self.graph.edges)):
+            first, missing = self.between(e, self.moves[e].missing.astype(np.int64))
+            self.possible[first : first + len(missing)] &= missing == 0
+        for d in range(costs.k):
+            limit = self.capacity(d)
+            if limit is not None:
+                need = self.coefficients(Row("memory", ("device", d, d)))
+                self.possible &= need <= limit
+
+    # --- edges -----------------------------------------------------------------------------
+
+    @cached_property
+    def moves(self) -> list[Conversion | Synchronisation]:
+        """What it takes to read each edge."""
+        return [
+            self.costs.synchronisation(edge) if self.sums(edge) else self.costs.conversion(edge)
+            for edge in self.graph.edges
+        ]
+
+    def sums(self, edge: Edge) -> bool:
+        """Return whether an edge carries a gradient."""
+        if edge.output == CONTROL:
+            return False
+        output = self.graph.operations[edge.producer].outputs[edge.output]
+        return output.layout is Layout.SUMMED
+
+    def between(self, e: int, values: Ints) -> Term:
+        """Return values by actions, or by layouts of both ends, as coefficients of columns."""
+        edge = self.graph.edges[e]
+        g, h = (self.choices.group_of[o] for o in (edge.producer, edge.consumer))
+        if self.sums(edge):
+            return Term(self.y[g], values)
+        if g == h:
+            layouts = self.costs.layout_of[g]
+            return Term(self.y[g], values[layouts, layouts])
+        matrix = values[np.ix_(self.own[g], self.own[h])]
+        if g > h:
+            matrix = matrix.T
+        return Term(self.w[self.pair[min(g, h), max(g, h)]], matrix.reshape(-1))
+
+    def follows(self, o: int, sample: Fraction | None) -> bool:
+        """Return whether a path with this sample follows one replica of an operation.
+
+        The replicas of an operation that cannot split all compute every sample; a path then takes
+        the one that ends first.
+        """
+        return sample is not None and self.graph.operations[o].splittable
+
+    def usable(self, e: int, sample: Fraction | None) -> bool:
+        """Return whether a path with a sample may take an edge.
+
+        The replica of a sample is read by the replica of the same sample, but one copy of a
+        ``WHOLE`` output may be read by nobody.
+        """
+        edge = self.graph.edges[e]
+        if edge.output == CONTROL or not self.follows(edge.producer, sample):
+            return True
+        output = self.graph.operations[edge.producer].outputs[edge.output]
+        return output.layout is not Layout.WHOLE
+
+    def returns(self, e: int) -> bool:
+        """Return whether every replica of the producer is read by some replica of the consumer."""
+        edge = self.graph.edges[e]
+        if edge.output == CONTROL:
+            return True
+        producer = self.graph.operations[edge.producer]
+        return producer.splittable and producer.outputs[edge.output].layout is not Layout.WHOLE
+
+    def step(self, e: int, sample: Fraction | None, backwards: bool = False) -> Term:
+        """Return the ticks from the end of the producer of an edge to the end of the consumer.
+
+        Forwards, from the replica of the sample, or the one that ends first, to such a replica of
+        the consumer. Backwards, from any replica of the producer to the end of a replica that
+        reads it.
+        """
+        edge = self.graph.edges[e]
+        # Networks repeat their layers: most edges are like others.
+        key = (
+            id(self.moves[e]),
+            self._times[edge.consumer],
+            self.choices.group_of[edge.consumer] if self.sums(edge) else -1,
+            self.follows(edge.producer, sample),
+            self.follows(edge.consumer, sample),
+            # Fractions take long to hash.
+            None if sample is None else (sample.numerator, sample.denominator),
+            backwards,
+        )
+        if key not in self._steps:
+            self._steps[key] = self._step(e, sample, backwards)
+        return self.between(e, self._steps[key])
+
+    def _step(self, e: int, sample: Fraction | None, backwards: bool) -> Ints:
+        costs, edge = self.costs, self.graph.edges[e]
+        delay = self.moves[e].delay
+        o = edge.consumer
+        if self.sums(edge):
+            layouts = costs.layout_of[self.choices.group_of[o]]
+            delay, here, there = delay[:, None], layouts, layouts[:, None]
+        else:
+            n = len(costs.layouts)
+            here, there = np.arange(n), np.arange(n)[None, :].repeat(n, axis=0)
+        # delay: rows × columns × k × k, with layouts ``here`` of rows and ``there`` of cells.
+        run = costs.duration[o][there]  # rows × columns × k
+        absent = ~costs.present[there]
+        rows = np.arange(len(here))[:, None]
+        cells = np.arange(delay.shape[1])[None, :]
+        if backwards:
+            whole = np.where(delay >= 0, delay + run[:, :, None, :], -1).max(axis=3)
+            cost = np.where(costs.present[here][:, None, :], whole, _LARGE).min(axis=2)
+        else:
+            if self.follows(edge.producer, sample):
+                thread = costs.at_sample(sample)
+                source = delay[rows, cells, thread[here][:, None], :]
+            else:
+                source = delay.max(axis=2)
+            if self.follows(o, sample):
+                thread = costs.at_sample(sample)
+                device = thread[there]
+                cost = source[rows, cells, device] + run[rows, cells, device]
+            else:
+                cost = np.where(absent, _LARGE, source + run).min(axis=2)
+        return cost[:, 0] if self.sums(edge) else cost
+
+    def first(self, o: int, sample: Fraction | None) -> Term:
+        """Return the ticks of an operation that a path begins with."""
+        g = self.choices.group_of[o]
+        key = o, None if sample is None else (sample.numerator, sample.denominator)
+        if key not in self._firsts:
+            layouts = self.costs.layout_of[g]
+            run = self.costs.duration[o][layouts]
+            if self.follows(o, sample):
+                devices = self.costs.at_sample(sample)[layouts]
+                self._firsts[key] = run[np.arange(len(layouts)), devices]
+            else:
+                present = self.costs.present[layouts]
+                self._firsts[key] = np.where(present, run, _LARGE).min(axis=1)
+        return Term(self.y[g], self._firsts[key])
+
+    # --- loads -----------------------------------------------------------------------------
+
+    @cached_property
+    def readers(self) -> list[list[list[int]]]:
+        """Edges of each tensor of each operation, one for each way to read it.
+
+        Operations of one group read the same slices, unless only some of them can split.
+        """
+        found: list[list[list[int]]] = []
+        home = self.choices.group_of
+        for o in range(len(self.graph)):
+            tensors: dict[int, dict[tuple[int, bool], int]] = {}
+            for e in self.out_edges[o]:
+                edge = self.graph.edges[e]
+                reader = self.graph.operations[edge.consumer]
+                key = home[edge.consumer], reader.splittable
+                tensors.setdefault(edge.output, {}).setdefault(key, e)
+            found.append(
+                [
+                    [e for e in ways.values() if self._costly(e)] or list(ways.values())[:1]
+                    for ways in tensors.values()
+                ]
+            )
+        return found
+
+    def _costly(self, e: int) -> bool:
+        moves = self.moves[e]
+        if isinstance(moves, Synchronisation):
+            return True
+        return bool(moves.transfer.any() or moves.copying.any())
+
+    def moved(self, e: int, resource: Resource) -> Term:
+        """Return the ticks that reading an edge takes on a resource."""
+        moves, (kind, d, target) = self.moves[e], resource
+        if kind == "link":
+            return self.between(e, moves.transfer[..., d, target])
+        if kind == "device":
+            return self.between(e, moves.copying[..., d])
+        if isinstance(moves, Synchronisation):
+            return self.between(e, moves.collective)
+        return Term(0, np.zeros(0, dtype=np.int64))
+
+    def cells(self, e: int) -> Ints:
+        """Return the columns of an edge: of actions, or of the layouts of producer and consumer."""
+        edge = self.graph.edges[e]
+        g, h = (self.choices.group_of[o] for o in (edge.producer, edge.consumer))
+        if g == h:
+            return self.y[g] + np.arange(len(self.own_of[g]))
+        first = self.w[self.pair[min(g, h), max(g, h)]]
+        low, high = len(self.own[min(g, h)]), len(self.own[max(g, h)])
+        matrix = first + np.arange(low * high).reshape(low, high)
+        return matrix if g < h else matrix.T
+
+    def within(self, e: int) -> tuple[Ints, Ints, Ints]:
+        """Return transfers, copying and collectives of an edge, by :meth:`cells` and devices."""
+        edge, moves = self.graph.edges[e], self.moves[e]
+        g, h = (self.choices.group_of[o] for o in (edge.producer, edge.consumer))
+        if isinstance(moves, Synchronisation):
+            return moves.transfer, moves.copying, moves.collective[:, None]
+        if g == h:
+            layouts = self.costs.layout_of[g]
+            transfer, copying = (x[layouts, layouts] for x in (moves.transfer, moves.copying))
+        else:
+            at = np.ix_(self.own[g], self.own[h])
+            transfer, copying = moves.transfer[at], moves.copying[at]
+        return transfer, copying, np.zeros_like(copying[..., :1])
+
+    def computed(self, o: int, resource: Resource) -> Term:
+        """Return the ticks that an operation runs on a resource."""
+        g = self.choices.group_of[o]
+        if resource[0] != "device":
+            return Term(self.y[g], np.zeros(0, dtype=np.int64))
+        return Term(self.y[g], self.costs.duration[o][self.costs.layout_of[g], resource[1]])
+
+    @cached_property
+    def resources(self) -> list[Resource]:
+        """Devices, links between them, and the queue of collectives."""
+        k = self.costs.k
+        links = [
+            ("link", d, e)
+            for d in range(k)
+            for e in range(k)
+            if d != e and self.costs.cluster.linked(d, e)
+        ]
+        return [*(("device", d, d) for d in range(k)), *links, NCCL]
+
+    # --- order -----------------------------------------------------------------------------
+
+    def after(self, o: int, sample: Fraction | None) -> list[int]:
+        """Return an operation and all that paths with a sample lead to from it."""
+        seen, stack = {o}, [o]
+        while stack:
+            for e in self.out_edges[stack.pop()]:
+                consumer = self.graph.edges[e].consumer
+                if consumer not in seen and self.usable(e, sample):
+                    seen.add(consumer)
+                    stack.append(consumer)
+        return sorted(seen)
+
+    def before(self, o: int) -> list[int]:
+        """Return an operation and all whose every replica must have ended when it starts.
+
+        As long as each is read in every replica; see :meth:`returns`.
+        """
+        seen, stack = {o}, [o]
+        while stack:
+            for e in self.in_edges[stack.pop()]:
+                p = self.graph.edges[e].producer
+                if p not in seen and self.returns(e):
+                    seen.add(p)
+                    stack.append(p)
+        return sorted(seen)
+
+    @cached_property
+    def out_edges(self) -> list[list[int]]:
+        """Numbers of the edges that leave each operation."""
+        found: list[list[int]] = [[] for _ in self.graph.operations]
+        for e, edge in enumerate(self.graph.edges):
+            found[edge.producer].append(e)
+        return found
+
+    @cached_property
+    def in_edges(self) -> list[list[int]]:
+        """Numbers of the edges that enter each operation."""
+        found: list[list[int]] = [[] for _ in self.graph.operations]
+        for e, edge in enumerate(self.graph.edges):
+            found[edge.consumer].append(e)
+        return found
+
+    # --- rows ------------------------------------------------------------------------------
+
+    def coefficients(self, row: Row) -> Ints:
+        """Return the coefficients of all columns."""
+        found = np.zeros(self.columns, dtype=np.int64)
+        for first, values in self._terms(row):
+            found[first : first + len(values)] += values
+        return found
+
+    def _terms(self, row: Row) -> Iterable[Term]:
+        if row.kind == "memory":
+            yield from self._memory(row)
+            return
+        if row.kind == "load":
+            yield from self._loads(range(len(self.graph)), row)
+            return
+        end = row.start
+        yield self.first(row.start, None if row.kind == "tail" else row.sample)
+        for e in row.edges:
+            yield self.step(e, row.sample, row.kind == "tail")
+            end = self.graph.edges[e].consumer
+        if row.kind == "head":
+            yield from self._loads(self.after(end, row.sample), row, without=end)
+        elif row.kind == "tail":
+            before = self.before(row.start)
+            yield from self._loads(before, row, set(before), without=row.start)
+
+    def _loads(
+        self,
+        operations: Iterable[int],
+        row: Row,
+        readers: set[int] | None = None,
+        without: int | None = None,
+    ) -> Iterator[Term]:
+        """Yield what operations and their outputs take on a resource.
+
+        Parameters
+        ----------
+        readers : set of int, optional
+            Only tensors that these read count.
+        without : int, optional
+            An operation that does not count itself.
+        """
+        assert row.resource is not None
+        for o in operations:
+            if o != without:
+                yield self.computed(o, row.resource)
+            for ways in self.readers[o]:
+                e = ways[row.consumer % len(ways)]
+                if readers is None or self.graph.edges[e].consumer in readers:
+                    yield self.moved(e, row.resource)
+
+    def _memory(self, row: Row) -> Iterator[Term]:
+        assert row.resource is not None
+        d = row.resource[1]
+        for o, size in enumerate(self.costs.resident):
+            if size:
+                g = self.choices.group_of[o]
+                there = self.costs.present[self.costs.layout_of[g], d]
+                yield Term(self.y[g], there * (size.numerator // size.denominator))
+
+    def capacity(self, d: int) -> int | None:
+        """Return the whole bytes that a device has; ``None`` without a limit."""
+        limit = self.costs.cluster.cluster.memory[d]
+        ignored = self.choices.options.memory == "none"
+        return None if limit is None or ignored else limit.numerator // limit.denominator
