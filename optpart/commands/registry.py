@@ -32,10 +32,17 @@ COMMANDS = {
     "convert": "convert:convert",
     "export": "export:export",
     "generate replica": "generate_replica:generate_replica",
+    "strategy compare": "strategy.compare:compare",
+    "strategy solve": "strategy.solve:solve",
+    "strategy bound": "strategy.bound:bound",
+    "strategy verify": "strategy.verify:verify",
+    "strategy compile": "strategy.compile_:compile_",
+    "strategy plot": "strategy.plot:plot",
+    "strategy export": "strategy.export:export",
 }
 
 #: The class of each command group; its docstring is the help.
-GROUPS = {"generate": "generate:Generate"}
+GROUPS = {"generate": "generate:Generate", "strategy": "strategy.group:StrategyGroup"}
 
 
 def command(name: str) -> Callable[..., Any]:

@@ -1,0 +1,220 @@
+"""Strategies side by side, and what is proven about all of them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from optpart.errors import ContradictionError, InputError
+from optpart.solution.result import gap
+from optpart.training.actions import actions
+from optpart.training.bounds.choices import Choices
+from optpart.training.bounds.program import strategy_bound
+from optpart.training.fitting import check_parameters_fit
+from optpart.training.groups import contiguous_groups, nearest_groups
+from optpart.training.makers import MAKERS
+from optpart.training.makers.base import DEFAULT, Budget, Made
+from optpart.training.problem import StrategyProblem
+from optpart.training.strategy import Strategy
+
+#: How operations are grouped, by name.
+GROUPINGS = {"contiguous": contiguous_groups, "nearest": nearest_groups}
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A lower bound on the time of one iteration.
+
+    Attributes
+    ----------
+    value : Fraction or None
+        Nanoseconds; ``None`` if nothing is proven.
+    reason : str
+        Why nothing is proven.
+    infeasible : bool
+        Whether it is proven that no strategy of the choices fits memory and links.
+    actions : int
+        Actions of all groups together, over which it is a bound.
+    seconds : float
+    """
+
+    value: Fraction | None
+    reason: str = ""
+    infeasible: bool = False
+    actions: int = 0
+    seconds: float = 0.0
+
+    def gap(self, makespan: Fraction | None) -> float | None:
+        """Return by how much of the makespan a strategy may be too long."""
+        return gap(makespan, self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What makers made of one problem.
+
+    Attributes
+    ----------
+    problem : StrategyProblem
+    rows : tuple of (str, Made)
+        Makers by name, and what they made.
+    bound : Bounded
+        On every strategy that gives each group an action of [G], or one that a row gives it.
+    """
+
+    problem: StrategyProblem
+    rows: tuple[tuple[str, Made], ...]
+    bound: Bounded
+
+    @property
+    def best(self) -> tuple[str, Made] | None:
+        """The feasible strategy of least makespan; the first if there are several."""
+        found = [row for row in self.rows if row[1].makespan is not None]
+        return min(found, key=lambda row: row[1].makespan or 0, default=None)
+
+
+def grouped(problem: StrategyProblem, most: int, grouping: str = "contiguous") -> StrategyProblem:
+    """Return a problem with at most ``most`` groups.
+
+    Raises
+    ------
+    InputError
+        If there is no such grouping, or ``most`` is not positive.
+    """
+    if grouping not in GROUPINGS:
+        raise InputError("grouping", f"unknown {grouping!r}", f"choose of {', '.join(GROUPINGS)}")
+    return problem.grouped(GROUPINGS[grouping](problem.graph, problem.batch, most))
+
+
+def check_problem(problem: StrategyProblem) -> None:
+    """Refuse a problem without any strategy that memory could hold.
+
+    Raises
+    ------
+    InputError
+        Naming a least set of parameters that fit nowhere.
+    """
+    if problem.options.memory == "refcount":
+        check_parameters_fit(problem.graph, problem.cluster, problem.options.slots)
+
+
+def check_makers(names: Iterable[str]) -> None:
+    """Refuse names of makers that there are not."""
+    for name in names:
+        if name not in MAKERS:
+            raise InputError("method", f"unknown {name!r}", f"choose of {', '.join(MAKERS)}")
+
+
+def compare(
+    problem: StrategyProblem,
+    names: Sequence[str] = (),
+    *,
+    budget: Budget = DEFAULT,
+    seed: int = 0,
+) -> Comparison:
+    """Run makers, and bound all strategies that they could have found.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Makers; all if empty.
+    budget : Budget
+        For each maker, and for the bound.
+
+    Raises
+    ------
+    InputError
+        If there is no such maker, or no strategy fits at all.
+    ContradictionError
+        If the bound is above the time of a verified strategy.
+    """
+    names = names or tuple(MAKERS)
+    check_makers(names)
+    check_problem(problem)
+    rows = tuple((name, MAKERS[name](problem, budget=budget, seed=seed)) for name in names)
+    made = [found.strategy for _, found in rows if found.feasible and found.strategy is not None]
+    bound = bounded(problem, budget.seconds, made)
+    for name, found in rows:
+        check_bound(bound, found.makespan, name)
+    return Comparison(problem, rows, bound)
+
+
+def bounded(
+    problem: StrategyProblem, seconds: float = math.inf, besides: Iterable[Strategy] = ()
+) -> Bounded:
+    """Bound the time of all strategies that give every group one of the actions of [G].
+
+    Parameters
+    ----------
+    besides : iterable of Strategy
+        Strategies of the same groups whose actions count, too, so that it bounds them as well.
+    """
+    allowed = [{action.decision: None for action in row} for row in actions(problem)]
+    for strategy in besides:
+        if strategy.groups != problem.groups:
+            raise InputError("groups", "not those of the problem", "give strategies of its groups")
+        for row, decision in zip(allowed, strategy.decisions, strict=True):
+            row[decision] = None
+    begin = time.perf_counter()
+    try:
+        choices = _choices(problem, [tuple(row) for row in allowed])
+    except InputError as error:
+        return Bounded(None, f"no bound is known: {error.place} is {error.problem}")
+    found = strategy_bound(choices, seconds)
+    return Bounded(
+        found.value,
+        "" if found.value is not None else "no strategy of these actions fits memory and links",
+        found.value is None,
+        sum(map(len, allowed)),
+        time.perf_counter() - begin,
+    )
+
+
+def check_bound(bound: Bounded, makespan: Fraction | None, name: str) -> None:
+    """Compare a bound with a verified strategy in its range.
+
+    Raises
+    ------
+    ContradictionError
+        If they cannot both be right.
+    """
+    if makespan is None:
+        return
+    if bound.infeasible or (bound.value is not None and bound.value > makespan):
+        said = "no strategy" if bound.value is None else f"a bound of {bound.value}"
+        raise ContradictionError(
+            f"{said}, but {name} has a verified one of {makespan} ns; neither may be trusted, "
+            "please report this"
+        )
+
+
+_KNOWN = {
+    "replicas": "fused",
+    "resharding": "overlap",
+    "collectives": "queue",
+    "topology": "pairs",
+    "microbatches": 1,
+}
+
+
+def _choices(problem: StrategyProblem, allowed: Sequence[tuple[object, ...]]) -> Choices:
+    options, cluster = problem.options, problem.cluster
+    for name, value in _KNOWN.items():
+        if getattr(options, name) != value:
+            raise InputError(name, str(getattr(options, name)), f"choose {value}")
+    if options.memory == "none":
+        free = (None,) * len(cluster)
+        cluster = replace(cluster, cluster=replace(cluster.cluster, memory=free))
+    return Choices(
+        problem.graph,
+        cluster,
+        problem.batch,
+        problem.groups,
+        tuple(allowed),  # type: ignore[arg-type]
+        options.tick,
+        options.auxiliary,
+        options.slots,
+    )
