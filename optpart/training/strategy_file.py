@@ -46,7 +46,7 @@ from optpart.problem.rational import non_negative, rational, shown
 from optpart.solution.schedule import Schedule, retime
 from optpart.training import graph_file
 from optpart.training.cluster import TrainingCluster
-from optpart.training.compiler import Compiled, Options
+from optpart.training.compiled import DEFAULT, Compiled, Options
 from optpart.training.graph import CONTROL, TrainingGraph
 from optpart.training.strategy import Decision, Strategy
 
@@ -95,7 +95,7 @@ class Header:
     model: str = ""
     cluster: str = ""
     reading: Reading = Reading()
-    options: Options = Options()
+    options: Options = DEFAULT
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,8 @@ def solve(
     from contextlib import nullcontext
 
     from optpart.files import written_first
-    from optpart.report.strategy.table import said_solution
+    from optpart.formats.json import pretty
+    from optpart.report.strategy.table import failure_document, said_solution
     from optpart.training_api import solve_strategy, strategy_question
 
     question = strategy_question(
@@ -70,8 +71,9 @@ def solve(
     found = solve_strategy(question, method, order=order, seconds=time_limit, seed=seed)
     save = output if found.made.feasible else None
     with nullcontext() if save is None else written_first(lambda: found.save(save)):
-        if json and found.made.strategy is not None:
-            put(found.dumps())
+        if json:
+            feasible = found.made.feasible
+            put(found.dumps() if feasible else pretty(failure_document(found)))
         else:
             say_remarks(question.remarks)
             for line in said_solution(found):

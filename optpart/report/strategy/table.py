@@ -76,7 +76,7 @@ def print_comparison(console: PlainConsole, question: Question, found: Compariso
         console.print("best: none is feasible")
         return
     gap = found.bound.gap(least)
-    proven = "" if gap is None else f", at most {percent(gap)} longer than necessary"
+    proven = "" if gap is None else f", gap {percent(gap)}"
     console.print(f"best: {best[0]}, {milliseconds(least, up=True)}{proven}")
 
 
@@ -114,13 +114,11 @@ def in_words(decision: Decision, cluster: TrainingCluster) -> str:
     if len(set(decision.replicas)) == 1:
         shares = "even replicas on all devices"
     else:
-        shares = "replicas " + ", ".join(
-            f"{names[d]} {decision.replicas[d]}" for d in decision.devices
-        )
-    sync = (
-        "AllReduce" if decision.sync == "allreduce" else f"server {names[int(decision.sync or 0)]}"
-    )
-    return f"{shares}; {sync}"
+        counts = (f"{names[d]} {decision.replicas[d]}" for d in decision.devices)
+        shares = f"replicas {', '.join(counts)}"
+    if decision.sync is None or decision.sync == "allreduce":
+        return f"{shares}; AllReduce"
+    return f"{shares}; server {names[decision.sync]}"
 
 
 def said_check(found: Checked) -> str:
@@ -173,6 +171,16 @@ def comparison_document(question: Question, found: Comparison) -> dict[str, Any]
             }
             for name, made in found.rows
         ],
+    }
+
+
+def failure_document(solved: Solved) -> dict[str, Any]:
+    """Return what is known where no strategy was found, as a JSON document."""
+    return {
+        **bound_document(solved.question, solved.bound),
+        "method": solved.method,
+        "makespan": None,
+        "reason": solved.made.reason,
     }
 
 
