@@ -39,10 +39,15 @@ COMMANDS = {
     "strategy compile": "strategy.compile_:compile_",
     "strategy plot": "strategy.plot:plot",
     "strategy export": "strategy.export:export",
+    "profile fit": "profile:fit",
 }
 
 #: The class of each command group; its docstring is the help.
-GROUPS = {"generate": "generate:Generate", "strategy": "strategy.group:StrategyGroup"}
+GROUPS = {
+    "generate": "generate:Generate",
+    "strategy": "strategy.group:StrategyGroup",
+    "profile": "profile:Profile",
+}
 
 
 def command(name: str) -> Callable[..., Any]:
