@@ -19,12 +19,17 @@ from optpart.errors import InputError
 from optpart.kernels.compiled import UNLIMITED
 from optpart.training.collectives import allreduce
 from optpart.training.evaluator_kernel import (
+    A_COUNT,
+    A_DEVICES,
+    A_SYNC,
     ALLREDUCE,
     BATCHED,
     C_COLUMNS,
     DONE,
     E_COLUMNS,
     L_COLUMNS,
+    R_COLUMNS,
+    S_COLUMNS,
     SIGNAL,
     SUMMED,
     T_COLUMNS,
@@ -167,10 +172,11 @@ class Evaluator:
 
     def add_pairs(self, chosen: NDArray[np.int32]) -> None:
         """Add all pairs of classes that meet in a strategy."""
-        static, action = self._static, chosen.tolist()
-        for p, o in static.meetings:
-            producer = 2 * action[static.group[p]]
-            consumer = 2 * action[static.group[o]] + static.unsplit[o]
+        action, group = chosen.tolist(), self.problem.group_of
+        operations = self.problem.graph.operations
+        for p, o in self._static.meetings:
+            producer = 2 * action[group[p]]
+            consumer = 2 * action[group[o]] + (not operations[o].splittable)
             self._pair(producer, consumer)
         self._tables = None
 
@@ -210,22 +216,21 @@ class Evaluator:
     def _build(self) -> Tables:
         static, problem = self._static, self.problem
         k, actions = len(problem.cluster), len(self.decisions)
-        devices = np.full((actions, k), -1, dtype=np.int32)
-        sync = np.full(actions, -1, dtype=np.int32)
+        table = np.full((actions, A_DEVICES + k), -1, dtype=np.int32)
         ring = np.full((len(static.sums), actions), -1, dtype=np.int64)
-        samples = np.full((2 * actions, k), -1, dtype=np.int32)
-        part = np.full((2 * actions, k), -1, dtype=np.int32)
+        classes = np.full((2 * actions, k, 2), -1, dtype=np.int32)
         for a, decision in enumerate(self.decisions):
-            devices[a, : len(decision.devices)] = decision.devices
+            table[a, A_COUNT] = len(decision.devices)
+            table[a, A_DEVICES : A_DEVICES + len(decision.devices)] = decision.devices
             if decision.sync == "allreduce":
-                sync[a] = ALLREDUCE
+                table[a, A_SYNC] = ALLREDUCE
                 ring[:, a] = self._ring(decision.devices)
             elif decision.sync is not None:
-                sync[a] = decision.sync
+                table[a, A_SYNC] = decision.sync
             for number in (2 * a, 2 * a + 1):
                 for d, interval in self._intervals(number).items():
-                    samples[number, d] = self._samples[interval]
-                    part[number, d] = self._parts[interval[1] - interval[0]]
+                    part = self._parts[interval[1] - interval[0]]
+                    classes[number, d] = self._samples[interval], part
         pair = np.full((2 * actions, 2 * actions), -1, dtype=np.int32)
         for row, key in enumerate(self._pairs):
             pair[key] = row
@@ -234,30 +239,20 @@ class Evaluator:
         resident, sizes, capacity = self._memory()
         return Tables(
             order=static.order,
-            group=static.group,
-            unsplit=static.unsplit,
+            operations=static.operations,
             resident=resident,
             kind=np.array(problem.kind, dtype=np.int32),
-            tensor_start=static.tensor_start,
-            layout=static.layout,
-            line=static.line,
-            sum_row=static.sum_row,
-            in_start=static.in_start,
-            in_tensor=static.in_tensor,
-            in_producer=static.in_producer,
+            tensors=static.tensors,
+            inputs=static.inputs,
             link=static.link,
             lines=len(static.lines),
-            transfer=np.stack([table.transfer for table in made]),
-            soonest=np.stack([table.soonest for table in made]),
-            bytes=sizes,
-            copying=np.stack([table.copying for table in made]),
+            transfer=np.concatenate([table.transfer for table in made]),
+            soonest=np.concatenate([table.soonest for table in made]),
+            copying=np.column_stack((np.concatenate([t.copying for t in made]), sizes.ravel())),
             time=np.stack([table.time for table in made]),
-            devices=devices,
-            count=(devices >= 0).sum(axis=1).astype(np.int32),
-            sync=sync,
+            actions=table,
             ring=ring,
-            samples=samples,
-            part=part,
+            classes=classes,
             part_of=np.array(
                 [self._parts[last - first] for first, last in self._samples], dtype=np.int32
             ),
@@ -328,7 +323,7 @@ class _PartTables(NamedTuple):
 
     time: NDArray[np.int64]  # operations × kinds
     transfer: NDArray[np.int64]  # lines × classes of links
-    soonest: NDArray[np.int32]  # lines × classes of links
+    soonest: NDArray[np.int64]  # lines × classes of links
     copying: NDArray[np.int64]  # lines × devices
     sizes: list[Fraction]  # by line
 
@@ -343,8 +338,6 @@ class _Static:
         assert problem.options.tick is not None
         self.tick = problem.options.tick
         self.order = np.array(graph.topological_order, dtype=np.int32)
-        self.group = np.array(problem.group_of, dtype=np.int32)
-        self.unsplit = np.array([not o.splittable for o in graph.operations], dtype=np.int32)
         limits = cluster.cluster.memory
         self.limited = problem.options.memory == "refcount" and any(m is not None for m in limits)
         slots = problem.options.slots
@@ -385,65 +378,60 @@ class _Static:
             line.append(0)
             sums.append(-1)
             start.append(len(layout))
-        self.tensor_start = np.array(start, dtype=np.int32)
-        self.layout = np.array(layout, dtype=np.int32)
-        self.line = np.array(line, dtype=np.int32)
-        self.sum_row = np.array(sums, dtype=np.int32)
+        self.tensors = np.array([layout, line, sums], dtype=np.int32).T.copy()
         outputs = [out.size.at(self.problem.batch) for o in graph.operations for out in o.outputs]
         #: Bytes of all tensors.
         self.volume = sum(outputs, Fraction(0))
         edges = [edge for into in graph.in_edges for edge in into]
-        self.in_start = np.cumsum([0, *(len(into) for into in graph.in_edges)]).astype(np.int32)
-        self.in_producer = np.array([edge.producer for edge in edges], dtype=np.int32)
-        self.in_tensor = np.array(
+        ends = np.cumsum([0, *(len(into) for into in graph.in_edges)])
+        self.operations = np.array(
             [
-                start[e.producer + 1] - 1 if e.output == CONTROL else start[e.producer] + e.output
-                for e in edges
+                [*self.problem.group_of, -1],
+                [*(not o.splittable for o in graph.operations), 0],
+                start,
+                ends.tolist(),
             ],
             dtype=np.int32,
-        )
+        ).T.copy()
+        inputs = [
+            start[e.producer + 1] - 1 if e.output == CONTROL else start[e.producer] + e.output
+            for e in edges
+        ]
+        self.inputs = np.array(
+            [(tensor, e.producer) for e, tensor in zip(edges, inputs, strict=True)], dtype=np.int32
+        ).reshape(-1, 2)
         #: Producer and consumer of slices.
         self.meetings = {
             (e.producer, e.consumer)
-            for e, tensor in zip(edges, self.in_tensor.tolist(), strict=True)
-            if layout[tensor] == BATCHED and not self.unsplit[e.producer]
+            for e, tensor in zip(edges, inputs, strict=True)
+            if layout[tensor] == BATCHED and graph.operations[e.producer].splittable
         }
 
     def work(self) -> Work:
         """Reserve memory for the largest strategies; what is not used is never touched."""
-        k, n = len(self.problem.cluster), len(self.group)
-        edges, tensors = len(self.in_tensor), len(self.layout)
+        k, n = len(self.problem.cluster), len(self.order)
+        edges, tensors = len(self.inputs), len(self.tensors)
         resources = (k + 1) * (k + 2)
         tasks = n * k + edges * (k * k + 5 * k + 2) + 2
         copies = tasks + tensors * (k + 1) + edges * k * k
         links = edges * (4 * k * k + 8 * k) + 1
-        most = k * int(np.diff(self.in_start).max(initial=0)) + 2
+        most = max((len(into) for into in self.problem.graph.in_edges), default=0)
         return Work(
             tasks=np.empty((tasks, T_COLUMNS), dtype=np.int64),
             copies=np.empty((copies, C_COLUMNS), dtype=np.int64),
             edges=np.empty((links, E_COLUMNS), dtype=np.int32),
             entries=np.empty((edges * (k * k + k) + 1, L_COLUMNS), dtype=np.int32),
             n=np.zeros(8, dtype=np.int64),
-            home=np.empty((tensors, k), dtype=np.int32),
-            joined=np.empty((tensors, k), dtype=np.int32),
-            split=np.empty((tensors, k), dtype=np.int32),
-            slices=np.empty((tensors, k), dtype=np.int32),
-            slice_count=np.empty((tensors, k), dtype=np.int32),
+            state=np.empty((tensors, k, S_COLUMNS), dtype=np.int32),
             summed=np.empty(tensors, dtype=np.int32),
             vertex=np.empty((n, k), dtype=np.int32),
             number=np.empty(n, dtype=np.int64),
-            inputs=np.empty((k, 2 * most), dtype=np.int32),
-            filled=np.zeros(k, dtype=np.int32),
+            needs=np.empty((k, 1 + most * max(2, k)), dtype=np.int32),
             queue=np.empty(tasks, dtype=np.int32),
-            queue_start=np.zeros(resources + 1, dtype=np.int32),
-            queue_size=np.zeros(resources, dtype=np.int32),
-            running=np.zeros(resources, dtype=np.int32),
-            event_time=np.zeros(resources + 1, dtype=np.int64),
-            event=np.zeros(resources + 1, dtype=np.int32),
-            pending=np.zeros(resources + 1, dtype=np.int32),
-            is_pending=np.zeros(resources, dtype=np.bool_),
-            use=np.zeros(k + 1, dtype=np.int64),
-            peak=np.zeros(k + 1, dtype=np.int64),
+            resources=np.zeros((resources, R_COLUMNS), dtype=np.int64),
+            events=np.zeros((resources + 1, 2), dtype=np.int64),
+            pending=np.zeros(resources + 2, dtype=np.int32),
+            use=np.zeros((2, k + 1), dtype=np.int64),
         )
 
     def ticks(self, time: Fraction) -> int:
@@ -471,7 +459,7 @@ class _Static:
         return _PartTables(
             np.array(times, dtype=np.int64),
             np.array([[self.ticks(time) for time in row] for row in exact], dtype=np.int64),
-            np.array([[sorted(row).index(time) for time in row] for row in exact], dtype=np.int32),
+            np.array([[sorted(row).index(time) for time in row] for row in exact], dtype=np.int64),
             np.array(copying, dtype=np.int64),
             sizes,
         )
