@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Self
 
 from optpart.errors import InputError
 from optpart.training.cluster import TrainingCluster
+from optpart.training.compiler import Options
 from optpart.training.graph import CONTROL, Layout, TrainingGraph
+from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision, Strategy
 
 
@@ -27,17 +28,14 @@ class Choices:
         Every operation is in exactly one group; a gradient and the applies that read it share one.
     actions : tuple of tuple of Decision
         The distinct actions of each group.
-    tick : Fraction or None
-        Durations and transfers are rounded up to multiples of this many nanoseconds.
-    auxiliary : {"memory", "free"}
-        Whether Split, Concat and AddN take the time to copy their bytes.
-    slots : int
-        Tensors of the optimiser per parameter.
+    options : Options
+        How strategies are compiled.
 
     Raises
     ------
     InputError
-        If any strategy of these actions would not fit the graph and the cluster.
+        If any strategy of these actions would not fit the graph and the cluster, or options are
+        not those that the bounds hold for.
     """
 
     graph: TrainingGraph
@@ -45,11 +43,10 @@ class Choices:
     batch: int
     groups: tuple[tuple[int, ...], ...]
     actions: tuple[tuple[Decision, ...], ...]
-    tick: Fraction | None = Fraction(1)
-    auxiliary: Literal["memory", "free"] = "memory"
-    slots: int = 2
+    options: Options = field(default_factory=Options)
 
     def __post_init__(self) -> None:
+        check_options(self.options)
         if len(self.actions) != len(self.groups):
             raise InputError(
                 "actions", f"{len(self.actions)} lists", f"give {len(self.groups)}, one per group"
@@ -74,6 +71,18 @@ class Choices:
                     "put them into one",
                 )
 
+    @classmethod
+    def of(cls, problem: StrategyProblem, actions: Sequence[Sequence[Decision]]) -> Self:
+        """Return the strategies of a problem that choose among actions per group."""
+        return cls(
+            problem.graph,
+            problem.cluster,
+            problem.batch,
+            problem.groups,
+            tuple(tuple(row) for row in actions),
+            problem.options,
+        )
+
     @cached_property
     def group_of(self) -> tuple[int, ...]:
         """Group of each operation."""
@@ -84,3 +93,26 @@ class Choices:
         """Return the strategy of one action, by number, per group."""
         decisions = tuple(self.actions[g][a] for g, a in enumerate(chosen))
         return Strategy(self.batch, self.groups, decisions)
+
+
+def check_options(options: Options) -> None:
+    """Check that strategies are compiled in the way that the bounds describe.
+
+    Raises
+    ------
+    InputError
+        Naming the option and the value that it must have.
+    """
+    for name, value in (
+        ("replicas", "fused"),
+        ("resharding", "overlap"),
+        ("collectives", "queue"),
+        ("topology", "pairs"),
+        ("microbatches", 1),
+    ):
+        if getattr(options, name) != value:
+            raise InputError(
+                name,
+                f"{getattr(options, name)}, for which this bound does not hold",
+                f"choose {value}",
+            )

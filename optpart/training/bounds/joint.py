@@ -52,7 +52,7 @@ class JointModel:
     """
 
     def __init__(
-        self, rows: Rows, least: int, most: int, cuts: Iterable[Row] = (), fixed: dict[int, int] | None = None
+        self, rows: Rows, least: int, most: int, cuts: Iterable[Row] = ()
     ) -> None:
         self.rows, self.costs, self.most = rows, rows.costs, most
         self.model = cp_model.CpModel()
@@ -63,14 +63,25 @@ class JointModel:
         self._choose()
         for cut in cuts:
             self._cut(cut)
-        for g, a in (fixed or {}).items():
-            model.add(self.y[g][a] == 1)
         self._operations()
         for o in range(len(rows.graph)):
             self._outputs(o)
         for intervals in self._on.values():
             model.add_no_overlap(intervals)
         model.minimize(self.makespan)
+
+    def forbid(self, chosen: Sequence[int]) -> None:
+        """Exclude one strategy."""
+        self.model.add_bool_or(~self.y[g][a] for g, a in enumerate(chosen))
+
+    def hint(self, chosen: Sequence[int], starts: dict[Key, int]) -> None:
+        """Propose a strategy and its starts."""
+        for row, action in zip(self.y, chosen, strict=True):
+            for a, literal in enumerate(row):
+                self.model.add_hint(literal, a == action)
+        for key, task in self.tasks.items():
+            if key in starts and starts[key] <= self.most:
+                self.model.add_hint(task.start, starts[key])
 
     # --- choices ---------------------------------------------------------------------------
 
@@ -164,9 +175,7 @@ class JointModel:
             length = size = sizes[0]
             interval = model.new_optional_fixed_size_interval_var(start, size, present, "")
         else:
-            size = model.new_int_var_from_domain(
-                cp_model.Domain.from_values(sizes if True else [0, *sizes]), ""
-            )
+            size = model.new_int_var_from_domain(cp_model.Domain.from_values(sizes), "")
             length = sum(value * literal for value, literal in lengths)
             model.add(size == length).only_enforce_if(present)
             end = model.new_int_var(0, 2 * self.most, "")
@@ -401,7 +410,7 @@ class JointModel:
             if not served:
                 continue
             lengths = [
-                (costs.copy(s, size * len(actions[a].devices)), self.y[g][a]) for a in served
+                (costs.copy(s, size), self.y[g][a]) for a in served
             ]
             add = self._task(
                 ("add", o, output, s, s, None),

@@ -227,17 +227,10 @@ class Rows:
         Operations of one group read the same slices, unless only some of them can split.
         """
         found: list[list[list[int]]] = []
-        rank = {o: i for i, o in enumerate(self.graph.topological_order)}
-        edges = sorted(
-            range(len(self.graph.edges)), key=lambda e: (rank[self.graph.edges[e].consumer], e)
-        )
-        of: list[list[int]] = [[] for _ in self.graph.operations]
-        for e in edges:
-            of[self.graph.edges[e].producer].append(e)
         home = self.choices.group_of
         for o in range(len(self.graph)):
             tensors: dict[int, dict[tuple[int, bool], int]] = {}
-            for e in of[o]:
+            for e in self.out_edges[o]:
                 edge = self.graph.edges[e]
                 reader = self.graph.operations[edge.consumer]
                 key = home[edge.consumer], reader.splittable
@@ -391,4 +384,5 @@ class Rows:
     def capacity(self, d: int) -> int | None:
         """Return the whole bytes that a device has; ``None`` without a limit."""
         limit = self.costs.cluster.cluster.memory[d]
-        return None if limit is None else limit.numerator // limit.denominator
+        ignored = self.choices.options.memory == "none"
+        return None if limit is None or ignored else limit.numerator // limit.denominator
