@@ -32,6 +32,7 @@ def strategy_question(
     minibatch: int | None = None,
     slowness: Mapping[str, Number] | None = None,
     shapes: Mapping[str, int] | None = None,
+    costs: str | Path | None = None,
 ) -> Question:
     """Ask for strategies of a model on a cluster.
 
@@ -49,7 +50,7 @@ def strategy_question(
         Runs along the forward pass, or the operations nearest to those that take longest.
     options : Options, optional
         How strategies are compiled (:class:`optpart.training.compiled.Options`).
-    minibatch, slowness, shapes
+    minibatch, slowness, shapes, costs
         What the file of a model does not say
         (:class:`optpart.training.strategy_file.Reading`).
 
@@ -75,7 +76,7 @@ def strategy_question(
         groups=groups,
         grouping=grouping,
         options=options,
-        reading=Reading(minibatch, factors, dict(shapes or {})),
+        reading=Reading(minibatch, factors, dict(shapes or {}), str(costs or "")),
     )
 
 

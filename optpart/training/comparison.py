@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
-from optpart.errors import ContradictionError, InputError
+from optpart.errors import ArgumentError, ContradictionError, InputError
 from optpart.solution.result import gap
 from optpart.training.actions import actions
 from optpart.training.bounds.choices import Choices
@@ -22,6 +22,9 @@ from optpart.training.strategy import Strategy
 
 #: How operations are grouped, by name.
 GROUPINGS = {"contiguous": contiguous_groups, "nearest": nearest_groups}
+
+#: What is said where it is proven that there is no strategy.
+NO_STRATEGY = "no strategy of these actions fits memory and links"
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,9 @@ def grouped(problem: StrategyProblem, most: int, grouping: str = "contiguous") -
         If there is no such grouping, or ``most`` is not positive.
     """
     if grouping not in GROUPINGS:
-        raise InputError("grouping", f"unknown {grouping!r}", f"choose of {', '.join(GROUPINGS)}")
+        raise ArgumentError(
+            "grouping", f"unknown {grouping!r}", f"choose of {', '.join(GROUPINGS)}"
+        )
     return problem.grouped(GROUPINGS[grouping](problem.graph, problem.batch, most))
 
 
@@ -101,11 +106,12 @@ def check_problem(problem: StrategyProblem) -> None:
         check_parameters_fit(problem.graph, problem.cluster, problem.options.slots)
 
 
-def check_makers(names: Iterable[str]) -> None:
-    """Refuse names of makers that there are not."""
+def check_makers(names: Iterable[str], *others: str) -> None:
+    """Refuse names of makers that there are not; ``others`` could be chosen as well."""
     for name in names:
         if name not in MAKERS:
-            raise InputError("method", f"unknown {name!r}", f"choose of {', '.join(MAKERS)}")
+            listed = ", ".join((*MAKERS, *others))
+            raise ArgumentError("method", f"unknown {name!r}", f"choose of {listed}")
 
 
 def compare(
@@ -160,13 +166,13 @@ def bounded(
             row[decision] = None
     begin = time.perf_counter()
     try:
-        choices = _choices(problem, [tuple(row) for row in allowed])
+        choices = Choices.of(problem, [tuple(row) for row in allowed])
     except InputError as error:
-        return Bounded(None, f"no bound is known: {error.place} is {error.problem}")
+        return Bounded(None, f"{error.place} is {error.problem}")
     found = strategy_bound(choices, seconds)
     return Bounded(
         found.value,
-        "" if found.value is not None else "no strategy of these actions fits memory and links",
+        "" if found.value is not None else NO_STRATEGY,
         found.value is None,
         sum(map(len, allowed)),
         time.perf_counter() - begin,
@@ -189,32 +195,3 @@ def check_bound(bound: Bounded, makespan: Fraction | None, name: str) -> None:
             f"{said}, but {name} has a verified one of {makespan} ns; neither may be trusted, "
             "please report this"
         )
-
-
-_KNOWN = {
-    "replicas": "fused",
-    "resharding": "overlap",
-    "collectives": "queue",
-    "topology": "pairs",
-    "microbatches": 1,
-}
-
-
-def _choices(problem: StrategyProblem, allowed: Sequence[tuple[object, ...]]) -> Choices:
-    options, cluster = problem.options, problem.cluster
-    for name, value in _KNOWN.items():
-        if getattr(options, name) != value:
-            raise InputError(name, str(getattr(options, name)), f"choose {value}")
-    if options.memory == "none":
-        free = (None,) * len(cluster)
-        cluster = replace(cluster, cluster=replace(cluster.cluster, memory=free))
-    return Choices(
-        problem.graph,
-        cluster,
-        problem.batch,
-        problem.groups,
-        tuple(allowed),  # type: ignore[arg-type]
-        options.tick,
-        options.auxiliary,
-        options.slots,
-    )

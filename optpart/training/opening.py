@@ -14,10 +14,11 @@ from typing import NamedTuple
 from optpart.devices.named import NamedCluster
 from optpart.devices.spec import Spec
 from optpart.errors import FaultsOf, InputError
-from optpart.training import cluster_file, graph_file
+from optpart.training import cluster_file, graph_file, profile
 from optpart.training.cluster import TrainingCluster
 from optpart.training.graph import TrainingGraph
 from optpart.training.models import MODELS, network
+from optpart.training.readers import pipedream
 from optpart.training.strategy_file import Reading
 
 
@@ -101,6 +102,13 @@ def open_model(
         graph = model
     else:
         graph = _graph(str(model), train, named, reading, slots)
+    if reading.costs:
+        costs = profile.read(reading.costs)
+        with FaultsOf(reading.costs):
+            graph = profile.timed(graph, costs, tuple(dict.fromkeys(train.kinds)), others=True)
+            train = profile.linked(train, costs)
+        if costs.transfers:
+            said += (f"Links were fitted to {costs.source or 'measurements'}.",)
     with FaultsOf(_name(cluster)):
         train.kind_indices(graph.kinds)
     return Opened(graph, train, (*said, *graph.assumed))
@@ -138,7 +146,7 @@ def _graph(
 
 def _refuse(reading: Reading, takes: frozenset[str], what: str) -> None:
     for each in fields(Reading):
-        if getattr(reading, each.name) not in (None, {}) and each.name not in takes:
+        if each.name != "costs" and getattr(reading, each.name) and each.name not in takes:
             raise InputError(each.name, f"means nothing to {what}", "leave it out")
 
 
@@ -150,5 +158,41 @@ def _json(path: Path, given: Given, reading: Reading) -> TrainingGraph:
     return graph_file.read(path)
 
 
+def _pipedream(path: Path, given: Given, reading: Reading) -> TrainingGraph:
+    if reading.minibatch is None:
+        raise InputError(
+            "minibatch",
+            "missing: the profile does not say for how many samples its times are",
+            "give it",
+        )
+    kinds = dict.fromkeys(given.kinds)
+    for kind in reading.slowness:
+        if kind not in kinds:
+            raise InputError(
+                f"slowness {kind}", "no such kind in the cluster", f"it has {', '.join(kinds)}"
+            )
+    for kind in kinds:
+        if kind not in reading.slowness:
+            raise InputError(
+                f"slowness {kind}",
+                "missing: the profile does not say how fast this kind of device is",
+                "give how many times as long it takes as the GPU of the profile, 1 for the same",
+            )
+    figures = given.figures if all(kind in given.figures for kind in kinds) else None
+    return pipedream.read(
+        path,
+        minibatch=reading.minibatch,
+        slowness={kind: reading.slowness[kind] for kind in kinds},
+        figures=figures,
+        slots=given.slots,
+    )
+
+
 #: By suffix.
-READERS = {reader.suffix: reader for reader in (Reader(".json", frozenset(), _json),)}
+READERS = {
+    reader.suffix: reader
+    for reader in (
+        Reader(".json", frozenset(), _json),
+        Reader(".txt", frozenset({"minibatch", "slowness"}), _pipedream),
+    )
+}

@@ -7,11 +7,22 @@ from pathlib import Path
 
 from optpart.errors import FaultsOf, InputError
 from optpart.methods.solve import ask as ask_method
+from optpart.solution.result import Status
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import verify
 from optpart.training import strategy_file
+from optpart.training.actions import actions
+from optpart.training.bounds.choices import Choices
+from optpart.training.bounds.exact import joint_optimum
 from optpart.training.cluster import TrainingCluster
-from optpart.training.comparison import Bounded, bounded, check_bound, check_makers, check_problem
+from optpart.training.comparison import (
+    NO_STRATEGY,
+    Bounded,
+    bounded,
+    check_bound,
+    check_makers,
+    check_problem,
+)
 from optpart.training.comparison import grouped as grouped_problem
 from optpart.training.compiler import Compiled, Options, compile_strategy
 from optpart.training.graph import TrainingGraph
@@ -23,6 +34,9 @@ from optpart.training.strategy_file import Header, Reading, Step, StrategyFile
 
 #: The name of [G]'s order of execution.
 RANK = "rank"
+
+#: The name of the method that proves optima.
+EXACT = "exact"
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,38 +175,72 @@ def solve(
     Parameters
     ----------
     method : str
-        A maker (:data:`optpart.training.makers.MAKERS`).
+        A maker (:data:`optpart.training.makers.MAKERS`), or ``"exact"``: actions of [G] and order
+        together, by CP-SAT.
     order : str
         ``"rank"``, or a method of the project that orders the compiled strategy: it has the time
         of the budget once more, and its order counts if it is shorter.
     """
     problem = question.problem
-    check_makers([method])
+    if method != EXACT:
+        check_makers([method], EXACT)
     check_problem(problem)
-    made = MAKERS[method](problem, budget=budget, seed=seed)
-    steps: tuple[Step, ...] = ()
+    proven = None
+    if method == EXACT:
+        made, proven = _exact(problem, budget, seed)
+    else:
+        made = MAKERS[method](problem, budget=budget, seed=seed)
     if order != RANK:
-        made, steps = _reordered(made, order, budget, seed)
-        method = f"{method}, order by {order}" if steps else method
-    strategies = [made.strategy] if made.feasible and made.strategy is not None else []
-    bound = bounded(problem, budget.seconds, strategies)
-    check_bound(bound, made.makespan, method)
-    return Solved(question, method, made, bound, steps)
+        made = _reordered(made, order, budget, seed)
+        method = f"{method}, order by {order}"
+    if proven is None:
+        strategies = [made.strategy] if made.feasible and made.strategy is not None else []
+        proven = bounded(problem, budget.seconds, strategies)
+    check_bound(proven, made.makespan, method)
+    return Solved(question, method, made, proven, _own_order(made))
 
 
-def _reordered(made: Made, method: str, budget: Budget, seed: int) -> tuple[Made, tuple[Step, ...]]:
+def _exact(problem: StrategyProblem, budget: Budget, seed: int) -> tuple[Made, Bounded]:
+    """Choose among the actions of [G] and order everything, with a bound on just that."""
+    rows = [[action.decision for action in row] for row in actions(problem)]
+    found = joint_optimum(Choices.of(problem, rows), seconds=budget.seconds, seed=seed)
+    infeasible = found.status is Status.INFEASIBLE
+    reason = ""
+    if found.makespan is None:
+        reason = NO_STRATEGY if infeasible else "none was found in the time limit"
+    made = Made(
+        found.strategy,
+        found.makespan,
+        reason,
+        found.compiled,
+        found.schedule,
+        seconds=found.seconds,
+    )
+    count = sum(map(len, rows))
+    return made, Bounded(found.bound, reason, infeasible, count, found.seconds)
+
+
+def _own_order(made: Made) -> tuple[Step, ...]:
+    """Return the order of a schedule; none if that of [G] takes as long."""
+    if made.compiled is None or made.schedule is None or made.makespan is None:
+        return ()
+    if by_rank(made.compiled).makespan(made.compiled.instance) == made.makespan:
+        return ()
+    return strategy_file.order_of(made.compiled, made.schedule)
+
+
+def _reordered(made: Made, method: str, budget: Budget, seed: int) -> Made:
+    """Return the same strategy in the order that a method of the project finds, if better."""
     if made.compiled is None:
-        return made, ()
+        return made
     result = ask_method(
         made.compiled.instance, method, seconds=budget.seconds, workers=1, seed=seed
     ).answer(None)
-    schedule = result.schedule
-    if schedule is None or result.makespan is None:
-        return made, ()
+    if result.schedule is None or result.makespan is None:
+        return made
     if made.makespan is not None and result.makespan >= made.makespan:
-        return made, ()
-    better = replace(made, makespan=result.makespan, schedule=schedule, reason="")
-    return better, strategy_file.order_of(made.compiled, schedule)
+        return made
+    return replace(made, makespan=result.makespan, schedule=result.schedule, reason="")
 
 
 def check(

@@ -55,7 +55,7 @@ FORMAT = "optpart-strategy/1"
 _TOP = {"$schema", "format", "model", "model_sha256", "reading", "cluster", "batch", "compiler"}
 _TOP |= {"method", "makespan", "lower_bound", "groups", "order"}
 _GROUP = {"ops", "place", "replicas", "sync"}
-_READING = {"minibatch", "slowness", "shapes"}
+_READING = {"minibatch", "slowness", "shapes", "costs"}
 
 #: A vertex by name, or a transfer: producer, output (``None`` for a signal), receiving device.
 Step = str | tuple[str, int | None, str]
@@ -73,11 +73,15 @@ class Reading:
         By kind of device, how many times as long it takes as the device that was measured.
     shapes : mapping from str to int
         Sizes that a model leaves open.
+    costs : str
+        File of fitted times (:mod:`optpart.training.profile`) that replace those of the model, and
+        the links of the cluster; empty for none.
     """
 
     minibatch: int | None = None
     slowness: Mapping[str, Fraction] = field(default_factory=dict)
     shapes: Mapping[str, int] = field(default_factory=dict)
+    costs: str = ""
 
 
 @dataclass(frozen=True)
@@ -186,6 +190,8 @@ def _reading_document(reading: Reading) -> dict[str, Any]:
         told["slowness"] = {kind: number(factor) for kind, factor in reading.slowness.items()}
     if reading.shapes:
         told["shapes"] = dict(reading.shapes)
+    if reading.costs:
+        told["costs"] = reading.costs
     return {"reading": told} if told else {}
 
 
@@ -252,6 +258,7 @@ def header_of(document: Mapping[str, Any]) -> Header:
                 symbol: _count(size, f"reading.shapes.{symbol}")
                 for symbol, size in _object(told.get("shapes", {}), "reading.shapes").items()
             },
+            text(told.get("costs", ""), "reading.costs"),
         ),
         _options(document.get("compiler", {})),
     )

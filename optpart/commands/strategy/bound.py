@@ -9,6 +9,7 @@ from optpart.commands.strategy.options import (
     Batch,
     ClusterName,
     Compiler,
+    Costs,
     Grouping,
     Groups,
     Minibatch,
@@ -32,6 +33,7 @@ def bound(
     minibatch: Minibatch = None,
     slowness: Slowness = None,
     shape: Shape = None,
+    costs: Costs = None,
     time_limit: TimeLimit = 30.0,
     json: Json = False,
 ) -> None:
@@ -47,7 +49,7 @@ def bound(
         groups=groups,
         grouping=grouping,
         options=compiler_options(compiler),
-        **told(minibatch, slowness, shape),
+        **told(minibatch, slowness, shape, costs),
     )
     found = strategy_bound(question, seconds=time_limit)
     if json:

@@ -12,6 +12,7 @@ from optpart.commands.strategy.options import (
     Batch,
     ClusterName,
     Compiler,
+    Costs,
     Grouping,
     Groups,
     Minibatch,
@@ -39,6 +40,7 @@ def compare(
     minibatch: Minibatch = None,
     slowness: Slowness = None,
     shape: Shape = None,
+    costs: Costs = None,
     time_limit: TimeLimit = 20.0,
     seed: Seed = 0,
     json: Json = False,
@@ -56,7 +58,7 @@ def compare(
         groups=groups,
         grouping=grouping,
         options=compiler_options(compiler),
-        **told(minibatch, slowness, shape),
+        **told(minibatch, slowness, shape, costs),
     )
     announce_compilation()
     found = compare_strategies(question, method or (), seconds=time_limit, seed=seed)

@@ -53,6 +53,13 @@ Shape = Annotated[
     list[str] | None,
     typer.Option(metavar="SYMBOL=SIZE", help="A size that the model leaves open; repeatable."),
 ]
+Costs = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COSTS.json",
+        help="Times and links by 'optpart profile fit', in place of those of model and cluster.",
+    ),
+]
 StrategyPath = Annotated[str, typer.Argument(metavar="STRATEGY", help="A strategy file.")]
 ItsModel = Annotated[
     str | None, typer.Option("--model", help="Its model, if not where the file says.")
@@ -86,7 +93,10 @@ def compiler_options(texts: Sequence[str] | None) -> Options:
 
 
 def told(
-    minibatch: int | None, slowness: Sequence[str] | None, shape: Sequence[str] | None
+    minibatch: int | None,
+    slowness: Sequence[str] | None,
+    shape: Sequence[str] | None,
+    costs: str | None,
 ) -> dict[str, Any]:
     """Return what the command line says about the file of a model."""
     from optpart.problem.rational import rational
@@ -98,6 +108,7 @@ def told(
         "minibatch": minibatch,
         "slowness": factors,
         "shapes": _each(shape, "--shape", _whole),
+        "costs": costs,
     }
 
 

@@ -12,6 +12,7 @@ from optpart.commands.strategy.options import (
     Batch,
     ClusterName,
     Compiler,
+    Costs,
     Grouping,
     Groups,
     Minibatch,
@@ -45,6 +46,7 @@ def solve(
     minibatch: Minibatch = None,
     slowness: Slowness = None,
     shape: Shape = None,
+    costs: Costs = None,
     time_limit: TimeLimit = 60.0,
     seed: Seed = 0,
     output: Output = None,
@@ -65,7 +67,7 @@ def solve(
         groups=groups,
         grouping=grouping,
         options=compiler_options(compiler),
-        **told(minibatch, slowness, shape),
+        **told(minibatch, slowness, shape, costs),
     )
     announce_compilation()
     found = solve_strategy(question, method, order=order, seconds=time_limit, seed=seed)
