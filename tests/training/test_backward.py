@@ -9,7 +9,7 @@ import pytest
 from optpart.errors import InputError
 from optpart.training.backward import with_backward
 from optpart.training.forward import Forward, ForwardOperation, Tensor, Weights, batched
-from optpart.training.graph import CONTROL, Layout, Line, Role, TrainingGraph
+from optpart.training.graph import CONTROL, Layout, Line, Output, Role, TrainingGraph
 
 
 def operation(name: str, *reads: Tensor, outputs: int = 1, **given: object) -> ForwardOperation:
@@ -159,3 +159,20 @@ def test_what_cannot_be_split_cannot_be_in_the_backward_pass_either() -> None:
 def test_operations_come_after_what_they_read() -> None:
     with pytest.raises(InputError, match=r"^b: reads of a later operation"):
         graph_of([operation("b", Tensor(1)), operation("a")])
+
+
+def test_a_sum_over_samples_that_is_no_gradient_of_weights_is_refused() -> None:
+    whole = ForwardOperation(
+        "norm",
+        (Line(),),
+        (Line(),),
+        outputs=(Output(Layout.WHOLE, Line(Fraction(8))),),
+        splittable=False,
+    )
+    reader = operation("b", Tensor(0))
+    with pytest.raises(InputError, match=r"^b: its gradient of 'norm', which does not depend on"):
+        graph_of([whole, reader], Weights("w", Fraction(8), (0,)))
+    graph = graph_of(
+        [whole, operation("b", Tensor(0), splittable=False)], Weights("w", Fraction(8), (0,))
+    )
+    assert graph.operations[graph.index["b/backward"]].outputs[0].layout is Layout.WHOLE
