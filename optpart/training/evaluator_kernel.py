@@ -55,8 +55,9 @@ V_LAYOUT, V_LINE, V_SUM = range(3)
 # Columns of operations.
 O_GROUP, O_UNSPLIT, O_TENSOR, O_IN = range(4)
 
-# Columns of actions, before those of its devices.
-A_COUNT, A_SYNC, A_DEVICES = range(3)
+# Columns of actions, before those of its devices: their number, the synchronisation, the class of
+# operations that can be split and that of those that cannot.
+A_COUNT, A_SYNC, A_CLASS, A_WHOLE, A_DEVICES = range(5)
 
 # Columns of classes by device.
 X_SAMPLES, X_PART = range(2)
@@ -82,9 +83,9 @@ ALLREDUCE = -2
 class Tables(NamedTuple):
     """What does not depend on the strategy.
 
-    There are ``k`` devices, and ``nccl`` is device ``k``. A *class* is an action with the samples
-    that it computes: ``2·a``, or ``2·a + 1`` for operations that cannot be split. A *part* is a
-    number of samples, *samples* are an interval of the batch, and a *row* is a part and a line.
+    There are ``k`` devices, and ``nccl`` is device ``k``. A *class* says which samples each device
+    computes. A *part* is a number of samples, *samples* are an interval of the batch, and a *row*
+    is a part and a line.
     """
 
     order: NDArray[np.int32]  # topological order of operations
@@ -131,7 +132,7 @@ class Work(NamedTuple):
 
 
 @_inline
-def _task(tasks: Any, n: Any, resource: int, time: int, tie: int) -> Any:
+def _task(tasks: Any, n: Any, resource: Any, time: Any, tie: Any) -> Any:
     v = n[N_TASKS]
     n[N_TASKS] = v + 1
     tasks[v, T_TIME] = time
@@ -146,7 +147,7 @@ def _task(tasks: Any, n: Any, resource: int, time: int, tie: int) -> Any:
 
 
 @_inline
-def _edge(tasks: Any, copies: Any, edges: Any, n: Any, copy: int, v: int) -> None:
+def _edge(tasks: Any, copies: Any, edges: Any, n: Any, copy: Any, v: Any) -> None:
     i = n[N_EDGES]
     n[N_EDGES] = i + 1
     producer = copies[copy, C_TASK]
@@ -160,7 +161,7 @@ def _edge(tasks: Any, copies: Any, edges: Any, n: Any, copy: int, v: int) -> Non
 
 @_inline
 def _copy(
-    tasks: Any, copies: Any, n: Any, v: int, device: int, size: int, row: int, tie: int
+    tasks: Any, copies: Any, n: Any, v: Any, device: Any, size: Any, row: Any, tie: Any
 ) -> Any:
     c = n[N_COPIES]
     n[N_COPIES] = c + 1
@@ -178,7 +179,7 @@ def _copy(
 
 @inner
 def _fetch(
-    tasks: Any, copies: Any, edges: Any, n: Any, link: Any, transfer: Any, copy: int, device: int
+    tasks: Any, copies: Any, edges: Any, n: Any, link: Any, transfer: Any, copy: Any, device: Any
 ) -> Any:
     """Return the copy on a device, transferring it there once."""
     home = copies[copy, C_DEVICE]
@@ -204,7 +205,7 @@ def _fetch(
 
 
 @inner
-def _signal(tasks: Any, copies: Any, n: Any, v: int) -> Any:
+def _signal(tasks: Any, copies: Any, n: Any, v: Any) -> Any:
     """Return the copy of the signal of a vertex at its device."""
     c = tasks[v, T_OWN]
     while c >= 0:
@@ -215,7 +216,7 @@ def _signal(tasks: Any, copies: Any, n: Any, v: int) -> Any:
 
 
 @_inline
-def _entry(entries: Any, n: Any, head: int, samples: int, copy: int) -> Any:
+def _entry(entries: Any, n: Any, head: Any, samples: Any, copy: Any) -> Any:
     i = n[N_ENTRIES]
     n[N_ENTRIES] = i + 1
     entries[i, L_SAMPLES] = samples
@@ -225,7 +226,7 @@ def _entry(entries: Any, n: Any, head: int, samples: int, copy: int) -> Any:
 
 
 @_inline
-def _found(entries: Any, head: int, samples: int) -> Any:
+def _found(entries: Any, head: Any, samples: Any) -> Any:
     while head >= 0 and entries[head, L_SAMPLES] != samples:
         head = entries[head, L_NEXT]
     return entries[head, L_COPY] if head >= 0 else -1
@@ -234,7 +235,7 @@ def _found(entries: Any, head: int, samples: int) -> Any:
 @inner
 def _slice(
     tasks: Any, copies: Any, edges: Any, entries: Any, n: Any, state: Any, copying: Any,
-    d: int, samples: int, row: int,
+    d: Any, samples: Any, row: Any,
 ) -> Any:  # fmt: skip
     """Return an output of the Split of what device ``d`` holds; ``state`` is the tensor's."""
     found = _found(entries, state[d, S_SLICES], samples)
@@ -257,7 +258,7 @@ def _slice(
 
 
 @inner
-def _nearest(n: Any, state: Any, action: Any, link: Any, soonest: Any, row: int, e: int) -> Any:
+def _nearest(n: Any, state: Any, action: Any, link: Any, soonest: Any, row: Any, e: Any) -> Any:
     """Return the device whose whole copy arrives soonest at ``e``."""
     if state[e, S_HOME] >= 0:
         return e
@@ -277,7 +278,7 @@ def _nearest(n: Any, state: Any, action: Any, link: Any, soonest: Any, row: int,
 def _join(
     tasks: Any, copies: Any, edges: Any, entries: Any, n: Any, state: Any, action: Any, held: Any,
     common: Any, part_of: Any, link: Any, transfer: Any, copying: Any,
-    line: int, lines: int, e: int, row: int,
+    line: Any, lines: Any, e: Any, row: Any,
 ) -> Any:  # fmt: skip
     """Return the slices that device ``e`` needs, joined if there are several.
 
@@ -329,7 +330,7 @@ def _join(
 @inner
 def _synchronise(
     tasks: Any, copies: Any, edges: Any, n: Any, state: Any, vertex: Any, action: Any, link: Any,
-    transfer: Any, copying: Any, time: int,
+    transfer: Any, copying: Any, time: Any,
 ) -> Any:  # fmt: skip
     """Return the copy that every apply waits for: the signal of an AllReduce, or the sum.
 
@@ -362,7 +363,7 @@ def _synchronise(
 
 
 @_inline
-def _need(needs: Any, e: int, copy: int) -> None:
+def _need(needs: Any, e: Any, copy: Any) -> None:
     needs[e, 0] += 1
     needs[e, needs[e, 0]] = copy
 
@@ -398,7 +399,7 @@ def _build(tables: Tables, work: Work, chosen: Any) -> None:
     for place in range(total):
         o = order[place]
         a = chosen[operations[o, O_GROUP]]
-        own = 2 * a + operations[o, O_UNSPLIT]
+        own = actions[a, A_CLASS + operations[o, O_UNSPLIT]]
         end = A_DEVICES + actions[a, A_COUNT]
         for x in range(A_DEVICES, end):
             needs[actions[a, x], 0] = 0
@@ -406,7 +407,7 @@ def _build(tables: Tables, work: Work, chosen: Any) -> None:
             tensor, p = inputs[j, 0], inputs[j, 1]
             b = chosen[operations[p, O_GROUP]]
             unsplit = operations[p, O_UNSPLIT]
-            producer = 2 * b + unsplit
+            producer = actions[b, A_CLASS + unsplit]
             layout, line = tensors[tensor, V_LAYOUT], tensors[tensor, V_LINE]
             if layout == BATCHED and (producer == own):
                 for x in range(A_DEVICES, end):
@@ -520,13 +521,13 @@ def _rank(tasks: Any, copies: Any, edges: Any, n: Any) -> None:
 
 
 @_inline
-def _before(tasks: Any, v: int, w: int) -> Any:
+def _before(tasks: Any, v: Any, w: Any) -> Any:
     one, two = tasks[v, T_RANK], tasks[w, T_RANK]
     return one > two or (one == two and tasks[v, T_TIE] < tasks[w, T_TIE])
 
 
 @_inline
-def _wake(resources: Any, pending: Any, r: int) -> None:
+def _wake(resources: Any, pending: Any, r: Any) -> None:
     """Let a resource decide at this moment, in the order of resources."""
     if resources[r, R_PENDING] == 0:
         resources[r, R_PENDING] = 1
@@ -540,7 +541,7 @@ def _wake(resources: Any, pending: Any, r: int) -> None:
 
 
 @_inline
-def _enqueue(tasks: Any, queue: Any, resources: Any, pending: Any, v: int) -> None:
+def _enqueue(tasks: Any, queue: Any, resources: Any, pending: Any, v: Any) -> None:
     """Add an executable task to the heap of its resource, and wake the resource if it is idle."""
     r = tasks[v, T_RESOURCE]
     base, i = resources[r, R_START], resources[r, R_SIZE]
@@ -557,7 +558,7 @@ def _enqueue(tasks: Any, queue: Any, resources: Any, pending: Any, v: int) -> No
 
 
 @_inline
-def _dequeue(tasks: Any, queue: Any, resources: Any, r: int) -> Any:
+def _dequeue(tasks: Any, queue: Any, resources: Any, r: Any) -> Any:
     base = resources[r, R_START]
     first = queue[base]
     size = resources[r, R_SIZE] - 1
@@ -580,7 +581,7 @@ def _dequeue(tasks: Any, queue: Any, resources: Any, r: int) -> Any:
 
 
 @_inline
-def _release(copies: Any, use: Any, c: int) -> None:
+def _release(copies: Any, use: Any, c: Any) -> None:
     copies[c, C_USERS] -= 1
     if copies[c, C_USERS] == 0:
         use[0, copies[c, C_DEVICE]] -= copies[c, C_BYTES]
@@ -589,7 +590,7 @@ def _release(copies: Any, use: Any, c: int) -> None:
 @_inline
 def _complete(
     tasks: Any, copies: Any, edges: Any, queue: Any, resources: Any, pending: Any, use: Any,
-    v: int, counted: bool,
+    v: Any, counted: Any,
 ) -> None:  # fmt: skip
     """Free what nobody holds any more, and queue the tasks that waited for this one only."""
     if counted:
@@ -611,7 +612,7 @@ def _complete(
 @inner
 def _execute(
     tasks: Any, copies: Any, edges: Any, n: Any, queue: Any, resources: Any, pending: Any,
-    events: Any, use: Any, counted: bool,
+    events: Any, use: Any, counted: Any,
 ) -> Any:  # fmt: skip
     """Run all tasks, by rank, and return the time when the last one ends."""
     total = n[N_TASKS]
@@ -643,7 +644,7 @@ def _execute(
             resources[r, R_PENDING] = 0
             if resources[r, R_SIZE] == 0:
                 continue
-            v = np.int64(_dequeue(tasks, queue, resources, r))
+            v = _dequeue(tasks, queue, resources, r)
             if counted:
                 c = tasks[v, T_OWN]
                 while c >= 0:
@@ -701,10 +702,10 @@ def _may_overflow(copies: Any, n: Any, use: Any, capacity: Any) -> Any:
         use[1, d] = use[0, d]
     for c in range(n[N_COPIES]):
         use[1, copies[c, C_DEVICE]] += copies[c, C_BYTES]
+    over = 0
     for d in range(use.shape[1]):
-        if use[1, d] > capacity[d]:
-            return True
-    return False
+        over += use[1, d] > capacity[d]
+    return over > 0
 
 
 @inner

@@ -3,6 +3,8 @@
 from optpart.training.makers.base import Budget, Made, Maker
 from optpart.training.makers.baselines import cp_ar, cp_ps, ev_ar, ev_ps, single
 from optpart.training.makers.parallel import blocks, round_robin
+from optpart.training.makers.search import search
+from optpart.training.makers.stages import stages
 
 #: Every maker: its name and function.
 MAKERS: dict[str, Maker] = {
@@ -13,6 +15,8 @@ MAKERS: dict[str, Maker] = {
     "single": single,
     "blocks": blocks,
     "round-robin": round_robin,
+    "stages": stages,
+    "search": search,
 }
 
 __all__ = ["MAKERS", "Budget", "Made", "Maker"]
