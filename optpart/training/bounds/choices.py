@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
@@ -10,7 +10,7 @@ from typing import Self
 from optpart.errors import InputError
 from optpart.training.cluster import TrainingCluster
 from optpart.training.compiler import Options
-from optpart.training.graph import CONTROL, Layout, TrainingGraph
+from optpart.training.graph import TrainingGraph
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision, Strategy
 
@@ -57,19 +57,6 @@ class Choices:
         for i in range(max(map(len, self.actions))):
             chosen = tuple(actions[min(i, len(actions) - 1)] for actions in self.actions)
             Strategy(self.batch, self.groups, chosen).check(self.graph, self.cluster)
-        for e, edge in enumerate(self.graph.edges):
-            if edge.output == CONTROL:
-                continue
-            output = self.graph.operations[edge.producer].outputs[edge.output]
-            if (
-                output.layout is Layout.SUMMED
-                and self.group_of[edge.producer] != self.group_of[edge.consumer]
-            ):
-                raise InputError(
-                    f"edges[{e}]",
-                    "a gradient and the apply that reads it are in two groups",
-                    "put them into one",
-                )
 
     @classmethod
     def of(cls, problem: StrategyProblem, actions: Sequence[Sequence[Decision]]) -> Self:
@@ -95,24 +82,28 @@ class Choices:
         return Strategy(self.batch, self.groups, decisions)
 
 
-def check_options(options: Options) -> None:
-    """Check that strategies are compiled in the way that the bounds describe.
+#: The values of options that the bounds describe.
+_DESCRIBED = {
+    "replicas": "fused",
+    "resharding": "overlap",
+    "collectives": "queue",
+    "topology": "pairs",
+    "microbatches": 1,
+}
+
+
+def check_options(options: Options, names: Iterable[str] = tuple(_DESCRIBED)) -> None:
+    """Check that strategies are compiled in the way that a bound describes.
 
     Raises
     ------
     InputError
         Naming the option and the value that it must have.
     """
-    for name, value in (
-        ("replicas", "fused"),
-        ("resharding", "overlap"),
-        ("collectives", "queue"),
-        ("topology", "pairs"),
-        ("microbatches", 1),
-    ):
-        if getattr(options, name) != value:
+    for name in names:
+        if getattr(options, name) != _DESCRIBED[name]:
             raise InputError(
                 name,
                 f"{getattr(options, name)}, for which this bound does not hold",
-                f"choose {value}",
+                f"choose {_DESCRIBED[name]}",
             )

@@ -200,9 +200,7 @@ class Costs:
         key = output, producer.splittable, consumer.splittable, used, inside
         if key not in self._conversions:
             pairs = (
-                [(a, a) for a in used[0]]
-                if inside
-                else [(a, b) for a in used[0] for b in used[1]]
+                [(a, a) for a in used[0]] if inside else [(a, b) for a in used[0] for b in used[1]]
             )
             self._conversions[key] = self._converted(edge, pairs)
         return self._conversions[key]

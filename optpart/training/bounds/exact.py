@@ -29,6 +29,12 @@ from optpart.training.strategy import Strategy
 _BOUNDING = 0.2
 _STARTING = 0.1
 
+#: Strategies that are improved before the model begins.
+_STARTS = 4
+
+#: Strategies near another one that are evaluated at a time.
+_NEAR = 4000
+
 _ALL = (Fraction(0), Fraction(1))
 
 #: Start and end in ticks.
@@ -106,6 +112,7 @@ def joint_optimum(
 class _Search:
     def __init__(self, choices: Choices, seconds: float, workers: int, seed: int) -> None:
         self.choices, self.workers, self.seed = choices, workers, seed
+        self.random = np.random.default_rng(seed)
         self.begin = time.perf_counter()
         self.seconds = seconds
         self.rows = Rows(Costs(choices))
@@ -127,12 +134,15 @@ class _Search:
         cuts = [row for row, _ in found.multipliers.rows if row.kind != "memory"]
         closed = False
         while not closed and self._left() > 0 and not self._reached():
-            floor = self.bound
+            floor = self.bound or 0
             model = JointModel(self.rows, floor, self._most(), cuts)
             for chosen in self.refused:
                 model.forbid(chosen)
             if self.best is not None:
-                model.hint(self.best.chosen, starts_of(self.best.compiled, self.best.schedule, self.rows.costs))
+                model.hint(
+                    self.best.chosen,
+                    starts_of(self.best.compiled, self.best.schedule, self.rows.costs),
+                )
             status, solved = self._solve(model)
             if status == cp_model.INFEASIBLE:
                 # Everything that is shorter than the best known is excluded, or refused.
@@ -151,8 +161,10 @@ class _Search:
         return self.seconds - (time.perf_counter() - self.begin)
 
     def _reached(self) -> bool:
-        return self.best is not None and self.bound is not None and (
-            self.best.makespan <= self.rows.costs.time(self.bound)
+        return (
+            self.best is not None
+            and self.bound is not None
+            and (self.best.makespan <= self.rows.costs.time(self.bound))
         )
 
     def _most(self) -> int:
@@ -195,28 +207,41 @@ class _Search:
             for row in evaluator.many(chosen.astype(np.int32)):
                 outcome = evaluator.outcome(row)
                 missing = outcome.makespan is None
-                found.append((2 if missing else int(outcome.excess > 0), outcome.makespan or Fraction(0)))
+                found.append(
+                    (2 if missing else int(outcome.excess > 0), outcome.makespan or Fraction(0))
+                )
             return found
 
         scores = values(starts)
-        i = min(range(len(starts)), key=lambda i: scores[i])
-        at, score = starts[i], scores[i]
-        improved = True
-        while improved and time.perf_counter() < deadline:
-            improved = False
-            near = [
-                (*at[:g], a, *at[g + 1 :])
-                for g, actions in enumerate(choices.actions)
-                for a in range(len(actions))
-                if a != at[g]
-            ]
-            if not near:
-                break
-            scores = values(near)
-            i = min(range(len(near)), key=lambda i: scores[i])
-            if scores[i] < score:
-                at, score, improved = near[i], scores[i], True
-        return [at]
+        best: list[tuple[tuple[int, Fraction], tuple[int, ...]]] = []
+        for i in sorted(range(len(starts)), key=lambda i: scores[i])[:_STARTS]:
+            at, score, improved = starts[i], scores[i], True
+            while improved and (not best or time.perf_counter() < deadline):
+                near = self._near(at)
+                found = values(near)
+                j = min(range(len(near)), key=lambda j: found[j], default=0)
+                improved = bool(near) and found[j] < score
+                if improved:
+                    at, score = near[j], found[j]
+                if time.perf_counter() >= deadline:
+                    break
+            best.append((score, at))
+        return [min(best)[1]]
+
+    def _near(self, at: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """Return strategies in which one group, or groups in a row, take another action."""
+        sizes = [len(actions) for actions in self.choices.actions]
+        near = {
+            (*at[:g], *(min(a, size - 1) for size in sizes[g:h]), *at[h:])
+            for g in range(len(at))
+            for h in range(g + 1, len(at) + 1)
+            for a in range(max(sizes[g:h]))
+        }
+        found = sorted(near - {at})
+        if len(found) > _NEAR:
+            drawn = self.random.choice(len(found), _NEAR, replace=False)
+            found = [found[i] for i in sorted(drawn.tolist())]
+        return found
 
     def _note_rank(self, chosen: tuple[int, ...]) -> None:
         compiled = self._compiled(chosen)
@@ -249,7 +274,9 @@ class _Search:
 
     # --- the joint model -------------------------------------------------------------------
 
-    def _solve(self, model: JointModel) -> tuple[int, tuple[tuple[int, ...], Times]]:
+    def _solve(
+        self, model: JointModel
+    ) -> tuple[cp_model.CpSolverStatus, tuple[tuple[int, ...], Times]]:
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = self.workers
         solver.parameters.random_seed = self.seed
@@ -310,7 +337,7 @@ class _Search:
 
 
 def _keys(compiled: Compiled) -> Iterator[tuple[int | tuple[int, int], list[Key]]]:
-    """Yield every vertex and crossing of an instance with the keys that the model may know it by."""
+    """Yield every vertex and crossing with the keys that the model may know it by."""
     instance, graph = compiled.instance, compiled.instance.graph
     for v, vertex in enumerate(compiled.vertices):
         o, d = vertex.operation, vertex.device
@@ -321,7 +348,7 @@ def _keys(compiled: Compiled) -> Iterator[tuple[int | tuple[int, int], list[Key]
                 yield v, [("split", o, vertex.output, d, d, None)]
             case Kind.CONCAT:
                 kept = [("concat", o, vertex.output, d, d, part) for part in (None, vertex.samples)]
-                yield v, kept  # type: ignore[misc]
+                yield v, kept
             case Kind.ADDN:
                 yield v, [("add", o, vertex.output, d, d, None)]
             case _:
