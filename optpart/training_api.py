@@ -29,7 +29,7 @@ def strategy_question(
     groups: int = 20,
     grouping: str = "contiguous",
     options: Options | None = None,
-    minibatch: int | None = None,
+    samples: int | str | None = None,
     slowness: Mapping[str, Number] | None = None,
     shapes: Mapping[str, int] | None = None,
     costs: str | Path | None = None,
@@ -50,7 +50,7 @@ def strategy_question(
         Runs along the forward pass, or the operations nearest to those that take longest.
     options : Options, optional
         How strategies are compiled (:class:`optpart.training.compiled.Options`).
-    minibatch, slowness, shapes, costs
+    samples, slowness, shapes, costs
         What the file of a model does not say
         (:class:`optpart.training.strategy_file.Reading`).
 
@@ -76,7 +76,7 @@ def strategy_question(
         groups=groups,
         grouping=grouping,
         options=options,
-        reading=Reading(minibatch, factors, dict(shapes or {}), str(costs or "")),
+        reading=Reading(samples, factors, dict(shapes or {}), str(costs or "")),
     )
 
 
@@ -109,7 +109,7 @@ def compare_strategies(
 
 def solve_strategy(
     question: Question,
-    method: str = "cp-ar",
+    method: str = "search",
     *,
     order: str = "rank",
     seconds: float = 60.0,
@@ -122,7 +122,8 @@ def solve_strategy(
     method : str
         See ``optpart strategy compare``.
     order : str
-        ``"rank"`` for that of HeteroG, or the name of a method of :func:`optpart.solve`.
+        ``"rank"`` for that of HeteroG, or the name of a method of :func:`optpart.solve` that
+        improves it.
     seconds : float
         Time limit of the method, of the order, and of the bound, each.
 

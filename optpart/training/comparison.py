@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 
 from optpart.errors import ArgumentError, ContradictionError, InputError
 from optpart.solution.result import gap
 from optpart.training.actions import actions
+from optpart.training.bounds.certificate import write_certificate
 from optpart.training.bounds.choices import Choices
-from optpart.training.bounds.program import strategy_bound
+from optpart.training.bounds.program import StrategyBound, strategy_bound
 from optpart.training.fitting import check_parameters_fit
 from optpart.training.groups import contiguous_groups, nearest_groups
 from optpart.training.makers import MAKERS
@@ -42,6 +44,8 @@ class Bounded:
     actions : int
         Actions of all groups together, over which it is a bound.
     seconds : float
+    proof : (Choices, StrategyBound), optional
+        What a certificate is written of.
     """
 
     value: Fraction | None
@@ -49,10 +53,25 @@ class Bounded:
     infeasible: bool = False
     actions: int = 0
     seconds: float = 0.0
+    proof: tuple[Choices, StrategyBound] | None = field(default=None, repr=False, compare=False)
 
     def gap(self, makespan: Fraction | None) -> float | None:
         """Return by how much of the makespan a strategy may be too long."""
         return gap(makespan, self.value)
+
+    def certify(self, folder: str | Path) -> Path:
+        """Write a certificate of the bound, which ``optpart check`` verifies; return its path.
+
+        Raises
+        ------
+        InputError
+            If there is no proof that can be written.
+        """
+        if self.proof is None:
+            raise InputError(
+                "bound", self.reason or "has no certificate", "there is nothing to write"
+            )
+        return write_certificate(*self.proof, folder)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +195,7 @@ def bounded(
         found.value is None,
         sum(map(len, allowed)),
         time.perf_counter() - begin,
+        None if found.value is None else (choices, found),
     )
 
 

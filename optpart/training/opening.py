@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from optpart.devices.named import NamedCluster
 from optpart.devices.spec import Spec
-from optpart.errors import FaultsOf, InputError
-from optpart.training import cluster_file, graph_file, profile
+from optpart.errors import ArgumentError, FaultsOf, InputError
+from optpart.problem.rational import shown
+from optpart.training import cluster_file, from_model, graph_file, profile
 from optpart.training.cluster import TrainingCluster
 from optpart.training.graph import TrainingGraph
 from optpart.training.models import MODELS, network
@@ -122,18 +123,13 @@ def _graph(
     model: str, cluster: TrainingCluster, named: NamedCluster | None, reading: Reading, slots: int
 ) -> TrainingGraph:
     figures = {} if named is None else cluster_file.figures(named)
+    given = Given(cluster.kinds, figures, slots)
     if not Path(model).exists():
         if Path(model).suffix:
             raise InputError("", "no such file", "name a file, or a model of the package", model)
         _refuse(reading, frozenset(), f"the model {model}")
         built = network(model)
-        if not figures:
-            raise InputError(
-                "cluster",
-                f"gives no figures of devices, by which {model} could be timed",
-                'give its devices of = "NAME", as optpart devices lists them',
-            )
-        return built.training_graph(figures, slots=slots)
+        return built.training_graph(_figures(given), slots=slots)
     suffix = Path(model).suffix.lower()
     if suffix not in READERS:
         raise InputError(
@@ -141,13 +137,13 @@ def _graph(
         )
     reader = READERS[suffix]
     _refuse(reading, reader.takes, f"a {suffix} file")
-    return reader.read(Path(model), Given(cluster.kinds, figures, slots), reading)
+    return reader.read(Path(model), given, reading)
 
 
 def _refuse(reading: Reading, takes: frozenset[str], what: str) -> None:
     for each in fields(Reading):
         if each.name != "costs" and getattr(reading, each.name) and each.name not in takes:
-            raise InputError(each.name, f"means nothing to {what}", "leave it out")
+            raise ArgumentError(each.name, f"means nothing to {what}", "leave it out")
 
 
 def _listed() -> str:
@@ -158,34 +154,65 @@ def _json(path: Path, given: Given, reading: Reading) -> TrainingGraph:
     return graph_file.read(path)
 
 
+def _number(reading: Reading) -> int:
+    if not isinstance(reading.samples, int):
+        said = "is missing" if reading.samples is None else f"is {shown(reading.samples)}"
+        raise ArgumentError("samples", said, "give how many samples its figures are for")
+    return reading.samples
+
+
 def _pipedream(path: Path, given: Given, reading: Reading) -> TrainingGraph:
-    if reading.minibatch is None:
-        raise InputError(
-            "minibatch",
-            "missing: the profile does not say for how many samples its times are",
-            "give it",
-        )
     kinds = dict.fromkeys(given.kinds)
     for kind in reading.slowness:
         if kind not in kinds:
-            raise InputError(
-                f"slowness {kind}", "no such kind in the cluster", f"it has {', '.join(kinds)}"
+            raise ArgumentError(
+                "slowness", f"no kind {shown(kind)} in the cluster", f"it has {', '.join(kinds)}"
             )
     for kind in kinds:
         if kind not in reading.slowness:
-            raise InputError(
-                f"slowness {kind}",
-                "missing: the profile does not say how fast this kind of device is",
-                "give how many times as long it takes as the GPU of the profile, 1 for the same",
+            raise ArgumentError(
+                "slowness",
+                f"of {shown(kind)} is missing: the profile is of one kind of device only",
+                "give how many times as long it takes as that one, 1 for the same",
             )
     figures = given.figures if all(kind in given.figures for kind in kinds) else None
     return pipedream.read(
         path,
-        minibatch=reading.minibatch,
+        minibatch=_number(reading),
         slowness={kind: reading.slowness[kind] for kind in kinds},
         figures=figures,
         slots=given.slots,
     )
+
+
+def _onnx(path: Path, given: Given, reading: Reading) -> TrainingGraph:
+    if reading.samples is None:
+        raise ArgumentError(
+            "samples", "is missing", "give the model's symbol for the number of samples, or it"
+        )
+    return from_model.from_onnx(
+        path, _figures(given), samples=reading.samples, shapes=reading.shapes, slots=given.slots
+    )
+
+
+def _graphdef(path: Path, given: Given, reading: Reading) -> TrainingGraph:
+    if not reading.costs:
+        raise ArgumentError(
+            "costs", "is missing: a GraphDef tells no work", "give times that were measured"
+        )
+    kinds = tuple(dict.fromkeys(given.kinds))
+    return from_model.from_graphdef(path, kinds, samples=_number(reading), slots=given.slots)
+
+
+def _figures(given: Given) -> Mapping[str, Spec]:
+    for kind in given.kinds:
+        if kind not in given.figures:
+            raise InputError(
+                "cluster",
+                f"gives no figures of {shown(kind)}, by which the model could be timed",
+                'give its devices of = "NAME", as optpart devices lists them',
+            )
+    return given.figures
 
 
 #: By suffix.
@@ -193,6 +220,8 @@ READERS = {
     reader.suffix: reader
     for reader in (
         Reader(".json", frozenset(), _json),
-        Reader(".txt", frozenset({"minibatch", "slowness"}), _pipedream),
+        Reader(".txt", frozenset({"samples", "slowness"}), _pipedream),
+        Reader(".onnx", frozenset({"samples", "shapes"}), _onnx),
+        Reader(".pb", frozenset({"samples"}), _graphdef),
     )
 }

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from optpart.errors import FaultsOf, InputError
-from optpart.methods.solve import ask as ask_method
 from optpart.solution.result import Status
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import verify
@@ -29,6 +28,7 @@ from optpart.training.graph import TrainingGraph
 from optpart.training.makers import MAKERS
 from optpart.training.makers.base import DEFAULT, Budget, Made, by_rank
 from optpart.training.opening import open_model
+from optpart.training.order import ordered
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy_file import Header, Reading, Step, StrategyFile
 
@@ -178,8 +178,8 @@ def solve(
         A maker (:data:`optpart.training.makers.MAKERS`), or ``"exact"``: actions of [G] and order
         together, by CP-SAT.
     order : str
-        ``"rank"``, or a method of the project that orders the compiled strategy: it has the time
-        of the budget once more, and its order counts if it is shorter.
+        ``"rank"``, or a method of the project that improves on it, with the time of the budget once
+        more.
     """
     problem = question.problem
     if method != EXACT:
@@ -190,9 +190,10 @@ def solve(
         made, proven = _exact(problem, budget, seed)
     else:
         made = MAKERS[method](problem, budget=budget, seed=seed)
-    if order != RANK:
-        made = _reordered(made, order, budget, seed)
-        method = f"{method}, order by {order}"
+    if order != RANK and made.feasible:
+        better = ordered(made, methods=(order,), budget=budget, workers=1, seed=seed)
+        made = replace(made, makespan=better.makespan, schedule=better.schedule)
+        method = f"{method}, order by {better.by}"
     if proven is None:
         strategies = [made.strategy] if made.feasible and made.strategy is not None else []
         proven = bounded(problem, budget.seconds, strategies)
@@ -227,20 +228,6 @@ def _own_order(made: Made) -> tuple[Step, ...]:
     if by_rank(made.compiled).makespan(made.compiled.instance) == made.makespan:
         return ()
     return strategy_file.order_of(made.compiled, made.schedule)
-
-
-def _reordered(made: Made, method: str, budget: Budget, seed: int) -> Made:
-    """Return the same strategy in the order that a method of the project finds, if better."""
-    if made.compiled is None:
-        return made
-    result = ask_method(
-        made.compiled.instance, method, seconds=budget.seconds, workers=1, seed=seed
-    ).answer(None)
-    if result.schedule is None or result.makespan is None:
-        return made
-    if made.makespan is not None and result.makespan >= made.makespan:
-        return made
-    return replace(made, makespan=result.makespan, schedule=result.schedule, reason="")
 
 
 def check(

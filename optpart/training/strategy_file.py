@@ -55,7 +55,7 @@ FORMAT = "optpart-strategy/1"
 _TOP = {"$schema", "format", "model", "model_sha256", "reading", "cluster", "batch", "compiler"}
 _TOP |= {"method", "makespan", "lower_bound", "groups", "order"}
 _GROUP = {"ops", "place", "replicas", "sync"}
-_READING = {"minibatch", "slowness", "shapes", "costs"}
+_READING = {"samples", "slowness", "shapes", "costs"}
 
 #: A vertex by name, or a transfer: producer, output (``None`` for a signal), receiving device.
 Step = str | tuple[str, int | None, str]
@@ -67,8 +67,8 @@ class Reading:
 
     Attributes
     ----------
-    minibatch : int, optional
-        Samples that measured times are for.
+    samples : int or str, optional
+        Samples that the figures of the file are for, or the symbol that it has for them.
     slowness : mapping from str to Fraction
         By kind of device, how many times as long it takes as the device that was measured.
     shapes : mapping from str to int
@@ -78,7 +78,7 @@ class Reading:
         the links of the cluster; empty for none.
     """
 
-    minibatch: int | None = None
+    samples: int | str | None = None
     slowness: Mapping[str, Fraction] = field(default_factory=dict)
     shapes: Mapping[str, int] = field(default_factory=dict)
     costs: str = ""
@@ -184,8 +184,8 @@ def dumps(found: StrategyFile, graph: TrainingGraph, cluster: TrainingCluster) -
 
 def _reading_document(reading: Reading) -> dict[str, Any]:
     told: dict[str, Any] = {}
-    if reading.minibatch is not None:
-        told["minibatch"] = reading.minibatch
+    if reading.samples is not None:
+        told["samples"] = reading.samples
     if reading.slowness:
         told["slowness"] = {kind: number(factor) for kind, factor in reading.slowness.items()}
     if reading.shapes:
@@ -244,12 +244,14 @@ def read_document(path: str | Path) -> Mapping[str, Any]:
 def header_of(document: Mapping[str, Any]) -> Header:
     """Return what a document says about model and cluster."""
     told = keys(document.get("reading", {}), _READING, "reading")
-    minibatch = told.get("minibatch")
+    samples = told.get("samples")
+    if samples is not None and not isinstance(samples, str):
+        samples = _count(samples, "reading.samples")
     return Header(
         text(document.get("model", ""), "model"),
         text(document.get("cluster", ""), "cluster"),
         Reading(
-            None if minibatch is None else _count(minibatch, "reading.minibatch"),
+            samples,
             {
                 kind: non_negative(factor, f"reading.slowness.{kind}")
                 for kind, factor in _object(told.get("slowness", {}), "reading.slowness").items()

@@ -59,5 +59,5 @@ def test_the_shares_as_a_picture(tmp_path: Path) -> None:
 
 
 def test_only_two_formats(compiled: Compiled, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no picture format '.gif'; use .png or .svg"):
+    with pytest.raises(InputError, match=r"no picture format '\.gif'; use \.png or \.svg"):
         timeline.draw(compiled, by_rank(compiled), tmp_path / "t.gif")

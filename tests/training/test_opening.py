@@ -53,11 +53,11 @@ def test_a_graph_in_json_on_a_cluster_of_ones_own(tmp_path: Path, two: Path) -> 
 def test_a_profile_needs_to_be_told_what_it_leaves_open(tmp_path: Path, two: Path) -> None:
     path = tmp_path / "graph.txt"
     path.write_text(PROFILE)
-    with pytest.raises(InputError, match="minibatch: missing"):
-        open_model(path, two)
-    with pytest.raises(InputError, match="slowness a: missing"):
-        open_model(path, two, Reading(minibatch=8))
-    with pytest.raises(InputError, match="slowness b: no such kind in the cluster; it has a"):
+    with pytest.raises(InputError, match="samples: is missing"):
+        open_model(path, two, Reading(slowness={"a": Fraction(1)}))
+    with pytest.raises(InputError, match="slowness: of 'a' is missing"):
+        open_model(path, two, Reading(samples=8))
+    with pytest.raises(InputError, match="slowness: no kind 'b' in the cluster; it has a"):
         open_model(path, two, Reading(8, {"b": Fraction(1)}))
     found = open_model(path, two, Reading(8, {"a": Fraction(2)}))
     assert found.graph.operations[0].times[0].beta == 2 * 2_000_000 / Fraction(8)
@@ -83,8 +83,8 @@ def test_fitted_costs_replace_those_of_model_and_cluster(tmp_path: Path, two: Pa
     [
         ("vgg9", Reading(), "model: no model 'vgg9'; did you mean vgg19"),
         ("none.json", Reading(), "none.json: no such file"),
-        ("vgg19", Reading(minibatch=8), "minibatch: means nothing to the model vgg19"),
-        ("vgg19", Reading(), "cluster: gives no figures of devices, by which vgg19"),
+        ("vgg19", Reading(samples=8), "samples: means nothing to the model vgg19"),
+        ("vgg19", Reading(), "cluster: gives no figures of 'a', by which the model"),
     ],
 )
 def test_faults_are_one_line(two: Path, model: str, reading: Reading, said: str) -> None:

@@ -51,7 +51,7 @@ class TestCompare:
 
     def test_parameters_that_fit_nowhere_are_named(self) -> None:
         tiny = cluster(("a", "b"), memory=(500, 500))
-        with pytest.raises(InputError, match="parameters w2, w1.* need .* but all devices have"):
+        with pytest.raises(InputError, match=r"parameters w2, w1.* need .* but all devices have"):
             compare(question(where=cluster(("a", "b"), memory=(400, 400))).problem, budget=BRIEF)
         with pytest.raises(InputError, match="parameters w0: need 600 bytes"):
             compare(question(chain(1, ("a", "b"), weights=200), tiny).problem, budget=BRIEF)
@@ -111,7 +111,7 @@ class TestSolve:
         rank = solve(asked, "round-robin", budget=BRIEF)
         found = solve(asked, "round-robin", order="cpsat", budget=BRIEF)
         assert (found.made.makespan or 0) <= (rank.made.makespan or 0)
-        assert found.method == "round-robin, order by cpsat"
+        assert found.method.startswith("round-robin, order by ")
         found.save(tmp_path / "s.json")
         assert check(tmp_path / "s.json", GRAPH, asked.problem.cluster).faults == ()
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from optpart.commands.options import Json, TimeLimit
@@ -12,8 +15,8 @@ from optpart.commands.strategy.options import (
     Costs,
     Grouping,
     Groups,
-    Minibatch,
     Model,
+    Samples,
     Shape,
     Slowness,
     compiler_options,
@@ -30,18 +33,27 @@ def bound(
     groups: Groups = 20,
     grouping: Grouping = "contiguous",
     compiler: Compiler = None,
-    minibatch: Minibatch = None,
+    samples: Samples = None,
     slowness: Slowness = None,
     shape: Shape = None,
     costs: Costs = None,
     time_limit: TimeLimit = 30.0,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="A folder for a certificate, which 'optpart check' verifies."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Prove how long an iteration takes at least, whatever the strategy."""
+    from optpart.files import check_folder
     from optpart.formats.json import pretty
     from optpart.report.strategy.table import bound_document, heading, said_bound
     from optpart.training_api import strategy_bound, strategy_question
 
+    if output is not None:
+        check_folder(output)
     question = strategy_question(
         model,
         cluster,
@@ -49,7 +61,7 @@ def bound(
         groups=groups,
         grouping=grouping,
         options=compiler_options(compiler),
-        **told(minibatch, slowness, shape, costs),
+        **told(samples, slowness, shape, costs),
     )
     found = strategy_bound(question, seconds=time_limit)
     if json:
@@ -58,5 +70,9 @@ def bound(
         say_remarks(question.remarks)
         say(heading(question))
         say(said_bound(found))
+    if output is not None and found.value is not None:
+        written = found.certify(output)
+        if not json:
+            say(f"→ {written}")
     if found.value is None:
         raise typer.Exit(3 if found.infeasible else 4)

@@ -15,8 +15,8 @@ from optpart.commands.strategy.options import (
     Costs,
     Grouping,
     Groups,
-    Minibatch,
     Model,
+    Samples,
     Shape,
     Slowness,
     compiler_options,
@@ -37,7 +37,7 @@ def compare(
     groups: Groups = 20,
     grouping: Grouping = "contiguous",
     compiler: Compiler = None,
-    minibatch: Minibatch = None,
+    samples: Samples = None,
     slowness: Slowness = None,
     shape: Shape = None,
     costs: Costs = None,
@@ -58,7 +58,7 @@ def compare(
         groups=groups,
         grouping=grouping,
         options=compiler_options(compiler),
-        **told(minibatch, slowness, shape, costs),
+        **told(samples, slowness, shape, costs),
     )
     announce_compilation()
     found = compare_strategies(question, method or (), seconds=time_limit, seed=seed)

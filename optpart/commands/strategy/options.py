@@ -39,8 +39,12 @@ Compiler = Annotated[
         "memory=refcount|none, slots=N, tick=NANOSECONDS|none, microbatches=N; repeatable.",
     ),
 ]
-Minibatch = Annotated[
-    int | None, typer.Option(help="Samples that the times of a profile are for.", min=1)
+Samples = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER|SYMBOL",
+        help="Samples that the figures of a profile or model file are for, or its symbol for them.",
+    ),
 ]
 Slowness = Annotated[
     list[str] | None,
@@ -93,7 +97,7 @@ def compiler_options(texts: Sequence[str] | None) -> Options:
 
 
 def told(
-    minibatch: int | None,
+    samples: str | None,
     slowness: Sequence[str] | None,
     shape: Sequence[str] | None,
     costs: str | None,
@@ -105,7 +109,7 @@ def told(
         slowness, "--slowness", lambda text, place: rational(text, place)
     )
     return {
-        "minibatch": minibatch,
+        "samples": int(samples) if samples and samples.isdecimal() else samples,
         "slowness": factors,
         "shapes": _each(shape, "--shape", _whole),
         "costs": costs,

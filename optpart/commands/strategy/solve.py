@@ -15,8 +15,8 @@ from optpart.commands.strategy.options import (
     Costs,
     Grouping,
     Groups,
-    Minibatch,
     Model,
+    Samples,
     Shape,
     Slowness,
     compiler_options,
@@ -32,7 +32,7 @@ def solve(
     batch: Batch,
     method: Annotated[
         str, typer.Option("--method", "-m", help="See 'optpart strategy compare'.")
-    ] = "cp-ar",
+    ] = "search",
     order: Annotated[
         str,
         typer.Option(
@@ -43,7 +43,7 @@ def solve(
     groups: Groups = 20,
     grouping: Grouping = "contiguous",
     compiler: Compiler = None,
-    minibatch: Minibatch = None,
+    samples: Samples = None,
     slowness: Slowness = None,
     shape: Shape = None,
     costs: Costs = None,
@@ -67,7 +67,7 @@ def solve(
         groups=groups,
         grouping=grouping,
         options=compiler_options(compiler),
-        **told(minibatch, slowness, shape, costs),
+        **told(samples, slowness, shape, costs),
     )
     announce_compilation()
     found = solve_strategy(question, method, order=order, seconds=time_limit, seed=seed)

@@ -102,6 +102,14 @@ def test_a_bound_says_what_it_bounds(here: Path, run: Run) -> None:
     assert "of all strategies that choose among these" in done.out
 
 
+def test_a_certificate_of_a_bound_is_checked(here: Path, run: Run) -> None:
+    done = run("strategy", "bound", "chain.json", "--cluster", "two.toml", *QUICK, "-o", "proof")
+    assert done.code == 0
+    done = run("check", "proof")
+    assert done.code == 0
+    assert "no strategy takes less than" in done.out
+
+
 def test_a_file_is_verified(strategy: Path, run: Run) -> None:
     done = run("strategy", "verify", "s.json")
     assert done.code == 0
@@ -169,7 +177,7 @@ def model(**changes: object) -> None:
         ({}, CLUSTER, ("--compiler", "slots=x"), "--compiler slots: 'x'; give a whole number"),
         ({}, CLUSTER, ("--grouping", "random"), "--grouping: unknown 'random'; choose of cont"),
         ({}, CLUSTER, ("-m", "best"), "--method: unknown 'best'; choose of ev-ps"),
-        ({}, CLUSTER, ("--minibatch", 3), "minibatch: means nothing to a .json file"),
+        ({}, CLUSTER, ("--samples", 3), "--samples: means nothing to a .json file"),
         ({}, CLUSTER, ("--slowness", "a"), "--slowness: 'a'; give KEY=VALUE"),
     ],
 )

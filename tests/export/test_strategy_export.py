@@ -35,8 +35,8 @@ def test_device_strings_are_those_of_the_distributed_graph() -> None:
     strategy = compiled(Decision.on(2, 3), Decision((1, 1, 0), "allreduce"), Decision.on(1, 3))
     found = export(strategy, "devices")
     strings = json.loads(found.text)
-    of = {v.operation: strings[name] for name, v in zip(
-        strategy.instance.graph.names, strategy.vertices, strict=True) if name in strings}  # fmt: skip
+    names = zip(strategy.instance.graph.names, strategy.vertices, strict=True)
+    of = {vertex.operation: strings[name] for name, vertex in names if name in strings}
     assert of[0] == "/job:worker/task:1/device:GPU:0"
     assert of[2] == "/job:worker/task:0/device:GPU:1"
     assert len(strings) == strategy.instance.vertices - 1
@@ -89,7 +89,7 @@ class TestRanks:
 
 class TestDTensor:
     def test_uneven_shares_are_refused_in_words(self) -> None:
-        with pytest.raises(InputError, match="DTensor has no proportional split.*use --to ranks"):
+        with pytest.raises(InputError, match=r"DTensor has no proportional split.*use --to ranks"):
             export(replicated(2, 1, 1), "dtensor")
         with pytest.raises(InputError, match="DTensor has no proportional split"):
             export(replicated(1, 1, 1, batch=13), "dtensor")
