@@ -55,6 +55,11 @@ def test_contiguous_groups_balance_time() -> None:
     assert contiguous_groups(forward_chain([3, 3, 3, 1, 1, 1]), 1, 2) == ((0, 1), (2, 3, 4, 5))
 
 
+def test_contiguous_groups_are_as_many_as_asked() -> None:
+    assert contiguous_groups(forward_chain([9, 1, 3, 1]), 1, 3) == ((0,), (1,), (2, 3))
+    assert contiguous_groups(forward_chain([9, 1, 2, 1]), 1, 9) == ((0,), (1,), (2,), (3,))
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_groups_partition_and_keep_shared_parameters_together(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -62,7 +67,7 @@ def test_groups_partition_and_keep_shared_parameters_together(seed: int) -> None
     for most in (1, 2, 5, 1000):
         for groups in (nearest_groups(graph, 6, most), contiguous_groups(graph, 6, most)):
             check_groups(graph, groups)
-            assert len(groups) <= most
+            assert len(groups) == min(most, len(graph.tied))
     assert len(nearest_groups(graph, 6, 1000)) == len(graph.tied)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, get_args
@@ -19,7 +20,7 @@ from optpart.solution.verifier import verify
 from optpart.testing.training import layer_chain
 from optpart.training.cluster import TrainingCluster
 from optpart.training.compiler import Compiled, Kind, Options, compile_strategy
-from optpart.training.graph import Line, Role, TrainingGraph
+from optpart.training.graph import CONTROL, Edge, Line, Role, TrainingGraph
 from optpart.training.pipelines import (
     GivenOrder,
     bottleneck_of_many,
@@ -137,6 +138,19 @@ def drawn(seed: int) -> tuple[TrainingGraph, TrainingCluster, Strategy, int]:
     return graph, cluster, Strategy(12 * count, tuple(groups), tuple(decisions)), count
 
 
+def first_come_first_served(compiled: Compiled, schedule: Schedule) -> bool:
+    """Whether AllReduces and transfers over shared links run in the order of readiness."""
+    graph = compiled.instance.graph
+    ready: dict[int, Fraction] = {}
+    for u, v in zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True):
+        ready[v] = max(ready.get(v, Fraction(0)), schedule.end(compiled.instance, u))
+    queues: dict[int, list[Fraction]] = {}
+    for v in schedule.sequence:
+        if compiled.vertices[v].device >= len(compiled.cluster):
+            queues.setdefault(compiled.vertices[v].device, []).append(ready[v])
+    return all(queue == sorted(queue) for queue in queues.values())
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_given_orders_of_replicated_stages_are_valid_and_not_below_the_limit(
     order: GivenOrder,
@@ -149,7 +163,9 @@ def test_given_orders_of_replicated_stages_are_valid_and_not_below_the_limit(
             topology=("pairs", "shared")[seed // 2 % 2],
         )
         compiled = compile_strategy(graph, cluster, strategy, options)
-        makespan = valid(compiled, order).makespan(compiled.instance)
+        schedule = valid(compiled, order)
+        assert first_come_first_served(compiled, schedule)
+        makespan = schedule.makespan(compiled.instance)
         # The first microbatch has nothing to accumulate its gradients with.
         limit = bottleneck_of_many(graph, cluster, strategy, options)
         assert makespan >= (count - 1) * limit
@@ -225,6 +241,33 @@ def test_groups_on_the_same_devices_are_one_stage() -> None:
     assert stages(compiled)[:4] == (2, 2, 1, 1)
     data_parallel = Strategy(2, groups, (Decision((1, 1), "allreduce"),) * 4)
     assert set(stages(compile_strategy(graph, devices(2), data_parallel))) == {1}
+
+
+def test_groups_that_share_some_devices_are_one_stage() -> None:
+    graph = chain([1] * 4, [1] * 4)
+    decisions = (
+        Decision((1, 1, 0, 0), 0),
+        Decision((0, 0, 1, 0)),
+        Decision((0, 1, 1, 0), 1),  # joins the two before
+        Decision((0, 0, 0, 1)),
+    )
+    compiled = compile_strategy(graph, devices(4), Strategy(4, graph.tied, decisions))
+    assert stages(compiled)[:4] == (2, 2, 2, 1)
+    valid(compiled, "1f1b")
+
+
+def test_an_order_that_contradicts_the_edges_is_refused() -> None:
+    graph = chain([1], [1])
+    back = replace(graph, edges=(*graph.edges, Edge(4, CONTROL, 3)), operations=(
+        *graph.operations, replace(graph.operations[0], name="g"),
+        replace(graph.operations[1], name="c"),
+    ))  # fmt: skip
+    assert back.operations[3].role is Role.FORWARD  # after a backward pass, which comes later
+    assert back.operations[4].role is Role.BACKWARD
+    given = Strategy(2, (tuple(range(5)),), (Decision.on(0, 1),))
+    compiled = compile_strategy(back, devices(1), given)
+    with pytest.raises(InputError, match=r"^order: contradicts the edges: cycle .* choose another"):
+        pipeline_schedule(compiled, "gpipe")
 
 
 def test_stages_that_lead_back_are_refused() -> None:

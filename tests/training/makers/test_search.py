@@ -40,7 +40,7 @@ def random_problem(seed: int, memory: int | None = None) -> StrategyProblem:
 @pytest.mark.parametrize("seed", range(30))
 def test_it_finds_the_best_of_all_strategies(seed: int) -> None:
     problem = random_problem(seed)
-    found = MAKERS["search"](problem, budget=Budget(moves=1500), seed=seed)
+    found = MAKERS["search"](problem, budget=Budget(moves=6000), seed=seed)
     best = optimum(problem)
     assert found.makespan is not None
     assert best is not None
@@ -51,7 +51,7 @@ def test_it_finds_the_best_of_all_strategies(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_it_respects_memory(seed: int) -> None:
     problem = random_problem(seed, memory=900)
-    found = MAKERS["search"](problem, budget=Budget(moves=1500), seed=seed)
+    found = MAKERS["search"](problem, budget=Budget(moves=6000), seed=seed)
     best = optimum(problem)
     if best is None:
         assert found.feasible or "memory" in found.reason or "parameters" in found.reason
