@@ -15,6 +15,7 @@ from optpart.training.actions import actions
 from optpart.training.bounds.certificate import write_certificate
 from optpart.training.bounds.choices import Choices
 from optpart.training.bounds.program import StrategyBound, strategy_bound
+from optpart.training.bounds.shares import average_path, load
 from optpart.training.fitting import check_parameters_fit
 from optpart.training.groups import contiguous_groups, nearest_groups
 from optpart.training.makers import MAKERS
@@ -36,9 +37,11 @@ class Bounded:
     Attributes
     ----------
     value : Fraction or None
-        Nanoseconds; ``None`` if nothing is proven.
+        Nanoseconds, of every strategy of the choices; ``None`` if there is none.
+    whatever : Fraction or None
+        Nanoseconds, of every strategy at all: any groups and any shares of the batch.
     reason : str
-        Why nothing is proven.
+        Why nothing more is proven of the choices than of every strategy.
     infeasible : bool
         Whether it is proven that no strategy of the choices fits memory and links.
     actions : int
@@ -49,6 +52,7 @@ class Bounded:
     """
 
     value: Fraction | None
+    whatever: Fraction | None = None
     reason: str = ""
     infeasible: bool = False
     actions: int = 0
@@ -59,8 +63,17 @@ class Bounded:
         """Return by how much of the makespan a strategy may be too long."""
         return gap(makespan, self.value)
 
+    def widest_gap(self, makespan: Fraction | None) -> float | None:
+        """Return the same against every strategy at all."""
+        return gap(makespan, self.whatever)
+
+    @property
+    def certified(self) -> Fraction | None:
+        """The part of :attr:`value` that a certificate proves: that of the linear program."""
+        return None if self.proof is None else self.proof[1].value
+
     def certify(self, folder: str | Path) -> Path:
-        """Write a certificate of the bound, which ``optpart check`` verifies; return its path.
+        """Write a certificate, which ``optpart check`` verifies; return its path.
 
         Raises
         ------
@@ -184,19 +197,36 @@ def bounded(
         for row, decision in zip(allowed, strategy.decisions, strict=True):
             row[decision] = None
     begin = time.perf_counter()
+    count = sum(map(len, allowed))
+    whatever = bound_of_all(problem)
+    if whatever is None:
+        seconds = time.perf_counter() - begin
+        return Bounded(None, None, NO_STRATEGY, True, count, seconds)
     try:
         choices = Choices.of(problem, [tuple(row) for row in allowed])
     except InputError as error:
-        return Bounded(None, f"{error.place} is {error.problem}")
+        reason = f"{error.place} is {error.problem}"
+        return Bounded(whatever, whatever, reason, False, count, time.perf_counter() - begin)
     found = strategy_bound(choices, seconds)
+    infeasible = found.value is None
     return Bounded(
-        found.value,
-        "" if found.value is not None else NO_STRATEGY,
-        found.value is None,
-        sum(map(len, allowed)),
+        None if found.value is None else max(found.value, whatever),
+        whatever,
+        NO_STRATEGY if infeasible else "",
+        infeasible,
+        count,
         time.perf_counter() - begin,
-        None if found.value is None else (choices, found),
+        None if infeasible else (choices, found),
     )
+
+
+def bound_of_all(problem: StrategyProblem) -> Fraction | None:
+    """Bound every strategy at all; ``None`` if there is none that fits the memory."""
+    least = load(problem)
+    try:
+        return None if least is None else max(least, average_path(problem))
+    except InputError:  # it holds for some options only; the load, for all
+        return least
 
 
 def check_bound(bound: Bounded, makespan: Fraction | None, name: str) -> None:

@@ -17,6 +17,7 @@ from optpart.training.cluster import TrainingCluster
 from optpart.training.comparison import (
     NO_STRATEGY,
     Bounded,
+    bound_of_all,
     bounded,
     check_bound,
     check_makers,
@@ -217,8 +218,9 @@ def _exact(problem: StrategyProblem, budget: Budget, seed: int) -> tuple[Made, B
         found.schedule,
         seconds=found.seconds,
     )
-    count = sum(map(len, rows))
-    return made, Bounded(found.bound, reason, infeasible, count, found.seconds)
+    least = bound_of_all(problem)
+    value = found.bound if least is None or found.bound is None else max(found.bound, least)
+    return made, Bounded(value, least, reason, infeasible, sum(map(len, rows)), found.seconds)
 
 
 def _own_order(made: Made) -> tuple[Step, ...]:

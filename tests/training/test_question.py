@@ -76,9 +76,15 @@ class TestBound:
 
     def test_options_without_a_bound_are_said(self) -> None:
         found = bounded(question(collectives="ring").problem)
-        assert found.value is None
+        assert found.value == found.whatever
         assert not found.infeasible
         assert "collectives" in found.reason
+
+    def test_the_bound_of_all_strategies_is_not_above_that_of_some(self) -> None:
+        found = bounded(question().problem)
+        assert found.value is not None
+        assert found.whatever is not None
+        assert 0 < found.whatever <= found.value
 
     def test_memory_that_is_left_out_does_not_bound(self) -> None:
         tight = cluster(("a", "b"), bandwidth=10, memory=(400, 600))

@@ -49,7 +49,7 @@ def bound(
     """Prove how long an iteration takes at least, whatever the strategy."""
     from optpart.files import check_folder
     from optpart.formats.json import pretty
-    from optpart.report.strategy.table import bound_document, heading, said_bound
+    from optpart.report.strategy.table import bound_document, heading, milliseconds, said_bounds
     from optpart.training_api import strategy_bound, strategy_question
 
     if output is not None:
@@ -69,10 +69,11 @@ def bound(
     else:
         say_remarks(question.remarks)
         say(heading(question))
-        say(said_bound(found))
+        for line in said_bounds(found):
+            say(line)
     if output is not None and found.value is not None:
         written = found.certify(output)
         if not json:
-            say(f"→ {written}")
+            say(f"→ {written}, which proves {milliseconds(found.certified, up=False)}")
     if found.value is None:
         raise typer.Exit(3 if found.infeasible else 4)

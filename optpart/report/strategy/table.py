@@ -36,14 +36,28 @@ def heading(question: Question) -> str:
     )
 
 
-def said_bound(bound: Bounded) -> str:
-    """Say what is proven, and about which strategies."""
+def said_bounds(bound: Bounded, makespan: Fraction | None = None) -> list[str]:
+    """Say what is proven, about which strategies, and the gaps of a makespan."""
     if bound.value is None:
-        return f"lower bound: none; {bound.reason}"
-    return (
-        f"lower bound: {milliseconds(bound.value, up=False)}, of all strategies that choose among "
-        f"these {bound.actions} actions of groups"
-    )
+        return [f"lower bound: none; {bound.reason}"]
+
+    def said(value: Fraction | None, gap: float | None) -> str:
+        return milliseconds(value, up=False) + ("" if gap is None else f", gap {percent(gap)}")
+
+    lines = []
+    if bound.reason:
+        lines.append(f"lower bound: nothing more is known of these groups: {bound.reason}")
+    else:
+        lines.append(
+            f"lower bound, these {bound.actions} actions of groups: "
+            f"{said(bound.value, bound.gap(makespan))}"
+        )
+    if bound.whatever is not None:
+        lines.append(
+            f"lower bound, any groups and shares: "
+            f"{said(bound.whatever, bound.widest_gap(makespan))}"
+        )
+    return lines
 
 
 def print_comparison(console: PlainConsole, question: Question, found: Comparison) -> None:
@@ -71,13 +85,12 @@ def print_comparison(console: PlainConsole, question: Question, found: Compariso
     for name, made in found.rows:
         if made.reason:
             console.print(f"{name}: {made.reason}")
-    console.print(said_bound(found.bound))
     if best is None:
         console.print("best: none is feasible")
-        return
-    gap = found.bound.gap(least)
-    proven = "" if gap is None else f", gap {percent(gap)}"
-    console.print(f"best: {best[0]}, {milliseconds(least, up=True)}{proven}")
+    else:
+        console.print(f"best: {best[0]}, {milliseconds(least, up=True)}")
+    for line in said_bounds(found.bound, least):
+        console.print(line)
 
 
 def _short(made: Made) -> str:
@@ -92,13 +105,12 @@ def said_solution(solved: Solved) -> list[str]:
     made = solved.made
     lines = [heading(solved.question)]
     if made.makespan is None:
-        lines += [f"{solved.method}: no feasible strategy: {made.reason}", said_bound(solved.bound)]
-        return lines
-    gap = "" if solved.gap is None else f", gap {percent(solved.gap)}"
-    lines.append(f"{solved.method}: {milliseconds(made.makespan, up=True)}{gap}")
+        lines.append(f"{solved.method}: no feasible strategy: {made.reason}")
+        return lines + said_bounds(solved.bound)
+    lines.append(f"{solved.method}: {milliseconds(made.makespan, up=True)}")
     if made.reason:
         lines.append(f"{solved.method}: {made.reason}")
-    lines.append(said_bound(solved.bound))
+    lines += said_bounds(solved.bound, made.makespan)
     assert made.strategy is not None
     problem = solved.question.problem
     counts = Counter(in_words(decision, problem.cluster) for decision in made.strategy.decisions)
@@ -157,6 +169,7 @@ def comparison_document(question: Question, found: Comparison) -> dict[str, Any]
     return {
         **_question_document(question),
         "lower_bound": _exact(found.bound.value),
+        "lower_bound_of_all": _exact(found.bound.whatever),
         "bound": found.bound.reason,
         "best": None if best is None else best[0],
         "strategies": [
@@ -189,6 +202,7 @@ def bound_document(question: Question, bound: Bounded) -> dict[str, Any]:
     return {
         **_question_document(question),
         "lower_bound": _exact(bound.value),
+        "lower_bound_of_all": _exact(bound.whatever),
         "bound": bound.reason,
         "infeasible": bound.infeasible,
         "actions": bound.actions,
