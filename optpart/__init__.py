@@ -54,6 +54,17 @@ if TYPE_CHECKING:
     from optpart.solution.schedule import retime as retime
     from optpart.solution.termination import Termination as Termination
     from optpart.solution.verifier import Violation as Violation
+    from optpart.training.cluster import TrainingCluster as TrainingCluster
+    from optpart.training.compiler import compile_strategy as compile_strategy
+    from optpart.training.graph import TrainingGraph as TrainingGraph
+    from optpart.training.strategy import Strategy as Strategy
+    from optpart.training_api import compare_strategies as compare_strategies
+    from optpart.training_api import draw_strategy as draw_strategy
+    from optpart.training_api import export_strategy as export_strategy
+    from optpart.training_api import solve_strategy as solve_strategy
+    from optpart.training_api import strategy_bound as strategy_bound
+    from optpart.training_api import strategy_question as strategy_question
+    from optpart.training_api import verify_strategy as verify_strategy
 
 
 # Loaded when first used: the command line must not wait for a solver to print its help.
@@ -74,7 +85,10 @@ _HOME = {
     "Result": "solution.result",
     "Schedule": "solution.schedule",
     "Status": "solution.result",
+    "Strategy": "training.strategy",
     "Termination": "solution.termination",
+    "TrainingCluster": "training.cluster",
+    "TrainingGraph": "training.graph",
     "Transfers": "solution.schedule",
     "UnsupportedError": "errors",
     "Violation": "solution.verifier",
@@ -84,10 +98,14 @@ _HOME = {
     "check": "api",
     "compare": "api",
     "compare_orders": "api",
+    "compare_strategies": "training_api",
+    "compile_strategy": "training.compiler",
     "conclude": "solution.result",
     "costed": "api",
     "divide": "api",
     "draw": "api",
+    "draw_strategy": "training_api",
+    "export_strategy": "training_api",
     "load": "api",
     "makespan_bounds": "ordering.efficiency",
     "pareto": "api",
@@ -100,9 +118,13 @@ _HOME = {
     "sensitivity": "api",
     "simulate": "api",
     "solve": "api",
+    "solve_strategy": "training_api",
+    "strategy_bound": "training_api",
+    "strategy_question": "training_api",
     "supporting": "methods.registry",
     "sweep": "api",
     "verify": "api",
+    "verify_strategy": "training_api",
     "workload": "api",
 }
 

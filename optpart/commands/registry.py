@@ -32,11 +32,22 @@ COMMANDS = {
     "convert": "convert:convert",
     "export": "export:export",
     "generate replica": "generate_replica:generate_replica",
+    "strategy compare": "strategy.compare:compare",
+    "strategy solve": "strategy.solve:solve",
+    "strategy bound": "strategy.bound:bound",
+    "strategy verify": "strategy.verify:verify",
+    "strategy compile": "strategy.compile_:compile_",
+    "strategy plot": "strategy.plot:plot",
+    "strategy export": "strategy.export:export",
     "profile fit": "profile:fit",
 }
 
 #: The class of each command group; its docstring is the help.
-GROUPS = {"generate": "generate:Generate", "profile": "profile:Profile"}
+GROUPS = {
+    "generate": "generate:Generate",
+    "strategy": "strategy.group:StrategyGroup",
+    "profile": "profile:Profile",
+}
 
 
 def command(name: str) -> Callable[..., Any]:

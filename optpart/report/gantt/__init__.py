@@ -7,42 +7,25 @@ of arrows, two panels show the numbers of busy devices and of transfers in fligh
 
 from __future__ import annotations
 
-import io
-import warnings
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from optpart.errors import InputError
-from optpart.files import write_bytes
 from optpart.problem.instance import Instance
 from optpart.report.gantt.chart import Chart
 from optpart.report.gantt.colours import colouring_of
 from optpart.report.gantt.legend import draw_colours, draw_header, draw_limits, legend_shape
 from optpart.report.gantt.page import Page
 from optpart.report.gantt.rows import draw_rows
-from optpart.report.gantt.style import DPI, INK, NORMAL, WIDTH
+from optpart.report.gantt.style import INK, NORMAL, WIDTH
 from optpart.report.gantt.transfers import draw_arrows, draw_panels, draw_sends
 from optpart.report.gantt.vertices import draw_vertices
 from optpart.report.gantt.words import superscript
+from optpart.report.picture import write_picture
 from optpart.solution.schedule import Schedule
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-# Without dates and versions, so that the same schedule gives the same bytes.
-_METADATA: dict[str, dict[str, str | None]] = {
-    "png": {"Software": "optpart"},
-    "svg": {"Date": None, "Creator": "optpart"},
-}
-_STYLE: dict[Any, Any] = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "svg.fonttype": "none",  # keep text as text: small, searchable, selectable
-    "svg.hashsalt": "optpart",
-    "text.parse_math": False,  # a "$" in a name is a dollar sign
-}
 
 
 def draw(
@@ -77,23 +60,8 @@ def draw(
     (``gradients/rnn/MatMul``), otherwise by depth in the graph. The bytes depend only on the
     arguments and the version of matplotlib.
     """
-    suffix = Path(path).suffix.lower()
-    if suffix[1:] not in _METADATA:
-        raise InputError("", f"no picture format {suffix!r}", "use .png or .svg", str(path))
     chart = Chart(instance, schedule, title or instance.name, bound)
-    write_bytes(path, _rendered(chart, suffix[1:]))
-
-
-def _rendered(chart: Chart, form: str) -> bytes:
-    import matplotlib as mpl
-
-    target = io.BytesIO()
-    with mpl.rc_context(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        mpl.rcdefaults()  # the user's settings must not change the picture
-        mpl.rcParams.update(_STYLE)
-        _figure(chart).savefig(target, format=form, dpi=DPI, metadata=_METADATA[form])
-    return target.getvalue()
+    write_picture(path, lambda: _figure(chart))
 
 
 def _figure(chart: Chart) -> Figure:

@@ -1,0 +1,1 @@
+"""``optpart strategy``: its commands, one per module."""

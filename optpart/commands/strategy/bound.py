@@ -1,0 +1,79 @@
+"""``optpart strategy bound``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from optpart.commands.options import Json, TimeLimit
+from optpart.commands.strategy.options import (
+    Batch,
+    ClusterName,
+    Compiler,
+    Costs,
+    Grouping,
+    Groups,
+    Model,
+    Samples,
+    Shape,
+    Slowness,
+    compiler_options,
+    say_remarks,
+    told,
+)
+from optpart.terminal import put, say
+
+
+def bound(
+    model: Model,
+    cluster: ClusterName,
+    batch: Batch,
+    groups: Groups = 20,
+    grouping: Grouping = "contiguous",
+    compiler: Compiler = None,
+    samples: Samples = None,
+    slowness: Slowness = None,
+    shape: Shape = None,
+    costs: Costs = None,
+    time_limit: TimeLimit = 30.0,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="A folder for a certificate, which 'optpart check' verifies."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Prove how long an iteration takes at least, whatever the strategy."""
+    from optpart.files import check_folder
+    from optpart.formats.json import pretty
+    from optpart.report.strategy.table import bound_document, heading, milliseconds, said_bounds
+    from optpart.training_api import strategy_bound, strategy_question
+
+    if output is not None:
+        check_folder(output)
+    question = strategy_question(
+        model,
+        cluster,
+        batch,
+        groups=groups,
+        grouping=grouping,
+        options=compiler_options(compiler),
+        **told(samples, slowness, shape, costs),
+    )
+    found = strategy_bound(question, seconds=time_limit)
+    if json:
+        put(pretty(bound_document(question, found)))
+    else:
+        say_remarks(question.remarks)
+        say(heading(question))
+        for line in said_bounds(found):
+            say(line)
+    if output is not None and found.value is not None:
+        written = found.certify(output)
+        if not json:
+            say(f"→ {written}, which proves {milliseconds(found.certified, up=False)}")
+    if found.value is None:
+        raise typer.Exit(3 if found.infeasible else 4)

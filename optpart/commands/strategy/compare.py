@@ -1,0 +1,71 @@
+"""``optpart strategy compare``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from optpart.commands.instances import announce_compilation
+from optpart.commands.options import Json, Seed, TimeLimit
+from optpart.commands.strategy.options import (
+    Batch,
+    ClusterName,
+    Compiler,
+    Costs,
+    Grouping,
+    Groups,
+    Model,
+    Samples,
+    Shape,
+    Slowness,
+    compiler_options,
+    say_remarks,
+    told,
+)
+from optpart.terminal import put
+
+
+def compare(
+    model: Model,
+    cluster: ClusterName,
+    batch: Batch,
+    method: Annotated[
+        list[str] | None,
+        typer.Option("--method", "-m", help="A method to compare; repeatable. Default: all."),
+    ] = None,
+    groups: Groups = 20,
+    grouping: Grouping = "contiguous",
+    compiler: Compiler = None,
+    samples: Samples = None,
+    slowness: Slowness = None,
+    shape: Shape = None,
+    costs: Costs = None,
+    time_limit: TimeLimit = 20.0,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Compare methods on one model and cluster: times, and gaps to a proven lower bound."""
+    from optpart.formats.json import pretty
+    from optpart.report.console import plain_console
+    from optpart.report.strategy.table import comparison_document, print_comparison
+    from optpart.training_api import compare_strategies, strategy_question
+
+    question = strategy_question(
+        model,
+        cluster,
+        batch,
+        groups=groups,
+        grouping=grouping,
+        options=compiler_options(compiler),
+        **told(samples, slowness, shape, costs),
+    )
+    announce_compilation()
+    found = compare_strategies(question, method or (), seconds=time_limit, seed=seed)
+    if json:
+        put(pretty(comparison_document(question, found)))
+    else:
+        say_remarks(question.remarks)
+        print_comparison(plain_console(), question, found)
+    if found.best is None:
+        raise typer.Exit(3 if found.bound.infeasible else 4)

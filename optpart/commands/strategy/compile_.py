@@ -1,0 +1,31 @@
+"""``optpart strategy compile``."""
+
+from __future__ import annotations
+
+from optpart.commands.instances import announce_compilation
+from optpart.commands.options import Needed
+from optpart.commands.strategy.options import ItsCluster, ItsModel, StrategyPath, say_remarks
+from optpart.terminal import say
+
+
+def compile_(
+    strategy: StrategyPath,
+    output: Needed,
+    model: ItsModel = None,
+    cluster: ItsCluster = None,
+) -> None:
+    """Write a strategy as an instance, for all other commands of optpart."""
+    from optpart.formats import native
+    from optpart.training_api import verify_strategy
+
+    announce_compilation()
+    found = verify_strategy(strategy, model=model, cluster=cluster)
+    instance = found.compiled.instance
+    native.write(instance, output)
+    say_remarks(found.remarks)
+    for fault in found.faults:
+        say(f"{strategy}: {fault}")
+    say(
+        f"{instance.name}: {instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
+        f"{instance.devices} devices → {output}"
+    )

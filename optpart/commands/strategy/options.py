@@ -1,0 +1,147 @@
+"""Arguments and options that the strategy commands share, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from optpart.errors import InputError
+from optpart.terminal import say_wrapped
+
+if TYPE_CHECKING:
+    from optpart.training.compiled import Options
+
+Model = Annotated[
+    str, typer.Argument(help="A model of the package, such as vgg19, or the file of a model.")
+]
+ClusterName = Annotated[
+    str,
+    typer.Option(
+        "--cluster", help="A cluster of the package, such as heterog-8, or a cluster file."
+    ),
+]
+Batch = Annotated[int, typer.Option(help="Samples of one iteration.", min=1)]
+Groups = Annotated[
+    int, typer.Option(help="Groups of operations at most, each with its own decision.", min=1)
+]
+Grouping = Annotated[
+    str, typer.Option(metavar="contiguous|nearest", help="How operations are grouped.")
+]
+Compiler = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KEY=VALUE",
+        help="How strategies are compiled: replicas=fused|separate, resharding=overlap|heterog, "
+        "auxiliary=memory|free, collectives=queue|ring, topology=pairs|shared, "
+        "memory=refcount|none, slots=N, tick=NANOSECONDS|none, microbatches=N; repeatable.",
+    ),
+]
+Samples = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER|SYMBOL",
+        help="Samples that the figures of a profile or model file are for, or its symbol for them.",
+    ),
+]
+Slowness = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KIND=NUMBER",
+        help="How many times as long as the measured device a kind of device takes; repeatable.",
+    ),
+]
+Shape = Annotated[
+    list[str] | None,
+    typer.Option(metavar="SYMBOL=SIZE", help="A size that the model leaves open; repeatable."),
+]
+Costs = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COSTS.json",
+        help="Times and links by 'optpart profile fit', in place of those of model and cluster.",
+    ),
+]
+StrategyPath = Annotated[str, typer.Argument(metavar="STRATEGY", help="A strategy file.")]
+ItsModel = Annotated[
+    str | None, typer.Option("--model", help="Its model, if not where the file says.")
+]
+ItsCluster = Annotated[
+    str | None, typer.Option("--cluster", help="Its cluster, if not where the file says.")
+]
+
+_Value = TypeVar("_Value")
+
+
+def compiler_options(texts: Sequence[str] | None) -> Options:
+    """Return the options of the compiler that the command line gives."""
+    from optpart.problem.rational import rational
+    from optpart.training.compiled import Options
+
+    found: dict[str, Any] = {}
+    for key, text in pairs(texts, "--compiler").items():
+        if key not in Options.__dataclass_fields__:
+            known = ", ".join(Options.__dataclass_fields__)
+            raise InputError("--compiler", f"no option {key!r}", f"choose of {known}")
+        if key == "tick":
+            found[key] = None if text == "none" else rational(text, "--compiler tick")
+        else:
+            whole = key in ("slots", "microbatches")
+            found[key] = _whole(text, f"--compiler {key}") if whole else text
+    try:
+        return Options(**found)
+    except InputError as error:
+        raise InputError(f"--compiler {error.place}", error.problem, error.remedy) from None
+
+
+def told(
+    samples: str | None,
+    slowness: Sequence[str] | None,
+    shape: Sequence[str] | None,
+    costs: str | None,
+) -> dict[str, Any]:
+    """Return what the command line says about the file of a model."""
+    from optpart.problem.rational import rational
+
+    factors: dict[str, Fraction] = _each(
+        slowness, "--slowness", lambda text, place: rational(text, place)
+    )
+    return {
+        "samples": int(samples) if samples and samples.isdecimal() else samples,
+        "slowness": factors,
+        "shapes": _each(shape, "--shape", _whole),
+        "costs": costs,
+    }
+
+
+def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
+    """Split ``KEY=VALUE``; every key once."""
+    found: dict[str, str] = {}
+    for text in texts or ():
+        key, _, value = text.partition("=")
+        if not key or not value:
+            raise InputError(option, f"{text!r}", "give KEY=VALUE")
+        if key in found:
+            raise InputError(option, f"{key!r} is given twice", "give it once")
+        found[key] = value
+    return found
+
+
+def say_remarks(remarks: Sequence[str]) -> None:
+    """Print what had to be assumed."""
+    for remark in remarks:
+        say_wrapped(remark)
+
+
+def _each(
+    texts: Sequence[str] | None, option: str, read: Callable[[str, str], _Value]
+) -> dict[str, _Value]:
+    return {key: read(text, f"{option} {key}") for key, text in pairs(texts, option).items()}
+
+
+def _whole(text: str, place: str) -> int:
+    if not (text.isascii() and text.isdecimal()) or len(text) > 18:
+        raise InputError(place, f"{text!r}", "give a whole number ≥ 0")
+    return int(text)

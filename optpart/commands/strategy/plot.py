@@ -1,0 +1,28 @@
+"""``optpart strategy plot``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from optpart.commands.instances import announce_compilation
+from optpart.commands.options import Needed
+from optpart.commands.strategy.options import ItsCluster, ItsModel, StrategyPath
+
+
+def plot(
+    strategy: StrategyPath,
+    output: Needed,
+    shares: Annotated[
+        bool,
+        typer.Option("--shares", help="Draw which device computes how much of each group."),
+    ] = False,
+    model: ItsModel = None,
+    cluster: ItsCluster = None,
+) -> None:
+    """Draw the iteration, devices and links over time, or the shares, as PNG or SVG."""
+    from optpart.training_api import draw_strategy
+
+    announce_compilation()
+    draw_strategy(strategy, output, shares=shares, model=model, cluster=cluster)

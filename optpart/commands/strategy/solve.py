@@ -1,0 +1,86 @@
+"""``optpart strategy solve``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from optpart.commands.instances import announce_compilation
+from optpart.commands.options import Json, Output, Seed, TimeLimit
+from optpart.commands.strategy.options import (
+    Batch,
+    ClusterName,
+    Compiler,
+    Costs,
+    Grouping,
+    Groups,
+    Model,
+    Samples,
+    Shape,
+    Slowness,
+    compiler_options,
+    say_remarks,
+    told,
+)
+from optpart.terminal import put, say
+
+
+def solve(
+    model: Model,
+    cluster: ClusterName,
+    batch: Batch,
+    method: Annotated[
+        str, typer.Option("--method", "-m", help="See 'optpart strategy compare'.")
+    ] = "search",
+    order: Annotated[
+        str,
+        typer.Option(
+            help="rank (that of HeteroG), or a method of 'optpart methods', which then has the "
+            "time limit once more."
+        ),
+    ] = "rank",
+    groups: Groups = 20,
+    grouping: Grouping = "contiguous",
+    compiler: Compiler = None,
+    samples: Samples = None,
+    slowness: Slowness = None,
+    shape: Shape = None,
+    costs: Costs = None,
+    time_limit: TimeLimit = 60.0,
+    seed: Seed = 0,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Find a strategy, and prove how far from optimal it can be."""
+    from contextlib import nullcontext
+
+    from optpart.files import written_first
+    from optpart.formats.json import pretty
+    from optpart.report.strategy.table import failure_document, said_solution
+    from optpart.training_api import solve_strategy, strategy_question
+
+    question = strategy_question(
+        model,
+        cluster,
+        batch,
+        groups=groups,
+        grouping=grouping,
+        options=compiler_options(compiler),
+        **told(samples, slowness, shape, costs),
+    )
+    announce_compilation()
+    found = solve_strategy(question, method, order=order, seconds=time_limit, seed=seed)
+    save = output if found.made.feasible else None
+    with nullcontext() if save is None else written_first(lambda: found.save(save)):
+        if json:
+            feasible = found.made.feasible
+            put(found.dumps() if feasible else pretty(failure_document(found)))
+        else:
+            say_remarks(question.remarks)
+            for line in said_solution(found):
+                say(line)
+            if save is not None:
+                say(f"→ {save}")
+    if not found.made.feasible:
+        raise typer.Exit(3 if found.bound.infeasible else 4)

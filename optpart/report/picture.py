@@ -1,0 +1,58 @@
+"""Pictures as PNG or SVG: the same data give the same bytes, whatever the user's settings."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from optpart.errors import InputError
+from optpart.files import write_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DPI = 150
+
+# Without dates and versions, so that the same schedule gives the same bytes.
+_METADATA: dict[str, dict[str, str | None]] = {
+    "png": {"Software": "optpart"},
+    "svg": {"Date": None, "Creator": "optpart"},
+}
+_STYLE: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "svg.fonttype": "none",  # keep text as text: small, searchable, selectable
+    "svg.hashsalt": "optpart",
+    "text.parse_math": False,  # a "$" in a name is a dollar sign
+}
+
+
+def write_picture(path: str | Path, draw: Callable[[], Figure]) -> None:
+    """Write the figure that a function draws, completely or not at all.
+
+    Parameters
+    ----------
+    path : str or Path
+        The suffix, ``.png`` or ``.svg``, determines the format.
+
+    Raises
+    ------
+    InputError
+        If the suffix is not supported, or the file cannot be written.
+    """
+    import matplotlib as mpl
+
+    suffix = Path(path).suffix.lower()
+    form = suffix[1:]
+    if form not in _METADATA:
+        raise InputError("", f"no picture format {suffix!r}", "use .png or .svg", str(path))
+    target = io.BytesIO()
+    with mpl.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        mpl.rcdefaults()  # the user's settings must not change the picture
+        mpl.rcParams.update(_STYLE)
+        draw().savefig(target, format=form, dpi=DPI, metadata=_METADATA[form])
+    write_bytes(path, target.getvalue())

@@ -1,0 +1,227 @@
+"""Models and clusters by name or by file.
+
+A model is the name of one that the package builds (:data:`~optpart.training.models.MODELS`), or a
+file: a training graph in JSON (:mod:`~optpart.training.graph_file`), or what :data:`READERS` lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import NamedTuple
+
+from optpart.devices.named import NamedCluster
+from optpart.devices.spec import Spec
+from optpart.errors import ArgumentError, FaultsOf, InputError
+from optpart.problem.rational import shown
+from optpart.training import cluster_file, from_model, graph_file, profile
+from optpart.training.cluster import TrainingCluster
+from optpart.training.graph import TrainingGraph
+from optpart.training.models import MODELS, network
+from optpart.training.readers import pipedream
+from optpart.training.strategy_file import Reading
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A model on a cluster.
+
+    Attributes
+    ----------
+    graph : TrainingGraph
+    cluster : TrainingCluster
+    remarks : tuple of str
+        What had to be assumed of either, one sentence each.
+    """
+
+    graph: TrainingGraph
+    cluster: TrainingCluster
+    remarks: tuple[str, ...]
+
+
+class Given(NamedTuple):
+    """What a reader knows of the cluster: kinds and figures of its devices, and the optimiser."""
+
+    kinds: tuple[str, ...]
+    figures: Mapping[str, Spec]
+    slots: int
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A format of model files.
+
+    Attributes
+    ----------
+    suffix : str
+    takes : frozenset of str
+        Fields of :class:`~optpart.training.strategy_file.Reading` that mean something to it.
+    read : callable
+    """
+
+    suffix: str
+    takes: frozenset[str]
+    read: Callable[[Path, Given, Reading], TrainingGraph]
+
+
+def open_model(
+    model: TrainingGraph | str | Path,
+    cluster: TrainingCluster | str | Path,
+    reading: Reading | None = None,
+    slots: int = 2,
+) -> Opened:
+    """Read a model and a cluster.
+
+    Parameters
+    ----------
+    model : TrainingGraph, str or Path
+        A graph, or what to read; see above.
+    cluster : TrainingCluster, str or Path
+        The name of a cluster that the package brings, or a cluster file.
+    reading : Reading, optional
+        What the file of the model does not say.
+    slots : int
+        Tensors that the optimiser keeps per parameter, which updates read and write.
+
+    Raises
+    ------
+    InputError
+        If there is no such model or cluster, a file is faulty, what is told of it means nothing to
+        its format, or the model has no times for the kind of a device.
+    """
+    reading = reading or Reading()
+    said: tuple[str, ...] = ()
+    if isinstance(cluster, TrainingCluster):
+        named, train = None, cluster
+    else:
+        named = cluster_file.read(str(cluster))
+        with FaultsOf(cluster):
+            train, said = cluster_file.training_cluster(named), cluster_file.remarks(named)
+    if isinstance(model, TrainingGraph):
+        _refuse(reading, frozenset(), "a training graph")
+        graph = model
+    else:
+        graph = _graph(str(model), train, named, reading, slots)
+    if reading.costs:
+        costs = profile.read(reading.costs)
+        with FaultsOf(reading.costs):
+            graph = profile.timed(graph, costs, tuple(dict.fromkeys(train.kinds)), others=True)
+            train = profile.linked(train, costs)
+        if costs.transfers:
+            said += (f"Links were fitted to {costs.source or 'measurements'}.",)
+    with FaultsOf(_name(cluster)):
+        train.kind_indices(graph.kinds)
+    return Opened(graph, train, (*said, *graph.assumed))
+
+
+def _name(cluster: TrainingCluster | str | Path) -> str:
+    return "cluster" if isinstance(cluster, TrainingCluster) else str(cluster)
+
+
+def _graph(
+    model: str, cluster: TrainingCluster, named: NamedCluster | None, reading: Reading, slots: int
+) -> TrainingGraph:
+    figures = {} if named is None else cluster_file.figures(named)
+    given = Given(cluster.kinds, figures, slots)
+    if not Path(model).exists():
+        if Path(model).suffix:
+            raise InputError("", "no such file", "name a file, or a model of the package", model)
+        _refuse(reading, frozenset(), f"the model {model}")
+        built = network(model)
+        return built.training_graph(_figures(given), slots=slots)
+    suffix = Path(model).suffix.lower()
+    if suffix not in READERS:
+        raise InputError(
+            "", f"no model in a {suffix or 'nameless'} file", f"give {_listed()}", model
+        )
+    reader = READERS[suffix]
+    _refuse(reading, reader.takes, f"a {suffix} file")
+    return reader.read(Path(model), given, reading)
+
+
+def _refuse(reading: Reading, takes: frozenset[str], what: str) -> None:
+    for each in fields(Reading):
+        if each.name != "costs" and getattr(reading, each.name) and each.name not in takes:
+            raise ArgumentError(each.name, f"means nothing to {what}", "leave it out")
+
+
+def _listed() -> str:
+    return f"{', '.join(READERS)}, or one of {', '.join(MODELS)}"
+
+
+def _json(path: Path, given: Given, reading: Reading) -> TrainingGraph:
+    return graph_file.read(path)
+
+
+def _number(reading: Reading) -> int:
+    if not isinstance(reading.samples, int):
+        said = "is missing" if reading.samples is None else f"is {shown(reading.samples)}"
+        raise ArgumentError("samples", said, "give how many samples its figures are for")
+    return reading.samples
+
+
+def _pipedream(path: Path, given: Given, reading: Reading) -> TrainingGraph:
+    kinds = dict.fromkeys(given.kinds)
+    for kind in reading.slowness:
+        if kind not in kinds:
+            raise ArgumentError(
+                "slowness", f"no kind {shown(kind)} in the cluster", f"it has {', '.join(kinds)}"
+            )
+    for kind in kinds:
+        if kind not in reading.slowness:
+            raise ArgumentError(
+                "slowness",
+                f"of {shown(kind)} is missing: the profile is of one kind of device only",
+                "give how many times as long it takes as that one, 1 for the same",
+            )
+    figures = given.figures if all(kind in given.figures for kind in kinds) else None
+    return pipedream.read(
+        path,
+        minibatch=_number(reading),
+        slowness={kind: reading.slowness[kind] for kind in kinds},
+        figures=figures,
+        slots=given.slots,
+    )
+
+
+def _onnx(path: Path, given: Given, reading: Reading) -> TrainingGraph:
+    if reading.samples is None:
+        raise ArgumentError(
+            "samples", "is missing", "give the model's symbol for the number of samples, or it"
+        )
+    return from_model.from_onnx(
+        path, _figures(given), samples=reading.samples, shapes=reading.shapes, slots=given.slots
+    )
+
+
+def _graphdef(path: Path, given: Given, reading: Reading) -> TrainingGraph:
+    if not reading.costs:
+        raise ArgumentError(
+            "costs", "is missing: a GraphDef tells no work", "give times that were measured"
+        )
+    kinds = tuple(dict.fromkeys(given.kinds))
+    return from_model.from_graphdef(path, kinds, samples=_number(reading), slots=given.slots)
+
+
+def _figures(given: Given) -> Mapping[str, Spec]:
+    for kind in given.kinds:
+        if kind not in given.figures:
+            raise InputError(
+                "cluster",
+                f"gives no figures of {shown(kind)}, by which the model could be timed",
+                'give its devices of = "NAME", as optpart devices lists them',
+            )
+    return given.figures
+
+
+#: By suffix.
+READERS = {
+    reader.suffix: reader
+    for reader in (
+        Reader(".json", frozenset(), _json),
+        Reader(".txt", frozenset({"samples", "slowness"}), _pipedream),
+        Reader(".onnx", frozenset({"samples", "shapes"}), _onnx),
+        Reader(".pb", frozenset({"samples"}), _graphdef),
+    )
+}

@@ -1,0 +1,288 @@
+"""Questions about training strategies, from names to answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from optpart.errors import FaultsOf, InputError
+from optpart.solution.result import Status
+from optpart.solution.schedule import Schedule
+from optpart.solution.verifier import verify
+from optpart.training import strategy_file
+from optpart.training.actions import actions
+from optpart.training.bounds.choices import Choices
+from optpart.training.bounds.exact import joint_optimum
+from optpart.training.cluster import TrainingCluster
+from optpart.training.comparison import (
+    NO_STRATEGY,
+    Bounded,
+    bound_of_all,
+    bounded,
+    check_bound,
+    check_makers,
+    check_problem,
+)
+from optpart.training.comparison import grouped as grouped_problem
+from optpart.training.compiler import Compiled, Options, compile_strategy
+from optpart.training.graph import TrainingGraph
+from optpart.training.makers import MAKERS
+from optpart.training.makers.base import DEFAULT, Budget, Made, by_rank
+from optpart.training.opening import open_model
+from optpart.training.order import ordered
+from optpart.training.problem import StrategyProblem
+from optpart.training.strategy_file import Header, Reading, Step, StrategyFile
+
+#: The name of [G]'s order of execution.
+RANK = "rank"
+
+#: The name of the method that proves optima.
+EXACT = "exact"
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A problem, and where it comes from.
+
+    Attributes
+    ----------
+    problem : StrategyProblem
+    header : Header
+        What files of its strategies say about model and cluster.
+    remarks : tuple of str
+        What had to be assumed, one sentence each.
+    """
+
+    problem: StrategyProblem
+    header: Header
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """A strategy, and what is proven about it.
+
+    Attributes
+    ----------
+    question : Question
+    method : str
+    made : Made
+    bound : Bounded
+    order : tuple of Step
+        Order of execution if it is not [G]'s.
+    """
+
+    question: Question
+    method: str
+    made: Made
+    bound: Bounded
+    order: tuple[Step, ...] = ()
+
+    @property
+    def gap(self) -> float | None:
+        """By how much of its time the strategy may be too long."""
+        return self.bound.gap(self.made.makespan)
+
+    @property
+    def file(self) -> StrategyFile:
+        """What a file of it holds."""
+        if self.made.strategy is None:
+            raise InputError("strategy", self.made.reason, "there is nothing to write")
+        return StrategyFile(
+            self.made.strategy,
+            self.question.header,
+            self.method,
+            self.made.makespan,
+            self.bound.value,
+            self.order,
+        )
+
+    def dumps(self) -> str:
+        """Return the text of the file."""
+        problem = self.question.problem
+        return strategy_file.dumps(self.file, problem.graph, problem.cluster)
+
+    def save(self, path: str | Path) -> None:
+        """Write the strategy, completely or not at all."""
+        problem = self.question.problem
+        strategy_file.write(self.file, problem.graph, problem.cluster, path)
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """The strategy of a file, compiled and executed again.
+
+    Attributes
+    ----------
+    file : StrategyFile
+    compiled : Compiled
+    schedule : Schedule
+        In the order of the file, or in that of [G].
+    faults : tuple of str
+        Rules of the verifier that the schedule breaks, and claims that do not hold.
+    remarks : tuple of str
+        What had to be assumed of the model, one sentence each.
+    """
+
+    file: StrategyFile
+    compiled: Compiled
+    schedule: Schedule
+    faults: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+def ask(
+    model: TrainingGraph | str | Path,
+    cluster: TrainingCluster | str | Path,
+    batch: int,
+    *,
+    groups: int = 20,
+    grouping: str = "contiguous",
+    options: Options | None = None,
+    reading: Reading | None = None,
+) -> Question:
+    """Ask for strategies of a model on a cluster.
+
+    Parameters
+    ----------
+    groups : int
+        Groups of operations at most, each with a decision of its own.
+    grouping : {"contiguous", "nearest"}
+        Runs along the forward pass, or the operations nearest to the longest ones ([G] §4.1.1).
+    """
+    options, reading = options or Options(), reading or Reading()
+    opened = open_model(model, cluster, reading, options.slots)
+    whole = StrategyProblem(opened.graph, opened.cluster, batch, options=options)
+    problem = grouped_problem(whole, groups, grouping)
+    header = Header(
+        "" if isinstance(model, TrainingGraph) else str(model),
+        "" if isinstance(cluster, TrainingCluster) else str(cluster),
+        reading,
+        options,
+    )
+    return Question(problem, header, opened.remarks)
+
+
+def solve(
+    question: Question,
+    method: str,
+    *,
+    order: str = RANK,
+    budget: Budget = DEFAULT,
+    seed: int = 0,
+) -> Solved:
+    """Find one strategy, and bound all that give its groups an action of [G] or of its own.
+
+    Parameters
+    ----------
+    method : str
+        A maker (:data:`optpart.training.makers.MAKERS`), or ``"exact"``: actions of [G] and order
+        together, by CP-SAT.
+    order : str
+        ``"rank"``, or a method of the project that improves on it, with the time of the budget once
+        more.
+    """
+    problem = question.problem
+    if method != EXACT:
+        check_makers([method], EXACT)
+    check_problem(problem)
+    proven = None
+    if method == EXACT:
+        made, proven = _exact(problem, budget, seed)
+    else:
+        made = MAKERS[method](problem, budget=budget, seed=seed)
+    if order != RANK and made.feasible:
+        better = ordered(made, methods=(order,), budget=budget, workers=1, seed=seed)
+        made = replace(made, makespan=better.makespan, schedule=better.schedule)
+        method = f"{method}, order by {better.by}"
+    if proven is None:
+        strategies = [made.strategy] if made.feasible and made.strategy is not None else []
+        proven = bounded(problem, budget.seconds, strategies)
+    check_bound(proven, made.makespan, method)
+    return Solved(question, method, made, proven, _own_order(made))
+
+
+def _exact(problem: StrategyProblem, budget: Budget, seed: int) -> tuple[Made, Bounded]:
+    """Choose among the actions of [G] and order everything, with a bound on just that."""
+    rows = [[action.decision for action in row] for row in actions(problem)]
+    found = joint_optimum(Choices.of(problem, rows), seconds=budget.seconds, seed=seed)
+    infeasible = found.status is Status.INFEASIBLE
+    reason = ""
+    if found.makespan is None:
+        reason = NO_STRATEGY if infeasible else "none was found in the time limit"
+    made = Made(
+        found.strategy,
+        found.makespan,
+        reason,
+        found.compiled,
+        found.schedule,
+        seconds=found.seconds,
+    )
+    least = bound_of_all(problem)
+    value = found.bound if least is None or found.bound is None else max(found.bound, least)
+    return made, Bounded(value, least, reason, infeasible, sum(map(len, rows)), found.seconds)
+
+
+def _own_order(made: Made) -> tuple[Step, ...]:
+    """Return the order of a schedule; none if that of [G] takes as long."""
+    if made.compiled is None or made.schedule is None or made.makespan is None:
+        return ()
+    if by_rank(made.compiled).makespan(made.compiled.instance) == made.makespan:
+        return ()
+    return strategy_file.order_of(made.compiled, made.schedule)
+
+
+def check(
+    path: str | Path,
+    model: TrainingGraph | str | Path | None = None,
+    cluster: TrainingCluster | str | Path | None = None,
+) -> Checked:
+    """Read a strategy, compile it, execute it, and compare the outcome with what the file claims.
+
+    Parameters
+    ----------
+    model, cluster : optional
+        Instead of those that the file names.
+
+    Raises
+    ------
+    InputError
+        If the file is faulty, names no model or cluster where none is given, is the strategy of
+        another model, or cannot be compiled.
+    """
+    document = strategy_file.read_document(path)
+    with FaultsOf(path):
+        header = strategy_file.header_of(document)
+        for given, named, what in (
+            (model, header.model, "model"),
+            (cluster, header.cluster, "cluster"),
+        ):
+            if given is None and not named:
+                raise InputError(what, "is not named", f"give the {what} with --{what}")
+    reading = Reading() if isinstance(model, TrainingGraph) else header.reading
+    opened = open_model(
+        header.model if model is None else model,
+        header.cluster if cluster is None else cluster,
+        reading,
+        header.options.slots,
+    )
+    with FaultsOf(path):
+        found = strategy_file.from_document(document, opened.graph, opened.cluster)
+        compiled = compile_strategy(opened.graph, opened.cluster, found.strategy, header.options)
+        if found.order:
+            schedule = strategy_file.in_order(compiled, found.order)
+        else:
+            schedule = by_rank(compiled)
+    return Checked(
+        found, compiled, schedule, tuple(_faults(found, compiled, schedule)), opened.remarks
+    )
+
+
+def _faults(found: StrategyFile, compiled: Compiled, schedule: Schedule) -> list[str]:
+    faults = [str(violation) for violation in verify(compiled.instance, schedule)]
+    makespan = schedule.makespan(compiled.instance)
+    if found.makespan is not None and found.makespan != makespan:
+        faults.append(f"makespan is {makespan}, not {found.makespan}")
+    if found.lower_bound is not None and found.lower_bound > makespan:
+        faults.append(f"lower_bound {found.lower_bound} is above the makespan {makespan}")
+    return faults

@@ -1,0 +1,270 @@
+"""Training strategies in Python: the functions behind ``optpart strategy``.
+
+All of them are names of ``import optpart``. A strategy file may be given by its path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from optpart.errors import InputError
+
+if TYPE_CHECKING:
+    from optpart.export.llm import Text
+    from optpart.problem.rational import Number
+    from optpart.training.cluster import TrainingCluster
+    from optpart.training.comparison import Bounded, Comparison
+    from optpart.training.compiled import Options
+    from optpart.training.graph import TrainingGraph
+    from optpart.training.question import Checked, Question, Solved
+
+
+def strategy_question(
+    model: TrainingGraph | str | Path,
+    cluster: TrainingCluster | str | Path,
+    batch: int,
+    *,
+    groups: int = 20,
+    grouping: str = "contiguous",
+    options: Options | None = None,
+    samples: int | str | None = None,
+    slowness: Mapping[str, Number] | None = None,
+    shapes: Mapping[str, int] | None = None,
+    costs: str | Path | None = None,
+) -> Question:
+    """Ask for strategies of a model on a cluster.
+
+    Parameters
+    ----------
+    model : TrainingGraph, str or Path
+        A graph, the name of a model of the package, such as ``"vgg19"``, or a file.
+    cluster : TrainingCluster, str or Path
+        A cluster, the name of one of the package, such as ``"heterog-8"``, or a file.
+    batch : int
+        Samples of one iteration.
+    groups : int
+        Groups of operations at most, each with a decision of its own.
+    grouping : {"contiguous", "nearest"}
+        Runs along the forward pass, or the operations nearest to those that take longest.
+    options : Options, optional
+        How strategies are compiled (:class:`optpart.training.compiled.Options`).
+    samples, slowness, shapes, costs
+        What the file of a model does not say
+        (:class:`optpart.training.strategy_file.Reading`).
+
+    Returns
+    -------
+    Question
+        Its ``remarks`` say what had to be assumed.
+
+    Raises
+    ------
+    InputError
+        If model or cluster are faulty or unknown, or do not fit each other.
+    """
+    from optpart.problem.rational import rational
+    from optpart.training.question import ask
+    from optpart.training.strategy_file import Reading
+
+    factors = {kind: rational(x, f"slowness.{kind}") for kind, x in (slowness or {}).items()}
+    return ask(
+        model,
+        cluster,
+        batch,
+        groups=groups,
+        grouping=grouping,
+        options=options,
+        reading=Reading(samples, factors, dict(shapes or {}), str(costs or "")),
+    )
+
+
+def compare_strategies(
+    question: Question,
+    methods: Sequence[str] = (),
+    *,
+    seconds: float = 20.0,
+    seed: int = 0,
+) -> Comparison:
+    """Run methods that make strategies, and bound all that they could have found.
+
+    Parameters
+    ----------
+    methods : sequence of str
+        All (:data:`optpart.training.makers.MAKERS`) if empty.
+    seconds : float
+        Time limit of each method, and of the bound.
+
+    Returns
+    -------
+    Comparison
+        A row per method; those that do not fit the memory have no makespan.
+    """
+    from optpart.training.comparison import compare
+    from optpart.training.makers.base import Budget
+
+    return compare(question.problem, methods, budget=Budget(seconds), seed=seed)
+
+
+def solve_strategy(
+    question: Question,
+    method: str = "search",
+    *,
+    order: str = "rank",
+    seconds: float = 60.0,
+    seed: int = 0,
+) -> Solved:
+    """Find a strategy, and prove how far from optimal it can be.
+
+    Parameters
+    ----------
+    method : str
+        See ``optpart strategy compare``.
+    order : str
+        ``"rank"`` for that of HeteroG, or the name of a method of :func:`optpart.solve` that
+        improves it.
+    seconds : float
+        Time limit of the method, of the order, and of the bound, each.
+
+    Returns
+    -------
+    Solved
+        ``save`` writes it.
+    """
+    from optpart.training.makers.base import Budget
+    from optpart.training.question import solve
+
+    return solve(question, method, order=order, budget=Budget(seconds), seed=seed)
+
+
+def strategy_bound(question: Question, *, seconds: float = 30.0) -> Bounded:
+    """Prove a lower bound on the time of all strategies that give each group an action of [G].
+
+    They are a single device, or even or proportional replicas with an AllReduce or a parameter
+    server; see :mod:`optpart.training.actions`.
+    """
+    from optpart.limits import check_seconds
+    from optpart.training.comparison import bounded, check_problem
+
+    check_problem(question.problem)
+    return bounded(question.problem, check_seconds(seconds))
+
+
+def verify_strategy(
+    strategy: str | Path,
+    *,
+    model: TrainingGraph | str | Path | None = None,
+    cluster: TrainingCluster | str | Path | None = None,
+) -> Checked:
+    """Compile and execute the strategy of a file again, and compare that with what it claims.
+
+    Parameters
+    ----------
+    model, cluster : optional
+        Instead of those that the file names.
+
+    Returns
+    -------
+    Checked
+        Its ``faults`` are empty if and only if links and memory suffice and all claims hold.
+
+    Raises
+    ------
+    InputError
+        If the file is faulty, or is the strategy of another model.
+    """
+    from optpart.training.question import check
+
+    return check(strategy, model, cluster)
+
+
+def draw_strategy(
+    strategy: Solved | str | Path,
+    path: str | Path,
+    *,
+    shares: bool = False,
+    model: TrainingGraph | str | Path | None = None,
+    cluster: TrainingCluster | str | Path | None = None,
+) -> None:
+    """Draw one iteration, devices and links over time, as PNG or SVG.
+
+    Parameters
+    ----------
+    shares : bool
+        Draw which device computes how much of each group instead.
+    model, cluster : optional
+        Instead of those that a file names.
+
+    Raises
+    ------
+    InputError
+        If the strategy is not valid, or the file cannot be written.
+    """
+    from optpart.report.strategy import shares as share_map
+    from optpart.report.strategy import timeline
+    from optpart.training.question import Solved
+
+    if isinstance(strategy, Solved):
+        compiled, schedule = strategy.made.compiled, strategy.made.schedule
+        if compiled is None or schedule is None or not strategy.made.feasible:
+            raise InputError("strategy", strategy.made.reason, "give one that is feasible")
+        where, bound, method = strategy.question.header, strategy.bound.value, strategy.method
+    else:
+        found = _valid(strategy, model, cluster)
+        compiled, schedule = found.compiled, found.schedule
+        where, bound, method = found.file.header, found.file.lower_bound, found.file.method
+    title = compiled.graph.name + (f" on {where.cluster}" if where.cluster else "")
+    title += f", batch {compiled.strategy.batch}" + (f", {method}" if method else "")
+    if shares:
+        share_map.draw(compiled.graph, compiled.cluster, compiled.strategy, path, title=title)
+    else:
+        timeline.draw(compiled, schedule, path, title=title, bound=bound)
+
+
+def export_strategy(
+    strategy: str | Path,
+    *,
+    to: str,
+    output: str | Path | None = None,
+    model: TrainingGraph | str | Path | None = None,
+    cluster: TrainingCluster | str | Path | None = None,
+) -> Text:
+    """Hand a strategy to a runtime.
+
+    Parameters
+    ----------
+    to : str
+        One of :data:`optpart.export.strategy.TARGETS`.
+    output : path, optional
+        Where to write the text.
+
+    Returns
+    -------
+    Text
+        The text, and what it does not keep of the strategy.
+
+    Raises
+    ------
+    InputError
+        If the strategy is not valid, or the target cannot express it.
+    """
+    from optpart.export.strategy import export
+    from optpart.files import write_text
+
+    found = _valid(strategy, model, cluster)
+    text = export(found.compiled, to)
+    if output is not None:
+        write_text(output, text.text)
+    return text
+
+
+def _valid(
+    path: str | Path,
+    model: TrainingGraph | str | Path | None,
+    cluster: TrainingCluster | str | Path | None,
+) -> Checked:
+    found = verify_strategy(path, model=model, cluster=cluster)
+    if found.faults:
+        raise InputError("", found.faults[0], "give a strategy that is valid", str(path))
+    return found
