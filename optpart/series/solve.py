@@ -1,7 +1,8 @@
 """The method ``series``: a dynamic programme over the parts of a graph.
 
 A path in which vertices repeat is solved by the model of its runs (:mod:`~optpart.series.repeats`)
-first, which mostly leaves nothing to do.
+first, which mostly leaves nothing to do. Where transfers take turns and memory is no limit, parts
+are solved one by one (:mod:`~optpart.series.turns`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from optpart.kernels.horizon import horizon_without_queues
 from optpart.limits import check_seed
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
+from optpart.series import turns
 from optpart.series.columns import Sequence
 from optpart.series.dual import Dual, Pricing
 from optpart.series.forward import Forward, Found
@@ -125,6 +127,8 @@ class _Solve:
         duals = self._relax(pricing)
         if self._closed():
             return ""
+        if turns.fits(series):
+            return self._take_turns(duals[0])
         if not series.solvable:
             record.end(Termination.COMPLETED, "some parts have too many downsets to enumerate")
             return ""
@@ -169,7 +173,8 @@ class _Solve:
     def _relax(self, pricing: Pricing) -> list[Dual]:
         """Return the relaxations with the best bounds."""
         left = self.deadline - time.perf_counter()
-        share = _RELAXING if self.series.limited else _RELAXING_ALL
+        alone = not self.series.limited and not turns.fits(self.series)
+        share = _RELAXING_ALL if alone else _RELAXING
         deadline = time.perf_counter() + share * left
         duals: list[Dual] = []
         for dual in pricing.run(deadline):
@@ -178,6 +183,21 @@ class _Solve:
             if self._closed():
                 break
         return sorted(duals, key=lambda dual: -dual.bound)[:_DUALS]
+
+    def _take_turns(self, dual: Dual) -> str:
+        """Solve every block that matters by itself; return the reason if there is no schedule."""
+        for found in turns.Turns(self.series, dual).run(
+            self.deadline, self.budget.workers, self.seed
+        ):
+            if found.bound is None:
+                return excluded(self.instance, "series", self.goal.given)
+            if found.schedule is not None:
+                self.record.offer(found.schedule)
+            known = self.record.makespan
+            self.record.raise_bound(found.bound if known is None else min(found.bound, known))
+        if self.record.makespan is None or self.record.bound != self.record.makespan:
+            self.record.end(Termination.TIME_LIMIT, str(Termination.TIME_LIMIT))
+        return ""
 
     def _search(self, forward: Forward) -> str:
         """Alternate between passes that look for schedules and passes that raise the bound."""
