@@ -2,10 +2,10 @@
 
     python bench/training/agreement.py [--cases 500]
 
-Every case is a random training graph on two devices, with random groups and actions. All strategies
-are compiled and each is ordered optimally by a model of its own; the best is the reference. The
-joint model must prove the same optimum or that there is no strategy, and the linear program must not
-exceed it. The bench stops at the first case where they differ, and names its seed.
+Every case is a random training graph on two devices, with random groups and actions. All
+strategies are compiled and each is ordered optimally by a model of its own; the best is the
+reference. The joint model must prove the same optimum, or that there is no strategy, and the linear
+program must not exceed it. The bench stops at the first case where they differ, and names its seed.
 """
 
 from __future__ import annotations
