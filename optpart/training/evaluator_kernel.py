@@ -237,66 +237,69 @@ def _found(entries: Any, head: Any, samples: Any) -> Any:
 @inner
 def _slice(
     tasks: Any, copies: Any, edges: Any, entries: Any, n: Any, state: Any, copying: Any,
-    d: Any, samples: Any, row: Any,
+    tensor: Any, d: Any, samples: Any, row: Any,
 ) -> Any:  # fmt: skip
-    """Return an output of the Split of what device ``d`` holds; ``state`` is the tensor's."""
-    found = _found(entries, state[d, S_SLICES], samples)
+    """Return an output of the Split of what device ``d`` holds of a tensor."""
+    found = _found(entries, state[tensor, d, S_SLICES], samples)
     if found >= 0:
         return found
-    v = np.int64(state[d, S_SPLIT])
+    v = np.int64(state[tensor, d, S_SPLIT])
     if v < 0:
-        home = state[d, S_HOME]
+        home = state[tensor, d, S_HOME]
         v = _task(tasks, n, d, copying[copies[home, C_ROW], d], n[N_VERTICES])
         n[N_VERTICES] += 1
         _edge(tasks, copies, edges, n, home, v)
-        state[d, S_SPLIT] = v
-        state[d, S_COUNT] = 0
-    tie = (tasks[v, T_TIE] << _OUTPUT_BITS) + state[d, S_COUNT]
-    state[d, S_COUNT] += 1
+        state[tensor, d, S_SPLIT] = v
+        state[tensor, d, S_COUNT] = 0
+    tie = (tasks[v, T_TIE] << _OUTPUT_BITS) + state[tensor, d, S_COUNT]
+    state[tensor, d, S_COUNT] += 1
     size = copying[row, copying.shape[1] - 1]
     c = _copy(tasks, copies, n, v, d, size, row, tie)
-    state[d, S_SLICES] = _entry(entries, n, state[d, S_SLICES], samples, c)
+    state[tensor, d, S_SLICES] = _entry(entries, n, state[tensor, d, S_SLICES], samples, c)
     return c
 
 
 @inner
-def _nearest(n: Any, state: Any, action: Any, link: Any, soonest: Any, row: Any, e: Any) -> Any:
-    """Return the device whose whole copy arrives soonest at ``e``."""
-    if state[e, S_HOME] >= 0:
+def _nearest(
+    n: Any, state: Any, actions: Any, link: Any, soonest: Any, tensor: Any, b: Any, row: Any, e: Any
+) -> Any:
+    """Return the device whose whole copy of a tensor arrives soonest at ``e``."""
+    if state[tensor, e, S_HOME] >= 0:
         return e
     best, least = -1, 0
-    for i in range(A_DEVICES, A_DEVICES + action[A_COUNT]):
-        d = action[i]
+    for i in range(A_DEVICES, A_DEVICES + actions[b, A_COUNT]):
+        d = actions[b, i]
         kind = link[d, e]
         if kind >= 0 and (best < 0 or soonest[row, kind] < least):
             best, least = d, soonest[row, kind]
     if best < 0:
         n[N_STATUS] = NO_LINK
-        return action[A_DEVICES]
+        return actions[b, A_DEVICES]
     return best
 
 
 @inner
 def _join(
-    tasks: Any, copies: Any, edges: Any, entries: Any, n: Any, state: Any, action: Any, held: Any,
-    common: Any, span: Any, part_of: Any, link: Any, transfer: Any, copying: Any, pieces: Any,
-    line: Any, lines: Any, e: Any, row: Any,
+    tasks: Any, copies: Any, edges: Any, entries: Any, n: Any, state: Any, actions: Any,
+    classes: Any, common: Any, span: Any, part_of: Any, link: Any, transfer: Any, copying: Any,
+    pieces: Any, tensor: Any, b: Any, producer: Any, pair: Any, line: Any, lines: Any, e: Any,
+    row: Any,
 ) -> Any:  # fmt: skip
     """Return the slices that device ``e`` needs, joined if there are several.
 
-    ``state`` and ``held`` are those of the tensor's producer; ``span`` and ``common`` say which of
-    its devices share which samples with each consumer.
+    ``b`` and ``producer`` are the action and the class of the tensor's producer, and ``pair`` is
+    that of this class and the consumer's.
     """
     count = 0
-    for i in range(A_DEVICES + span[e, 0], A_DEVICES + span[e, 1]):
-        d = action[i]
-        samples = common[d, e]
-        if samples == held[d, X_SAMPLES]:
-            c = np.int64(state[d, S_HOME])
+    for i in range(A_DEVICES + span[pair, e, 0], A_DEVICES + span[pair, e, 1]):
+        d = actions[b, i]
+        samples = common[pair, d, e]
+        if samples == classes[producer, d, X_SAMPLES]:
+            c = np.int64(state[tensor, d, S_HOME])
         else:
             piece = part_of[samples] * lines + line
             c = np.int64(
-                _slice(tasks, copies, edges, entries, n, state, copying, d, samples, piece)
+                _slice(tasks, copies, edges, entries, n, state, copying, tensor, d, samples, piece)
             )
         # The transfers come first, since the dependencies of a task are side by side.
         pieces[count] = _fetch(tasks, copies, edges, n, link, transfer, c, e)
@@ -314,25 +317,25 @@ def _join(
 
 @inner
 def _synchronise(
-    tasks: Any, copies: Any, edges: Any, n: Any, state: Any, vertex: Any, action: Any, link: Any,
-    transfer: Any, copying: Any, pieces: Any, time: Any,
+    tasks: Any, copies: Any, edges: Any, n: Any, state: Any, vertex: Any, actions: Any, link: Any,
+    transfer: Any, copying: Any, pieces: Any, tensor: Any, p: Any, b: Any, time: Any,
 ) -> Any:  # fmt: skip
     """Return the copy that every apply waits for: the signal of an AllReduce, or the sum.
 
-    ``vertex`` are the replicas of the producer, ``time`` the ticks of an AllReduce.
+    ``p`` and ``b`` are the producer and its action, ``time`` the ticks of an AllReduce.
     """
-    server, count = action[A_SYNC], action[A_COUNT]
+    server, count = actions[b, A_SYNC], actions[b, A_COUNT]
     queued = server == ALLREDUCE
     tie = n[N_VERTICES]
     n[N_VERTICES] += 1
     target = link.shape[0] - 1 if queued else server
     row = np.int64(0)
     for i in range(count):
-        d = action[A_DEVICES + i]
+        d = actions[b, A_DEVICES + i]
         if queued:
-            c = np.int64(_signal(tasks, copies, n, vertex[d]))
+            c = np.int64(_signal(tasks, copies, n, vertex[p, d]))
         else:
-            c = np.int64(state[d, S_HOME])
+            c = np.int64(state[tensor, d, S_HOME])
             row = copies[c, C_ROW]
         pieces[i] = _fetch(tasks, copies, edges, n, link, transfer, c, target)
     v = _task(tasks, n, target, time if queued else copying[row, target], tie)
@@ -410,21 +413,21 @@ def _build(tables: Tables, work: Work, chosen: Any) -> None:
                     if c < 0:
                         part_row = part_of[samples] * lines + line
                         if unsplit:
-                            d = _nearest(n, state[tensor], actions[b], link, soonest, part_row, e)
+                            d = _nearest(n, state, actions, link, soonest, tensor, b, part_row, e)
                             c = np.int64(state[tensor, d, S_HOME])
                             if samples != everything:
                                 c = np.int64(
                                     _slice(
-                                        tasks, copies, edges, entries, n, state[tensor], copying,
-                                        d, samples, part_row,
+                                        tasks, copies, edges, entries, n, state, copying,
+                                        tensor, d, samples, part_row,
                                     )
                                 )  # fmt: skip
                             c = _fetch(tasks, copies, edges, n, link, transfer, c, e)
                         else:
                             c = _join(
-                                tasks, copies, edges, entries, n, state[tensor], actions[b],
-                                classes[producer], common[row], span[row], part_of, link, transfer,
-                                copying, pieces, line, lines, e, part_row,
+                                tasks, copies, edges, entries, n, state, actions,
+                                classes, common, span, part_of, link, transfer,
+                                copying, pieces, tensor, b, producer, row, line, lines, e, part_row,
                             )  # fmt: skip
                         state[tensor, e, S_JOINED] = _entry(
                             entries, n, state[tensor, e, S_JOINED], samples, c
@@ -433,7 +436,7 @@ def _build(tables: Tables, work: Work, chosen: Any) -> None:
             elif layout == WHOLE:
                 for x in range(A_DEVICES, end):
                     e = actions[a, x]
-                    d = _nearest(n, state[tensor], actions[b], link, soonest, whole + line, e)
+                    d = _nearest(n, state, actions, link, soonest, tensor, b, whole + line, e)
                     c = np.int64(state[tensor, d, S_HOME])
                     _need(needs, e, _fetch(tasks, copies, edges, n, link, transfer, c, e))
             elif layout == SUMMED:
@@ -446,8 +449,8 @@ def _build(tables: Tables, work: Work, chosen: Any) -> None:
                         if time < 0:
                             n[N_STATUS] = NO_RING
                     c = _synchronise(
-                        tasks, copies, edges, n, state[tensor], vertex[p], actions[b], link,
-                        transfer, copying, pieces, time,
+                        tasks, copies, edges, n, state, vertex, actions, link,
+                        transfer, copying, pieces, tensor, p, b, time,
                     )  # fmt: skip
                     summed[tensor] = c
                 for x in range(A_DEVICES, end):
