@@ -14,13 +14,31 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
+from numba.extending import intrinsic, register_jitable
 from numpy.typing import NDArray
 
 from optpart.kernels.compiled import inner, kernel
 
 #: Like :func:`~optpart.kernels.compiled.inner`, for what is too small to be called.
 _inline = register_jitable(forceinline=True, error_model="numpy")
+
+
+@intrinsic
+def _borrowed(context: Any, array: Any) -> Any:
+    """Return the same array without an owner, for use while its owner lives.
+
+    numba counts references to arrays at every call, also in inner loops, by atomic operations that
+    take longer than what these loops do. It does not count those to arrays without an owner.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        view = context.make_array(array)(context, builder, args[0])
+        for owner in ("meminfo", "parent"):
+            setattr(view, owner, getattr(view, owner).type(None))
+        return view._getvalue()
+
+    return array(array), generate
+
 
 # Columns of tasks. IN is the first of its dependencies, which end where the next task's begin; OUT
 # heads the list of dependencies on it; OWN the list of copies that it makes.
@@ -179,7 +197,7 @@ def _copy(
     return c
 
 
-@inner
+@_inline
 def _fetch(
     tasks: Any, copies: Any, edges: Any, n: Any, link: Any, transfer: Any, copy: Any, device: Any
 ) -> Any:
@@ -206,7 +224,7 @@ def _fetch(
     return r
 
 
-@inner
+@_inline
 def _signal(tasks: Any, copies: Any, n: Any, v: Any) -> Any:
     """Return the copy of the signal of a vertex at its device."""
     c = tasks[v, T_OWN]
@@ -356,21 +374,25 @@ def _need(needs: Any, e: Any, copy: Any) -> None:
 @inner
 def _build(tables: Tables, work: Work, chosen: Any) -> None:
     """Make all tasks, copies and dependencies; producers come before consumers."""
-    tasks, copies, edges, entries, n = work.tasks, work.copies, work.edges, work.entries, work.n
-    state, summed, vertex, number, needs = (
-        work.state, work.summed, work.vertex, work.number, work.needs,
+    tasks, copies, edges = _borrowed(work.tasks), _borrowed(work.copies), _borrowed(work.edges)
+    entries, n, state = _borrowed(work.entries), _borrowed(work.n), _borrowed(work.state)
+    summed, vertex, number = _borrowed(work.summed), _borrowed(work.vertex), _borrowed(work.number)
+    needs, use, pieces = _borrowed(work.needs), _borrowed(work.use), _borrowed(work.pieces)
+    operations, tensors = _borrowed(tables.operations), _borrowed(tables.tensors)
+    inputs, resident, order = (
+        _borrowed(tables.inputs), _borrowed(tables.resident), _borrowed(tables.order),
     )  # fmt: skip
-    use, pieces = work.use, work.pieces
-    operations, tensors, inputs, resident = (
-        tables.operations, tables.tensors, tables.inputs, tables.resident,
+    kind, link, transfer = (
+        _borrowed(tables.kind), _borrowed(tables.link), _borrowed(tables.transfer),
     )  # fmt: skip
-    order, kind, link, transfer, soonest, copying = (
-        tables.order, tables.kind, tables.link, tables.transfer, tables.soonest, tables.copying,
+    soonest, copying, times = (
+        _borrowed(tables.soonest), _borrowed(tables.copying), _borrowed(tables.time),
     )  # fmt: skip
-    times, actions, ring, classes, part_of, pair, common, span = (
-        tables.time, tables.actions, tables.ring, tables.classes, tables.part_of, tables.pair,
-        tables.common, tables.span,
+    actions, ring, classes = (
+        _borrowed(tables.actions), _borrowed(tables.ring), _borrowed(tables.classes),
     )  # fmt: skip
+    part_of, pair = _borrowed(tables.part_of), _borrowed(tables.pair)
+    common, span = _borrowed(tables.common), _borrowed(tables.span)
     lines, everything = tables.lines, tables.everything
     whole = part_of[everything] * lines
     total, k = order.shape[0], kind.shape[0]
@@ -490,7 +512,7 @@ def _build(tables: Tables, work: Work, chosen: Any) -> None:
                 )  # fmt: skip
 
 
-@inner
+@_inline
 def _rank(tasks: Any, copies: Any, edges: Any, n: Any) -> None:
     """Set the rank of [G]: a task's time and the largest rank of those that depend on it."""
     end = n[N_EDGES]
@@ -594,7 +616,7 @@ def _complete(
         j = edges[j, E_NEXT]
 
 
-@inner
+@_inline
 def _execute(
     tasks: Any, copies: Any, edges: Any, n: Any, queue: Any, resources: Any, pending: Any,
     events: Any, use: Any, counted: Any,
@@ -680,7 +702,7 @@ def _execute(
             _complete(tasks, copies, edges, queue, resources, pending, use, v, counted)
 
 
-@inner
+@_inline
 def _may_overflow(copies: Any, n: Any, use: Any, capacity: Any) -> Any:
     """Whether a device could lack memory even if it frees nothing."""
     for d in range(use.shape[1]):
@@ -696,20 +718,21 @@ def _may_overflow(copies: Any, n: Any, use: Any, capacity: Any) -> Any:
 @inner
 def outcome_of(tables: Tables, work: Work, chosen: Any, outcome: Any) -> None:
     """Evaluate one strategy; see :func:`evaluate`."""
-    tasks, copies, edges, n, use = work.tasks, work.copies, work.edges, work.n, work.use
+    tasks, copies, edges = _borrowed(work.tasks), _borrowed(work.copies), _borrowed(work.edges)
+    n, use, queue = _borrowed(work.n), _borrowed(work.use), _borrowed(work.queue)
+    resources, pending = _borrowed(work.resources), _borrowed(work.pending)
+    events, capacity = _borrowed(work.events), _borrowed(tables.capacity)
     _build(tables, work, chosen)
     outcome[2] = n[N_STATUS]
     if outcome[2] != DONE:
         return
     _rank(tasks, copies, edges, n)
-    counted = tables.limited and _may_overflow(copies, n, use, tables.capacity)
-    outcome[0] = _execute(
-        tasks, copies, edges, n, work.queue, work.resources, work.pending, work.events, use, counted
-    )
+    counted = tables.limited and _may_overflow(copies, n, use, capacity)
+    outcome[0] = _execute(tasks, copies, edges, n, queue, resources, pending, events, use, counted)
     outcome[1] = 0
     if counted:
         for d in range(use.shape[1]):
-            outcome[1] = max(outcome[1], use[1, d] - tables.capacity[d])
+            outcome[1] = max(outcome[1], use[1, d] - capacity[d])
 
 
 @kernel
