@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from optpart.kernels.compiled import inner, kernel
 
-#: Like :func:`~optpart.kernels.compiled.inner`, for what is too small to be called.
+#: Like :func:`~optpart.kernels.compiled.inner`, but always inlined: to pass many arrays takes time.
 _inline = register_jitable(forceinline=True, error_model="numpy")
 
 
@@ -252,7 +252,7 @@ def _found(entries: Any, head: Any, samples: Any) -> Any:
     return entries[head, L_COPY] if head >= 0 else -1
 
 
-@inner
+@_inline
 def _slice(
     tasks: Any, copies: Any, edges: Any, entries: Any, n: Any, state: Any, copying: Any,
     tensor: Any, d: Any, samples: Any, row: Any,
@@ -277,7 +277,7 @@ def _slice(
     return c
 
 
-@inner
+@_inline
 def _nearest(
     n: Any, state: Any, actions: Any, link: Any, soonest: Any, tensor: Any, b: Any, row: Any, e: Any
 ) -> Any:
@@ -296,7 +296,7 @@ def _nearest(
     return best
 
 
-@inner
+@_inline
 def _join(
     tasks: Any, copies: Any, edges: Any, entries: Any, n: Any, state: Any, actions: Any,
     classes: Any, common: Any, span: Any, part_of: Any, link: Any, transfer: Any, copying: Any,
@@ -333,7 +333,7 @@ def _join(
     return np.int64(_copy(tasks, copies, n, v, e, size, row, tie << _OUTPUT_BITS))
 
 
-@inner
+@_inline
 def _synchronise(
     tasks: Any, copies: Any, edges: Any, n: Any, state: Any, vertex: Any, actions: Any, link: Any,
     transfer: Any, copying: Any, pieces: Any, tensor: Any, p: Any, b: Any, time: Any,
@@ -371,7 +371,7 @@ def _need(needs: Any, e: Any, copy: Any) -> None:
     needs[e, needs[e, 0]] = copy
 
 
-@inner
+@_inline
 def _build(tables: Tables, work: Work, chosen: Any) -> None:
     """Make all tasks, copies and dependencies; producers come before consumers."""
     tasks, copies, edges = _borrowed(work.tasks), _borrowed(work.copies), _borrowed(work.edges)
