@@ -23,8 +23,7 @@ from optpart.kernels.compiled import inner, kernel
 _inline = register_jitable(forceinline=True, error_model="numpy")
 
 
-@intrinsic
-def _borrowed(context: Any, array: Any) -> Any:
+def _without_owner(context: Any, array: Any) -> Any:
     """Return the same array without an owner, for use while its owner lives.
 
     numba counts references to arrays at every call, also in inner loops, by atomic operations that
@@ -38,6 +37,9 @@ def _borrowed(context: Any, array: Any) -> Any:
         return view._getvalue()
 
     return array(array), generate
+
+
+_borrowed: Any = intrinsic(_without_owner)
 
 
 # Columns of tasks. IN is the first of its dependencies, which end where the next task's begin; OUT
