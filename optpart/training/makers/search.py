@@ -268,6 +268,14 @@ class _Search:
             return min(_MOVES, limit - self.clock.moves)
         return max(1, min(20_000, int(self.evaluations_per_second * _SECONDS)))
 
+    def _left(self) -> int:
+        """Return how many evaluations the budget still has."""
+        budget = self.clock.budget
+        if budget.moves is not None:
+            return budget.moves - self.clock.moves
+        seconds = max(0.0, budget.seconds - self.clock.seconds)
+        return 1 + int(self.evaluations_per_second * seconds)
+
     def _count(self, moves: int, began: float) -> None:
         self.clock.moves += moves
         self.evaluations_per_second = max(1.0, moves / max(1e-6, time.perf_counter() - began))
@@ -304,9 +312,7 @@ class _Search:
                 if self.clock.spent:
                     break
                 some = free[first : first + 8]
-                limit = self.clock.budget.moves
-                moves = 10**9 if limit is None else limit - self.clock.moves
-                began = time.perf_counter()
+                moves, began = self._left(), time.perf_counter()
                 done = rebuild(
                     self.evaluator.tables(),
                     self.evaluator.work,

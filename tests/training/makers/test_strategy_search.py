@@ -16,7 +16,8 @@ from optpart.training.evaluator import Evaluator
 from optpart.training.graph import Line
 from optpart.training.groups import contiguous_groups
 from optpart.training.makers import MAKERS
-from optpart.training.makers.base import Budget
+from optpart.training.makers.base import Budget, judge
+from optpart.training.order import ordered
 from optpart.training.problem import StrategyProblem
 
 
@@ -115,3 +116,19 @@ def test_more_devices_and_more_actions_never_worsen_the_optimum(seed: int) -> No
         assert more <= some
         values.append(more)
     assert values == sorted(values, reverse=True)
+
+
+def test_more_bandwidth_never_worsens_the_optimum_in_the_best_order() -> None:
+    graph = chain(1, forward=Line(Fraction(1), Fraction(4)), activation=2, weights=40)
+    values = []
+    for rate in (1, 2, 5, 20):
+        problem = StrategyProblem(graph, cluster(["a", "a"], bandwidth=rate, latency=1), 6)
+        makespans = []
+        for action in actions(problem)[0]:
+            made = judge(problem, [action.decision], Budget().clock())
+            best = ordered(made, methods=("cpsat",), budget=Budget(60), workers=1)
+            assert best.optimal
+            makespans.append(best.makespan)
+        values.append(min(makespans))
+    assert values == sorted(values, reverse=True)
+    assert values[-1] < values[0]
