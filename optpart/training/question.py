@@ -220,7 +220,8 @@ def _exact(problem: StrategyProblem, budget: Budget, seed: int) -> tuple[Made, B
     )
     least = bound_of_all(problem)
     value = found.bound if least is None or found.bound is None else max(found.bound, least)
-    return made, Bounded(value, least, reason, infeasible, sum(map(len, rows)), found.seconds)
+    why = reason if infeasible else ""
+    return made, Bounded(value, least, why, infeasible, sum(map(len, rows)), found.seconds)
 
 
 def _own_order(made: Made) -> tuple[Step, ...]:
