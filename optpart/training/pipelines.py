@@ -39,8 +39,9 @@ GivenOrder: TypeAlias = Literal["gpipe", "1f1b"]
 def pipeline_schedule(compiled: Compiled, order: GivenOrder) -> Schedule:
     """Return the schedule of a given order, in exact times.
 
-    Each device keeps to its order even if something else is ready. A link, and the queue of
-    AllReduces, takes first what is ready first.
+    Each device keeps its passes in order, even if another is ready. A link, and the queue of
+    AllReduces, takes first what is ready first. What sums gradients of several devices is not part
+    of a pass: a device does it between two operations as soon as it can.
 
     Raises
     ------
@@ -48,12 +49,17 @@ def pipeline_schedule(compiled: Compiled, order: GivenOrder) -> Schedule:
         If the groups are not the stages of a pipeline, or the order contradicts the edges.
     """
     instance, vertices = compiled.instance, compiled.vertices
+    where, graph = compiled.placement, instance.graph
+    receives = {*graph.edge_target[where[graph.edge_source] != where[graph.edge_target]].tolist()}
     left = stages(compiled)
-    position = [_position(compiled, v, order, left) for v in range(len(vertices))]
     queues: list[list[int]] = [[] for _ in range(len(compiled.cluster))]
-    for v in sorted(instance.graph.topological_order.tolist(), key=position.__getitem__):
-        if vertices[v].device < len(queues):
-            queues[vertices[v].device].append(v)
+    for v in sorted(
+        graph.topological_order.tolist(), key=lambda v: _position(compiled, v, order, left)
+    ):
+        kind, device = vertices[v].kind, vertices[v].device
+        together = kind is Kind.CHUNK or (kind is Kind.ADDN and v in receives)
+        if device < len(queues) and not together:
+            queues[device].append(v)
     return simulate(_queued(instance, queues), Partition(compiled.placement), _first_ready)
 
 
@@ -125,7 +131,7 @@ def _position(compiled: Compiled, v: int, order: GivenOrder, left: Sequence[int]
     """Return the place of a vertex's pass among those of its device."""
     what, count = compiled.vertices[v], compiled.options.microbatches
     role, m = compiled.graph.operations[what.operation].role, what.microbatch
-    if role is Role.APPLY or what.kind is Kind.CHUNK:
+    if role is Role.APPLY:
         return 3 * count
     forward = role is Role.FORWARD
     if order == "gpipe":

@@ -117,10 +117,11 @@ def drawn(seed: int) -> tuple[TrainingGraph, TrainingCluster, Strategy, int]:
         rng.integers(1, 9, layers).tolist(),
         rng.integers(1, 9, layers).tolist(),
         activation=line(int(rng.integers(1, 5))),
-        gradient=int(rng.integers(1, 30)),
+        gradient=int(rng.integers(1, 200)),
     )
-    k = int(rng.integers(1, 5))
-    cuts = sorted(rng.choice(np.arange(1, layers), min(k, layers) - 1, replace=False).tolist())
+    k = int(rng.integers(2, 6))
+    several = int(rng.integers(1, min(k - 1, layers) + 1))
+    cuts = sorted(rng.choice(np.arange(1, layers), several - 1, replace=False).tolist())
     bounds = [*pairwise([0, *cuts, layers])]
     homes = [list(part) for part in np.array_split(np.arange(k), len(bounds))]
     decisions = []
@@ -129,7 +130,7 @@ def drawn(seed: int) -> tuple[TrainingGraph, TrainingCluster, Strategy, int]:
         if len(home) == 1:
             decisions.append(Decision(tuple(counts)))
         else:
-            sync = "allreduce" if rng.random() < 0.5 else int(rng.choice(home))
+            sync = int(rng.choice(home)) if rng.random() < 0.3 else "allreduce"
             decisions.append(Decision(tuple(counts), sync))
     of_layer = {g[0]: g for g in graph.tied}
     groups = [tuple(o for i in range(*bound) for o in of_layer[i]) for bound in bounds]
@@ -226,10 +227,10 @@ def test_gradients_are_accumulated_one_microbatch_after_the_other() -> None:
         if "addn" in names[v]
     ]
     assert summed == [
-        ("b0 @d0 m1", "addn b0:1 @d0"),
-        ("b0 @d0 m2", "addn b0:1 @d0"),
-        ("addn b0:1 @d0", "addn b0:1 @d0 (2)"),
-        ("b0 @d0 m3", "addn b0:1 @d0 (2)"),
+        ("b0 @d0 m1", "addn b0:1 @d0 m2"),
+        ("b0 @d0 m2", "addn b0:1 @d0 m2"),
+        ("addn b0:1 @d0 m2", "addn b0:1 @d0 m3"),
+        ("b0 @d0 m3", "addn b0:1 @d0 m3"),
     ]
 
 
@@ -268,6 +269,19 @@ def test_an_order_that_contradicts_the_edges_is_refused() -> None:
     compiled = compile_strategy(back, devices(1), given)
     with pytest.raises(InputError, match=r"^order: contradicts the edges: cycle .* choose another"):
         pipeline_schedule(compiled, "gpipe")
+
+
+@pytest.mark.parametrize(
+    "options", [Options(), Options(collectives="ring"), Options(topology="shared")]
+)
+def test_gradients_are_summed_while_backward_passes_go_on(options: Options) -> None:
+    graph = chain([10] * 3, [10] * 3, gradient=40)
+    for sync in ("allreduce", 0):
+        given = Strategy(2, (tuple(range(len(graph))),), (Decision((1, 1), sync),))
+        compiled = compile_strategy(graph, devices(2, rate=4), given, options)
+        schedule = valid(compiled, "1f1b")
+        # Sums of the first two layers take 10 or 20 and are hidden behind the layers below.
+        assert 60 < schedule.makespan(compiled.instance) < 60 + 3 * 20
 
 
 def test_stages_that_lead_back_are_refused() -> None:
