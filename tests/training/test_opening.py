@@ -111,6 +111,11 @@ def test_faults_are_one_line(two: Path, model: str, reading: Reading, said: str)
         open_model(model, two, reading)
 
 
+def test_an_unknown_cluster() -> None:
+    with pytest.raises(InputError, match="heterog-9: no such file; name a file, or one of heterog"):
+        open_model("vgg19", "heterog-9")
+
+
 def test_an_unknown_kind_of_device() -> None:
     with pytest.raises(InputError, match="no times are known for its kind 'b'; the graph has a"):
         open_model(chain(2), cluster(("a", "b")))
