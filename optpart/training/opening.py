@@ -95,6 +95,9 @@ def open_model(
     if isinstance(cluster, TrainingCluster):
         named, train = None, cluster
     else:
+        if not Path(cluster).exists() and str(cluster) not in cluster_file.shipped():
+            listed = ", ".join(cluster_file.shipped())
+            raise InputError("", "no such file", f"name a file, or one of {listed}", str(cluster))
         named = cluster_file.read(str(cluster))
         with FaultsOf(cluster):
             train, said = cluster_file.training_cluster(named), cluster_file.remarks(named)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from optpart.errors import FaultsOf, InputError
+from optpart.methods import registry
 from optpart.solution.result import Status
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import verify
@@ -185,6 +186,8 @@ def solve(
     problem = question.problem
     if method != EXACT:
         check_makers([method], EXACT)
+    if order != RANK:
+        registry.get(order)  # refuses an unknown one before any work
     check_problem(problem)
     proven = None
     if method == EXACT:
@@ -220,7 +223,8 @@ def _exact(problem: StrategyProblem, budget: Budget, seed: int) -> tuple[Made, B
     )
     least = bound_of_all(problem)
     value = found.bound if least is None or found.bound is None else max(found.bound, least)
-    return made, Bounded(value, least, reason, infeasible, sum(map(len, rows)), found.seconds)
+    why = reason if infeasible else ""
+    return made, Bounded(value, least, why, infeasible, sum(map(len, rows)), found.seconds)
 
 
 def _own_order(made: Made) -> tuple[Step, ...]:

@@ -10,11 +10,23 @@ import pytest
 from commandline import Run
 
 FOLDER = Path(__file__).parents[2] / "docs" / "use"
-PAGES = ("language-model.md", "onnx.md", "workflow.md")
+PAGES = ("language-model.md", "onnx.md", "training.md", "workflow.md")
 
 
 def blocks(page: str, kind: str) -> list[str]:
     return re.findall(rf"^```{kind}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+
+
+def assert_shown(printed: str, shown: str) -> None:
+    """Compare until what a search found; ``…`` on the page stands for remarks."""
+    until = next((end for end in ("\nsearch: ", " an iteration takes ") if end in shown), None)
+    expected = shown.partition(until)[0] if until else shown
+    if expected.startswith("…\n"):
+        assert expected.removeprefix("…\n") in printed
+    elif until:
+        assert printed.startswith(expected)
+    else:
+        assert printed == expected
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -27,11 +39,12 @@ def test_a_page_runs(name: str, run: Run, tmp_path: Path, monkeypatch: pytest.Mo
         Path(text.partition("\n")[0].removeprefix("# ")).write_text(text)
     for code in blocks(page, "python"):
         exec(compile(code, name, "exec"), {})  # the page is our own
-    (block,) = blocks(page, "console")
-    for part in block.split("$ optpart ")[1:]:
+    for part in "".join(blocks(page, "console")).split("$ optpart ")[1:]:
         command, _, shown = part.partition("\n")
         done = run(*shlex.split(command))
         assert done.code == 0, done.err
+        if command.startswith("strategy"):
+            assert_shown(done.out, shown)
         if command.startswith("import"):
             assert done.out == shown
         elif command.startswith("solve"):  # there may be several optimal schedules, or bounds

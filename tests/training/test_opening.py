@@ -63,6 +63,25 @@ def test_a_profile_needs_to_be_told_what_it_leaves_open(tmp_path: Path, two: Pat
     assert found.graph.operations[0].times[0].beta == 2 * 2_000_000 / Fraction(8)
 
 
+def test_an_onnx_model_with_its_symbol_for_samples(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx", reason="needs optpart[onnx]")
+    make = onnx.helper
+    weights = make.make_tensor("w", onnx.TensorProto.FLOAT, [4, 3], [0.5] * 12)
+    x, y = (
+        make.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n", size])
+        for name, size in (("x", 4), ("y", 3))
+    )
+    node = make.make_node("MatMul", ["x", "w"], ["y"], "product")
+    graph = make.make_graph([node], "one", [x], [y], [weights])
+    path = tmp_path / "one.onnx"
+    onnx.save(make.make_model(graph), path)
+    with pytest.raises(InputError, match="samples: is missing; give the model's symbol"):
+        open_model(path, "heterog-4")
+    found = open_model(path, "heterog-4", Reading(samples="n"))
+    assert [o.role for o in found.graph.operations] == ["forward", "backward", "apply"]
+    assert [parameter.size for parameter in found.graph.parameters] == [48]
+
+
 def test_fitted_costs_replace_those_of_model_and_cluster(tmp_path: Path, two: Path) -> None:
     costs = tmp_path / "costs.json"
     costs.write_text(
@@ -90,6 +109,11 @@ def test_fitted_costs_replace_those_of_model_and_cluster(tmp_path: Path, two: Pa
 def test_faults_are_one_line(two: Path, model: str, reading: Reading, said: str) -> None:
     with pytest.raises(InputError, match=said):
         open_model(model, two, reading)
+
+
+def test_an_unknown_cluster() -> None:
+    with pytest.raises(InputError, match="heterog-9: no such file; name a file, or one of heterog"):
+        open_model("vgg19", "heterog-9")
 
 
 def test_an_unknown_kind_of_device() -> None:

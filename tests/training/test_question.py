@@ -121,6 +121,10 @@ class TestSolve:
         found.save(tmp_path / "s.json")
         assert check(tmp_path / "s.json", GRAPH, asked.problem.cluster).faults == ()
 
+    def test_an_unknown_order_is_refused(self) -> None:
+        with pytest.raises(InputError, match="no method 'nonsense'"):
+            solve(question(), "ev-ar", order="nonsense", budget=BRIEF)
+
     def test_what_is_not_feasible_is_not_written(self, tmp_path: Path) -> None:
         tight = cluster(("a", "b"), bandwidth=10, memory=(800, 800))
         found = solve(question(where=tight), "single", budget=BRIEF)

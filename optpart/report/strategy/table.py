@@ -67,7 +67,9 @@ def print_comparison(console: PlainConsole, question: Question, found: Compariso
     table.add_column("strategy", no_wrap=True)
     for title in ("time", "over best", "gap"):
         table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("remark", no_wrap=True)
+    failed = any(not made.feasible for _, made in found.rows)
+    if failed:
+        table.add_column("remark", no_wrap=True)
     best = found.best
     least = None if best is None else best[1].makespan
     for name, made in found.rows:
@@ -79,7 +81,7 @@ def print_comparison(console: PlainConsole, question: Question, found: Compariso
             milliseconds(made.makespan, up=True),
             percent(over),
             percent(found.bound.gap(made.makespan)),
-            remark(_short(made)),
+            *([remark(_short(made))] if failed else []),
         )
     console.print(table)
     for name, made in found.rows:
