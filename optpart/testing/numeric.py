@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from optpart.testing.training import Array, NumericGraph
-from optpart.training.compiler import Compiled, Interval, Kind
+from optpart.training.compiled import Compiled, Interval, Kind
 from optpart.training.graph import CONTROL, Role
 
 #: Edges of a compiled instance: producer, output, consumer.

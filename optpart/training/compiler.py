@@ -5,186 +5,37 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from fractions import Fraction
-from functools import cached_property
 from itertools import pairwise
-from typing import Literal, NamedTuple, get_args
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from optpart.errors import InputError
-from optpart.problem.cluster import Cluster, Device
-from optpart.problem.graph import DelayMatrix, Graph
-from optpart.problem.instance import Instance
-from optpart.problem.model import Model
-from optpart.problem.rational import RationalArray, shown
 from optpart.training.cluster import TrainingCluster
 from optpart.training.collectives import allreduce, missing_link, ring_chunks, ring_order
+from optpart.training.compiled import (
+    ALL,
+    DEFAULT,
+    Compiled,
+    CompiledVertex,
+    Interval,
+    Kind,
+    Options,
+    Tensor,
+)
+from optpart.training.draft import Draft
+from optpart.training.fitting import check_parameters_fit
 from optpart.training.graph import CONTROL, Edge, Layout, Role, TrainingGraph
 from optpart.training.strategy import Strategy
 
-Replicas = Literal["fused", "separate"]
-Resharding = Literal["overlap", "heterog"]
-Auxiliary = Literal["memory", "free"]
-Collectives = Literal["queue", "ring"]
-Topology = Literal["pairs", "shared"]
-MemoryModel = Literal["refcount", "none"]
-
-#: Samples as a half-open part of [0, 1).
-Interval = tuple[Fraction, Fraction]
-
-#: A vertex and the number of its output, or ``CONTROL``.
-Tensor = tuple[int, int]
-
-_ALL = (Fraction(0), Fraction(1))
-
-
-class Kind(StrEnum):
-    """What a vertex of a compiled instance does."""
-
-    REPLICA = "replica"
-    SPLIT = "split"
-    CONCAT = "concat"
-    ADDN = "addn"
-    ALLREDUCE = "allreduce"
-    CHUNK = "chunk"
-    TRANSFER = "transfer"
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a strategy is compiled.
-
-    Attributes
-    ----------
-    replicas : {"fused", "separate"}
-        The replicas of an operation on one device are one vertex, or one vertex each ([G]).
-    resharding : {"overlap", "heterog"}
-        Between unlike layouts, devices exchange the slices in which they overlap, or as in the
-        original artifact [R].
-    auxiliary : {"memory", "free"}
-        Split, Concat and AddN take the time that the device's memory needs, or none ([R]).
-    collectives : {"queue", "ring"}
-        An AllReduce is one vertex of a queue that occupies neither devices nor links ([R]), or
-        the transfers along a ring.
-    topology : {"pairs", "shared"}
-        One link per ordered pair of devices ([G]), or one per server and one between servers ([R]).
-    memory : {"refcount", "none"}
-        Limits of memory hold, or are left out.
-    slots : int
-        Tensors that the optimiser keeps per parameter (Adam: 2).
-    tick : Fraction or None
-        Times are rounded up to multiples of it; ``None`` keeps them exact.
-    microbatches : int
-        Equal parts of the batch that pass one after another; gradients are accumulated.
-    """
-
-    replicas: Replicas = "fused"
-    resharding: Resharding = "overlap"
-    auxiliary: Auxiliary = "memory"
-    collectives: Collectives = "queue"
-    topology: Topology = "pairs"
-    memory: MemoryModel = "refcount"
-    slots: int = 2
-    tick: Fraction | None = Fraction(1)
-    microbatches: int = 1
-
-    def __post_init__(self) -> None:
-        for key, choices in (
-            ("replicas", Replicas),
-            ("resharding", Resharding),
-            ("auxiliary", Auxiliary),
-            ("collectives", Collectives),
-            ("topology", Topology),
-            ("memory", MemoryModel),
-        ):
-            value = getattr(self, key)
-            if value not in get_args(choices):
-                listed = ", ".join(get_args(choices))
-                raise InputError(key, f"unknown {value!r}", f"choose one of {listed}")
-        if self.slots < 0:
-            raise InputError("slots", f"negative ({self.slots})", "give a whole number ≥ 0")
-        if self.tick is not None and self.tick <= 0:
-            raise InputError("tick", f"{shown(self.tick)} is not positive", "give a time > 0")
-        if self.microbatches < 1:
-            raise InputError("microbatches", f"{self.microbatches}", "give a whole number ≥ 1")
-
-
-class CompiledVertex(NamedTuple):
-    """What a vertex of a compiled instance is.
-
-    Attributes
-    ----------
-    kind : Kind
-    operation : int
-        The operation that it is a replica of, or whose output it converts, sums or sends.
-    output : int
-        Which output of the operation; ``CONTROL`` for a replica, or the transfer of a signal.
-    device : int
-        Device of the instance.
-    samples : (Fraction, Fraction)
-        For a replica, the samples of its microbatch that it computes; for a Split or Concat, those
-        of its input or its output; otherwise all.
-    microbatch : int
-    """
-
-    kind: Kind
-    operation: int
-    output: int
-    device: int
-    samples: Interval = _ALL
-    microbatch: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class Compiled:
-    """A strategy as an instance; built by :func:`compile_strategy`.
-
-    Attributes
-    ----------
-    graph : TrainingGraph
-    cluster : TrainingCluster
-    strategy : Strategy
-    options : Options
-    instance : Instance
-        Its devices are those of the cluster in their order, then ``nccl`` if an AllReduce runs
-        there, then shared links. Every vertex may run on one device only.
-    vertices : tuple of CompiledVertex
-        What each vertex is.
-    parts : mapping from vertex to tuple of (Fraction, Fraction)
-        For a Split, the samples of each of its outputs.
-    chunks : mapping from vertex to (int, int)
-        For a chunk of a ring, its number and whether it is added (1) or replaces (0).
-    """
-
-    graph: TrainingGraph
-    cluster: TrainingCluster
-    strategy: Strategy
-    options: Options
-    instance: Instance
-    vertices: tuple[CompiledVertex, ...]
-    parts: dict[int, tuple[Interval, ...]]
-    chunks: dict[int, tuple[int, bool]]
-
-    @cached_property
-    def placement(self) -> NDArray[np.int32]:
-        """The only device of each vertex."""
-        return np.array([vertex.device for vertex in self.vertices], dtype=np.int32)
-
-    def __repr__(self) -> str:
-        return f"<Compiled: {self.instance!r}>"
+__all__ = ["Compiled", "CompiledVertex", "Kind", "Options", "compile_strategy"]
 
 
 def compile_strategy(
     graph: TrainingGraph,
     cluster: TrainingCluster,
     strategy: Strategy,
-    options: Options = Options(),
+    options: Options = DEFAULT,
 ) -> Compiled:
     """Turn a strategy into the instance that the devices run.
 
@@ -214,94 +65,15 @@ def compile_strategy(
     return _Compiler(graph, cluster, strategy, options).run()
 
 
-def check_parameters_fit(graph: TrainingGraph, cluster: TrainingCluster, slots: int) -> None:
-    """Check that the parameters may fit on the devices under some strategy.
-
-    Raises
-    ------
-    InputError
-        If operations that must stay together need more than the largest memory, or all parameters
-        need more than all memories. Names a least set of parameters.
-    """
-    limits = [m for m in cluster.cluster.memory if m is not None]
-    if len(limits) < len(cluster):
-        return
-    need: list[tuple[Fraction, str]] = []
-    together: dict[int, list[tuple[Fraction, str]]] = {}
-    home = {o: i for i, group in enumerate(graph.tied) for o in group}
-    for parameter in graph.parameters:
-        applied = any(graph.operations[u].role is Role.APPLY for u in parameter.users)
-        size = parameter.size * (1 + slots if applied else 1)
-        need.append((size, parameter.name))
-        together.setdefault(home[parameter.users[0]], []).append((size, parameter.name))
-    for rows, room, where in (
-        *((rows, max(limits), "the largest device has") for rows in together.values()),
-        (need, sum(limits), "all devices have"),
-    ):
-        total, named = Fraction(0), []
-        for size, name in sorted(rows, reverse=True):
-            total += size
-            named.append(name)
-            if total > room:
-                listed = ", ".join(named[:4]) + (f" and {len(named) - 4} more" if named[4:] else "")
-                raise InputError(
-                    f"parameters {listed}",
-                    f"need {shown(total)} bytes with the optimiser's, but {where} {shown(room)}",
-                    "add memory, or choose an optimiser that keeps less",
-                )
-
-
 class _Replica(NamedTuple):
     vertex: int
     device: int
     samples: Interval
 
 
-class _Draft:
-    """The vertices, outputs and edges that have been made so far."""
-
-    def __init__(self) -> None:
-        self.vertices: list[CompiledVertex] = []
-        self.names: list[str] = []
-        self.times: list[Fraction] = []
-        self.memory: list[Fraction] = []
-        self.outputs: list[list[Fraction]] = []
-        self.edges: dict[tuple[int, int, int], None] = {}
-        self._taken: set[str] = set()
-
-    def vertex(
-        self,
-        what: CompiledVertex,
-        name: str,
-        time: Fraction,
-        outputs: Iterable[Fraction] = (),
-        memory: Fraction = Fraction(0),
-    ) -> int:
-        unique, number = name, 1
-        while unique in self._taken:
-            number += 1
-            unique = f"{name} ({number})"
-        self._taken.add(unique)
-        self.vertices.append(what)
-        self.names.append(unique)
-        self.times.append(time)
-        self.memory.append(memory)
-        self.outputs.append(list(outputs))
-        return len(self.vertices) - 1
-
-    def output(self, vertex: int, size: Fraction) -> Tensor:
-        self.outputs[vertex].append(size)
-        return vertex, len(self.outputs[vertex]) - 1
-
-    def edge(self, tensor: Tensor, consumer: int) -> None:
-        self.edges[(*tensor, consumer)] = None
-
-    def size(self, tensor: Tensor) -> Fraction:
-        vertex, output = tensor
-        return Fraction(0) if output == CONTROL else self.outputs[vertex][output]
-
-
 class _Compiler:
+    """The state of one compilation; :meth:`run` does it."""
+
     def __init__(
         self,
         graph: TrainingGraph,
@@ -316,8 +88,7 @@ class _Compiler:
         self.decisions = strategy.of_operations(len(graph))
         self.kinds = cluster.kind_indices(graph.kinds)
         self.samples = Fraction(strategy.batch, options.microbatches)
-        self.draft = _Draft()
-        self.nccl: int | None = None
+        self.draft = Draft(graph, cluster, options)
         #: By operation and microbatch; an apply has none but the first.
         self.replicas: list[list[list[_Replica]]] = []
         self.splits: dict[Tensor, int] = {}
@@ -333,10 +104,22 @@ class _Compiler:
         for o in range(len(self.graph)):
             copies = 1 if self._is_apply(o) else self.options.microbatches
             self.replicas.append([self._replicate(o, m) for m in range(copies)])
+            if copies > 1:  # of a replica, all microbatches run on its device
+                vertices = ([replica.vertex for replica in copy] for copy in self.replicas[o])
+                self.draft.together += zip(*vertices, strict=True)
         for o in self.graph.topological_order:
             for edge in self.graph.in_edges[o]:
                 self._connect(edge)
-        return self._finish()
+        return Compiled(
+            self.graph,
+            self.cluster,
+            self.strategy,
+            self.options,
+            self.draft.instance(),
+            tuple(self.draft.vertices),
+            {vertex: tuple(parts) for vertex, parts in self.parts.items()},
+            self.chunks,
+        )
 
     # --- replicas --------------------------------------------------------------------------
 
@@ -356,7 +139,7 @@ class _Compiler:
                 count = 1
             for i, samples in enumerate(_equal_parts(interval, count)):
                 if not operation.splittable:
-                    samples = _ALL
+                    samples = ALL
                 name = f"{operation.name} @{self.cluster.names[d]}"
                 if count > 1:
                     name += f" #{i + 1}"
@@ -411,7 +194,7 @@ class _Compiler:
 
     def _nearest(self, o: int, output: int, m: int, device: int) -> Tensor:
         """Choose among whole copies: the device's own, else the one that arrives soonest."""
-        return self._source(o, output, m, device, _ALL), output
+        return self._source(o, output, m, device, ALL), output
 
     def _source(self, o: int, output: int, m: int, device: int, samples: Interval) -> int:
         replicas = self._copies(o, m)
@@ -422,16 +205,8 @@ class _Compiler:
         size = self.graph.operations[o].outputs[output].size.at(width * self.samples)
         linked = [r for r in replicas if self.cluster.linked(r.device, device)]
         if not linked:
-            raise self._no_link(o, replicas[0].device, device)
+            raise self.draft.no_link(o, replicas[0].device, device)
         return min(linked, key=lambda r: self.cluster.transfer(r.device, device, size)).vertex
-
-    def _no_link(self, o: int, sender: int, receiver: int) -> InputError:
-        names = self.cluster.names
-        return InputError(
-            f"{names[sender]} → {names[receiver]}",
-            f"no link, but the strategy sends what {shown(self.graph.operations[o].name)} makes",
-            "give one, or a strategy that does not need it",
-        )
 
     # --- slices of samples -----------------------------------------------------------------
 
@@ -463,13 +238,13 @@ class _Compiler:
             return self.layouts[key]
         replicas = self._copies(o, m)
         tensors = [(replica.vertex, output) for replica in replicas]
-        if replicas[0].samples == _ALL:
-            if targets[0].samples == _ALL:
+        if replicas[0].samples == ALL:
+            if targets[0].samples == ALL:
                 found = [self._nearest(o, output, m, target.device) for target in targets]
             else:
                 found = [self._slice(tensors[0], target.samples) for target in targets]
-        elif targets[0].samples == _ALL:
-            joined = self._joined(tensors, o, output, m, targets[0].device, _ALL)
+        elif targets[0].samples == ALL:
+            joined = self._joined(tensors, o, output, m, targets[0].device, ALL)
             found = [joined] * len(targets)
         else:
             found = []
@@ -558,11 +333,9 @@ class _Compiler:
             return {d: [total] for d in local}
         if self.options.collectives == "ring":
             return self._ring(o, output, local)
-        size = self._size(o, output, _ALL)
-        if self.nccl is None:
-            self.nccl = len(self.cluster)
+        size = self._size(o, output, ALL)
         vertex = self.draft.vertex(
-            CompiledVertex(Kind.ALLREDUCE, o, output, self.nccl),
+            CompiledVertex(Kind.ALLREDUCE, o, output, self.draft.nccl),
             f"allreduce {self._tensor_name(o, output)}",
             allreduce(self.cluster, local, size).time,
         )
@@ -580,7 +353,7 @@ class _Compiler:
         return total[0]
 
     def _sum(self, tensors: list[Tensor], o: int, output: int, device: int) -> Tensor:
-        size = self._size(o, output, _ALL)
+        size = self._size(o, output, ALL)
         vertex = self.draft.vertex(
             CompiledVertex(
                 Kind.ADDN,
@@ -603,7 +376,7 @@ class _Compiler:
         for i, d in enumerate(ring):
             if not self.cluster.linked(d, ring[(i + 1) % n]):
                 raise missing_link(self.cluster, ring)
-        size = self._size(o, output, _ALL) / n
+        size = self._size(o, output, ALL) / n
         found: dict[int, list[Tensor]] = {d: [tensor] for d, tensor in local.items()}
         before: list[int] = []
         for step, position, chunk in ring_chunks(n):
@@ -626,162 +399,6 @@ class _Compiler:
             before.append(vertex)
         return found
 
-    # --- the instance ----------------------------------------------------------------------
-
-    def _finish(self) -> Compiled:
-        draft, options = self.draft, self.options
-        devices = [
-            Device(name, 1, kind, memory)
-            for name, kind, memory in zip(
-                self.cluster.names,
-                self.cluster.cluster.types,
-                self.cluster.cluster.memory,
-                strict=True,
-            )
-        ]
-        names = set(self.cluster.names)
-        if self.nccl is not None:
-            devices.append(Device(_unused("nccl", names)))
-        if options.topology == "shared":
-            self._share_links(devices, names)
-        k, extra = len(self.cluster), len(devices)
-        free = options.topology == "shared"
-        bandwidth: list[list[Fraction | None]] = [[None] * extra for _ in range(extra)]
-        latency = [[Fraction(0)] * extra for _ in range(extra)]
-        if not free:
-            self._check_links()
-            for d in range(k):
-                bandwidth[d][:k] = self.cluster.rate[d]
-                latency[d][:k] = [self._rounded(time) for time in self.cluster.latency[d]]
-        limited = any(device.memory is not None for device in devices)
-        refcount = options.memory == "refcount" and limited
-        instance = Instance(
-            self._graph([device.name for device in devices]),
-            Cluster.of(devices, bandwidth, latency),
-            Model("link", "refcount" if refcount else "none"),
-            name=self.graph.name,
-            source=self.graph.source,
-        )
-        return Compiled(
-            self.graph,
-            self.cluster,
-            self.strategy,
-            options,
-            instance,
-            tuple(draft.vertices),
-            {vertex: tuple(parts) for vertex, parts in self.parts.items()},
-            self.chunks,
-        )
-
-    def _rounded(self, time: Fraction) -> Fraction:
-        tick = self.options.tick
-        return time if tick is None else math.ceil(time / tick) * tick
-
-    def _crosses(self, sender: int, receiver: int) -> bool:
-        """Whether two devices of the instance exchange over a link of the cluster."""
-        return sender != receiver and max(sender, receiver) < len(self.cluster)
-
-    def _check_links(self) -> None:
-        vertices = self.draft.vertices
-        for u, _, v in self.draft.edges:
-            d, e = vertices[u].device, vertices[v].device
-            if self._crosses(d, e) and not self.cluster.linked(d, e):
-                raise self._no_link(vertices[u].operation, d, e)
-
-    def _share_links(self, devices: list[Device], names: set[str]) -> None:
-        """Send every crossing tensor through a vertex on the link that it shares."""
-        self._check_links()
-        draft, cluster = self.draft, self.cluster
-        links: dict[int, int] = {}
-        sent: dict[tuple[int, int, int], Tensor] = {}
-        edges = draft.edges
-        draft.edges = {}
-        for u, output, v in edges:
-            d, e = draft.vertices[u].device, draft.vertices[v].device
-            if not self._crosses(d, e):
-                draft.edge((u, output), v)
-                continue
-            if (u, output, e) not in sent:
-                server = cluster.servers[d] if cluster.servers[d] == cluster.servers[e] else -1
-                if server not in links:
-                    links[server] = len(devices)
-                    name = "link between servers" if server < 0 else f"link in server {server}"
-                    devices.append(Device(_unused(name, names)))
-                size = draft.size((u, output))
-                what = "signal" if output == CONTROL else f"output {output}"
-                transfer = draft.vertex(
-                    draft.vertices[u]._replace(kind=Kind.TRANSFER, device=links[server]),
-                    f"{what} of {draft.names[u]} to {cluster.names[e]}",
-                    cluster.transfer(d, e, size),
-                    [] if output == CONTROL else [size],
-                )
-                draft.edge((u, output), transfer)
-                sent[u, output, e] = (transfer, CONTROL if output == CONTROL else 0)
-            draft.edge(sent[u, output, e], v)
-
-    def _graph(self, devices: Sequence[str]) -> Graph:
-        draft = self.draft
-        n = len(draft.vertices)
-        first = np.cumsum([0, *(len(outputs) for outputs in draft.outputs)])
-        signals = sorted({u for u, output, _ in draft.edges if output == CONTROL})
-        signal = {u: int(first[-1]) + i for i, u in enumerate(signals)}
-        start = first.tolist()
-        tensors = [signal[u] if i == CONTROL else start[u] + i for u, i, _ in draft.edges]
-        producers = [u for u, outputs in enumerate(draft.outputs) for _ in outputs]
-        indices = [i for outputs in draft.outputs for i in range(len(outputs))]
-        sizes = [size for outputs in draft.outputs for size in outputs]
-        return Graph(
-            names=tuple(draft.names),
-            ops=RationalArray.from_fractions(self._rounded(time) for time in draft.times),
-            memory=RationalArray.from_fractions(draft.memory),
-            device_types=(None,) * n,
-            allowed_devices={v: (devices[w.device],) for v, w in enumerate(draft.vertices)},
-            tensor_vertex=np.array([*producers, *signals], dtype=np.int32),
-            tensor_output=np.array([*indices, *(CONTROL for _ in signals)], dtype=np.int32),
-            tensor_size=RationalArray.from_fractions([*sizes, *(Fraction(0) for _ in signals)]),
-            tensor_delay=self._delays(len(devices), start),
-            edge_source=np.array([u for u, _, _ in draft.edges], dtype=np.int32),
-            edge_target=np.array([v for _, _, v in draft.edges], dtype=np.int32),
-            edge_tensor=np.array(tensors, dtype=np.int32),
-            colocation=self._copies_together(),
-        )
-
-    def _delays(self, devices: int, start: Sequence[int]) -> dict[int, DelayMatrix]:
-        """Return the rounded times of the tensors that cross; those of signals are latencies."""
-        if self.options.tick is None or self.options.topology == "shared":
-            return {}
-        vertices, k = self.draft.vertices, len(self.cluster)
-        crossing = {
-            (u, output): vertices[u].device
-            for u, output, v in self.draft.edges
-            if output != CONTROL and self._crosses(vertices[u].device, vertices[v].device)
-        }
-        made: dict[tuple[int, Fraction], DelayMatrix] = {}
-        found: dict[int, DelayMatrix] = {}
-        nowhere = (None,) * devices
-        for (u, output), d in sorted(crossing.items()):
-            size = self.draft.outputs[u][output]
-            if (d, size) not in made:
-                times = [
-                    self._rounded(self.cluster.transfer(d, e, size))
-                    if self.cluster.linked(d, e)
-                    else None
-                    for e in range(k)
-                ]
-                row = (*times, *(Fraction(0) for _ in range(k, devices)))
-                made[d, size] = tuple(row if i == d else nowhere for i in range(devices))
-            found[start[u] + output] = made[d, size]
-        return found
-
-    def _copies_together(self) -> tuple[tuple[int, ...], ...]:
-        """Group the microbatches of each replica: they share one device."""
-        return tuple(
-            tuple(replica.vertex for replica in same)
-            for copies in self.replicas
-            if len(copies) > 1
-            for same in zip(*copies, strict=True)
-        )
-
 
 def _equal_parts(samples: Interval, count: int) -> list[Interval]:
     first, last = samples
@@ -801,10 +418,3 @@ def _common_parts(one: Iterable[_Replica], two: Iterable[_Replica]) -> list[Inte
     """Cut [0, 1) wherever a part begins on both sides."""
     cuts = {r.samples[0] for r in one} & {r.samples[0] for r in two}
     return [*pairwise((*sorted(cuts), Fraction(1)))]
-
-
-def _unused(name: str, names: set[str]) -> str:
-    while name in names:
-        name += "'"
-    names.add(name)
-    return name

@@ -189,7 +189,7 @@ class Network:
         ]
         if normalised:
             weights[f"{name}/normalisation"] = 2 * channels
-            kernels.append(_normalisation("BatchNormalization", out, 2 * channels))
+            kernels.append(normalisation("BatchNormalization", out, 2 * channels))
         return self.add(
             name,
             [x],
@@ -223,7 +223,6 @@ class Network:
         products = count * math.prod(places)
         moved = (x.count + math.prod(shape)) * WIDTH
         kernel = Kernel("Gemm", 2 * products, moved, sum(held.values()) * WIDTH)
-        # The input of the activation function, unless it can be told from the output (ReLU).
         return self.add(
             name,
             [x],
@@ -350,7 +349,8 @@ class Network:
         return with_backward(self.forward(specs, slots=slots, efficiencies=efficiencies))
 
 
-def _normalisation(kind: str, count: int, weights: int) -> Kernel:
+def normalisation(kind: str, count: int, weights: int) -> Kernel:
+    """Return the kernel that normalises ``count`` numbers with so many weights."""
     # Training reads its input twice: for mean and variance, then to normalise.
     return Kernel(kind, 8 * count, 3 * count * WIDTH, weights * WIDTH)
 

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from types import MappingProxyType
 
-from optpart.devices import library
 from optpart.errors import InputError
 from optpart.training.layers import Network
+from optpart.training.models.bert_large import bert_large
+from optpart.training.models.inception_v3 import inception_v3
+from optpart.training.models.mobilenet_v2 import mobilenet_v2
+from optpart.training.models.nasnet import nasnet
+from optpart.training.models.resnet200 import resnet200
+from optpart.training.models.transformer import transformer
 from optpart.training.models.vgg19 import vgg19
+from optpart.training.models.xlnet_large import xlnet_large
 
 #: Builders by name.
 MODELS: MappingProxyType[str, Callable[[], Network]] = MappingProxyType(
     {
         "vgg19": vgg19,
+        "resnet200": resnet200,
+        "inception_v3": inception_v3,
+        "mobilenet_v2": mobilenet_v2,
+        "nasnet": nasnet,
+        "transformer": transformer,
+        "bert_large": bert_large,
+        "xlnet_large": xlnet_large,
     }
 )
 
@@ -27,5 +41,7 @@ def network(name: str) -> Network:
         If there is no such model; the message lists those that there are.
     """
     if name not in MODELS:
-        raise InputError("model", f"no model {name!r}", library.nearest(name, MODELS))
+        close = difflib.get_close_matches(name, MODELS, n=1)
+        remedy = f"did you mean {close[0]}? There are" if close else "there are"
+        raise InputError("model", f"no model {name!r}", f"{remedy} {', '.join(MODELS)}")
     return MODELS[name]()

@@ -1,0 +1,174 @@
+"""A strategy as an instance: what each of its vertices is, and the options it was compiled with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.errors import InputError
+from optpart.problem.instance import Instance
+from optpart.problem.rational import shown
+from optpart.training.cluster import TrainingCluster
+from optpart.training.graph import TrainingGraph
+from optpart.training.strategy import Strategy
+
+Replicas = Literal["fused", "separate"]
+Resharding = Literal["overlap", "heterog"]
+Auxiliary = Literal["memory", "free"]
+Collectives = Literal["queue", "ring"]
+Topology = Literal["pairs", "shared"]
+MemoryModel = Literal["refcount", "none"]
+
+#: Samples as a half-open part of [0, 1).
+Interval = tuple[Fraction, Fraction]
+
+#: A vertex and the number of its output, or ``CONTROL``.
+Tensor = tuple[int, int]
+
+ALL = (Fraction(0), Fraction(1))
+
+
+class Kind(StrEnum):
+    """What a vertex of a compiled instance does."""
+
+    REPLICA = "replica"
+    SPLIT = "split"
+    CONCAT = "concat"
+    ADDN = "addn"
+    ALLREDUCE = "allreduce"
+    CHUNK = "chunk"
+    TRANSFER = "transfer"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a strategy is compiled.
+
+    Attributes
+    ----------
+    replicas : {"fused", "separate"}
+        The replicas of an operation on one device are one vertex, or one vertex each ([G]).
+    resharding : {"overlap", "heterog"}
+        Between unlike layouts, devices exchange the slices in which they overlap, or as in the
+        original artifact [R].
+    auxiliary : {"memory", "free"}
+        Split, Concat and AddN take the time that the device's memory needs, or none ([R]).
+    collectives : {"queue", "ring"}
+        An AllReduce is one vertex of a queue that occupies neither devices nor links ([R]), or
+        the transfers along a ring.
+    topology : {"pairs", "shared"}
+        One link per ordered pair of devices ([G]), or one per server and one between servers ([R]).
+    memory : {"refcount", "none"}
+        Limits of memory hold, or are left out.
+    slots : int
+        Tensors that the optimiser keeps per parameter (Adam: 2).
+    tick : Fraction or None
+        Times are rounded up to multiples of it; ``None`` keeps them exact.
+    microbatches : int
+        Equal parts of the batch that pass one after another; gradients are accumulated.
+    """
+
+    replicas: Replicas = "fused"
+    resharding: Resharding = "overlap"
+    auxiliary: Auxiliary = "memory"
+    collectives: Collectives = "queue"
+    topology: Topology = "pairs"
+    memory: MemoryModel = "refcount"
+    slots: int = 2
+    tick: Fraction | None = Fraction(1)
+    microbatches: int = 1
+
+    def __post_init__(self) -> None:
+        for key, choices in (
+            ("replicas", Replicas),
+            ("resharding", Resharding),
+            ("auxiliary", Auxiliary),
+            ("collectives", Collectives),
+            ("topology", Topology),
+            ("memory", MemoryModel),
+        ):
+            value = getattr(self, key)
+            if value not in get_args(choices):
+                listed = ", ".join(get_args(choices))
+                raise InputError(key, f"unknown {value!r}", f"choose one of {listed}")
+        if self.slots < 0:
+            raise InputError("slots", f"negative ({self.slots})", "give a whole number ≥ 0")
+        if self.tick is not None and self.tick <= 0:
+            raise InputError("tick", f"{shown(self.tick)} is not positive", "give a time > 0")
+        if self.microbatches < 1:
+            raise InputError("microbatches", f"{self.microbatches}", "give a whole number ≥ 1")
+
+
+#: The options unless others are given.
+DEFAULT = Options()
+
+
+class CompiledVertex(NamedTuple):
+    """What a vertex of a compiled instance is.
+
+    Attributes
+    ----------
+    kind : Kind
+    operation : int
+        The operation that it is a replica of, or whose output it converts, sums or sends.
+    output : int
+        Which output of the operation; ``CONTROL`` for a replica, or the transfer of a signal.
+    device : int
+        Device of the instance.
+    samples : (Fraction, Fraction)
+        For a replica, the samples of its microbatch that it computes; for a Split or Concat, those
+        of its input or its output; otherwise all.
+    microbatch : int
+    """
+
+    kind: Kind
+    operation: int
+    output: int
+    device: int
+    samples: Interval = ALL
+    microbatch: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """A strategy as an instance; built by :func:`~optpart.training.compiler.compile_strategy`.
+
+    Attributes
+    ----------
+    graph : TrainingGraph
+    cluster : TrainingCluster
+    strategy : Strategy
+    options : Options
+    instance : Instance
+        Its devices are those of the cluster in their order, then ``nccl`` if an AllReduce runs
+        there, then shared links. Every vertex may run on one device only.
+    vertices : tuple of CompiledVertex
+        What each vertex is.
+    parts : mapping from vertex to tuple of (Fraction, Fraction)
+        For a Split, the samples of each of its outputs.
+    chunks : mapping from vertex to (int, int)
+        For a chunk of a ring, its number and whether it is added (1) or replaces (0).
+    """
+
+    graph: TrainingGraph
+    cluster: TrainingCluster
+    strategy: Strategy
+    options: Options
+    instance: Instance
+    vertices: tuple[CompiledVertex, ...]
+    parts: dict[int, tuple[Interval, ...]]
+    chunks: dict[int, tuple[int, bool]]
+
+    @cached_property
+    def placement(self) -> NDArray[np.int32]:
+        """The only device of each vertex."""
+        return np.array([vertex.device for vertex in self.vertices], dtype=np.int32)
+
+    def __repr__(self) -> str:
+        return f"<Compiled: {self.instance!r}>"
