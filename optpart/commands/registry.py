@@ -32,10 +32,11 @@ COMMANDS = {
     "convert": "convert:convert",
     "export": "export:export",
     "generate replica": "generate_replica:generate_replica",
+    "profile fit": "profile:fit",
 }
 
 #: The class of each command group; its docstring is the help.
-GROUPS = {"generate": "generate:Generate"}
+GROUPS = {"generate": "generate:Generate", "profile": "profile:Profile"}
 
 
 def command(name: str) -> Callable[..., Any]:

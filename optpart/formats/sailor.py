@@ -133,6 +133,65 @@ def read(
     )
 
 
+def measurements(
+    folder: str | Path, model: str, gpu: str, tensor_parallel: int = 1
+) -> Mapping[int, Sequence[tuple[Fraction, Fraction, Fraction]]]:
+    """Read all that was measured of a model on one type of GPU.
+
+    Returns
+    -------
+    mapping
+        By microbatch, smallest first: nanoseconds of forward pass, backward pass and update of each
+        layer, exact.
+
+    Raises
+    ------
+    InputError
+        If there is no such profile, or nothing was measured with this degree.
+    """
+    path = _profiles(Path(folder) / "profiles" / model, [gpu])[gpu]
+    with FaultsOf(path):
+        document = _object(parse_json(read_text(path)), "")
+        found = {}
+        for microbatch in sorted(_whole(key, key) for key in document):
+            rows = _rows(document, microbatch, tensor_parallel)
+            if rows is not None:
+                found[microbatch] = [
+                    (row[0] * SECOND, row[1] * SECOND, row[2] * SECOND) for row in rows
+                ]
+        if not found:
+            raise InputError(
+                "", f"nothing with tensor-parallel degree {tensor_parallel}", "choose another"
+            )
+    return found
+
+
+def layers(
+    folder: str | Path, model: str, tensor_parallel: int = 1
+) -> Sequence[Mapping[str, Fraction]]:
+    """Read what each layer of a model holds on one GPU.
+
+    Returns
+    -------
+    list of mapping from str to Fraction
+        ``params_bytes``, and of one sample ``act_output_bytes`` and ``act_mem_bytes``, which is
+        kept for the backward pass.
+    """
+    path = Path(folder) / _INFO
+    with FaultsOf(path):
+        document = parse_json(read_text(path))
+        degrees = _object(_chosen(document, model, "model", ""), model)
+        place = f"{model}.{tensor_parallel}"
+        found = _object(_chosen(degrees, str(tensor_parallel), "degree", model), place)
+        return [
+            {
+                key: non_negative(member(found[str(i)], key, f"{place}.{i}"), f"{place}.{i}.{key}")
+                for key in ("params_bytes", "act_output_bytes", "act_mem_bytes")
+            }
+            for i in range(_count(found, place))
+        ]
+
+
 def bandwidths(path: str | Path) -> Mapping[str, Mapping[tuple[str, int], Fraction]]:
     """Read the fitted link rates of ``network_coeffs_*.json``.
 
@@ -178,26 +237,34 @@ def _times(
 ) -> tuple[Fraction | None, ...] | None:
     """Return the time of each layer, or ``None`` if it was not measured so."""
     document = _object(parse_json(read_text(path)), "")
+    rows = _rows(document, microbatch, degree)
+    if rows is None:
+        return None
+    if len(rows) != layers:
+        raise InputError(
+            f"{microbatch}.{degree}",
+            f"{len(rows)} layers, but {_INFO} has {layers}",
+            "choose other GPUs, or correct it",
+        )
+    return tuple(times.whole(row[j] for j in _PASSES[measured_pass]) for row in rows)
+
+
+def _rows(document: Mapping[str, Any], microbatch: int, degree: int) -> list[list[Fraction]] | None:
+    """Return the seconds of each layer, or ``None`` if it was not measured so."""
     degrees = _object(document.get(str(microbatch), {}), str(microbatch))
     if str(degree) not in degrees:
         return None
     place = f"{microbatch}.{degree}"
     profile = _object(degrees[str(degree)], place)
-    count = _count(profile, place)
-    if count != layers:
-        raise InputError(
-            place, f"{count} layers, but {_INFO} has {layers}", "choose other GPUs, or correct it"
-        )
     found = []
-    for i in range(count):
+    for i in range(_count(profile, place)):
         row = sequence(profile[str(i)], f"{place}.{i}")
         if len(row) != 3:
             raise InputError(
                 f"{place}.{i}", f"{len(row)} times", "give those of forward, backward and update"
             )
-        seconds = [non_negative(time, f"{place}.{i}[{j}]") for j, time in enumerate(row)]
-        found.append(times.whole(seconds[j] for j in _PASSES[measured_pass]))
-    return tuple(found)
+        found.append([non_negative(time, f"{place}.{i}[{j}]") for j, time in enumerate(row)])
+    return found
 
 
 def _profiles(folder: Path, gpus: Sequence[str] | None) -> dict[str, Path]:

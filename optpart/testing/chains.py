@@ -11,15 +11,17 @@ from optpart.training.cluster import TrainingCluster
 from optpart.training.graph import Edge, Layout, Line, Operation, Output, Parameter, Role
 from optpart.training.graph import TrainingGraph as Graph
 
+_FORWARD, _NOTHING = Line(Fraction(0), Fraction(10)), Line()
+
 
 def chain(
     layers: int,
     kinds: Sequence[str] = ("a",),
     *,
-    forward: Sequence[Sequence[Line]] | Line = Line(Fraction(0), Fraction(10)),
+    forward: Sequence[Sequence[Line]] | Line = _FORWARD,
     activation: Number = 4,
     weights: Number = 100,
-    apply: Line = Line(),
+    apply: Line = _NOTHING,
 ) -> Graph:
     """Return a chain of layers: forward, backward and apply of each.
 

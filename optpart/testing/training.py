@@ -44,6 +44,8 @@ _SAMPLES = 12
 
 _WIDTH = 3
 
+_NOTHING = Line()
+
 
 @dataclass(frozen=True)
 class NumericGraph:
@@ -230,6 +232,53 @@ def random_training_graph(
 ) -> TrainingGraph:
     """Draw the graph of :func:`random_numeric_graph`."""
     return random_numeric_graph(rng, layers, kinds).graph
+
+
+def layer_chain(
+    forward: Sequence[Sequence[Line]],
+    backward: Sequence[Sequence[Line]] | None = None,
+    *,
+    activation: Line = _NOTHING,
+    gradient: Fraction | int = 0,
+    kinds: Sequence[str] = ("fast",),
+    applies: bool = True,
+) -> TrainingGraph:
+    """Build layers, one after the other, each with a forward, a backward and an apply operation.
+
+    Parameters
+    ----------
+    forward, backward : sequence of layers, each a sequence of Line
+        Times by kind of device; without ``backward``, there are only forward passes.
+    activation : Line
+        Size of what passes between layers, in either direction.
+    gradient : number
+        Bytes of the parameters of each layer, and of their gradients.
+    applies : bool
+        Whether there are updates, which take no time.
+    """
+    n, passed = len(forward), Output(Layout.BATCHED, activation)
+    summed = Output(Layout.SUMMED, Line(Fraction(gradient)))
+    operations = [
+        Operation(f"f{i}", Role.FORWARD, tuple(times), (passed,)) for i, times in enumerate(forward)
+    ]
+    edges = [Edge(i, 0, i + 1) for i in range(n - 1)]
+    users = [[i] for i in range(n)]
+    latest = n - 1
+    for i in reversed(range(n if backward is not None else 0)):
+        assert backward is not None
+        o = len(operations)
+        operations.append(Operation(f"b{i}", Role.BACKWARD, tuple(backward[i]), (passed, summed)))
+        edges += [Edge(u, 0, o) for u in sorted({latest, i})]
+        users[i].append(o)
+        if applies:
+            operations.append(Operation(f"a{i}", Role.APPLY, (Line(),) * len(kinds)))
+            edges.append(Edge(o, 1, o + 1))
+            users[i].append(o + 1)
+        latest = o
+    parameters = [
+        Parameter(f"w{i}", Fraction(gradient), tuple(using)) for i, using in enumerate(users)
+    ]
+    return TrainingGraph("chain", tuple(kinds), tuple(operations), tuple(edges), tuple(parameters))
 
 
 def random_training_cluster(

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from optpart.training.forward import Forward, Tensor
+from optpart.errors import InputError
+from optpart.problem.rational import shown
+from optpart.training.forward import Forward, ForwardOperation, Tensor
 from optpart.training.graph import (
     CONTROL,
     Edge,
@@ -39,7 +41,8 @@ def with_backward(forward: Forward) -> TrainingGraph:
     Raises
     ------
     InputError
-        If the forward pass is no graph: names repeat, there is a cycle, and so on.
+        If the forward pass is no graph: names repeat, there is a cycle, and so on; or if an
+        operation that can be split reads something that depends on weights, but on no sample.
     """
     return _Differentiation(forward).graph()
 
@@ -124,7 +127,7 @@ class _Differentiation:
         number = len(self.found)
         assert number == backward[o]
         gradients = [t for t in operation.reads if self.trained[t.operation]]
-        outputs = [self.forward.operations[t.operation].outputs[t.output] for t in gradients]
+        outputs = [self._gradient(operation, t) for t in gradients]
         of_apply: dict[int, Fraction] = {}
         for w in self.held[o]:
             weights = self.forward.weights[w]
@@ -141,6 +144,18 @@ class _Differentiation:
             Operation(name, Role.BACKWARD, times, tuple(outputs), operation.splittable)
         )
         self._reads(o, number, backward)
+
+    def _gradient(self, reader: ForwardOperation, tensor: Tensor) -> Output:
+        producer = self.forward.operations[tensor.operation]
+        output = producer.outputs[tensor.output]
+        if output.layout is Layout.WHOLE and reader.splittable:
+            raise InputError(
+                reader.name,
+                f"its gradient of {shown(producer.name)}, which does not depend on samples, is a "
+                "sum over samples that only an apply could read",
+                "make it unsplittable, or its input weights",
+            )
+        return output
 
     def _reads(self, o: int, number: int, backward: dict[int, int]) -> None:
         operation = self.forward.operations[o]

@@ -19,12 +19,19 @@ from optpart.errors import InputError
 from optpart.kernels.compiled import UNLIMITED
 from optpart.training.collectives import allreduce
 from optpart.training.evaluator_kernel import (
+    A_CLASS,
+    A_COUNT,
+    A_DEVICES,
+    A_SYNC,
+    A_WHOLE,
     ALLREDUCE,
     BATCHED,
     C_COLUMNS,
     DONE,
     E_COLUMNS,
     L_COLUMNS,
+    R_COLUMNS,
+    S_COLUMNS,
     SIGNAL,
     SUMMED,
     T_COLUMNS,
@@ -38,6 +45,9 @@ from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision
 
 Interval = tuple[Fraction, Fraction]
+
+#: Devices with the samples that they compute.
+Class = tuple[tuple[int, Interval], ...]
 
 _ALL: Interval = (Fraction(0), Fraction(1))
 
@@ -95,6 +105,8 @@ class Evaluator:
         self._parts: dict[Fraction, int] = {}
         self._part_tables: list[_PartTables] = []
         self._samples: dict[Interval, int] = {}
+        self._classes: dict[Class, int] = {}
+        self._class_list: list[Class] = []
         self._pairs: dict[tuple[int, int], list[list[int]]] = {}
         self._rings: dict[tuple[int, ...], list[int]] = {}
         self._tables: Tables | None = None
@@ -107,10 +119,16 @@ class Evaluator:
     def action(self, decision: Decision) -> int:
         """Return the number of a decision for evaluations; new ones may be added at any time."""
         if decision not in self._number:
+            if decision.total > self.problem.batch:
+                raise InputError(
+                    "replicas",
+                    f"{decision.total} for a batch of {self.problem.batch}",
+                    "give fewer replicas or a larger batch",
+                )
             self._number[decision] = len(self.decisions)
             self.decisions.append(decision)
-            for interval in decision.intervals.values():
-                self._interval(interval)
+            self._class(decision, unsplit=False)
+            self._class(decision, unsplit=True)
             self._tables = None
         return self._number[decision]
 
@@ -142,7 +160,7 @@ class Evaluator:
             done = evaluate(self.tables(), self._work, chosen[first:], outcomes[first:])
             first += done
             if first < len(chosen):
-                self.add_pairs(chosen[first])
+                self._add_pairs(chosen[first])
         return outcomes
 
     def outcome(self, row: NDArray[np.int64]) -> Outcome:
@@ -165,14 +183,21 @@ class Evaluator:
         """The memory that evaluations reuse."""
         return self._work
 
-    def add_pairs(self, chosen: NDArray[np.int32]) -> None:
-        """Add all pairs of classes that meet in a strategy."""
-        static, action = self._static, chosen.tolist()
-        for p, o in static.meetings:
-            producer = 2 * action[static.group[p]]
-            consumer = 2 * action[static.group[o]] + static.unsplit[o]
-            self._pair(producer, consumer)
-        self._tables = None
+    def add_all_pairs(self) -> None:
+        """Prepare for any mixture of the actions added so far."""
+        for producer in range(len(self._classes)):
+            for consumer in range(len(self._classes)):
+                self._pair(producer, consumer)
+
+    def _add_pairs(self, chosen: NDArray[np.int32]) -> None:
+        """Prepare for one strategy."""
+        group, operations = self.problem.group_of, self.problem.graph.operations
+        decisions = [self.decisions[a] for a in chosen.tolist()]
+        for p, o in self._static.meetings:
+            self._pair(
+                self._class(decisions[group[p]], unsplit=False),
+                self._class(decisions[group[o]], unsplit=not operations[o].splittable),
+            )
 
     # --- parts of the batch ----------------------------------------------------------------
 
@@ -188,76 +213,76 @@ class Evaluator:
             self._part(interval[1] - interval[0])
         return self._samples[interval]
 
-    def _intervals(self, number: int) -> dict[int, Interval]:
-        """Return the samples of a class by device."""
-        decision = self.decisions[number >> 1]
-        return dict.fromkeys(decision.devices, _ALL) if number & 1 else decision.intervals
+    def _class(self, decision: Decision, *, unsplit: bool) -> int:
+        """Return the class of operations under a decision."""
+        samples = dict.fromkeys(decision.devices, _ALL) if unsplit else decision.intervals
+        key = tuple(samples.items())
+        if key not in self._classes:
+            self._classes[key] = len(self._classes)
+            self._class_list.append(key)
+            for interval in samples.values():
+                self._interval(interval)
+            self._tables = None
+        return self._classes[key]
 
     def _pair(self, producer: int, consumer: int) -> None:
+        """Find the samples that the devices of two classes share."""
         if (producer, consumer) in self._pairs:
             return
-        k = len(self.problem.cluster)
+        k, classes = len(self.problem.cluster), self._class_list
         found = [[-1] * k for _ in range(k)]
-        for d, one in self._intervals(producer).items():
-            for e, two in self._intervals(consumer).items():
+        for d, one in classes[producer]:
+            for e, two in classes[consumer]:
                 common = max(one[0], two[0]), min(one[1], two[1])
                 if common[0] < common[1]:
                     found[d][e] = self._interval(common)
         self._pairs[producer, consumer] = found
+        self._tables = None
 
     # --- tables ----------------------------------------------------------------------------
 
     def _build(self) -> Tables:
         static, problem = self._static, self.problem
         k, actions = len(problem.cluster), len(self.decisions)
-        devices = np.full((actions, k), -1, dtype=np.int32)
-        sync = np.full(actions, -1, dtype=np.int32)
+        table = np.full((actions, A_DEVICES + k), -1, dtype=np.int32)
         ring = np.full((len(static.sums), actions), -1, dtype=np.int64)
-        samples = np.full((2 * actions, k), -1, dtype=np.int32)
-        part = np.full((2 * actions, k), -1, dtype=np.int32)
         for a, decision in enumerate(self.decisions):
-            devices[a, : len(decision.devices)] = decision.devices
+            table[a, A_COUNT] = len(decision.devices)
+            table[a, A_DEVICES : A_DEVICES + len(decision.devices)] = decision.devices
+            table[a, A_CLASS] = self._class(decision, unsplit=False)
+            table[a, A_WHOLE] = self._class(decision, unsplit=True)
             if decision.sync == "allreduce":
-                sync[a] = ALLREDUCE
+                table[a, A_SYNC] = ALLREDUCE
                 ring[:, a] = self._ring(decision.devices)
             elif decision.sync is not None:
-                sync[a] = decision.sync
-            for number in (2 * a, 2 * a + 1):
-                for d, interval in self._intervals(number).items():
-                    samples[number, d] = self._samples[interval]
-                    part[number, d] = self._parts[interval[1] - interval[0]]
-        pair = np.full((2 * actions, 2 * actions), -1, dtype=np.int32)
-        for row, key in enumerate(self._pairs):
-            pair[key] = row
+                table[a, A_SYNC] = decision.sync
+        classes = np.full((len(self._classes), k, 2), -1, dtype=np.int32)
+        for key, number in self._classes.items():
+            for d, interval in key:
+                part = self._parts[interval[1] - interval[0]]
+                classes[number, d] = self._samples[interval], part
+        pair = np.full((len(classes), len(classes)), -1, dtype=np.int32)
+        for row, both in enumerate(self._pairs):
+            pair[both] = row
         common = np.array([*self._pairs.values()], dtype=np.int32).reshape(-1, k, k)
         made = self._part_tables
         resident, sizes, capacity = self._memory()
         return Tables(
             order=static.order,
-            group=static.group,
-            unsplit=static.unsplit,
+            operations=static.operations,
             resident=resident,
             kind=np.array(problem.kind, dtype=np.int32),
-            tensor_start=static.tensor_start,
-            layout=static.layout,
-            line=static.line,
-            sum_row=static.sum_row,
-            in_start=static.in_start,
-            in_tensor=static.in_tensor,
-            in_producer=static.in_producer,
+            tensors=static.tensors,
+            inputs=static.inputs,
             link=static.link,
             lines=len(static.lines),
-            transfer=np.stack([table.transfer for table in made]),
-            soonest=np.stack([table.soonest for table in made]),
-            bytes=sizes,
-            copying=np.stack([table.copying for table in made]),
+            transfer=np.concatenate([table.transfer for table in made]),
+            soonest=np.concatenate([table.soonest for table in made]),
+            copying=np.column_stack((np.concatenate([t.copying for t in made]), sizes.ravel())),
             time=np.stack([table.time for table in made]),
-            devices=devices,
-            count=(devices >= 0).sum(axis=1).astype(np.int32),
-            sync=sync,
+            actions=table,
             ring=ring,
-            samples=samples,
-            part=part,
+            classes=classes,
             part_of=np.array(
                 [self._parts[last - first] for first, last in self._samples], dtype=np.int32
             ),
@@ -291,8 +316,8 @@ class Evaluator:
         self._memory_scale = 1
         if not static.limited:
             return resident, sizes, capacity
-        exact = [size for table in made for size in table.sizes] + static.resident
-        scale = math.lcm(*{size.denominator for size in exact})
+        steps = [table.sizes.step() for table in made]
+        scale = math.lcm(*steps, *{size.denominator for size in static.resident})
         # Nothing that a device could ever hold may overflow.
         k = len(limits)
         most = sum(static.resident) + static.volume * (k + 4)
@@ -300,7 +325,7 @@ class Evaluator:
         self.exact_memory = most * scale < UNLIMITED
         self._memory_scale = scale = scale if self.exact_memory else 1
         for p, table in enumerate(made):
-            sizes[p] = [math.ceil(size * scale) for size in table.sizes]
+            sizes[p] = table.sizes.ceilings(Fraction(1, scale))
         resident[:] = [math.ceil(size * scale) for size in static.resident]
         for d, limit in enumerate(limits):
             if limit is not None:
@@ -328,9 +353,9 @@ class _PartTables(NamedTuple):
 
     time: NDArray[np.int64]  # operations × kinds
     transfer: NDArray[np.int64]  # lines × classes of links
-    soonest: NDArray[np.int32]  # lines × classes of links
+    soonest: NDArray[np.int64]  # lines × classes of links
     copying: NDArray[np.int64]  # lines × devices
-    sizes: list[Fraction]  # by line
+    sizes: _Exact  # by line
 
 
 class _Static:
@@ -343,8 +368,6 @@ class _Static:
         assert problem.options.tick is not None
         self.tick = problem.options.tick
         self.order = np.array(graph.topological_order, dtype=np.int32)
-        self.group = np.array(problem.group_of, dtype=np.int32)
-        self.unsplit = np.array([not o.splittable for o in graph.operations], dtype=np.int32)
         limits = cluster.cluster.memory
         self.limited = problem.options.memory == "refcount" and any(m is not None for m in limits)
         slots = problem.options.slots
@@ -353,6 +376,8 @@ class _Static:
             for size, operation in zip(graph.resident, graph.operations, strict=True)
         ]
         self._tensors()
+        self._times = _Lines.of(line for o in graph.operations for line in o.times)
+        self._bytes = _Lines.of(self.lines)
         # Classes of links: the first is that of nccl, where nothing takes time.
         self.classes: list[tuple[Fraction, Fraction | None]] = [(Fraction(0), None)]
         self.link = np.zeros((k + 1, k + 1), dtype=np.int32)
@@ -385,65 +410,60 @@ class _Static:
             line.append(0)
             sums.append(-1)
             start.append(len(layout))
-        self.tensor_start = np.array(start, dtype=np.int32)
-        self.layout = np.array(layout, dtype=np.int32)
-        self.line = np.array(line, dtype=np.int32)
-        self.sum_row = np.array(sums, dtype=np.int32)
+        self.tensors = np.array([layout, line, sums], dtype=np.int32).T.copy()
         outputs = [out.size.at(self.problem.batch) for o in graph.operations for out in o.outputs]
         #: Bytes of all tensors.
         self.volume = sum(outputs, Fraction(0))
         edges = [edge for into in graph.in_edges for edge in into]
-        self.in_start = np.cumsum([0, *(len(into) for into in graph.in_edges)]).astype(np.int32)
-        self.in_producer = np.array([edge.producer for edge in edges], dtype=np.int32)
-        self.in_tensor = np.array(
+        ends = np.cumsum([0, *(len(into) for into in graph.in_edges)])
+        self.operations = np.array(
             [
-                start[e.producer + 1] - 1 if e.output == CONTROL else start[e.producer] + e.output
-                for e in edges
+                [*self.problem.group_of, -1],
+                [*(not o.splittable for o in graph.operations), 0],
+                start,
+                ends.tolist(),
             ],
             dtype=np.int32,
-        )
+        ).T.copy()
+        inputs = [
+            start[e.producer + 1] - 1 if e.output == CONTROL else start[e.producer] + e.output
+            for e in edges
+        ]
+        self.inputs = np.array(
+            [(tensor, e.producer) for e, tensor in zip(edges, inputs, strict=True)], dtype=np.int32
+        ).reshape(-1, 2)
         #: Producer and consumer of slices.
         self.meetings = {
             (e.producer, e.consumer)
-            for e, tensor in zip(edges, self.in_tensor.tolist(), strict=True)
-            if layout[tensor] == BATCHED and not self.unsplit[e.producer]
+            for e, tensor in zip(edges, inputs, strict=True)
+            if layout[tensor] == BATCHED and graph.operations[e.producer].splittable
         }
 
     def work(self) -> Work:
         """Reserve memory for the largest strategies; what is not used is never touched."""
-        k, n = len(self.problem.cluster), len(self.group)
-        edges, tensors = len(self.in_tensor), len(self.layout)
+        k, n = len(self.problem.cluster), len(self.order)
+        edges, tensors = len(self.inputs), len(self.tensors)
         resources = (k + 1) * (k + 2)
         tasks = n * k + edges * (k * k + 5 * k + 2) + 2
         copies = tasks + tensors * (k + 1) + edges * k * k
         links = edges * (4 * k * k + 8 * k) + 1
-        most = k * int(np.diff(self.in_start).max(initial=0)) + 2
+        most = max((len(into) for into in self.problem.graph.in_edges), default=0)
         return Work(
             tasks=np.empty((tasks, T_COLUMNS), dtype=np.int64),
             copies=np.empty((copies, C_COLUMNS), dtype=np.int64),
             edges=np.empty((links, E_COLUMNS), dtype=np.int32),
             entries=np.empty((edges * (k * k + k) + 1, L_COLUMNS), dtype=np.int32),
             n=np.zeros(8, dtype=np.int64),
-            home=np.empty((tensors, k), dtype=np.int32),
-            joined=np.empty((tensors, k), dtype=np.int32),
-            split=np.empty((tensors, k), dtype=np.int32),
-            slices=np.empty((tensors, k), dtype=np.int32),
-            slice_count=np.empty((tensors, k), dtype=np.int32),
+            state=np.empty((tensors, k, S_COLUMNS), dtype=np.int32),
             summed=np.empty(tensors, dtype=np.int32),
             vertex=np.empty((n, k), dtype=np.int32),
             number=np.empty(n, dtype=np.int64),
-            inputs=np.empty((k, 2 * most), dtype=np.int32),
-            filled=np.zeros(k, dtype=np.int32),
+            needs=np.empty((k, 1 + most * max(2, k)), dtype=np.int32),
             queue=np.empty(tasks, dtype=np.int32),
-            queue_start=np.zeros(resources + 1, dtype=np.int32),
-            queue_size=np.zeros(resources, dtype=np.int32),
-            running=np.zeros(resources, dtype=np.int32),
-            event_time=np.zeros(resources + 1, dtype=np.int64),
-            event=np.zeros(resources + 1, dtype=np.int32),
-            pending=np.zeros(resources + 1, dtype=np.int32),
-            is_pending=np.zeros(resources, dtype=np.bool_),
-            use=np.zeros(k + 1, dtype=np.int64),
-            peak=np.zeros(k + 1, dtype=np.int64),
+            resources=np.zeros((resources, R_COLUMNS), dtype=np.int64),
+            events=np.zeros((resources + 1, 2), dtype=np.int64),
+            pending=np.zeros(resources + 2, dtype=np.int32),
+            use=np.zeros((2, k + 1), dtype=np.int64),
         )
 
     def ticks(self, time: Fraction) -> int:
@@ -454,24 +474,81 @@ class _Static:
         """Return times and sizes for a part of the batch."""
         problem, cluster = self.problem, self.problem.cluster
         samples = width * problem.batch
-        times = [
-            [self.ticks(line.at(samples)) for line in operation.times]
-            for operation in problem.graph.operations
-        ]
-        sizes = [line.at(samples) for line in self.lines]
-        exact = [
-            [latency + (0 if rate is None else size / rate) for latency, rate in self.classes]
-            for size in sizes
-        ]
-        free = problem.options.auxiliary == "free"
-        copying = [
-            [0 if free else self.ticks(cluster.copying(d, size)) for d in range(len(cluster))]
-            for size in sizes
-        ]
+        sizes = self._bytes.at(samples)
+        transfer, soonest = [], []
+        for latency, rate in self.classes:
+            exact = sizes.times(Fraction(0) if rate is None else 1 / rate).plus(latency)
+            transfer.append(exact.ceilings(self.tick))
+            soonest.append(exact)
         return _PartTables(
-            np.array(times, dtype=np.int64),
-            np.array([[self.ticks(time) for time in row] for row in exact], dtype=np.int64),
-            np.array([[sorted(row).index(time) for time in row] for row in exact], dtype=np.int32),
-            np.array(copying, dtype=np.int64),
+            self._times.at(samples).ceilings(self.tick).reshape(len(problem.graph), -1),
+            np.array(transfer, dtype=np.int64).T,
+            _ranks(soonest),
+            np.array([self._copying(d, sizes) for d in range(len(cluster))]).T,
             sizes,
         )
+
+    def _copying(self, device: int, sizes: _Exact) -> NDArray[np.int64]:
+        rate = self.problem.cluster.memory_bandwidth[device]
+        if rate is None or self.problem.options.auxiliary == "free":
+            return np.zeros(len(sizes.numerators), dtype=np.int64)
+        return sizes.times(2 / rate).ceilings(self.tick)
+
+
+class _Exact(NamedTuple):
+    """Exact numbers: Python integers over one denominator, so that nothing overflows."""
+
+    numerators: NDArray[Any]
+    denominator: int
+
+    @classmethod
+    def of(cls, values: Sequence[Fraction]) -> _Exact:
+        common = math.lcm(1, *{value.denominator for value in values})
+        numerators = [value.numerator * (common // value.denominator) for value in values]
+        return cls(np.array(numerators, dtype=object), common)
+
+    def times(self, factor: Fraction) -> _Exact:
+        return _Exact(self.numerators * factor.numerator, self.denominator * factor.denominator)
+
+    def plus(self, term: Fraction) -> _Exact:
+        own, other = term.denominator, term.numerator * self.denominator
+        return _Exact(self.numerators * own + other, self.denominator * own)
+
+    def ceilings(self, unit: Fraction) -> NDArray[np.int64]:
+        """Return the least multiples of a unit that are no less."""
+        up = -self.numerators * unit.denominator // (self.denominator * unit.numerator)
+        return -up.astype(np.int64)
+
+    def step(self) -> int:
+        """Return the least number whose product with all of them is whole."""
+        return self.denominator // math.gcd(self.denominator, *self.numerators.tolist())
+
+
+class _Lines(NamedTuple):
+    """Lines with their numbers over one denominator each."""
+
+    alpha: _Exact
+    beta: _Exact
+
+    @classmethod
+    def of(cls, lines: Iterable[Line]) -> _Lines:
+        listed = [*lines]
+        return cls(
+            _Exact.of([line.alpha for line in listed]), _Exact.of([line.beta for line in listed])
+        )
+
+    def at(self, samples: Fraction) -> _Exact:
+        one, two = self.alpha, self.beta.times(samples)
+        return _Exact(
+            one.numerators * two.denominator + two.numerators * one.denominator,
+            one.denominator * two.denominator,
+        )
+
+
+def _ranks(columns: Sequence[_Exact]) -> NDArray[np.int64]:
+    """Return how many columns are smaller, by row and column."""
+    common = math.lcm(*(column.denominator for column in columns))
+    exact = [column.numerators * (common // column.denominator) for column in columns]
+    return np.array(
+        [sum((other < one).astype(np.int64) for other in exact) for one in exact], dtype=np.int64
+    ).T.copy()

@@ -5,7 +5,8 @@ simulator do, in whole ticks, and with the same rules for ties: tasks of one dev
 of the vertex in the instance, and transfers of one link by the number of the tensor.
 
 Records are rows of integers: a task (``T_*``: vertex or transfer), a copy of a tensor on a device
-(``C_*``) and the dependency of a task on a copy (``E_*``).
+(``C_*``), the dependency of a task on a copy (``E_*``). There are few arrays with many columns,
+since every array that a compiled function is given costs time.
 """
 
 from __future__ import annotations
@@ -13,19 +14,23 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from optpart.kernels.compiled import inner, kernel
+
+#: Like :func:`~optpart.kernels.compiled.inner`, for what is too small to be called.
+_inline = register_jitable(forceinline=True, error_model="numpy")
 
 # Columns of tasks. IN is the first of its dependencies, which end where the next task's begin; OUT
 # heads the list of dependencies on it; OWN the list of copies that it makes.
 T_TIME, T_RESOURCE, T_RANK, T_TIE, T_WAITING, T_IN, T_OUT, T_OWN = range(8)
 T_COLUMNS = 8
 
-# Columns of copies. LINE is the row of the tables that know its bytes and transfer times; REMOTE
-# heads (at the producer) or continues (elsewhere) the list of copies on other devices; OWN
-# continues the list of the task; USERS counts the tasks that still hold it.
-C_TASK, C_DEVICE, C_BYTES, C_LINE, C_TIE, C_REMOTE, C_OWN, C_USERS = range(8)
+# Columns of copies. ROW is that of the table of sizes; REMOTE heads (at the producer) or continues
+# (elsewhere) the list of copies on other devices; OWN continues the list of the task; USERS counts
+# the tasks that still hold it.
+C_TASK, C_DEVICE, C_BYTES, C_ROW, C_TIE, C_REMOTE, C_OWN, C_USERS = range(8)
 C_COLUMNS = 8
 
 E_COPY, E_TASK, E_NEXT = range(3)
@@ -34,6 +39,28 @@ E_COLUMNS = 3
 # Entries of lists of conversions: the samples, the copy that holds them, the next entry.
 L_SAMPLES, L_COPY, L_NEXT = range(3)
 L_COLUMNS = 3
+
+# State of a tensor on a device: the copy at its producer, the list of samples made for consumers,
+# the Split, the list of its outputs and their number.
+S_HOME, S_JOINED, S_SPLIT, S_SLICES, S_COUNT = range(5)
+S_COLUMNS = 5
+
+# State of a device or link: its queue in the array of queues, and its task, −1 when idle.
+R_START, R_SIZE, R_TASK, R_PENDING = range(4)
+R_COLUMNS = 4
+
+# Columns of tensors: layout, line (bytes by samples), row of the table of collectives.
+V_LAYOUT, V_LINE, V_SUM = range(3)
+
+# Columns of operations.
+O_GROUP, O_UNSPLIT, O_TENSOR, O_IN = range(4)
+
+# Columns of actions, before those of its devices: their number, the synchronisation, the class of
+# operations that can be split and that of those that cannot.
+A_COUNT, A_SYNC, A_CLASS, A_WHOLE, A_DEVICES = range(5)
+
+# Columns of classes by device.
+X_SAMPLES, X_PART = range(2)
 
 # Counters.
 N_TASKS, N_COPIES, N_EDGES, N_ENTRIES, N_VERTICES, N_STATUS = range(6)
@@ -56,45 +83,29 @@ ALLREDUCE = -2
 class Tables(NamedTuple):
     """What does not depend on the strategy.
 
-    ``k`` devices and then ``nccl``; a *class* is an action with the samples it computes: ``2·a``,
-    or ``2·a + 1`` for operations that cannot be split; a *part* is a number of samples; *samples*
-    are an interval of the batch.
+    There are ``k`` devices, and ``nccl`` is device ``k``. A *class* says which samples each device
+    computes. A *part* is a number of samples, *samples* are an interval of the batch, and a *row*
+    is a part and a line.
     """
 
     order: NDArray[np.int32]  # topological order of operations
-    group: NDArray[np.int32]  # by operation
-    unsplit: NDArray[np.int32]  # by operation: 0 or 1
+    operations: NDArray[np.int32]  # and one more, where the last one's lists end
     resident: NDArray[np.int64]  # by operation
     kind: NDArray[np.int32]  # by device
-    tensor_start: NDArray[np.int32]  # by operation; outputs in order, then its signal
-    layout: NDArray[np.int32]  # by tensor
-    line: NDArray[np.int32]  # by tensor
-    sum_row: NDArray[np.int32]  # by tensor; row of the tables of collectives
-    in_start: NDArray[np.int32]  # by operation
-    in_tensor: NDArray[np.int32]
-    in_producer: NDArray[np.int32]
+    tensors: NDArray[np.int32]  # by operation: its outputs in order, then its signal
+    inputs: NDArray[np.int32]  # dependencies: tensor, producer
     link: NDArray[np.int32]  # (k+1) × (k+1): class of link, −1 where none
     lines: int
-    # By part, then line:
-    transfer: NDArray[np.int64]  # × class of link: ticks
-    soonest: NDArray[np.int32]  # × class of link: rank of the exact transfer time
-    bytes: NDArray[np.int64]
-    copying: NDArray[np.int64]  # × device: ticks of Split, Concat, AddN
-    # By part, operation and kind:
-    time: NDArray[np.int64]
-    # By action:
-    devices: NDArray[np.int32]  # × k, −1 at the end
-    count: NDArray[np.int32]
-    sync: NDArray[np.int32]  # server, ALLREDUCE, or −1
-    ring: NDArray[np.int64]  # rows of sums × action: ticks of an AllReduce, −1 where impossible
-    # By class and device:
-    samples: NDArray[np.int32]  # −1 without replica
-    part: NDArray[np.int32]
-    # By samples:
-    part_of: NDArray[np.int32]
-    # By pair of classes: rows of samples that producer d and consumer e share, −1 where none.
-    pair: NDArray[np.int32]
-    common: NDArray[np.int32]  # rows × k × k
+    transfer: NDArray[np.int64]  # rows × classes of links: ticks
+    soonest: NDArray[np.int64]  # rows × classes of links: rank of the exact transfer time
+    copying: NDArray[np.int64]  # rows × devices, then bytes: ticks of Split, Concat, AddN
+    time: NDArray[np.int64]  # parts × operations × kinds: ticks
+    actions: NDArray[np.int32]
+    ring: NDArray[np.int64]  # rows of sums × actions: ticks of an AllReduce, −1 where impossible
+    classes: NDArray[np.int32]  # classes × devices; −1 without replica
+    part_of: NDArray[np.int32]  # by samples
+    pair: NDArray[np.int32]  # classes × classes: which of ``common``, −1 if unknown
+    common: NDArray[np.int32]  # × k × k: samples that producer d and consumer e share, −1 if none
     everything: int  # the samples of the whole batch
     capacity: NDArray[np.int64]  # k + 1
     limited: bool
@@ -108,30 +119,20 @@ class Work(NamedTuple):
     edges: NDArray[np.int32]
     entries: NDArray[np.int32]
     n: NDArray[np.int64]
-    home: NDArray[np.int32]  # tensors × k: the copy at its producer
-    joined: NDArray[np.int32]  # tensors × k: list of samples made for consumers there
-    split: NDArray[np.int32]  # tensors × k: the Split of a replica's output
-    slices: NDArray[np.int32]  # tensors × k: list of its outputs
-    slice_count: NDArray[np.int32]  # tensors × k
+    state: NDArray[np.int32]  # tensors × k
     summed: NDArray[np.int32]  # tensors: the copy that applies wait for
     vertex: NDArray[np.int32]  # operations × k
     number: NDArray[np.int64]  # operations: of the first vertex
-    inputs: NDArray[np.int32]  # k × most inputs
-    filled: NDArray[np.int32]  # k
+    needs: NDArray[np.int32]  # k × most inputs, the first counts them
     queue: NDArray[np.int32]
-    queue_start: NDArray[np.int32]  # resources + 1
-    queue_size: NDArray[np.int32]
-    running: NDArray[np.int32]
-    event_time: NDArray[np.int64]
-    event: NDArray[np.int32]
+    resources: NDArray[np.int64]
+    events: NDArray[np.int64]
     pending: NDArray[np.int32]
-    is_pending: NDArray[np.bool_]
-    use: NDArray[np.int64]  # k + 1
-    peak: NDArray[np.int64]  # k + 1
+    use: NDArray[np.int64]  # 2 × (k + 1): now, and the peak
 
 
-@inner
-def _task(tasks: Any, n: Any, resource: int, time: int, tie: int) -> Any:
+@_inline
+def _task(tasks: Any, n: Any, resource: Any, time: Any, tie: Any) -> Any:
     v = n[N_TASKS]
     n[N_TASKS] = v + 1
     tasks[v, T_TIME] = time
@@ -145,8 +146,8 @@ def _task(tasks: Any, n: Any, resource: int, time: int, tie: int) -> Any:
     return v
 
 
-@inner
-def _edge(tasks: Any, copies: Any, edges: Any, n: Any, copy: int, v: int) -> None:
+@_inline
+def _edge(tasks: Any, copies: Any, edges: Any, n: Any, copy: Any, v: Any) -> None:
     i = n[N_EDGES]
     n[N_EDGES] = i + 1
     producer = copies[copy, C_TASK]
@@ -158,16 +159,16 @@ def _edge(tasks: Any, copies: Any, edges: Any, n: Any, copy: int, v: int) -> Non
     copies[copy, C_USERS] += 1
 
 
-@inner
+@_inline
 def _copy(
-    tasks: Any, copies: Any, n: Any, v: int, device: int, size: int, line: int, tie: int
+    tasks: Any, copies: Any, n: Any, v: Any, device: Any, size: Any, row: Any, tie: Any
 ) -> Any:
     c = n[N_COPIES]
     n[N_COPIES] = c + 1
     copies[c, C_TASK] = v
     copies[c, C_DEVICE] = device
     copies[c, C_BYTES] = size
-    copies[c, C_LINE] = line
+    copies[c, C_ROW] = row
     copies[c, C_TIE] = tie
     copies[c, C_REMOTE] = -1
     copies[c, C_OWN] = tasks[v, T_OWN]
@@ -177,9 +178,10 @@ def _copy(
 
 
 @inner
-def _fetch(tables: Tables, work: Work, copy: int, device: int) -> Any:
+def _fetch(
+    tasks: Any, copies: Any, edges: Any, n: Any, link: Any, transfer: Any, copy: Any, device: Any
+) -> Any:
     """Return the copy on a device, transferring it there once."""
-    tasks, copies, n = work.tasks, work.copies, work.n
     home = copies[copy, C_DEVICE]
     if home == device:
         return copy
@@ -188,319 +190,362 @@ def _fetch(tables: Tables, work: Work, copy: int, device: int) -> Any:
         if copies[r, C_DEVICE] == device:
             return r
         r = copies[r, C_REMOTE]
-    link = tables.link[home, device]
-    if link < 0:
+    kind = link[home, device]
+    if kind < 0:
         n[N_STATUS] = NO_LINK
         return copy
-    k1 = tables.link.shape[0]
-    line = copies[copy, C_LINE]
-    lines = tables.lines
-    time = tables.transfer[line // lines, line % lines, link]
-    v = _task(tasks, n, k1 + home * k1 + device, time, copies[copy, C_TIE])
-    _edge(tasks, copies, work.edges, n, copy, v)
-    r = _copy(tasks, copies, n, v, device, copies[copy, C_BYTES], line, 0)
+    k1 = link.shape[0]
+    row = copies[copy, C_ROW]
+    v = _task(tasks, n, k1 + home * k1 + device, transfer[row, kind], copies[copy, C_TIE])
+    _edge(tasks, copies, edges, n, copy, v)
+    r = _copy(tasks, copies, n, v, device, copies[copy, C_BYTES], row, 0)
     copies[r, C_REMOTE] = copies[copy, C_REMOTE]
     copies[copy, C_REMOTE] = r
     return r
 
 
 @inner
-def _signal(work: Work, v: int) -> Any:
+def _signal(tasks: Any, copies: Any, n: Any, v: Any) -> Any:
     """Return the copy of the signal of a vertex at its device."""
-    tasks, copies = work.tasks, work.copies
     c = tasks[v, T_OWN]
     while c >= 0:
         if copies[c, C_TIE] >= _SIGNAL:
             return c
         c = copies[c, C_OWN]
-    return _copy(tasks, copies, work.n, v, tasks[v, T_RESOURCE], 0, 0, _SIGNAL + tasks[v, T_TIE])
+    return _copy(tasks, copies, n, v, tasks[v, T_RESOURCE], 0, 0, _SIGNAL + tasks[v, T_TIE])
 
 
-@inner
-def _entry(work: Work, head: int, samples: int, copy: int) -> Any:
-    i = work.n[N_ENTRIES]
-    work.n[N_ENTRIES] = i + 1
-    work.entries[i, L_SAMPLES] = samples
-    work.entries[i, L_COPY] = copy
-    work.entries[i, L_NEXT] = head
+@_inline
+def _entry(entries: Any, n: Any, head: Any, samples: Any, copy: Any) -> Any:
+    i = n[N_ENTRIES]
+    n[N_ENTRIES] = i + 1
+    entries[i, L_SAMPLES] = samples
+    entries[i, L_COPY] = copy
+    entries[i, L_NEXT] = head
     return i
 
 
-@inner
-def _found(work: Work, head: int, samples: int) -> Any:
-    while head >= 0:
-        if work.entries[head, L_SAMPLES] == samples:
-            return work.entries[head, L_COPY]
-        head = work.entries[head, L_NEXT]
-    return -1
+@_inline
+def _found(entries: Any, head: Any, samples: Any) -> Any:
+    while head >= 0 and entries[head, L_SAMPLES] != samples:
+        head = entries[head, L_NEXT]
+    return entries[head, L_COPY] if head >= 0 else -1
 
 
 @inner
-def _slice(tables: Tables, work: Work, tensor: int, d: int, samples: int) -> Any:
-    """Return an output of the Split of what device ``d`` holds of a tensor."""
-    tasks, copies, n = work.tasks, work.copies, work.n
-    found = _found(work, work.slices[tensor, d], samples)
+def _slice(
+    tasks: Any, copies: Any, edges: Any, entries: Any, n: Any, state: Any, copying: Any,
+    d: Any, samples: Any, row: Any,
+) -> Any:  # fmt: skip
+    """Return an output of the Split of what device ``d`` holds; ``state`` is the tensor's."""
+    found = _found(entries, state[d, S_SLICES], samples)
     if found >= 0:
         return found
-    lines = tables.lines
-    v = work.split[tensor, d]
+    v = np.int64(state[d, S_SPLIT])
     if v < 0:
-        home = work.home[tensor, d]
-        line = copies[home, C_LINE]
-        v = _task(tasks, n, d, tables.copying[line // lines, line % lines, d], n[N_VERTICES])
+        home = state[d, S_HOME]
+        v = _task(tasks, n, d, copying[copies[home, C_ROW], d], n[N_VERTICES])
         n[N_VERTICES] += 1
-        _edge(tasks, copies, work.edges, n, home, v)
-        work.split[tensor, d] = v
-        work.slice_count[tensor, d] = 0
-    part, line = tables.part_of[samples], tables.line[tensor]
-    tie = (tasks[v, T_TIE] << _OUTPUT_BITS) + work.slice_count[tensor, d]
-    work.slice_count[tensor, d] += 1
-    c = _copy(tasks, copies, n, v, d, tables.bytes[part, line], part * lines + line, tie)
-    work.slices[tensor, d] = _entry(work, work.slices[tensor, d], samples, c)
+        _edge(tasks, copies, edges, n, home, v)
+        state[d, S_SPLIT] = v
+        state[d, S_COUNT] = 0
+    tie = (tasks[v, T_TIE] << _OUTPUT_BITS) + state[d, S_COUNT]
+    state[d, S_COUNT] += 1
+    size = copying[row, copying.shape[1] - 1]
+    c = _copy(tasks, copies, n, v, d, size, row, tie)
+    state[d, S_SLICES] = _entry(entries, n, state[d, S_SLICES], samples, c)
     return c
 
 
 @inner
-def _nearest(tables: Tables, work: Work, tensor: int, action: int, part: int, e: int) -> Any:
-    """Return the device whose whole copy arrives soonest at ``e``; −1 if there is no link."""
-    if work.home[tensor, e] >= 0:
+def _nearest(n: Any, state: Any, action: Any, link: Any, soonest: Any, row: Any, e: Any) -> Any:
+    """Return the device whose whole copy arrives soonest at ``e``."""
+    if state[e, S_HOME] >= 0:
         return e
     best, least = -1, 0
-    for i in range(tables.count[action]):
-        d = tables.devices[action, i]
-        link = tables.link[d, e]
-        if link < 0:
-            continue
-        rank = tables.soonest[part, tables.line[tensor], link]
-        if best < 0 or rank < least:
-            best, least = d, rank
+    for i in range(A_DEVICES, A_DEVICES + action[A_COUNT]):
+        d = action[i]
+        kind = link[d, e]
+        if kind >= 0 and (best < 0 or soonest[row, kind] < least):
+            best, least = d, soonest[row, kind]
     if best < 0:
-        work.n[N_STATUS] = NO_LINK
-        return tables.devices[action, 0]
+        n[N_STATUS] = NO_LINK
+        return action[A_DEVICES]
     return best
 
 
 @inner
-def _overlap(tables: Tables, work: Work, tensor: int, producer: int, consumer: int, e: int) -> Any:
-    """Return the copy of the samples that a consumer of a class needs on device ``e``."""
-    tasks, copies, n = work.tasks, work.copies, work.n
-    samples = tables.samples[consumer, e]
-    found = _found(work, work.joined[tensor, e], samples)
-    if found >= 0:
-        return found
-    action = producer >> 1
-    part, lines, line = tables.part_of[samples], tables.lines, tables.line[tensor]
-    if producer & 1:
-        d = _nearest(tables, work, tensor, action, part, e)
-        if samples == tables.everything:
-            c = work.home[tensor, d]
+def _join(
+    tasks: Any, copies: Any, edges: Any, entries: Any, n: Any, state: Any, action: Any, held: Any,
+    common: Any, part_of: Any, link: Any, transfer: Any, copying: Any,
+    line: Any, lines: Any, e: Any, row: Any,
+) -> Any:  # fmt: skip
+    """Return the slices that device ``e`` needs, joined if there are several.
+
+    ``state`` and ``held`` are those of the tensor's producer, and ``common`` the samples that its
+    devices share with each consumer.
+    """
+    pieces, last = 0, np.int64(-1)
+    first, end = A_DEVICES, A_DEVICES + action[A_COUNT]
+    for i in range(first, end):
+        d = action[i]
+        samples = common[d, e]
+        if samples < 0:
+            continue
+        pieces += 1
+        if samples == held[d, X_SAMPLES]:
+            last = np.int64(state[d, S_HOME])
         else:
-            c = _slice(tables, work, tensor, d, samples)
-        c = _fetch(tables, work, c, e)
-    else:
-        row = tables.pair[producer, consumer]
-        pieces, last = 0, -1
-        for i in range(tables.count[action]):
-            d = tables.devices[action, i]
-            common = tables.common[row, d, e]
-            if common < 0:
-                continue
-            pieces += 1
-            if common == tables.samples[producer, d]:
-                last = work.home[tensor, d]
-            else:
-                last = _slice(tables, work, tensor, d, common)
-        if pieces == 1:
-            c = _fetch(tables, work, last, e)
-        else:
-            tie = n[N_VERTICES]
-            n[N_VERTICES] += 1
-            for i in range(tables.count[action]):  # transfers before the task that needs them
-                d = tables.devices[action, i]
-                common = tables.common[row, d, e]
-                if common >= 0:
-                    if common == tables.samples[producer, d]:
-                        last = work.home[tensor, d]
-                    else:
-                        last = _found(work, work.slices[tensor, d], common)
-                    _fetch(tables, work, last, e)
-            v = _task(tasks, n, e, tables.copying[part, line, e], tie)
-            for i in range(tables.count[action]):
-                d = tables.devices[action, i]
-                common = tables.common[row, d, e]
-                if common >= 0:
-                    if common == tables.samples[producer, d]:
-                        last = work.home[tensor, d]
-                    else:
-                        last = _found(work, work.slices[tensor, d], common)
-                    _edge(tasks, copies, work.edges, n, _fetch(tables, work, last, e), v)
-            c = _copy(
-                tasks, copies, n, v, e, tables.bytes[part, line], part * lines + line,
-                tie << _OUTPUT_BITS,
+            part_row = part_of[samples] * lines + line
+            last = np.int64(
+                _slice(
+                    tasks, copies, edges, entries, n, state, copying, d, samples, part_row
+                )
             )  # fmt: skip
-    work.joined[tensor, e] = _entry(work, work.joined[tensor, e], samples, c)
-    return c
-
-
-@inner
-def _synchronise(tables: Tables, work: Work, o: int, tensor: int, action: int) -> Any:
-    """Return the copy that every apply waits for: the signal of an AllReduce, or the sum."""
-    tasks, copies, edges, n = work.tasks, work.copies, work.edges, work.n
-    k = tables.kind.shape[0]
-    server = tables.sync[action]
+    if pieces == 1:
+        return _fetch(tasks, copies, edges, n, link, transfer, last, e)
     tie = n[N_VERTICES]
     n[N_VERTICES] += 1
-    target = k if server == ALLREDUCE else server
-    for i in range(tables.count[action]):
-        d = tables.devices[action, i]
-        c = _signal(work, work.vertex[o, d]) if server == ALLREDUCE else work.home[tensor, d]
-        _fetch(tables, work, c, target)
-    if server == ALLREDUCE:
-        time = tables.ring[tables.sum_row[tensor], action]
-        if time < 0:
-            n[N_STATUS] = NO_RING
-    else:
-        line = copies[work.home[tensor, server], C_LINE]
-        time = tables.copying[line // tables.lines, line % tables.lines, server]
-    v = _task(tasks, n, target, time, tie)
-    for i in range(tables.count[action]):
-        d = tables.devices[action, i]
-        c = _signal(work, work.vertex[o, d]) if server == ALLREDUCE else work.home[tensor, d]
-        _edge(tasks, copies, edges, n, _fetch(tables, work, c, target), v)
-    if server == ALLREDUCE:
-        return _signal(work, v)
-    home = work.home[tensor, server]
-    return _copy(
-        tasks, copies, n, v, server, copies[home, C_BYTES], copies[home, C_LINE],
-        tie << _OUTPUT_BITS,
-    )  # fmt: skip
+    v = np.int64(-1)
+    # First the transfers, since the dependencies of a task are side by side.
+    for turn in range(2):
+        if turn == 1:
+            v = _task(tasks, n, e, copying[row, e], tie)
+        for i in range(first, end):
+            d = action[i]
+            samples = common[d, e]
+            if samples < 0:
+                continue
+            if samples == held[d, X_SAMPLES]:
+                last = np.int64(state[d, S_HOME])
+            else:
+                last = np.int64(_found(entries, state[d, S_SLICES], samples))
+            c = _fetch(tasks, copies, edges, n, link, transfer, last, e)
+            if turn == 1:
+                _edge(tasks, copies, edges, n, c, v)
+    size = copying[row, copying.shape[1] - 1]
+    return _copy(tasks, copies, n, v, e, size, row, tie << _OUTPUT_BITS)
 
 
 @inner
-def _need(work: Work, e: int, copy: int) -> None:
-    work.inputs[e, work.filled[e]] = copy
-    work.filled[e] += 1
+def _synchronise(
+    tasks: Any, copies: Any, edges: Any, n: Any, state: Any, vertex: Any, action: Any, link: Any,
+    transfer: Any, copying: Any, time: Any,
+) -> Any:  # fmt: skip
+    """Return the copy that every apply waits for: the signal of an AllReduce, or the sum.
+
+    ``vertex`` are the replicas of the producer, ``time`` the ticks of an AllReduce.
+    """
+    server = action[A_SYNC]
+    tie = n[N_VERTICES]
+    n[N_VERTICES] += 1
+    target = link.shape[0] - 1 if server == ALLREDUCE else server
+    row = np.int64(0)
+    v = np.int64(-1)
+    for turn in range(2):
+        if turn == 1:
+            v = _task(tasks, n, target, time, tie)
+        for i in range(A_DEVICES, A_DEVICES + action[A_COUNT]):
+            d = action[i]
+            if server == ALLREDUCE:
+                c = _signal(tasks, copies, n, vertex[d])
+            else:
+                c = np.int64(state[d, S_HOME])
+                row = copies[c, C_ROW]
+            c = _fetch(tasks, copies, edges, n, link, transfer, c, target)
+            if turn == 1:
+                _edge(tasks, copies, edges, n, c, v)
+    if server == ALLREDUCE:
+        return _signal(tasks, copies, n, v)
+    tasks[v, T_TIME] = copying[row, server]
+    size = copying[row, copying.shape[1] - 1]
+    return _copy(tasks, copies, n, v, server, size, row, tie << _OUTPUT_BITS)
 
 
-@inner
-def _connect(tables: Tables, work: Work, o: int, j: int, chosen: Any) -> None:
-    """Find what the replicas of ``o`` read through dependency ``j``."""
-    tensor, p = tables.in_tensor[j], tables.in_producer[j]
-    action, source = chosen[tables.group[o]], chosen[tables.group[p]]
-    layout = tables.layout[tensor]
-    consumer = 2 * action + tables.unsplit[o]
-    producer = 2 * source + tables.unsplit[p]
-    devices, count = tables.devices[action], tables.count[action]
-    if layout == SIGNAL:
-        for i in range(tables.count[source]):
-            c = _signal(work, work.vertex[p, tables.devices[source, i]])
-            for x in range(count):
-                _need(work, devices[x], _fetch(tables, work, c, devices[x]))
-        return
-    if layout == SUMMED:
-        alone = tables.count[source] == 1 or tables.unsplit[p] == 1
-        if not alone and work.summed[tensor] < 0:
-            work.summed[tensor] = _synchronise(tables, work, p, tensor, source)
-        for x in range(count):
-            e = devices[x]
-            if alone or tables.sync[source] == ALLREDUCE:
-                _need(work, e, work.home[tensor, e])
-            if not alone:
-                _need(work, e, _fetch(tables, work, work.summed[tensor], e))
-        return
-    if layout == BATCHED and not producer & 1 and tables.pair[producer, consumer] < 0:
-        work.n[N_STATUS] = NO_PAIR
-        work.n[0], work.n[1] = producer, consumer
-        return
-    for x in range(count):
-        e = devices[x]
-        if layout == WHOLE:
-            part = tables.part_of[tables.everything]
-            d = _nearest(tables, work, tensor, source, part, e)
-            c = _fetch(tables, work, work.home[tensor, d], e)
-        else:
-            c = _overlap(tables, work, tensor, producer, consumer, e)
-        _need(work, e, c)
+@_inline
+def _need(needs: Any, e: Any, copy: Any) -> None:
+    needs[e, 0] += 1
+    needs[e, needs[e, 0]] = copy
 
 
 @inner
 def _build(tables: Tables, work: Work, chosen: Any) -> None:
     """Make all tasks, copies and dependencies; producers come before consumers."""
-    tasks, copies, edges, n = work.tasks, work.copies, work.edges, work.n
-    operations, k = tables.group.shape[0], tables.kind.shape[0]
+    tasks, copies, edges, entries, n = work.tasks, work.copies, work.edges, work.entries, work.n
+    state, summed, vertex, number, needs = (
+        work.state, work.summed, work.vertex, work.number, work.needs,
+    )  # fmt: skip
+    use = work.use
+    operations, tensors, inputs, resident = (
+        tables.operations, tables.tensors, tables.inputs, tables.resident,
+    )  # fmt: skip
+    order, kind, link, transfer, soonest, copying = (
+        tables.order, tables.kind, tables.link, tables.transfer, tables.soonest, tables.copying,
+    )  # fmt: skip
+    times, actions, ring, classes, part_of, pair, common = (
+        tables.time, tables.actions, tables.ring, tables.classes, tables.part_of, tables.pair,
+        tables.common,
+    )  # fmt: skip
+    lines, everything = tables.lines, tables.everything
+    whole = part_of[everything] * lines
+    total, k = order.shape[0], kind.shape[0]
+    last_column = copying.shape[1] - 1
     n[:] = 0
-    for o in range(operations):
-        work.number[o] = n[N_VERTICES]
-        n[N_VERTICES] += tables.count[chosen[tables.group[o]]]
+    for o in range(total):
+        number[o] = n[N_VERTICES]
+        n[N_VERTICES] += actions[chosen[operations[o, O_GROUP]], A_COUNT]
     for d in range(k + 1):
-        work.use[d] = 0
-    lines = tables.lines
-    for i in range(operations):
-        o = tables.order[i]
-        action = chosen[tables.group[o]]
-        own = 2 * action + tables.unsplit[o]
-        count = tables.count[action]
-        for x in range(count):
-            work.filled[tables.devices[action, x]] = 0
-        for j in range(tables.in_start[o], tables.in_start[o + 1]):
-            _connect(tables, work, o, j, chosen)
+        use[0, d] = 0
+    for place in range(total):
+        o = order[place]
+        a = chosen[operations[o, O_GROUP]]
+        own = actions[a, A_CLASS + operations[o, O_UNSPLIT]]
+        end = A_DEVICES + actions[a, A_COUNT]
+        for x in range(A_DEVICES, end):
+            needs[actions[a, x], 0] = 0
+        for j in range(operations[o, O_IN], operations[o + 1, O_IN]):
+            tensor, p = inputs[j, 0], inputs[j, 1]
+            b = chosen[operations[p, O_GROUP]]
+            unsplit = operations[p, O_UNSPLIT]
+            producer = actions[b, A_CLASS + unsplit]
+            layout, line = tensors[tensor, V_LAYOUT], tensors[tensor, V_LINE]
+            if layout == BATCHED and (producer == own):
+                for x in range(A_DEVICES, end):
+                    e = actions[a, x]
+                    _need(needs, e, state[tensor, e, S_HOME])
+            elif layout == BATCHED and not unsplit and pair[producer, own] < 0:
+                n[N_STATUS] = NO_PAIR
+                return
+            elif layout == BATCHED:
+                row = np.int64(pair[producer, own])
+                for x in range(A_DEVICES, end):
+                    e = actions[a, x]
+                    samples = classes[own, e, X_SAMPLES]
+                    if samples == classes[producer, e, X_SAMPLES]:
+                        _need(needs, e, state[tensor, e, S_HOME])
+                        continue
+                    c = np.int64(_found(entries, state[tensor, e, S_JOINED], samples))
+                    if c < 0:
+                        part_row = part_of[samples] * lines + line
+                        if unsplit:
+                            d = _nearest(n, state[tensor], actions[b], link, soonest, part_row, e)
+                            c = np.int64(state[tensor, d, S_HOME])
+                            if samples != everything:
+                                c = np.int64(
+                                    _slice(
+                                        tasks, copies, edges, entries, n, state[tensor], copying,
+                                        d, samples, part_row,
+                                    )
+                                )  # fmt: skip
+                            c = _fetch(tasks, copies, edges, n, link, transfer, c, e)
+                        else:
+                            c = _join(
+                                tasks, copies, edges, entries, n, state[tensor], actions[b],
+                                classes[producer], common[row], part_of, link, transfer, copying,
+                                line, lines, e, part_row,
+                            )  # fmt: skip
+                        state[tensor, e, S_JOINED] = _entry(
+                            entries, n, state[tensor, e, S_JOINED], samples, c
+                        )
+                    _need(needs, e, c)
+            elif layout == WHOLE:
+                for x in range(A_DEVICES, end):
+                    e = actions[a, x]
+                    d = _nearest(n, state[tensor], actions[b], link, soonest, whole + line, e)
+                    c = np.int64(state[tensor, d, S_HOME])
+                    _need(needs, e, _fetch(tasks, copies, edges, n, link, transfer, c, e))
+            elif layout == SUMMED:
+                alone = actions[b, A_COUNT] == 1 or unsplit == 1
+                c = np.int64(summed[tensor])
+                if not alone and c < 0:
+                    time = np.int64(0)
+                    if actions[b, A_SYNC] == ALLREDUCE:
+                        time = ring[tensors[tensor, V_SUM], b]
+                        if time < 0:
+                            n[N_STATUS] = NO_RING
+                    c = _synchronise(
+                        tasks, copies, edges, n, state[tensor], vertex[p], actions[b], link,
+                        transfer, copying, time,
+                    )  # fmt: skip
+                    summed[tensor] = c
+                for x in range(A_DEVICES, end):
+                    e = actions[a, x]
+                    if alone or actions[b, A_SYNC] == ALLREDUCE:
+                        _need(needs, e, state[tensor, e, S_HOME])
+                    if not alone:
+                        _need(needs, e, _fetch(tasks, copies, edges, n, link, transfer, c, e))
+            else:
+                for y in range(A_DEVICES, A_DEVICES + actions[b, A_COUNT]):
+                    c = _signal(tasks, copies, n, vertex[p, actions[b, y]])
+                    for x in range(A_DEVICES, end):
+                        e = actions[a, x]
+                        _need(needs, e, _fetch(tasks, copies, edges, n, link, transfer, c, e))
             if n[N_STATUS] != DONE:
                 return
-        first, last = tables.tensor_start[o], tables.tensor_start[o + 1]
+        first, last = operations[o, O_TENSOR], operations[o + 1, O_TENSOR] - 1
         for tensor in range(first, last):
-            work.summed[tensor] = -1
+            summed[tensor] = -1
             for d in range(k):
-                work.home[tensor, d] = -1
-        for x in range(count):
-            d = tables.devices[action, x]
-            part = tables.part[own, d]
-            tie = work.number[o] + x
-            v = _task(tasks, n, d, tables.time[part, o, tables.kind[d]], tie)
-            work.vertex[o, d] = v
-            work.use[d] += tables.resident[o]
-            for j in range(work.filled[d]):
-                _edge(tasks, copies, edges, n, work.inputs[d, j], v)
-            for tensor in range(first, last - 1):
-                line = tables.line[tensor]
-                work.home[tensor, d] = _copy(
-                    tasks, copies, n, v, d, tables.bytes[part, line], part * lines + line,
+                for s in range(S_COUNT):
+                    state[tensor, d, s] = -1
+        for x in range(A_DEVICES, end):
+            d = actions[a, x]
+            part = classes[own, d, X_PART]
+            tie = number[o] + x - A_DEVICES
+            v = _task(tasks, n, d, times[part, o, kind[d]], tie)
+            vertex[o, d] = v
+            use[0, d] += resident[o]
+            for j in range(1, needs[d, 0] + 1):
+                _edge(tasks, copies, edges, n, needs[d, j], v)
+            for tensor in range(first, last):
+                row = part * np.int64(lines) + tensors[tensor, V_LINE]
+                state[tensor, d, S_HOME] = _copy(
+                    tasks, copies, n, v, d, copying[row, last_column], row,
                     (tie << _OUTPUT_BITS) + tensor - first,
                 )  # fmt: skip
-        for tensor in range(first, last - 1):
-            for d in range(k):
-                work.joined[tensor, d] = -1
-                work.split[tensor, d] = -1
-                work.slices[tensor, d] = -1
 
 
 @inner
-def _rank(work: Work) -> None:
+def _rank(tasks: Any, copies: Any, edges: Any, n: Any) -> None:
     """Set the rank of [G]: a task's time and the largest rank of those that depend on it."""
-    tasks, copies, edges, n = work.tasks, work.copies, work.edges, work.n
     end = n[N_EDGES]
     for v in range(n[N_TASKS] - 1, -1, -1):
-        tasks[v, T_RANK] += tasks[v, T_TIME]
-        rank = tasks[v, T_RANK]
-        for j in range(tasks[v, T_IN], end):
+        rank = tasks[v, T_RANK] + tasks[v, T_TIME]
+        tasks[v, T_RANK] = rank
+        begin = tasks[v, T_IN]
+        for j in range(begin, end):
             u = copies[edges[j, E_COPY], C_TASK]
             if tasks[u, T_RANK] < rank:
                 tasks[u, T_RANK] = rank
-        end = tasks[v, T_IN]
+        end = begin
 
 
-@inner
-def _before(tasks: Any, v: int, w: int) -> Any:
+@_inline
+def _before(tasks: Any, v: Any, w: Any) -> Any:
     one, two = tasks[v, T_RANK], tasks[w, T_RANK]
     return one > two or (one == two and tasks[v, T_TIE] < tasks[w, T_TIE])
 
 
-@inner
-def _enqueue(work: Work, v: int) -> None:
+@_inline
+def _wake(resources: Any, pending: Any, r: Any) -> None:
+    """Let a resource decide at this moment, in the order of resources."""
+    if resources[r, R_PENDING] == 0:
+        resources[r, R_PENDING] = 1
+        i = pending[0]
+        pending[0] = i + 1
+        # Descending, so that the next one is last.
+        while i > 0 and pending[i] < r:
+            pending[i + 1] = pending[i]
+            i -= 1
+        pending[i + 1] = r
+
+
+@_inline
+def _enqueue(tasks: Any, queue: Any, resources: Any, pending: Any, v: Any) -> None:
     """Add an executable task to the heap of its resource, and wake the resource if it is idle."""
-    tasks, queue = work.tasks, work.queue
     r = tasks[v, T_RESOURCE]
-    base, i = work.queue_start[r], work.queue_size[r]
-    work.queue_size[r] = i + 1
+    base, i = resources[r, R_START], resources[r, R_SIZE]
+    resources[r, R_SIZE] = i + 1
     while i > 0:
         parent = (i - 1) >> 1
         if _before(tasks, queue[base + parent], v):
@@ -508,16 +553,16 @@ def _enqueue(work: Work, v: int) -> None:
         queue[base + i] = queue[base + parent]
         i = parent
     queue[base + i] = v
-    if work.running[r] < 0:
-        _wake(work, r)
+    if resources[r, R_TASK] < 0:
+        _wake(resources, pending, r)
 
 
-@inner
-def _dequeue(work: Work, r: int) -> Any:
-    tasks, queue, base = work.tasks, work.queue, work.queue_start[r]
+@_inline
+def _dequeue(tasks: Any, queue: Any, resources: Any, r: Any) -> Any:
+    base = resources[r, R_START]
     first = queue[base]
-    size = work.queue_size[r] - 1
-    work.queue_size[r] = size
+    size = resources[r, R_SIZE] - 1
+    resources[r, R_SIZE] = size
     if size:
         v = queue[base + size]
         i = 0
@@ -535,156 +580,151 @@ def _dequeue(work: Work, r: int) -> Any:
     return first
 
 
-@inner
-def _wake(work: Work, r: int) -> None:
-    """Let a resource decide at this moment, in the order of resources."""
-    if work.is_pending[r]:
-        return
-    work.is_pending[r] = True
-    pending = work.pending
-    i = pending[0]
-    pending[0] = i + 1
-    # Descending, so that the next one is last.
-    while i > 0 and pending[i] < r:
-        pending[i + 1] = pending[i]
-        i -= 1
-    pending[i + 1] = r
-
-
-@inner
-def _begin(work: Work, v: int) -> None:
-    """Take memory for the copies that a task makes."""
-    tasks, copies = work.tasks, work.copies
-    c = tasks[v, T_OWN]
-    while c >= 0:
-        work.use[copies[c, C_DEVICE]] += copies[c, C_BYTES]
-        c = copies[c, C_OWN]
-
-
-@inner
-def _release(work: Work, c: int) -> None:
-    copies = work.copies
+@_inline
+def _release(copies: Any, use: Any, c: Any) -> None:
     copies[c, C_USERS] -= 1
     if copies[c, C_USERS] == 0:
-        work.use[copies[c, C_DEVICE]] -= copies[c, C_BYTES]
+        use[0, copies[c, C_DEVICE]] -= copies[c, C_BYTES]
 
 
-@inner
-def _complete(work: Work, v: int, limited: bool) -> None:
+@_inline
+def _complete(
+    tasks: Any, copies: Any, edges: Any, queue: Any, resources: Any, pending: Any, use: Any,
+    v: Any, counted: Any,
+) -> None:  # fmt: skip
     """Free what nobody holds any more, and queue the tasks that waited for this one only."""
-    tasks, edges = work.tasks, work.edges
-    if limited:
+    if counted:
         for j in range(tasks[v, T_IN], tasks[v + 1, T_IN]):
-            _release(work, edges[j, E_COPY])
+            _release(copies, use, edges[j, E_COPY])
         c = tasks[v, T_OWN]
         while c >= 0:
-            following = work.copies[c, C_OWN]
-            _release(work, c)
-            c = following
+            _release(copies, use, c)
+            c = copies[c, C_OWN]
     j = tasks[v, T_OUT]
     while j >= 0:
         w = edges[j, E_TASK]
         tasks[w, T_WAITING] -= 1
         if tasks[w, T_WAITING] == 0:
-            _enqueue(work, w)
+            _enqueue(tasks, queue, resources, pending, w)
         j = edges[j, E_NEXT]
 
 
 @inner
-def _execute(tables: Tables, work: Work) -> Any:
+def _execute(
+    tasks: Any, copies: Any, edges: Any, n: Any, queue: Any, resources: Any, pending: Any,
+    events: Any, use: Any, counted: Any,
+) -> Any:  # fmt: skip
     """Run all tasks, by rank, and return the time when the last one ends."""
-    tasks, n = work.tasks, work.n
     total = n[N_TASKS]
     tasks[total, T_IN] = n[N_EDGES]
-    resources = work.running.shape[0]
-    start, size, pending = work.queue_start, work.queue_size, work.pending
-    for r in range(resources):
-        size[r] = 0
-        work.running[r] = -1
-        work.is_pending[r] = False
-        start[r + 1] = 0
+    count = resources.shape[0]
+    for r in range(count):
+        resources[r, R_START] = 0
+        resources[r, R_SIZE] = 0
+        resources[r, R_TASK] = -1
+        resources[r, R_PENDING] = 0
     pending[0] = 0
     for v in range(total):
-        start[tasks[v, T_RESOURCE] + 1] += 1
-    for r in range(resources):
-        start[r + 1] += start[r]
+        resources[tasks[v, T_RESOURCE], R_START] += 1
+    start = 0
+    for r in range(count):
+        start += resources[r, R_START]
+        resources[r, R_START] = start - resources[r, R_START]
     for v in range(total):
         if tasks[v, T_WAITING] == 0:
-            _enqueue(work, v)
-    limited = tables.limited
-    now, events = 0, 0
-    times, event = work.event_time, work.event
-    for d in range(work.use.shape[0]):
-        work.peak[d] = 0
+            _enqueue(tasks, queue, resources, pending, v)
+    now, size = np.int64(0), 0
+    devices = use.shape[1]
+    for d in range(devices):
+        use[1, d] = 0
     while True:
         while pending[0]:
             r = pending[pending[0]]
             pending[0] -= 1
-            work.is_pending[r] = False
-            if size[r] == 0:
+            resources[r, R_PENDING] = 0
+            if resources[r, R_SIZE] == 0:
                 continue
-            v = _dequeue(work, r)
-            if limited:
-                _begin(work, v)
+            v = _dequeue(tasks, queue, resources, r)
+            if counted:
+                c = tasks[v, T_OWN]
+                while c >= 0:
+                    use[0, copies[c, C_DEVICE]] += copies[c, C_BYTES]
+                    c = copies[c, C_OWN]
             time = tasks[v, T_TIME]
             if time == 0:
-                _complete(work, v, limited)
-                _wake(work, r)
+                _complete(tasks, copies, edges, queue, resources, pending, use, v, counted)
+                _wake(resources, pending, r)
                 continue
-            work.running[r] = v
+            resources[r, R_TASK] = v
             at = now + time
-            i = events
-            events += 1
+            i = size
+            size += 1
             while i > 0:
                 parent = (i - 1) >> 1
-                if times[parent] <= at:
+                if events[parent, 0] <= at:
                     break
-                times[i], event[i] = times[parent], event[parent]
+                events[i, 0], events[i, 1] = events[parent, 0], events[parent, 1]
                 i = parent
-            times[i], event[i] = at, r
-        if limited:
-            for d in range(work.use.shape[0]):
-                if work.use[d] > work.peak[d]:
-                    work.peak[d] = work.use[d]
-        if events == 0:
+            events[i, 0], events[i, 1] = at, r
+        if counted:
+            for d in range(devices):
+                if use[0, d] > use[1, d]:
+                    use[1, d] = use[0, d]
+        if size == 0:
             return now
-        now = times[0]
-        while events and times[0] == now:
-            r = event[0]
-            events -= 1
-            at, last = times[events], event[events]
+        now = events[0, 0]
+        while size and events[0, 0] == now:
+            r = events[0, 1]
+            size -= 1
+            at, other = events[size, 0], events[size, 1]
             i = 0
             while True:
                 child = 2 * i + 1
-                if child >= events:
+                if child >= size:
                     break
-                if child + 1 < events and times[child + 1] < times[child]:
+                if child + 1 < size and events[child + 1, 0] < events[child, 0]:
                     child += 1
-                if at <= times[child]:
+                if at <= events[child, 0]:
                     break
-                times[i], event[i] = times[child], event[child]
+                events[i, 0], events[i, 1] = events[child, 0], events[child, 1]
                 i = child
-            times[i], event[i] = at, last
-            v = work.running[r]
-            work.running[r] = -1
-            _wake(work, r)
-            _complete(work, v, limited)
+            events[i, 0], events[i, 1] = at, other
+            v = resources[r, R_TASK]
+            resources[r, R_TASK] = -1
+            _wake(resources, pending, r)
+            _complete(tasks, copies, edges, queue, resources, pending, use, v, counted)
 
 
 @inner
-def outcome_of(tables: Tables, work: Work, chosen: Any, outcome: Any) -> Any:
+def _may_overflow(copies: Any, n: Any, use: Any, capacity: Any) -> Any:
+    """Whether a device could lack memory even if it frees nothing."""
+    for d in range(use.shape[1]):
+        use[1, d] = use[0, d]
+    for c in range(n[N_COPIES]):
+        use[1, copies[c, C_DEVICE]] += copies[c, C_BYTES]
+    over = 0
+    for d in range(use.shape[1]):
+        over += use[1, d] > capacity[d]
+    return over > 0
+
+
+@inner
+def outcome_of(tables: Tables, work: Work, chosen: Any, outcome: Any) -> None:
     """Evaluate one strategy; see :func:`evaluate`."""
+    tasks, copies, edges, n, use = work.tasks, work.copies, work.edges, work.n, work.use
     _build(tables, work, chosen)
-    if work.n[N_STATUS] != DONE:
-        return work.n[N_STATUS]
-    _rank(work)
-    outcome[0] = _execute(tables, work)
-    excess = 0
-    if tables.limited:
-        for d in range(work.peak.shape[0]):
-            excess = max(excess, work.peak[d] - tables.capacity[d])
-    outcome[1] = excess
-    return DONE
+    outcome[2] = n[N_STATUS]
+    if outcome[2] != DONE:
+        return
+    _rank(tasks, copies, edges, n)
+    counted = tables.limited and _may_overflow(copies, n, use, tables.capacity)
+    outcome[0] = _execute(
+        tasks, copies, edges, n, work.queue, work.resources, work.pending, work.events, use, counted
+    )
+    outcome[1] = 0
+    if counted:
+        for d in range(use.shape[1]):
+            outcome[1] = max(outcome[1], use[1, d] - tables.capacity[d])
 
 
 @kernel
@@ -701,11 +741,10 @@ def evaluate(tables: Tables, work: Work, chosen: Any, outcomes: Any) -> Any:
     Returns
     -------
     int
-        Number of strategies evaluated. If there are more, the first two counters are the classes
-        of a pair that is not in the tables.
+        Number of strategies evaluated.
     """
     for i in range(chosen.shape[0]):
-        outcomes[i, 2] = outcome_of(tables, work, chosen[i], outcomes[i])
+        outcome_of(tables, work, chosen[i], outcomes[i])
         if outcomes[i, 2] == NO_PAIR:
             return i
     return chosen.shape[0]

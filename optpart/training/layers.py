@@ -235,13 +235,11 @@ class Network:
 
     def pool(
         self, name: str, x: Activation, kernel: int, *, stride: int = 1,
-        padding: int = 0, ceil: bool = False, average: bool = False,
+        padding: int = 0, average: bool = False,
     ) -> Activation:  # fmt: skip
         """Add a pooling layer."""
         depth, *size = x.shape
-        height, width = (
-            (n + 2 * padding - kernel + (stride - 1 if ceil else 0)) // stride + 1 for n in size
-        )
+        height, width = ((n + 2 * padding - kernel) // stride + 1 for n in size)
         shape = (depth, height, width)
         out = math.prod(shape)
         kind = "AveragePool" if average else "MaxPool"

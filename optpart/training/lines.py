@@ -8,7 +8,8 @@ The roofline (:mod:`optpart.costs.roofline`) of a kernel that computes ``F`` ope
 
 as if the weights were read before anything is computed. This line is never below the roofline, and
 never above it by more than the time of reading the weights; for many samples both have the slope
-``β``. Calibrated devices are linear themselves, and their lines are exact.
+``β``. Operations that are computed whatever the number of samples count in ``α`` as well, if they
+take longer than the reading. Calibrated devices are linear themselves, and their lines are exact.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class Kernel:
     weights : int
         Bytes that are read whatever the number of samples.
     precision : str
+    fixed_flops : int
+        Operations that are computed whatever the number of samples.
     """
 
     kind: str
@@ -55,6 +58,7 @@ class Kernel:
     moved: int
     weights: int = 0
     precision: str = "float32"
+    fixed_flops: int = 0
 
 
 def lines(
@@ -74,22 +78,22 @@ def lines(
         For how many the kernels' figures are.
     """
 
-    def work(flops: bool, moved: bool, weights: bool) -> Work:
-        return Work(
+    def estimated(
+        flops: list[int], moved: list[int]
+    ) -> tuple[list[list[Fraction]], tuple[str, ...]]:
+        work = Work(
             tuple(kernel.kind for kernel in kernels),
             tuple(kernel.precision for kernel in kernels),
-            np.array([kernel.flops * flops for kernel in kernels], dtype=np.int64),
-            np.array(
-                [kernel.moved * moved + kernel.weights * weights for kernel in kernels],
-                dtype=np.int64,
-            ),
+            np.array(flops, dtype=np.int64),
+            np.array(moved, dtype=np.int64),
             np.zeros(len(kernels), dtype=np.int64),
         )
+        return estimates(work, list(specs), known, efficiencies)
 
-    names, known = list(specs), list(specs.values())
-    launch, _ = estimates(work(False, False, False), names, known, efficiencies)
-    fixed, _ = estimates(work(False, False, True), names, known, efficiencies)
-    running, assumed = estimates(work(True, True, False), names, known, efficiencies)
+    known = list(specs.values())
+    launch, _ = estimated([0] * len(kernels), [0] * len(kernels))
+    fixed, _ = estimated([k.fixed_flops for k in kernels], [k.weights for k in kernels])
+    running, assumed = estimated([k.flops for k in kernels], [k.moved for k in kernels])
     found = [
         tuple(
             Line(fixed[d][k], (running[d][k] - launch[d][k]) / samples) for d in range(len(known))

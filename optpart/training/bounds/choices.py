@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Self
 
 from optpart.errors import InputError
 from optpart.training.cluster import TrainingCluster
-from optpart.training.graph import CONTROL, Layout, TrainingGraph
+from optpart.training.compiler import Options
+from optpart.training.graph import TrainingGraph
+from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision, Strategy
 
 
@@ -27,17 +28,14 @@ class Choices:
         Every operation is in exactly one group; a gradient and the applies that read it share one.
     actions : tuple of tuple of Decision
         The distinct actions of each group.
-    tick : Fraction or None
-        Durations and transfers are rounded up to multiples of this many nanoseconds.
-    auxiliary : {"memory", "free"}
-        Whether Split, Concat and AddN take the time to copy their bytes.
-    slots : int
-        Tensors of the optimiser per parameter.
+    options : Options
+        How strategies are compiled.
 
     Raises
     ------
     InputError
-        If any strategy of these actions would not fit the graph and the cluster.
+        If any strategy of these actions would not fit the graph and the cluster, or options are
+        not those that the bounds hold for.
     """
 
     graph: TrainingGraph
@@ -45,11 +43,10 @@ class Choices:
     batch: int
     groups: tuple[tuple[int, ...], ...]
     actions: tuple[tuple[Decision, ...], ...]
-    tick: Fraction | None = Fraction(1)
-    auxiliary: Literal["memory", "free"] = "memory"
-    slots: int = 2
+    options: Options = field(default_factory=Options)
 
     def __post_init__(self) -> None:
+        check_options(self.options)
         if len(self.actions) != len(self.groups):
             raise InputError(
                 "actions", f"{len(self.actions)} lists", f"give {len(self.groups)}, one per group"
@@ -60,19 +57,18 @@ class Choices:
         for i in range(max(map(len, self.actions))):
             chosen = tuple(actions[min(i, len(actions) - 1)] for actions in self.actions)
             Strategy(self.batch, self.groups, chosen).check(self.graph, self.cluster)
-        for e, edge in enumerate(self.graph.edges):
-            if edge.output == CONTROL:
-                continue
-            output = self.graph.operations[edge.producer].outputs[edge.output]
-            if (
-                output.layout is Layout.SUMMED
-                and self.group_of[edge.producer] != self.group_of[edge.consumer]
-            ):
-                raise InputError(
-                    f"edges[{e}]",
-                    "a gradient and the apply that reads it are in two groups",
-                    "put them into one",
-                )
+
+    @classmethod
+    def of(cls, problem: StrategyProblem, actions: Sequence[Sequence[Decision]]) -> Self:
+        """Return the strategies of a problem that choose among actions per group."""
+        return cls(
+            problem.graph,
+            problem.cluster,
+            problem.batch,
+            problem.groups,
+            tuple(tuple(row) for row in actions),
+            problem.options,
+        )
 
     @cached_property
     def group_of(self) -> tuple[int, ...]:
@@ -84,3 +80,30 @@ class Choices:
         """Return the strategy of one action, by number, per group."""
         decisions = tuple(self.actions[g][a] for g, a in enumerate(chosen))
         return Strategy(self.batch, self.groups, decisions)
+
+
+#: The values of options that the bounds describe.
+_DESCRIBED = {
+    "replicas": "fused",
+    "resharding": "overlap",
+    "collectives": "queue",
+    "topology": "pairs",
+    "microbatches": 1,
+}
+
+
+def check_options(options: Options, names: Iterable[str] = tuple(_DESCRIBED)) -> None:
+    """Check that strategies are compiled in the way that a bound describes.
+
+    Raises
+    ------
+    InputError
+        Naming the option and the value that it must have.
+    """
+    for name in names:
+        if getattr(options, name) != _DESCRIBED[name]:
+            raise InputError(
+                name,
+                f"{getattr(options, name)}, for which this bound does not hold",
+                f"choose {_DESCRIBED[name]}",
+            )

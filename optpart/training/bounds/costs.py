@@ -109,7 +109,7 @@ class Costs:
         self.choices = choices
         self.graph, self.cluster = choices.graph, choices.cluster
         self.k, self.batch = len(choices.cluster), choices.batch
-        self.scale = Fraction(FINE) if choices.tick is None else 1 / choices.tick
+        self.scale = Fraction(FINE) if choices.options.tick is None else 1 / choices.options.tick
         self.kind = self.cluster.kind_indices(self.graph.kinds)
         numbers: dict[tuple[Fraction, ...], int] = {}
         self.intervals: list[Intervals] = []
@@ -135,7 +135,7 @@ class Costs:
     def ticks(self, time: Fraction) -> int:
         """Return a time in ticks: up if times are rounded to ticks, otherwise down."""
         whole = time * self.scale
-        if self.choices.tick is None:
+        if self.choices.options.tick is None:
             return whole.numerator // whole.denominator
         return -(-whole.numerator // whole.denominator)
 
@@ -155,7 +155,7 @@ class Costs:
 
     def copy(self, device: int, size: Fraction) -> int:
         """Return the ticks that a device copies bytes in its own memory."""
-        if self.choices.auxiliary == "free":
+        if self.choices.options.auxiliary == "free":
             return 0
         return self.ticks(self.cluster.copying(device, size))
 
@@ -182,7 +182,7 @@ class Costs:
     @cached_property
     def resident(self) -> list[Fraction]:
         """Bytes that a replica of each operation holds for the whole run."""
-        factor = 1 + self.choices.slots
+        factor = 1 + self.choices.options.slots
         return [
             size * (factor if operation.role is Role.APPLY else 1)
             for size, operation in zip(self.graph.resident, self.graph.operations, strict=True)
@@ -200,9 +200,7 @@ class Costs:
         key = output, producer.splittable, consumer.splittable, used, inside
         if key not in self._conversions:
             pairs = (
-                [(a, a) for a in used[0]]
-                if inside
-                else [(a, b) for a in used[0] for b in used[1]]
+                [(a, a) for a in used[0]] if inside else [(a, b) for a in used[0] for b in used[1]]
             )
             self._conversions[key] = self._converted(edge, pairs)
         return self._conversions[key]
@@ -232,6 +230,9 @@ class Costs:
                     + (splitting[f] if piece.split else 0)
                     + (concatenating[e] if piece.concatenated else 0)
                 )
+            if missing[a, b]:
+                transfer[a, b] = 0
+                continue
             for where in (splitting, concatenating):
                 for d, time in where.items():
                     copying[a, b, d] += time
@@ -322,7 +323,7 @@ class Costs:
         """Fill in a parameter server; return whether all links exist."""
         server = action.sync
         assert isinstance(server, int)
-        adding = self.copy(server, size * len(action.devices))
+        adding = self.copy(server, size)
         copying[server] = adding
         there, back = {server: 0}, {server: 0}
         for d in action.devices:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
-from optpart.training.bounds.costs import Slice
+from optpart.training.bounds.costs import Slice, Synchronisation
 from optpart.training.bounds.rows import Resource, Row, Rows
 
 #: What runs on a device or a link: kind, operation, output, and two devices.
@@ -51,9 +51,7 @@ class JointModel:
         Everything that may run, by key.
     """
 
-    def __init__(
-        self, rows: Rows, least: int, most: int, cuts: Iterable[Row] = (), fixed: dict[int, int] | None = None
-    ) -> None:
+    def __init__(self, rows: Rows, least: int, most: int, cuts: Iterable[Row] = ()) -> None:
         self.rows, self.costs, self.most = rows, rows.costs, most
         self.model = cp_model.CpModel()
         self.tasks: dict[Key, Task] = {}
@@ -63,14 +61,25 @@ class JointModel:
         self._choose()
         for cut in cuts:
             self._cut(cut)
-        for g, a in (fixed or {}).items():
-            model.add(self.y[g][a] == 1)
         self._operations()
         for o in range(len(rows.graph)):
             self._outputs(o)
         for intervals in self._on.values():
             model.add_no_overlap(intervals)
         model.minimize(self.makespan)
+
+    def forbid(self, chosen: Sequence[int]) -> None:
+        """Exclude one strategy."""
+        self.model.add_bool_or(~self.y[g][a] for g, a in enumerate(chosen))
+
+    def hint(self, chosen: Sequence[int], starts: dict[Key, int]) -> None:
+        """Propose a strategy and its starts."""
+        for row, action in zip(self.y, chosen, strict=True):
+            for a, literal in enumerate(row):
+                self.model.add_hint(literal, a == action)
+        for key, task in self.tasks.items():
+            if key in starts and starts[key] <= self.most:
+                self.model.add_hint(task.start, starts[key])
 
     # --- choices ---------------------------------------------------------------------------
 
@@ -164,9 +173,7 @@ class JointModel:
             length = size = sizes[0]
             interval = model.new_optional_fixed_size_interval_var(start, size, present, "")
         else:
-            size = model.new_int_var_from_domain(
-                cp_model.Domain.from_values(sizes if True else [0, *sizes]), ""
-            )
+            size = model.new_int_var_from_domain(cp_model.Domain.from_values(sizes), "")
             length = sum(value * literal for value, literal in lengths)
             model.add(size == length).only_enforce_if(present)
             end = model.new_int_var(0, 2 * self.most, "")
@@ -218,19 +225,16 @@ class JointModel:
         rows, costs, graph = self.rows, self.costs, self.rows.graph
         g = costs.choices.group_of[o]
         output = graph.edges[ways[0][0]].output
-        costly = [edges for edges in ways if rows._costly(edges[0])]
-        shared = len(costly) > 1
+        # Even what takes no time is a task of its own, so that two consumers may both have one.
+        shared = sum(any(map(self._moves, self._entries(g, edges))) for edges in ways) > 1
         cells: list[tuple[list[int], list[tuple[Any, list[Slice], int, int]]]] = []
         splits: dict[int, list[tuple[int, Any]]] = {}
         transfers: dict[tuple[int, int, Any], list[tuple[int, Any]]] = {}
         concats: dict[tuple[int, Any], list[tuple[int, Any]]] = {}
         for edges in ways:
             edge = graph.edges[edges[0]]
-            h = costs.choices.group_of[edge.consumer]
-            entries = []
-            for (a, b), literal in self._cells(g, h):
-                slices = list(costs.slices(edge, a, b))
-                entries.append((literal, slices, a, b))
+            entries = self._entries(g, edges)
+            for literal, slices, a, b in entries:
                 for f in {piece.source for piece in slices if piece.split}:
                     time = costs.copy(f, costs.bytes_of(edge, edge.producer, a, f))
                     splits.setdefault(f, []).append((time, literal))
@@ -262,7 +266,10 @@ class JointModel:
         }
         joined = {
             key: self._shared(
-                ("concat", o, output, key[0], key[0], key[1]), ("device", key[0], key[0]), found, shared
+                ("concat", o, output, key[0], key[0], key[1]),
+                ("device", key[0], key[0]),
+                found,
+                shared,
             )
             for key, found in concats.items()
         }
@@ -302,6 +309,20 @@ class JointModel:
             if any(delay for delay, _ in found):
                 end = self.run[o][f].end + sum(delay * x for delay, x in found if delay)
                 self._enforce(self.run[v][e].start >= end, [x for _, x in found])
+
+    def _entries(self, g: int, edges: list[int]) -> list[tuple[Any, list[Slice], int, int]]:
+        """Return what one way of reading a tensor takes, by the layouts of both ends."""
+        edge = self.rows.graph.edges[edges[0]]
+        missing = self.rows.moves[edges[0]].missing
+        return [
+            (literal, list(self.costs.slices(edge, a, b)), a, b)
+            for (a, b), literal in self._cells(g, self.costs.choices.group_of[edge.consumer])
+            if not missing[a, b]  # then no action of this layout is possible
+        ]
+
+    def _moves(self, entry: tuple[Any, list[Slice], int, int]) -> bool:
+        """Return whether anything but reading what is there is done."""
+        return any(x.source != x.target or x.split or x.concatenated for x in entry[1])
 
     def _cells(self, g: int, h: int) -> list[tuple[tuple[int, int], Any]]:
         if g == h:
@@ -367,6 +388,7 @@ class JointModel:
         edge = rows.graph.edges[edges[0]]
         o, output = edge.producer, edge.output
         moves = rows.moves[edges[0]]
+        assert isinstance(moves, Synchronisation)
         g = costs.choices.group_of[o]
         actions = costs.choices.actions[g]
         applies = [self.run[rows.graph.edges[e].consumer] for e in edges]
@@ -385,7 +407,9 @@ class JointModel:
                 self._wait(self.run[o][d], apply[d], here)
         if collective:
             key = ("allreduce", o, output, 0, 0, None)
-            task = self._task(key, ("nccl", 0, 0), collective, self._any([x for _, x in collective]))
+            task = self._task(
+                key, ("nccl", 0, 0), collective, self._any([x for _, x in collective])
+            )
             for d in self.run[o]:
                 here = [
                     self.y[g][a]
@@ -400,9 +424,7 @@ class JointModel:
             served = [a for a in fine if a not in local and actions[a].sync == s]
             if not served:
                 continue
-            lengths = [
-                (costs.copy(s, size * len(actions[a].devices)), self.y[g][a]) for a in served
-            ]
+            lengths = [(costs.copy(s, size), self.y[g][a]) for a in served]
             add = self._task(
                 ("add", o, output, s, s, None),
                 ("device", s, s),
@@ -422,7 +444,9 @@ class JointModel:
                 to, fro = costs.transfer(d, s, size), costs.transfer(s, d, size)
                 assert to is not None
                 assert fro is not None
-                up = self._task(("up", o, output, d, s, None), ("link", d, s), [(to, present)], present)
+                up = self._task(
+                    ("up", o, output, d, s, None), ("link", d, s), [(to, present)], present
+                )
                 down = self._task(
                     ("down", o, output, s, d, None), ("link", s, d), [(fro, present)], present
                 )

@@ -21,6 +21,9 @@ Floats = NDArray[np.float64]
 #: Denominator to which multipliers are rounded; the bound is valid for any rounding.
 PARTS = 2**40
 
+#: Rows per resource at the beginning: each counts another reader of tensors with several.
+_CONSUMERS = 3
+
 #: Least violation, as a share of the makespan, that is worth a row.
 _VIOLATED = 1e-5
 
@@ -55,7 +58,7 @@ class StrategyBound(NamedTuple):
     Attributes
     ----------
     value : Fraction or None
-        Nanoseconds; ``None`` if no strategy fits the memory, or all lack links.
+        Nanoseconds; ``None`` if all actions of some group lack links or memory.
     ticks : int or None
         The same on the grid of :class:`~optpart.training.bounds.costs.Costs`.
     multipliers : Multipliers
@@ -96,12 +99,13 @@ def strategy_bound(choices: Choices, seconds: float = np.inf) -> StrategyBound:
 class Program:
     """The linear program of some rows, which grows."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, *, memory: bool = True) -> None:
         self.rows = rows
+        self.memory = memory
         self.costs = rows.costs
         self.known: list[Row] = []
         self._seen: set[Row] = set()
-        self._separator = Separator(rows)
+        self.separator = Separator(rows)
         self.unit = self._magnitude()
         self._build()
 
@@ -128,13 +132,14 @@ class Program:
             equations[r].SetCoefficient(self._column[c], x)
         self._equation = equations
         for d in range(self.costs.k):
-            if rows.capacity(d) is not None:
+            if self.memory and rows.capacity(d) is not None:
                 self.add(Row("memory", ("device", d, d)))
-        most = max(len(ways) for tensors in rows.readers for ways in tensors) if any(
-            rows.readers
-        ) else 1
-        self.consumers = min(3, most)
-        for consumer in range(self.consumers):
+        most = (
+            max(len(ways) for tensors in rows.readers for ways in tensors)
+            if any(rows.readers)
+            else 1
+        )
+        for consumer in range(min(_CONSUMERS, most)):
             for resource in (*(("device", d, d) for d in range(self.costs.k)), NCCL):
                 self.add(Row("load", resource, consumer=consumer))
 
@@ -153,7 +158,9 @@ class Program:
             right.append(1.0)
         self._first_message = len(right)
         for p, pair in enumerate(rows.pairs):
-            cells = np.arange(rows.w[p], rows.w[p] + len(rows.own[pair[0]]) * len(rows.own[pair[1]]))
+            cells = np.arange(
+                rows.w[p], rows.w[p] + len(rows.own[pair[0]]) * len(rows.own[pair[1]])
+            )
             matrix = cells.reshape(len(rows.own[pair[0]]), -1)
             for g, lines in zip(pair, (matrix, matrix.T), strict=True):
                 for layout, line in enumerate(lines.tolist()):
@@ -202,8 +209,9 @@ class Program:
             if np.isfinite(left):
                 self.solver.SetTimeLimit(max(50, int(1000 * left)))
             status = self.solver.Solve()
-            if status == self.solver.INFEASIBLE:
-                return self._infeasible(rounds)
+            if status == self.solver.INFEASIBLE and self.memory:
+                # No certificate covers that parameters fit nowhere together: leave memory out.
+                return Program(self.rows, memory=False).solve(deadline - time.perf_counter())
             if status != self.solver.OPTIMAL:
                 break
             point = np.array([c.solution_value() for c in (*self._column, self._makespan)])
@@ -215,9 +223,7 @@ class Program:
                 and values[-1] - values[-1 - _PATIENCE] <= _GAIN * values[-1]
             ) or time.perf_counter() >= deadline:
                 break
-            found = self._separator.violated(
-                point[:-1], float(point[-1]) * self.unit, self.consumers
-            )
+            found = self.separator.violated(point[:-1], float(point[-1]) * self.unit)
             if not sum([self.add(row) for row in found]):
                 break
         if best is None:
@@ -229,13 +235,6 @@ class Program:
         )
         value = None if ticks is None else self.costs.time(ticks)
         return StrategyBound(value, ticks, best, shares, rounds)
-
-    def _infeasible(self, rounds: int) -> StrategyBound:
-        shares = tuple(np.zeros(len(actions)) for actions in self.costs.choices.actions)
-        load = Multipliers(((Row("load", ("device", 0, 0)), PARTS),), {})
-        ticks = proven(self.rows, load)
-        value = None if ticks is None else self.costs.time(ticks)
-        return StrategyBound(value, ticks, load, shares, rounds)
 
     def _multipliers(self) -> Multipliers:
         rows: list[tuple[Row, int]] = []
@@ -249,9 +248,7 @@ class Program:
             sides = []
             for group in (g, h):
                 equations = self._equation[at : at + len(self.rows.own[group])]
-                sides.append(
-                    tuple(round(x.dual_value() * self.unit * PARTS) for x in equations)
-                )
+                sides.append(tuple(round(x.dual_value() * self.unit * PARTS) for x in equations))
                 at += len(equations)
             messages[g, h] = sides[0], sides[1]
         return Multipliers(tuple(rows), messages)
@@ -367,7 +364,7 @@ class Separator:
             else:
                 self._on[what] = csr_array(shape)
 
-    def violated(self, x: Floats, makespan: float, consumers: int) -> list[Row]:
+    def violated(self, x: Floats, makespan: float) -> list[Row]:
         """Return the rows that a solution violates most, at most ``_ADDED``."""
         found: list[tuple[float, Row]] = []
         rows, graph = self.rows, self.rows.graph
@@ -406,10 +403,8 @@ class Separator:
         shape = (n, len(self.resources))
         run, out, into = ((self._on[w] @ x).reshape(shape) for w in ("run", "out", "in"))
         nccl = self.resources.index(NCCL)
-        for r in np.flatnonzero((run + out).sum(axis=0) > makespan + least).tolist():
-            found.append(
-                (float((run + out)[:, r].sum()), Row("load", self.resources[r]))
-            )
+        loads = (run + out).sum(axis=0).tolist()
+        found += [(loads[r], Row("load", resource)) for r, resource in enumerate(self.resources)]
         # Heads: the end of an operation, then all that waits for it.
         queue = self.later[0].astype(np.float64) @ out[:, nccl]
         for i, sample in enumerate(self.samples[:-1]):
@@ -417,7 +412,9 @@ class Separator:
             start, edges = self._path(via, o, i)
             found.append((end[o, i] + queue[o], Row("head", NCCL, start, edges, sample)))
         after = self.later[1].astype(np.float64) @ (run + out) - run + end[:, -1:]
-        before = self.earlier.astype(np.float64) @ (run + into) - run + (alone[:, -1] + rest)[:, None]
+        before = (
+            self.earlier.astype(np.float64) @ (run + into) - run + (alone[:, -1] + rest)[:, None]
+        )
         for r, resource in enumerate(self.resources):
             o = int(after[:, r].argmax())
             start, edges = self._path(via, o, s - 1)

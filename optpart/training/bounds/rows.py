@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optpart.training.bounds.costs import Conversion, Costs, Ints, Synchronisation
 from optpart.training.graph import CONTROL, Edge, Layout
@@ -79,7 +78,7 @@ class Rows:
         First column of each pair, whose columns are a matrix of the groups' own layouts.
     columns : int
     possible : ndarray of bool, columns
-        Columns that are not excluded by a missing link.
+        Columns that are not excluded by a missing link, or by parameters too large for a device.
     """
 
     def __init__(self, costs: Costs) -> None:
@@ -104,8 +103,13 @@ class Rows:
         self.columns = sum(sizes) + sum(areas)
         self.possible = np.ones(self.columns, dtype=np.bool_)
         for e in range(len(self.graph.edges)):
-            for term in self._missing(e):
-                self.possible[term.first : term.first + len(term.values)] &= term.values == 0
+            first, missing = self.between(e, self.moves[e].missing.astype(np.int64))
+            self.possible[first : first + len(missing)] &= missing == 0
+        for d in range(costs.k):
+            limit = self.capacity(d)
+            if limit is not None:
+                need = self.coefficients(Row("memory", ("device", d, d)))
+                self.possible &= need <= limit
 
     # --- edges -----------------------------------------------------------------------------
 
@@ -137,9 +141,6 @@ class Rows:
         if g > h:
             matrix = matrix.T
         return Term(self.w[self.pair[min(g, h), max(g, h)]], matrix.reshape(-1))
-
-    def _missing(self, e: int) -> Iterator[Term]:
-        yield self.between(e, self.moves[e].missing.astype(np.int64))
 
     def follows(self, o: int, sample: Fraction | None) -> bool:
         """Return whether a path with this sample follows one replica of an operation.
@@ -215,7 +216,9 @@ class Rows:
         layouts = self.costs.layout_of[g]
         run = self.costs.duration[o][layouts]
         if self.follows(o, sample):
-            return Term(self.y[g], run[np.arange(len(layouts)), self.costs.at_sample(sample)[layouts]])
+            return Term(
+                self.y[g], run[np.arange(len(layouts)), self.costs.at_sample(sample)[layouts]]
+            )
         return Term(self.y[g], np.where(self.costs.present[layouts], run, _LARGE).min(axis=1))
 
     # --- loads -----------------------------------------------------------------------------
@@ -227,17 +230,10 @@ class Rows:
         Operations of one group read the same slices, unless only some of them can split.
         """
         found: list[list[list[int]]] = []
-        rank = {o: i for i, o in enumerate(self.graph.topological_order)}
-        edges = sorted(
-            range(len(self.graph.edges)), key=lambda e: (rank[self.graph.edges[e].consumer], e)
-        )
-        of: list[list[int]] = [[] for _ in self.graph.operations]
-        for e in edges:
-            of[self.graph.edges[e].producer].append(e)
         home = self.choices.group_of
         for o in range(len(self.graph)):
             tensors: dict[int, dict[tuple[int, bool], int]] = {}
-            for e in of[o]:
+            for e in self.out_edges[o]:
                 edge = self.graph.edges[e]
                 reader = self.graph.operations[edge.consumer]
                 key = home[edge.consumer], reader.splittable
@@ -315,6 +311,7 @@ class Rows:
 
     @cached_property
     def out_edges(self) -> list[list[int]]:
+        """Numbers of the edges that leave each operation."""
         found: list[list[int]] = [[] for _ in self.graph.operations]
         for e, edge in enumerate(self.graph.edges):
             found[edge.producer].append(e)
@@ -322,6 +319,7 @@ class Rows:
 
     @cached_property
     def in_edges(self) -> list[list[int]]:
+        """Numbers of the edges that enter each operation."""
         found: list[list[int]] = [[] for _ in self.graph.operations]
         for e, edge in enumerate(self.graph.edges):
             found[edge.consumer].append(e)
@@ -391,4 +389,5 @@ class Rows:
     def capacity(self, d: int) -> int | None:
         """Return the whole bytes that a device has; ``None`` without a limit."""
         limit = self.costs.cluster.cluster.memory[d]
-        return None if limit is None else limit.numerator // limit.denominator
+        ignored = self.choices.options.memory == "none"
+        return None if limit is None or ignored else limit.numerator // limit.denominator

@@ -7,6 +7,8 @@ from optpart.training.makers.flexflow import flexflow
 from optpart.training.makers.parallel import blocks, round_robin
 from optpart.training.makers.pipedream import pipedream
 from optpart.training.makers.policy_gradient import policy_gradient
+from optpart.training.makers.search import search
+from optpart.training.makers.stages import stages
 
 #: Every maker: its name and function.
 MAKERS: dict[str, Maker] = {
@@ -21,6 +23,8 @@ MAKERS: dict[str, Maker] = {
     "flexflow": flexflow,
     "alpa": alpa,
     "pipedream": pipedream,
+    "stages": stages,
+    "search": search,
 }
 
 __all__ = ["MAKERS", "Budget", "Made", "Maker"]

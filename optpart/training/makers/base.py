@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
 from typing import Protocol
 
 from optpart.errors import InputError, OptpartError
@@ -109,6 +108,10 @@ class Made:
     moves: int = 0
     seconds: float = 0.0
 
+    def __repr__(self) -> str:
+        value = self.reason if self.makespan is None else f"{float(self.makespan):,.0f} ns"
+        return f"<Made: {value}>"
+
     @property
     def feasible(self) -> bool:
         """Whether the strategy respects links and memory."""
@@ -142,23 +145,58 @@ def judge(
     OptpartError
         If the verifier finds anything but memory: the compiler or the simulator is wrong.
     """
-    make = partial(Made, moves=clock.moves, seconds=clock.seconds)
     if decisions is None:
-        return make(None, reason=reason or "found no strategy that the links allow")
+        return _made(clock, None, reason=reason or "found no strategy that the links allow")
     strategy = problem.strategy(decisions)
     try:
         compiled = compile_strategy(problem.graph, problem.cluster, strategy, problem.options)
     except InputError as error:
-        return make(strategy, reason=str(error))
+        return _made(clock, strategy, reason=str(error))
     schedule = by_rank(compiled)
     violations = verify(compiled.instance, schedule)
     if not violations:
         makespan = schedule.makespan(compiled.instance)
-        return make(strategy, makespan, reason, compiled, schedule)
+        return _made(clock, strategy, makespan, reason, compiled, schedule)
     others = [violation for violation in violations if violation.rule != "memory"]
     if others:
         raise OptpartError(f"a compiled strategy breaks a rule: {others[0]}")
-    return make(strategy, None, f"out of memory: {violations[0].message}", compiled, schedule)
+    reason = f"out of memory: {violations[0].message}"
+    return _made(clock, strategy, None, reason, compiled, schedule)
+
+
+def _made(
+    clock: Clock,
+    strategy: Strategy | None,
+    makespan: Fraction | None = None,
+    reason: str = "",
+    compiled: Compiled | None = None,
+    schedule: Schedule | None = None,
+) -> Made:
+    return Made(strategy, makespan, reason, compiled, schedule, clock.moves, clock.seconds)
+
+
+def best_of(
+    problem: StrategyProblem, candidates: Iterable[Sequence[Decision] | None], reason: str = ""
+) -> Made:
+    """Judge several strategies and return the best feasible one, else the first.
+
+    Parameters
+    ----------
+    candidates : iterable of (sequence of Decision or None)
+        Decisions of the groups; ``None`` is not judged.
+    reason : str
+        Why all are ``None``, in case that they are.
+    """
+    clock = DEFAULT.clock()
+    best = None
+    for candidate in candidates:
+        if candidate is not None:
+            clock.moves += 1
+            made = judge(problem, candidate, clock)
+            if best is None or better(made, best):
+                best = made
+    best = best or judge(problem, None, clock, reason)
+    return replace(best, moves=clock.moves, seconds=clock.seconds)
 
 
 def better(one: Made, two: Made) -> bool:

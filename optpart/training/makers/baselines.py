@@ -2,74 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Literal
 
 from optpart.training.actions import decision, even, proportional
-from optpart.training.makers.base import DEFAULT, Budget, Made, better, judge
+from optpart.training.makers.base import DEFAULT, Budget, Made, best_of
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision
 
 
 def ev_ps(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0) -> Made:
     """Run one replica of the model on every device, with parameter servers (EV-PS of [G])."""
-    return _replicated(problem, even(problem), "ps")
+    return best_of(problem, [replicated(problem, even(problem), "ps")], _MISSING)
 
 
 def ev_ar(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0) -> Made:
     """Run one replica of the model on every device, with AllReduce (EV-AR of [G])."""
-    return _replicated(problem, even(problem), "allreduce")
+    return best_of(problem, [replicated(problem, even(problem), "allreduce")], _MISSING)
 
 
 def cp_ps(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0) -> Made:
     """Run replicas in proportion to the speeds, with parameter servers (CP-PS of [G])."""
-    return _replicated(problem, proportional(problem), "ps")
+    return best_of(problem, [replicated(problem, proportional(problem), "ps")], _MISSING)
 
 
 def cp_ar(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0) -> Made:
     """Run replicas in proportion to the speeds, with AllReduce (CP-AR of [G])."""
-    return _replicated(problem, proportional(problem), "allreduce")
+    return best_of(problem, [replicated(problem, proportional(problem), "allreduce")], _MISSING)
 
 
 def single(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0) -> Made:
     """Run everything on one device: the one where the iteration ends first and memory holds."""
+    return best_of(problem, singles(problem))
+
+
+def singles(problem: StrategyProblem) -> list[list[Decision]]:
+    """Return the strategies that use one device."""
     k, groups = len(problem.cluster), len(problem.groups)
-    return best_of(problem, ([Decision.on(d, k)] * groups for d in range(k)))
+    return [[Decision.on(d, k)] * groups for d in range(k)]
 
 
-def best_of(
-    problem: StrategyProblem, candidates: Iterable[Sequence[Decision] | None], reason: str = ""
-) -> Made:
-    """Judge several strategies and return the best feasible one, else the first.
-
-    Parameters
-    ----------
-    reason : str
-        Why there is none, in case that there is none.
-    """
-    clock = DEFAULT.clock()
-    best = None
-    for candidate in candidates:
-        clock.moves += 1
-        made = judge(problem, candidate, clock)
-        if best is None or better(made, best):
-            best = made
-    best = best or judge(problem, None, clock, reason)
-    return replace(best, moves=clock.moves, seconds=clock.seconds)
-
-
-def _replicated(
+def replicated(
     problem: StrategyProblem, counts: tuple[int, ...], sync: Literal["ps", "allreduce"]
-) -> Made:
-    clock = DEFAULT.clock()
-    clock.moves += 1
-    chosen = [decision(problem, g, counts, sync) for g in range(len(problem.groups))]
-    found = [one for one in chosen if one is not None]
-    if len(found) == len(chosen):
-        return judge(problem, found, clock)
-    if sum(counts) > problem.batch:
-        reason = f"{sum(counts)} replicas for a batch of {problem.batch}"
-    else:
-        reason = "links are missing for the synchronisation of gradients"
-    return judge(problem, None, clock, reason)
+) -> list[Decision] | None:
+    """Return the strategy of the same replicas for all groups; ``None`` if it is impossible."""
+    found = []
+    for g in range(len(problem.groups)):
+        chosen = decision(problem, g, counts, sync)
+        if chosen is None:
+            return None
+        found.append(chosen)
+    return found
+
+
+_MISSING = "more replicas than samples, or links are missing for the gradients"

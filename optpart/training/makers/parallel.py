@@ -5,15 +5,14 @@ from __future__ import annotations
 from itertools import accumulate
 
 from optpart.training.groups import positions
-from optpart.training.makers.base import DEFAULT, Budget, Made, judge
+from optpart.training.makers.base import DEFAULT, Budget, Made, best_of
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision
 
 
 def round_robin(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0) -> Made:
     """Place the groups along the forward pass on the devices in turn."""
-    k = len(problem.cluster)
-    return _placed(problem, {g: i % k for i, g in enumerate(groups_along(problem))})
+    return best_of(problem, [in_turn(problem)])
 
 
 def blocks(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0) -> Made:
@@ -21,6 +20,17 @@ def blocks(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0)
 
     Times are means over the kinds of devices: the blocks do not care which device is faster.
     """
+    return best_of(problem, [in_blocks(problem)])
+
+
+def in_turn(problem: StrategyProblem) -> list[Decision]:
+    """Return the strategy of :func:`round_robin`."""
+    k = len(problem.cluster)
+    return placed(problem, {g: i % k for i, g in enumerate(groups_along(problem))})
+
+
+def in_blocks(problem: StrategyProblem) -> list[Decision]:
+    """Return the strategy of :func:`blocks`."""
     k, order = len(problem.cluster), groups_along(problem)
     time = problem.graph.times(problem.batch).mean(axis=1)
     lengths = [float(time[list(problem.groups[g])].sum()) for g in order]
@@ -29,7 +39,7 @@ def blocks(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0)
         lengths, total = [1.0] * len(order), float(len(order))
     ends = accumulate(lengths)
     # The middle of a group decides to which block it belongs.
-    return _placed(
+    return placed(
         problem,
         {
             g: min(k - 1, int(k * (end - length / 2) / total))
@@ -46,8 +56,7 @@ def groups_along(problem: StrategyProblem) -> list[int]:
     )
 
 
-def _placed(problem: StrategyProblem, device: dict[int, int]) -> Made:
-    clock = DEFAULT.clock()
-    clock.moves = 1
+def placed(problem: StrategyProblem, device: dict[int, int]) -> list[Decision]:
+    """Return the strategy that puts every group on the given device."""
     k = len(problem.cluster)
-    return judge(problem, [Decision.on(device[g], k) for g in range(len(problem.groups))], clock)
+    return [Decision.on(device[g], k) for g in range(len(problem.groups))]

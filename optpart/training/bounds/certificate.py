@@ -1,0 +1,118 @@
+"""Certificates of strategy bounds, which ``optpart/certify/check.py`` verifies.
+
+The file states the graph, the cluster, the actions, and which rows are combined with which whole
+multipliers. The checker computes all coefficients itself.
+"""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from optpart.errors import InputError
+from optpart.files import write_text
+from optpart.training.bounds.choices import Choices
+from optpart.training.bounds.program import StrategyBound
+from optpart.training.bounds.rows import Row
+from optpart.training.graph import Line
+from optpart.training.strategy import Decision
+
+FORMAT = "optpart-strategy-bound/1"
+
+
+def certificate(choices: Choices, bound: StrategyBound) -> dict[str, Any]:
+    """Return the document that proves a bound.
+
+    Raises
+    ------
+    InputError
+        If the bound says that there is no strategy at all, which certificates do not cover.
+    """
+    if bound.value is None:
+        raise InputError("bound", "no strategy exists", "certificates are for finite bounds only")
+    distinct = list(dict.fromkeys(action for row in choices.actions for action in row))
+    number = {action: i for i, action in enumerate(distinct)}
+    options = choices.options
+    return {
+        "format": FORMAT,
+        "name": choices.graph.name,
+        "bound": _text(bound.value),
+        "batch": choices.batch,
+        "options": {
+            "tick": None if options.tick is None else _text(options.tick),
+            "auxiliary": options.auxiliary,
+            "memory": options.memory,
+            "slots": options.slots,
+        },
+        "cluster": _cluster(choices),
+        "operations": [
+            {
+                "name": operation.name,
+                "role": str(operation.role),
+                "times": [_line(line) for line in operation.times],
+                "outputs": [[str(out.layout), *_line(out.size)] for out in operation.outputs],
+                "splittable": operation.splittable,
+            }
+            for operation in choices.graph.operations
+        ],
+        "edges": [[e.producer, e.output, e.consumer] for e in choices.graph.edges],
+        "parameters": [
+            {"size": _text(p.size), "users": list(p.users)} for p in choices.graph.parameters
+        ],
+        "groups": [list(group) for group in choices.groups],
+        "decisions": [_decision(action) for action in distinct],
+        "actions": [[number[action] for action in row] for row in choices.actions],
+        "rows": [[multiplier, _row(row)] for row, multiplier in bound.multipliers.rows],
+        "messages": [
+            [g, h, list(one), list(two)]
+            for (g, h), (one, two) in bound.multipliers.messages.items()
+        ],
+    }
+
+
+def write_certificate(choices: Choices, bound: StrategyBound, folder: str | Path) -> Path:
+    """Write ``certificate.json`` into a folder; return its path."""
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    file = path / "certificate.json"
+    write_text(file, json.dumps(certificate(choices, bound), ensure_ascii=False) + "\n")
+    return file
+
+
+def _text(number: Fraction) -> str:
+    return str(number)
+
+
+def _line(line: Line) -> list[str]:
+    return [_text(line.alpha), _text(line.beta)]
+
+
+def _decision(action: Decision) -> dict[str, Any]:
+    return {"replicas": list(action.replicas), "sync": action.sync}
+
+
+def _row(row: Row) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": row.kind}
+    if row.resource is not None:
+        found["resource"] = list(row.resource)
+    if row.kind in ("path", "head", "tail"):
+        found |= {"start": row.start, "edges": list(row.edges)}
+        found["sample"] = None if row.sample is None else _text(row.sample)
+    if row.kind in ("load", "head", "tail"):
+        found["consumer"] = row.consumer
+    return found
+
+
+def _cluster(choices: Choices) -> dict[str, Any]:
+    cluster = choices.cluster
+    numbers = cluster.kind_indices(choices.graph.kinds)
+    return {
+        "kinds": list(numbers),
+        "servers": list(cluster.servers),
+        "memory": [None if m is None else _text(m) for m in cluster.cluster.memory],
+        "copying": [None if m is None else _text(m) for m in cluster.memory_bandwidth],
+        "latency": [[_text(x) for x in row] for row in cluster.latency],
+        "rate": [[None if x is None else _text(x) for x in row] for row in cluster.rate],
+    }

@@ -1,0 +1,395 @@
+"""Search: annealing from the best simple strategies, then large neighbourhoods."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.kernels.rng import source
+from optpart.problem.graph import grouped
+from optpart.training.actions import decision, even, gradients, proportional, speeds
+from optpart.training.evaluator import Evaluator, unsupported
+from optpart.training.makers.base import DEFAULT, Budget, Clock, Made, best_of
+from optpart.training.makers.baselines import replicated, singles
+from optpart.training.makers.parallel import groups_along, in_blocks, in_turn
+from optpart.training.makers.search_kernel import Space, anneal, cost_of, rebuild
+from optpart.training.makers.stages import staged
+from optpart.training.problem import StrategyProblem
+from optpart.training.strategy import Decision
+
+#: Runs of annealing, and the share of the budget that they have together.
+_RUNS = 3
+_ANNEALING = 0.6
+
+#: Temperatures as parts of the makespan.
+_HOT, _COLD = 0.02, 0.0002
+
+#: Moves between two looks at the budget, if moves are counted; and seconds, if time is.
+_MOVES = 250
+_SECONDS = 0.1
+
+#: Slots of one group at most; places of servers are left out first.
+_MOST_SLOTS = 160
+
+#: New counts of replicas that one round of large neighbourhoods tries, and how long a round is.
+_NEW_COUNTS = 3
+_ROUND = 40
+
+Sync = Literal["ps", "allreduce"] | int | None
+
+#: Replicas by device, and how their gradients are synchronised.
+Slot = tuple[tuple[int, ...], Sync]
+
+
+def search(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0) -> Made:
+    """Improve the best of many simple strategies by annealing and large neighbourhoods.
+
+    It starts from the four baselines of [G], all single devices, blocks, round-robin and contiguous
+    stages. Moves change one group, a run along the forward pass, a border, the synchronisation, the
+    place of a server, or the number of replicas on one device. Every strategy is evaluated exactly,
+    so the result is at least as good as every start.
+
+    With a limit of moves, the same seed gives the same strategy.
+
+    Notes
+    -----
+    Under options that :class:`~optpart.training.evaluator.Evaluator` does not know, it searches
+    with the defaults in their place, and judges what it finds and all starts as asked.
+    """
+    clock = budget.clock()
+    foreign = unsupported(problem)
+    known = replace(
+        problem.options,
+        replicas="fused",
+        resharding="overlap",
+        collectives="queue",
+        topology="pairs",
+        microbatches=1,
+        tick=problem.options.tick or Fraction(1),
+    )
+    searched = replace(problem, options=known)
+    starts = [*_starts(problem)]
+    found = _Search(searched, clock, seed).run(starts)
+    candidates = [found, *starts] if foreign else [found]
+    made = best_of(problem, candidates, "found no strategy that the links allow")
+    reason = made.reason
+    if foreign and made.feasible:
+        reason = f"searched without {foreign}, judged with it"
+    return replace(made, reason=reason, moves=clock.moves, seconds=clock.seconds)
+
+
+def _starts(problem: StrategyProblem) -> Iterable[list[Decision]]:
+    """Yield the strategies that a search begins with."""
+    for counts in (proportional(problem), even(problem)):
+        for sync in ("allreduce", "ps"):
+            found = replicated(problem, counts, "ps" if sync == "ps" else "allreduce")
+            if found is not None:
+                yield found
+    yield from singles(problem)
+    yield in_blocks(problem)
+    yield in_turn(problem)
+    yield from staged(problem)
+
+
+class _Point(NamedTuple):
+    """A strategy as slots, and its cost."""
+
+    row: NDArray[np.int32]
+    cost: float
+
+
+class _Search:
+    def __init__(self, problem: StrategyProblem, clock: Clock, seed: int) -> None:
+        self.problem = problem
+        self.clock = clock
+        self.rng = np.random.default_rng(seed)
+        self.state = source(self.rng)
+        self.evaluator = Evaluator(problem)
+        self.summed = [bool(gradients(problem, g)) for g in range(len(problem.groups))]
+        self.order = np.array(groups_along(problem), dtype=np.int32)
+        self.near = _neighbours(problem)
+        self.slots: list[Slot] = []
+        self.column: dict[Slot, NDArray[np.int32]] = {}
+        self.evaluations_per_second = 1000.0
+
+    def run(self, starts: list[list[Decision]]) -> list[Decision] | None:
+        """Return the best decisions found; ``None`` if the links allow none."""
+        self._add(self._first_slots(starts))
+        points = []
+        for decisions in starts:
+            point = self._point(decisions)
+            self.clock.moves += 1
+            points.append(point)
+        points.sort(key=lambda point: point.cost)
+        best = points[0]
+        for i in range(_RUNS):
+            best = self._anneal(points[min(i, len(points) - 1)] if i else best, best, i)
+        best = self._large(best)
+        return self._decisions(best.row) if np.isfinite(best.cost) else None
+
+    # --- slots -----------------------------------------------------------------------------
+
+    def _first_slots(self, starts: list[list[Decision]]) -> list[Slot]:
+        """List the slots of all starts, of subsets of devices, and places of servers."""
+        problem = self.problem
+        k = len(problem.cluster)
+        found: dict[Slot, None] = {}
+        for d in range(k):
+            found[tuple(int(e == d) for e in range(k)), None] = None
+        vectors = {d.replicas: None for start in starts for d in start if len(d.devices) > 1}
+        vectors.update(dict.fromkeys(self._subsets()))
+        for counts in vectors:
+            found[counts, "allreduce"] = None
+            found[counts, "ps"] = None
+        for counts in vectors:
+            for p in range(k):
+                if counts[p] and len(found) < _MOST_SLOTS:
+                    found[counts, p] = None
+        return [*found]
+
+    def _subsets(self) -> list[tuple[int, ...]]:
+        """Return even and proportional replicas on servers, kinds, and the fastest devices."""
+        cluster = self.problem.cluster
+        k = len(cluster)
+        speed = speeds(self.problem)
+        fastest = sorted(range(k), key=lambda d: (-speed[d], d))
+        sets = [
+            *([d for d in range(k) if cluster.servers[d] == s] for s in set(cluster.servers)),
+            *([d for d in range(k) if cluster.kinds[d] == kind] for kind in set(cluster.kinds)),
+            *(fastest[:m] for m in range(2, k)),
+        ]
+        sets.sort()
+        whole = proportional(self.problem)
+        found: dict[tuple[int, ...], None] = {}
+        for devices in sets:
+            if len(devices) > 1:
+                found[tuple(int(d in devices) for d in range(k))] = None
+                found[tuple(whole[d] if d in devices else 0 for d in range(k))] = None
+        return [*found]
+
+    def _add(self, slots: Iterable[Slot]) -> None:
+        """Add slots, and rebuild what depends on them."""
+        for slot in slots:
+            if slot in self.column:
+                continue
+            column = np.array(
+                [self._action(g, slot) for g in range(len(self.problem.groups))], dtype=np.int32
+            )
+            if (column >= 0).any():
+                self.slots.append(slot)
+                self.column[slot] = column
+        self.evaluator.add_all_pairs()
+        kin: list[int] = []
+        start = [0]
+        for one in self.slots:
+            kin += [s for s, two in enumerate(self.slots) if one != two and _kin(one, two)]
+            start.append(len(kin))
+        self.space = Space(
+            np.stack([self.column[slot] for slot in self.slots], axis=1),
+            self.order,
+            *self.near,
+            np.array(start, dtype=np.int32),
+            np.array(kin, dtype=np.int32),
+        )
+
+    def _action(self, group: int, slot: Slot) -> int:
+        """Return the number of a slot's action for a group; −1 if it is impossible."""
+        counts, sync = slot
+        if sum(counts) > self.problem.batch:
+            return -1
+        if isinstance(sync, int) and self.summed[group]:
+            return self.evaluator.action(Decision(counts, sync))
+        made = decision(self.problem, group, counts, "allreduce" if sync == "allreduce" else "ps")
+        return -1 if made is None else self.evaluator.action(made)
+
+    def _point(self, decisions: list[Decision]) -> _Point:
+        row = []
+        for g, made in enumerate(decisions):
+            action = self.evaluator.action(made)
+            found = [s for s in range(len(self.slots)) if self.space.slots[g, s] == action]
+            row.append(found[0])
+        return self._evaluated(np.array(row, dtype=np.int32))
+
+    def _evaluated(self, row: NDArray[np.int32]) -> _Point:
+        chosen, outcome = np.zeros(len(row), np.int32), np.zeros(3, np.int64)
+        evaluator = self.evaluator
+        cost = cost_of(evaluator.tables(), evaluator.work, self.space, row, chosen, outcome)
+        return _Point(row, cost)
+
+    def _decisions(self, row: NDArray[np.int32]) -> list[Decision]:
+        return [
+            self.evaluator.decisions[self.space.slots[g, slot]]
+            for g, slot in enumerate(row.tolist())
+        ]
+
+    # --- annealing -------------------------------------------------------------------------
+
+    def _anneal(self, start: _Point, best: _Point, number: int) -> _Point:
+        """Anneal once, and return the better of what it finds and ``best``."""
+        if not np.isfinite(start.cost):
+            return best
+        evaluator = self.evaluator
+        row, found = start.row.copy(), start.row.copy()
+        costs = np.array([start.cost, start.cost])
+        first, last = (_ANNEALING * (number + i) / _RUNS for i in range(2))
+
+        def heat() -> float:
+            share = (self.clock.share - first) / (last - first)
+            return float(start.cost * _HOT * (_COLD / _HOT) ** min(1.0, max(0.0, share)))
+
+        while self.clock.share < last and not self.clock.spent:
+            moves = self._chunk()
+            temperature, began = heat(), time.perf_counter()
+            anneal(
+                evaluator.tables(),
+                evaluator.work,
+                self.space,
+                row,
+                found,
+                costs,
+                moves,
+                temperature,
+                temperature,
+                self.state,
+            )
+            self._count(moves, began)
+        return _Point(found, float(costs[1])) if costs[1] < best.cost else best
+
+    def _chunk(self) -> int:
+        """Return the moves until the next look at the budget."""
+        limit = self.clock.budget.moves
+        if limit is not None:
+            return min(_MOVES, limit - self.clock.moves)
+        return max(1, min(20_000, int(self.evaluations_per_second * _SECONDS)))
+
+    def _count(self, moves: int, began: float) -> None:
+        self.clock.moves += moves
+        self.evaluations_per_second = max(1.0, moves / max(1e-6, time.perf_counter() - began))
+
+    # --- large neighbourhoods --------------------------------------------------------------
+
+    def _large(self, best: _Point) -> _Point:
+        """Free a few groups that are close, and rebuild them, until the budget is spent."""
+        if not np.isfinite(best.cost):
+            return best
+        n = len(self.order)
+        best = self._rebuilt(best, self.order, best)
+        turn = 0
+        while not self.clock.spent:
+            turn += 1
+            if turn % _ROUND == 0:
+                best = self._new_counts(best)
+            free = self._close(min(n, int(self.rng.integers(3, 7))))
+            row = best.row.copy()
+            for g in free:
+                if self.rng.random() < 0.5:
+                    possible = np.flatnonzero(self.space.slots[g] >= 0)
+                    row[g] = self.rng.choice(possible)
+            self.clock.moves += 1
+            best = self._rebuilt(self._evaluated(row), free, best)
+        return best
+
+    def _rebuilt(self, point: _Point, free: NDArray[np.int32], best: _Point) -> _Point:
+        """Rebuild groups, and return the better of the result and ``best``."""
+        row, costs = point.row.copy(), np.array([point.cost])
+        while True:
+            before = float(costs[0])
+            for first in range(0, len(free), 8):
+                if self.clock.spent:
+                    break
+                some = free[first : first + 8]
+                limit = self.clock.budget.moves
+                moves = 10**9 if limit is None else limit - self.clock.moves
+                began = time.perf_counter()
+                done = rebuild(
+                    self.evaluator.tables(),
+                    self.evaluator.work,
+                    self.space,
+                    row,
+                    costs,
+                    some,
+                    moves,
+                )
+                self._count(max(1, done), began)
+            if costs[0] >= before or self.clock.spent or len(free) <= 8:
+                break
+        return _Point(row, float(costs[0])) if costs[0] < best.cost else best
+
+    def _close(self, size: int) -> NDArray[np.int32]:
+        """Draw groups that are close: a run, or a group and those around it."""
+        n = len(self.order)
+        place = int(self.rng.integers(n))
+        if self.rng.random() < 0.5:
+            return self.order[np.arange(place, place + size) % n]
+        start, near = self.near
+        found = [int(self.order[place])]
+        for g in found:
+            around = near[start[g] : start[g + 1]]
+            for other in self.rng.permutation(around).tolist():
+                if len(found) < size and other not in found:
+                    found.append(other)
+        return np.array(found, dtype=np.int32)
+
+    def _new_counts(self, best: _Point) -> _Point:
+        """Offer the replicas of the best strategy with one more or less on a device."""
+        decisions = self._decisions(best.row)
+        used = sorted({one.replicas for one in decisions if len(one.devices) > 1})
+        known = {counts for counts, _ in self.slots}
+        fresh = []
+        for counts in used:
+            for d in range(len(counts)):
+                for step in (-1, 1):
+                    other = tuple(c + step * (e == d) for e, c in enumerate(counts))
+                    if min(other) >= 0 and sum(1 for c in other if c) > 1 and other not in known:
+                        fresh.append(other)
+        if not fresh:
+            return best
+        chosen = self.rng.permutation(len(fresh))[:_NEW_COUNTS].tolist()
+        # Drop what is not used, so that the table does not grow.
+        kept = set(best.row.tolist())
+        while len(self.slots) > _MOST_SLOTS:
+            worst = next((s for s in range(len(self.slots) - 1, -1, -1) if s not in kept), None)
+            if worst is None:
+                break
+            del self.column[self.slots.pop(worst)]
+            kept = {slot - (slot > worst) for slot in kept}
+        self._add((fresh[i], sync) for i in chosen for sync in _SYNCS)
+        self.clock.moves += 1
+        return self._point(decisions)
+
+
+_SYNCS: tuple[Sync, ...] = ("allreduce", "ps")
+
+
+def _kin(one: Slot, two: Slot) -> bool:
+    """Whether two slots have the same replicas, or one more or less."""
+    distance = sum(abs(a - b) for a, b in zip(one[0], two[0], strict=True))
+    if distance == 0:
+        return True
+    single = one[1] is None, two[1] is None
+    if all(single):
+        return True
+    return distance == 1 and (any(single) or one[1] == two[1])
+
+
+def _neighbours(problem: StrategyProblem) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the groups that share an edge with each group."""
+    group = problem.group_of
+    pairs = {
+        pair
+        for edge in problem.graph.edges
+        for pair in (
+            (group[edge.producer], group[edge.consumer]),
+            (group[edge.consumer], group[edge.producer]),
+        )
+        if pair[0] != pair[1]
+    }
+    listed = np.array(sorted(pairs), dtype=np.int32).reshape(-1, 2)
+    start, order = grouped(listed[:, 0].copy(), len(problem.groups))
+    return start, listed[order, 1].copy()

@@ -1,0 +1,224 @@
+"""The compiled loops of the search: annealing and large neighbourhoods.
+
+A strategy is a row of *slots*: a slot is one choice of the table, such as even replicas with
+AllReduce, whose action may differ from group to group by its server.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.kernels.compiled import inner, kernel
+from optpart.kernels.rng import below, uniform
+from optpart.training.evaluator_kernel import DONE, Tables, Work, outcome_of
+
+#: A strategy that lacks memory costs this much more, and up to as much again.
+_PENALTY = 1.0
+
+
+class Space(NamedTuple):
+    """What the search may choose.
+
+    Attributes
+    ----------
+    slots : ndarray of int32, groups × slots
+        Action of each choice; −1 where a group does not have it.
+    order : ndarray of int32
+        Groups along the forward pass.
+    near_start, near : ndarray of int32
+        Groups that each group shares a tensor with.
+    kin_start, kin : ndarray of int32
+        Slots with one replica more or less, or the same replicas.
+    """
+
+    slots: NDArray[np.int32]
+    order: NDArray[np.int32]
+    near_start: NDArray[np.int32]
+    near: NDArray[np.int32]
+    kin_start: NDArray[np.int32]
+    kin: NDArray[np.int32]
+
+
+@inner
+def _cost(tables: Tables, work: Work, space: Space, row: Any, chosen: Any, outcome: Any) -> Any:
+    """Return what is minimised: ticks, more if memory lacks, infinite if a link is missing."""
+    for g in range(row.shape[0]):
+        chosen[g] = space.slots[g, row[g]]
+    outcome_of(tables, work, chosen, outcome)
+    if outcome[2] != DONE:
+        return math.inf
+    ticks = float(outcome[0])
+    if outcome[1] == 0:
+        return ticks
+    room = 1.0
+    for d in range(tables.capacity.shape[0] - 1):
+        room = max(room, min(float(tables.capacity[d]), 1e15))
+    return ticks * (1.0 + _PENALTY * (1.0 + min(1.0, outcome[1] / room)))
+
+
+@inner
+def _set(space: Space, row: Any, g: int, slot: int) -> None:
+    if space.slots[g, slot] >= 0:
+        row[g] = slot
+
+
+@inner
+def _move(space: Space, row: Any, state: Any) -> None:
+    """Change a strategy a little."""
+    n, slots = space.slots.shape
+    place = below(state, n)
+    g = space.order[place]
+    length = 1
+    if uniform(state) < 0.5:
+        while length < n and uniform(state) < 0.75:
+            length += 1
+        if uniform(state) < 0.1:
+            length = 1 + below(state, n)
+    end = min(n, place + length)
+    kind = uniform(state)
+    if kind < 0.25:  # any slot, for a run
+        slot = below(state, slots)
+        for i in range(place, end):
+            _set(space, row, space.order[i], slot)
+    elif kind < 0.45:  # a border moves: a run takes the slot before or after it
+        slot = row[g]
+        if uniform(state) < 0.5 and place > 0:
+            slot = row[space.order[place - 1]]
+        elif end < n:
+            slot = row[space.order[end]]
+        for i in range(place, end):
+            _set(space, row, space.order[i], slot)
+    elif kind < 0.6:  # the slot of a neighbour
+        first, last = space.near_start[g], space.near_start[g + 1]
+        if last > first:
+            _set(space, row, g, row[space.near[first + below(state, last - first)]])
+    elif kind < 0.85:  # the same replicas otherwise synchronised, or one replica more or less
+        slot = row[g]
+        first, last = space.kin_start[slot], space.kin_start[slot + 1]
+        if last > first:
+            other = space.kin[first + below(state, last - first)]
+            for i in range(place, end):
+                if row[space.order[i]] == slot:
+                    _set(space, row, space.order[i], other)
+    else:  # everything of one slot in a run
+        old, slot = row[g], below(state, slots)
+        for i in range(place, n):
+            if row[space.order[i]] == old:
+                _set(space, row, space.order[i], slot)
+
+
+@kernel
+def cost_of(tables: Tables, work: Work, space: Space, row: Any, chosen: Any, outcome: Any) -> Any:
+    """Return the cost of one strategy."""
+    return _cost(tables, work, space, row, chosen, outcome)
+
+
+@kernel
+def anneal(
+    tables: Tables,
+    work: Work,
+    space: Space,
+    row: Any,
+    best: Any,
+    costs: Any,
+    moves: int,
+    hot: float,
+    cold: float,
+    state: Any,
+) -> None:
+    """Anneal for a number of moves.
+
+    Parameters
+    ----------
+    row, best : ndarray of int32, groups
+        The current and the best strategy; changed.
+    costs : ndarray of float64, 2
+        Their costs; changed.
+    hot, cold : float
+        Temperature at the first and the last move.
+    """
+    n = row.shape[0]
+    old = row.copy()
+    chosen = np.zeros(n, np.int32)
+    outcome = np.zeros(3, np.int64)
+    for move in range(moves):
+        old[:] = row
+        _move(space, row, state)
+        same = True
+        for g in range(n):
+            if row[g] != old[g]:
+                same = False
+                break
+        if same:
+            continue
+        cost = _cost(tables, work, space, row, chosen, outcome)
+        heat = hot * (cold / hot) ** (move / max(1, moves - 1))
+        if cost <= costs[0] or uniform(state) < math.exp((costs[0] - cost) / heat):
+            costs[0] = cost
+            if cost < costs[1]:
+                costs[1] = cost
+                best[:] = row
+        else:
+            row[:] = old
+
+
+@kernel
+def rebuild(
+    tables: Tables,
+    work: Work,
+    space: Space,
+    row: Any,
+    costs: Any,
+    free: Any,
+    moves: int,
+) -> Any:
+    """Give groups, one after another and twice, the slot that is best while the rest stays.
+
+    Parameters
+    ----------
+    row : ndarray of int32, groups
+        Changed where it becomes better.
+    costs : ndarray of float64, 1
+        Its cost, changed.
+    free : ndarray of int32
+        The groups.
+    moves : int
+        At most so many evaluations.
+
+    Returns
+    -------
+    int
+        Evaluations.
+    """
+    slots = space.slots.shape[1]
+    chosen = np.zeros(row.shape[0], np.int32)
+    outcome = np.zeros(3, np.int64)
+    done = 0
+    for _ in range(2):
+        changed = False
+        for i in range(free.shape[0]):
+            g = free[i]
+            kept, tried = row[g], np.int32(-1)
+            for slot in range(slots):
+                action = space.slots[g, slot]
+                if action < 0 or action == space.slots[g, kept] or action == tried:
+                    continue
+                tried = action  # slots of the same action are side by side
+                if done >= moves:
+                    row[g] = kept
+                    return done
+                row[g] = slot
+                cost = _cost(tables, work, space, row, chosen, outcome)
+                done += 1
+                if cost < costs[0]:
+                    costs[0] = cost
+                    kept = slot
+                    changed = True
+            row[g] = kept
+        if not changed:
+            break
+    return done

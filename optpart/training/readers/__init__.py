@@ -1,0 +1,1 @@
+"""Training graphs from measured profiles, one source a module."""

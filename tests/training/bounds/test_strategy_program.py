@@ -1,0 +1,204 @@
+"""The linear program over actions: its rows are true of every strategy."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from optpart import InputError
+from optpart.problem.cluster import Cluster, Device
+from optpart.testing.chains import chain
+from optpart.testing.choices import compiled_strategies, random_choices
+from optpart.training.bounds.choices import Choices
+from optpart.training.bounds.costs import Costs
+from optpart.training.bounds.program import Multipliers, Program, proven, strategy_bound
+from optpart.training.bounds.rows import NCCL, Row, Rows
+from optpart.training.cluster import TrainingCluster
+from optpart.training.compiler import Kind, Options
+from optpart.training.graph import Line
+from optpart.training.makers.base import by_rank
+from optpart.training.strategy import Decision
+
+
+def drawn(seed):
+    rng = np.random.default_rng(seed)
+    tick = (Fraction(1), None, Fraction(1, 3))[int(rng.integers(3))]
+    auxiliary = ("memory", "free")[int(rng.random() < 0.3)]
+    return random_choices(
+        rng,
+        layers=int(rng.integers(1, 5)),
+        devices=int(rng.integers(1, 5)),
+        groups=int(rng.integers(1, 4)),
+        options=Options(memory="none", tick=tick, auxiliary=auxiliary),
+        missing=0.1 if seed % 5 == 0 else 0,
+    )
+
+
+def columns(rows, chosen):
+    """The solution that is one strategy."""
+    x = np.zeros(rows.columns, dtype=np.int64)
+    for g, a in enumerate(chosen):
+        x[rows.y[g] + a] = 1
+    for first, (g, h) in zip(rows.w, rows.pairs, strict=True):
+        one, two = rows.own_of[g][chosen[g]], rows.own_of[h][chosen[h]]
+        x[first + one * len(rows.own[h]) + two] = 1
+    return x
+
+
+def loads(compiled):
+    """Times of every resource of a compiled strategy."""
+    found = {}
+    instance, k = compiled.instance, len(compiled.cluster)
+    for v, vertex in enumerate(compiled.vertices):
+        d = vertex.device
+        key = NCCL if vertex.kind is Kind.ALLREDUCE else ("device", d, d)
+        found[key] = found.get(key, 0) + instance.duration(v, d)
+    moves = by_rank(compiled).transfers
+    for tensor, e in zip(moves.tensor.tolist(), moves.target.tolist(), strict=True):
+        d = compiled.vertices[int(instance.graph.tensor_vertex[tensor])].device
+        if max(d, e) < k:
+            key = ("link", d, e)
+            found[key] = found.get(key, 0) + instance.delay(tensor, d, e)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_every_row_is_true_of_every_strategy(seed):
+    choices = drawn(seed)
+    program = Program(Rows(Costs(choices)))
+    bound = program.solve()
+    rows = program.rows
+    for chosen, compiled in list(compiled_strategies(choices))[:8]:
+        x = columns(rows, chosen)
+        assert not x[~rows.possible].any()
+        makespan = by_rank(compiled).makespan(compiled.instance) * rows.costs.scale
+        assert bound.ticks is not None
+        assert bound.ticks <= makespan
+        assert all(rows.coefficients(row) @ x <= makespan for row in program.known)
+        # Rows that the program did not need, too.
+        assert not program.separator.violated(x.astype(float), float(makespan))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_loads_are_those_of_the_compiled_strategy(seed):
+    choices = drawn(seed)
+    rows = Rows(Costs(choices))
+    alone = all(len(ways) == 1 for tensors in rows.readers for ways in tensors)
+    for chosen, compiled in list(compiled_strategies(choices))[:6]:
+        x, found = columns(rows, chosen), loads(compiled)
+        for resource in rows.resources:
+            counted = rows.coefficients(Row("load", resource)) @ x
+            true = found.get(resource, 0) * rows.costs.scale
+            assert counted <= true
+            if alone and choices.options.tick is not None:
+                assert counted == true
+
+
+def test_strategies_without_links_are_impossible():
+    rng = np.random.default_rng(3)
+    choices = random_choices(rng, missing=0.5, options=Options(memory="none"))
+    rows = Rows(Costs(choices))
+    compiled = {chosen for chosen, _ in compiled_strategies(choices)}
+    for chosen in np.ndindex(*map(len, choices.actions)):
+        assert rows.possible[columns(rows, chosen) == 1].all() == (chosen in compiled)
+
+
+def small(devices=2, memory=None, actions=None, layers=2, batch=8):
+    """A chain on equal devices with free links."""
+    graph = chain(layers, ("a",), forward=Line.of(0, 10), activation=0, weights=100)
+    cluster = TrainingCluster(
+        Cluster.of([Device(f"d{i}", memory=memory) for i in range(devices)]),
+        ("a",) * devices,
+        (0,) * devices,
+        (None,) * devices,
+    )
+    groups = tuple(tuple(sorted(group)) for group in graph.tied)
+    single = tuple(Decision.on(d, devices) for d in range(devices))
+    even = Decision((1,) * devices, "allreduce")
+    chosen = (*single, even) if actions is None else actions
+    return Choices(graph, cluster, batch, groups, (chosen,) * len(groups))
+
+
+def test_equal_devices_with_free_links_divide_the_time():
+    bound = strategy_bound(small(devices=4))
+    assert bound.value == Fraction(2 * 8 * 30, 4)
+    alone = strategy_bound(small(devices=4, actions=(Decision.on(0, 4),)))
+    assert alone.value == 2 * 8 * 30
+
+
+def test_memory_forces_parameters_apart():
+    # The parameters and Adam's two copies take 300 bytes a layer: one layer fits on each device.
+    bound = strategy_bound(small(memory=300))
+    assert bound.value == 2 * 8 * 30
+    assert strategy_bound(small(memory=299)).value is None
+
+
+def test_parameters_that_do_not_fit_together_leave_a_bound_without_memory():
+    alone = strategy_bound(small(memory=300, layers=3))
+    assert alone.value == strategy_bound(small(layers=3)).value
+
+
+def test_any_multipliers_prove_something_true():
+    rng = np.random.default_rng(11)
+    choices = random_choices(rng, options=Options(memory="none"))
+    program = Program(Rows(Costs(choices)))
+    bound = program.solve()
+    best = bound.ticks
+    assert best is not None
+    for _ in range(30):
+        rows = tuple(
+            (row, multiplier * int(rng.integers(0, 4)))
+            for row, multiplier in bound.multipliers.rows
+        )
+        messages = {
+            pair: tuple(tuple(x * int(rng.integers(-1, 3)) for x in side) for side in sides)
+            for pair, sides in bound.multipliers.messages.items()
+        }
+        found = proven(program.rows, Multipliers(rows, messages))
+        assert found is not None
+        assert found <= best + 1
+
+
+def test_a_load_without_multipliers_proves_nothing():
+    rows = Rows(Costs(small()))
+    assert proven(rows, Multipliers((), {})) == 0
+
+
+def test_more_actions_never_increase_the_bound():
+    rng = np.random.default_rng(8)
+    for _ in range(5):
+        choices = random_choices(rng, actions=4, options=Options(memory="none"))
+        fewer = replace(choices, actions=tuple(row[:2] for row in choices.actions))
+        assert strategy_bound(choices).value <= strategy_bound(fewer).value
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"replicas": "separate"},
+        {"resharding": "heterog"},
+        {"collectives": "ring"},
+        {"topology": "shared"},
+        {"microbatches": 2},
+    ],
+)
+def test_options_that_the_rows_do_not_describe_are_refused(options):
+    choices = small()
+    with pytest.raises(InputError, match=next(iter(options))):
+        replace(choices, options=Options(memory="none", **options))
+
+
+def test_repeated_or_missing_actions_are_refused():
+    choices = small()
+    with pytest.raises(InputError, match="repeated"):
+        replace(choices, actions=((Decision.on(0, 2),) * 2, choices.actions[1]))
+    with pytest.raises(InputError, match="one per group"):
+        replace(choices, actions=choices.actions[:1])
+
+
+def test_a_gradient_stays_in_its_group():
+    choices = small(layers=1)
+    parts = replace(choices.graph, parameters=())
+    with pytest.raises(InputError, match="another group"):
+        Choices(parts, choices.cluster, 8, ((0,), (1,), (2,)), choices.actions * 3)
