@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from scipy.sparse import coo_array
 from optpart.training.actions import ActionRules, actions
 from optpart.training.bounds.choices import Choices
 from optpart.training.bounds.costs import Costs
+from optpart.training.compiler import Options
 from optpart.training.makers.base import DEFAULT, Budget, Made, judge
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision
@@ -94,20 +95,10 @@ class Program:
 
     @classmethod
     def of(cls, problem: StrategyProblem, choices: Sequence[Sequence[Decision]]) -> Program:
-        """Collect the costs of a problem."""
+        """Collect the costs of a problem, as if nothing but tick, copying and slots were chosen."""
         options = problem.options
-        costs = Costs(
-            Choices(
-                problem.graph,
-                problem.cluster,
-                problem.batch,
-                problem.groups,
-                tuple(tuple(each) for each in choices),
-                options.tick,
-                options.auxiliary,
-                options.slots,
-            )
-        )
+        known = Options(tick=options.tick, auxiliary=options.auxiliary, slots=options.slots)
+        costs = Costs(Choices.of(replace(problem, options=known), choices))
         home, layout_of = problem.group_of, costs.layout_of
         slowest = costs.duration.max(axis=2).astype(np.float64)
         by_layout = [slowest[list(group)].sum(axis=0) for group in problem.groups]
