@@ -63,7 +63,7 @@ class Options:
         An AllReduce is one vertex of a queue that occupies neither devices nor links ([R]), or
         the transfers along a ring.
     topology : {"pairs", "shared"}
-        One link per ordered pair of devices ([G]), or one per server and one between servers ([R]).
+        One link per ordered pair of devices ([G]), or one per server and one between servers.
     memory : {"refcount", "none"}
         Limits of memory hold, or are left out.
     slots : int

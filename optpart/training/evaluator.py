@@ -288,10 +288,25 @@ class Evaluator:
             ),
             pair=pair,
             common=common,
+            span=self._spans(),
             everything=self._everything,
             capacity=capacity,
             limited=static.limited,
         )
+
+    def _spans(self) -> NDArray[np.int32]:
+        """Return, by pair and consumer's device, from which to which producer samples overlap.
+
+        Those are side by side, since intervals ascend with the devices.
+        """
+        found = np.zeros((len(self._pairs), len(self.problem.cluster), 2), dtype=np.int32)
+        for row, ((producer, _), common) in enumerate(self._pairs.items()):
+            devices = [d for d, _ in self._class_list[producer]]
+            for e in range(found.shape[1]):
+                some = [i for i, d in enumerate(devices) if common[d][e] >= 0]
+                if some:
+                    found[row, e] = some[0], some[-1] + 1
+        return found
 
     def _ring(self, devices: tuple[int, ...]) -> list[int]:
         """Return the ticks of an AllReduce by row of sums; −1 where links are missing."""
@@ -458,6 +473,7 @@ class _Static:
             summed=np.empty(tensors, dtype=np.int32),
             vertex=np.empty((n, k), dtype=np.int32),
             number=np.empty(n, dtype=np.int64),
+            pieces=np.empty(k, dtype=np.int32),
             needs=np.empty((k, 1 + most * max(2, k)), dtype=np.int32),
             queue=np.empty(tasks, dtype=np.int32),
             resources=np.zeros((resources, R_COLUMNS), dtype=np.int64),

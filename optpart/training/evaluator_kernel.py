@@ -106,6 +106,7 @@ class Tables(NamedTuple):
     part_of: NDArray[np.int32]  # by samples
     pair: NDArray[np.int32]  # classes × classes: which of ``common``, −1 if unknown
     common: NDArray[np.int32]  # × k × k: samples that producer d and consumer e share, −1 if none
+    span: NDArray[np.int32]  # × k × 2: which of the producer's devices share any with consumer e
     everything: int  # the samples of the whole batch
     capacity: NDArray[np.int64]  # k + 1
     limited: bool
@@ -124,6 +125,7 @@ class Work(NamedTuple):
     vertex: NDArray[np.int32]  # operations × k
     number: NDArray[np.int64]  # operations: of the first vertex
     needs: NDArray[np.int32]  # k × most inputs, the first counts them
+    pieces: NDArray[np.int32]  # k
     queue: NDArray[np.int32]
     resources: NDArray[np.int64]
     events: NDArray[np.int64]
@@ -277,89 +279,69 @@ def _nearest(n: Any, state: Any, action: Any, link: Any, soonest: Any, row: Any,
 @inner
 def _join(
     tasks: Any, copies: Any, edges: Any, entries: Any, n: Any, state: Any, action: Any, held: Any,
-    common: Any, part_of: Any, link: Any, transfer: Any, copying: Any,
+    common: Any, span: Any, part_of: Any, link: Any, transfer: Any, copying: Any, pieces: Any,
     line: Any, lines: Any, e: Any, row: Any,
 ) -> Any:  # fmt: skip
     """Return the slices that device ``e`` needs, joined if there are several.
 
-    ``state`` and ``held`` are those of the tensor's producer, and ``common`` the samples that its
-    devices share with each consumer.
+    ``state`` and ``held`` are those of the tensor's producer; ``span`` and ``common`` say which of
+    its devices share which samples with each consumer.
     """
-    pieces, last = 0, np.int64(-1)
-    first, end = A_DEVICES, A_DEVICES + action[A_COUNT]
-    for i in range(first, end):
+    count = 0
+    for i in range(A_DEVICES + span[e, 0], A_DEVICES + span[e, 1]):
         d = action[i]
         samples = common[d, e]
-        if samples < 0:
-            continue
-        pieces += 1
         if samples == held[d, X_SAMPLES]:
-            last = np.int64(state[d, S_HOME])
+            c = np.int64(state[d, S_HOME])
         else:
-            part_row = part_of[samples] * lines + line
-            last = np.int64(
-                _slice(
-                    tasks, copies, edges, entries, n, state, copying, d, samples, part_row
-                )
-            )  # fmt: skip
-    if pieces == 1:
-        return _fetch(tasks, copies, edges, n, link, transfer, last, e)
+            piece = part_of[samples] * lines + line
+            c = np.int64(
+                _slice(tasks, copies, edges, entries, n, state, copying, d, samples, piece)
+            )
+        # The transfers come first, since the dependencies of a task are side by side.
+        pieces[count] = _fetch(tasks, copies, edges, n, link, transfer, c, e)
+        count += 1
+    if count == 1:
+        return np.int64(pieces[0])
     tie = n[N_VERTICES]
     n[N_VERTICES] += 1
-    v = np.int64(-1)
-    # First the transfers, since the dependencies of a task are side by side.
-    for turn in range(2):
-        if turn == 1:
-            v = _task(tasks, n, e, copying[row, e], tie)
-        for i in range(first, end):
-            d = action[i]
-            samples = common[d, e]
-            if samples < 0:
-                continue
-            if samples == held[d, X_SAMPLES]:
-                last = np.int64(state[d, S_HOME])
-            else:
-                last = np.int64(_found(entries, state[d, S_SLICES], samples))
-            c = _fetch(tasks, copies, edges, n, link, transfer, last, e)
-            if turn == 1:
-                _edge(tasks, copies, edges, n, c, v)
+    v = _task(tasks, n, e, copying[row, e], tie)
+    for i in range(count):
+        _edge(tasks, copies, edges, n, pieces[i], v)
     size = copying[row, copying.shape[1] - 1]
-    return _copy(tasks, copies, n, v, e, size, row, tie << _OUTPUT_BITS)
+    return np.int64(_copy(tasks, copies, n, v, e, size, row, tie << _OUTPUT_BITS))
 
 
 @inner
 def _synchronise(
     tasks: Any, copies: Any, edges: Any, n: Any, state: Any, vertex: Any, action: Any, link: Any,
-    transfer: Any, copying: Any, time: Any,
+    transfer: Any, copying: Any, pieces: Any, time: Any,
 ) -> Any:  # fmt: skip
     """Return the copy that every apply waits for: the signal of an AllReduce, or the sum.
 
     ``vertex`` are the replicas of the producer, ``time`` the ticks of an AllReduce.
     """
-    server = action[A_SYNC]
+    server, count = action[A_SYNC], action[A_COUNT]
+    queued = server == ALLREDUCE
     tie = n[N_VERTICES]
     n[N_VERTICES] += 1
-    target = link.shape[0] - 1 if server == ALLREDUCE else server
+    target = link.shape[0] - 1 if queued else server
     row = np.int64(0)
-    v = np.int64(-1)
-    for turn in range(2):
-        if turn == 1:
-            v = _task(tasks, n, target, time, tie)
-        for i in range(A_DEVICES, A_DEVICES + action[A_COUNT]):
-            d = action[i]
-            if server == ALLREDUCE:
-                c = _signal(tasks, copies, n, vertex[d])
-            else:
-                c = np.int64(state[d, S_HOME])
-                row = copies[c, C_ROW]
-            c = _fetch(tasks, copies, edges, n, link, transfer, c, target)
-            if turn == 1:
-                _edge(tasks, copies, edges, n, c, v)
-    if server == ALLREDUCE:
-        return _signal(tasks, copies, n, v)
-    tasks[v, T_TIME] = copying[row, server]
+    for i in range(count):
+        d = action[A_DEVICES + i]
+        if queued:
+            c = np.int64(_signal(tasks, copies, n, vertex[d]))
+        else:
+            c = np.int64(state[d, S_HOME])
+            row = copies[c, C_ROW]
+        pieces[i] = _fetch(tasks, copies, edges, n, link, transfer, c, target)
+    v = _task(tasks, n, target, time if queued else copying[row, target], tie)
+    for i in range(count):
+        _edge(tasks, copies, edges, n, pieces[i], v)
+    if queued:
+        return np.int64(_signal(tasks, copies, n, v))
     size = copying[row, copying.shape[1] - 1]
-    return _copy(tasks, copies, n, v, server, size, row, tie << _OUTPUT_BITS)
+    return np.int64(_copy(tasks, copies, n, v, server, size, row, tie << _OUTPUT_BITS))
 
 
 @_inline
@@ -375,16 +357,16 @@ def _build(tables: Tables, work: Work, chosen: Any) -> None:
     state, summed, vertex, number, needs = (
         work.state, work.summed, work.vertex, work.number, work.needs,
     )  # fmt: skip
-    use = work.use
+    use, pieces = work.use, work.pieces
     operations, tensors, inputs, resident = (
         tables.operations, tables.tensors, tables.inputs, tables.resident,
     )  # fmt: skip
     order, kind, link, transfer, soonest, copying = (
         tables.order, tables.kind, tables.link, tables.transfer, tables.soonest, tables.copying,
     )  # fmt: skip
-    times, actions, ring, classes, part_of, pair, common = (
+    times, actions, ring, classes, part_of, pair, common, span = (
         tables.time, tables.actions, tables.ring, tables.classes, tables.part_of, tables.pair,
-        tables.common,
+        tables.common, tables.span,
     )  # fmt: skip
     lines, everything = tables.lines, tables.everything
     whole = part_of[everything] * lines
@@ -441,8 +423,8 @@ def _build(tables: Tables, work: Work, chosen: Any) -> None:
                         else:
                             c = _join(
                                 tasks, copies, edges, entries, n, state[tensor], actions[b],
-                                classes[producer], common[row], part_of, link, transfer, copying,
-                                line, lines, e, part_row,
+                                classes[producer], common[row], span[row], part_of, link, transfer,
+                                copying, pieces, line, lines, e, part_row,
                             )  # fmt: skip
                         state[tensor, e, S_JOINED] = _entry(
                             entries, n, state[tensor, e, S_JOINED], samples, c
@@ -465,7 +447,7 @@ def _build(tables: Tables, work: Work, chosen: Any) -> None:
                             n[N_STATUS] = NO_RING
                     c = _synchronise(
                         tasks, copies, edges, n, state[tensor], vertex[p], actions[b], link,
-                        transfer, copying, time,
+                        transfer, copying, pieces, time,
                     )  # fmt: skip
                     summed[tensor] = c
                 for x in range(A_DEVICES, end):

@@ -7,6 +7,7 @@ are never separated. They are called a unit here.
 from __future__ import annotations
 
 from collections import deque
+from itertools import accumulate, pairwise
 
 from optpart.errors import InputError
 from optpart.training.graph import Role, TrainingGraph
@@ -48,15 +49,17 @@ def nearest_groups(graph: TrainingGraph, batch: int, most: int) -> Groups:
 
 
 def contiguous_groups(graph: TrainingGraph, batch: int, most: int) -> Groups:
-    """Cut the forward pass into at most ``most`` runs whose longest takes as little as possible.
+    """Cut the forward pass into ``most`` runs whose longest takes as little as possible.
 
-    Units are in the order of the forward pass. A backward operation without parameters stands with
-    the forward operation that it reads, so a run is a part of the model with its backward pass.
+    Runs that may still be split without more groups than ``most`` are: the longest first, where its
+    halves are most equal. Units are in the order of the forward pass. A backward operation without
+    parameters stands with the forward operation that it reads, so a run is a part of the model with
+    its backward pass.
 
     Returns
     -------
     tuple of tuple of int
-        Groups along the forward pass.
+        Groups along the forward pass: ``most``, or every unit by itself if there are fewer.
     """
     _check(most)
     units, order = graph.tied, along(graph)
@@ -69,11 +72,15 @@ def contiguous_groups(graph: TrainingGraph, batch: int, most: int) -> Groups:
             high = middle
         else:
             low = middle
-    groups, first = [], 0
-    for last in _cut(ordered, high):
-        groups.append([o for unit in order[first:last] for o in units[unit]])
-        first = last
-    return tuple(tuple(sorted(group)) for group in groups)
+    cuts = [0, *_cut(ordered, high)]
+    while len(cuts) - 1 < min(most, len(order)):
+        first, last = max(
+            (run for run in pairwise(cuts) if run[1] - run[0] > 1),
+            key=lambda run: (sum(ordered[run[0] : run[1]]), -run[0]),
+        )
+        cuts = sorted([*cuts, _middle(ordered, first, last)])
+    runs = ([o for unit in order[a:b] for o in units[unit]] for a, b in pairwise(cuts))
+    return tuple(tuple(sorted(run)) for run in runs)
 
 
 def along(graph: TrainingGraph) -> tuple[int, ...]:
@@ -135,6 +142,12 @@ def _cut(times: list[float], limit: float) -> list[int]:
             total = 0.0
         total += time
     return [*ends, len(times)]
+
+
+def _middle(times: list[float], first: int, last: int) -> int:
+    """Return where a run of at least two is cut into the most equal parts."""
+    ends = [*accumulate(times[first:last])]
+    return first + 1 + min(range(last - first - 1), key=lambda i: abs(2 * ends[i] - ends[-1]))
 
 
 def _ordered(members: list[list[int]]) -> Groups:

@@ -6,21 +6,28 @@ an order. The orders here are those that systems use.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from optpart.errors import InputError
-from optpart.problem.rational import shown
+from optpart.kernels.tasks import Tasks
+from optpart.problem.instance import Instance
+from optpart.problem.rational import RationalArray, shown
 from optpart.solution.metrics import loads
-from optpart.solution.schedule import Schedule, retime
+from optpart.solution.schedule import Schedule
+from optpart.strategies.base import Partition
+from optpart.strategies.simulator import Priority, simulate
 from optpart.training.cluster import TrainingCluster
 from optpart.training.compiled import DEFAULT, Compiled, Kind, Options
 from optpart.training.compiler import compile_strategy
-from optpart.training.graph import Role, TrainingGraph
+from optpart.training.graph import CONTROL, Role, TrainingGraph
 from optpart.training.strategy import Strategy
 
 #: ``gpipe``: all forward passes, then all backward passes. ``1f1b``: a stage begins with as many
@@ -32,8 +39,9 @@ GivenOrder: TypeAlias = Literal["gpipe", "1f1b"]
 def pipeline_schedule(compiled: Compiled, order: GivenOrder) -> Schedule:
     """Return the schedule of a given order, in exact times.
 
-    Each device keeps to its order even if something else is ready; a link sends first what was
-    made first.
+    Each device keeps its passes in order, even if another is ready. A link, and the queue of
+    AllReduces, takes first what is ready first. What sums gradients of several devices is not part
+    of a pass: a device does it between two operations as soon as it can.
 
     Raises
     ------
@@ -41,14 +49,18 @@ def pipeline_schedule(compiled: Compiled, order: GivenOrder) -> Schedule:
         If the groups are not the stages of a pipeline, or the order contradicts the edges.
     """
     instance, vertices = compiled.instance, compiled.vertices
-    rank = {v: i for i, v in enumerate(instance.graph.topological_order.tolist())}
+    where, graph = compiled.placement, instance.graph
+    receives = {*graph.edge_target[where[graph.edge_source] != where[graph.edge_target]].tolist()}
     left = stages(compiled)
-    position = [(_position(compiled, v, order, left), rank[v]) for v in range(len(vertices))]
     queues: list[list[int]] = [[] for _ in range(len(compiled.cluster))]
-    for v in sorted(range(len(vertices)), key=position.__getitem__):
-        if vertices[v].device < len(queues):
-            queues[vertices[v].device].append(v)
-    return retime(instance, compiled.placement, _merged(compiled, queues))
+    for v in sorted(
+        graph.topological_order.tolist(), key=lambda v: _position(compiled, v, order, left)
+    ):
+        kind, device = vertices[v].kind, vertices[v].device
+        together = kind is Kind.CHUNK or (kind is Kind.ADDN and v in receives)
+        if device < len(queues) and not together:
+            queues[device].append(v)
+    return simulate(_queued(instance, queues), Partition(compiled.placement), _first_ready)
 
 
 def stages(compiled: Compiled) -> tuple[int, ...]:
@@ -119,45 +131,61 @@ def _position(compiled: Compiled, v: int, order: GivenOrder, left: Sequence[int]
     """Return the place of a vertex's pass among those of its device."""
     what, count = compiled.vertices[v], compiled.options.microbatches
     role, m = compiled.graph.operations[what.operation].role, what.microbatch
-    if role is Role.APPLY or what.kind is Kind.CHUNK:
+    if role is Role.APPLY:
         return 3 * count
     forward = role is Role.FORWARD
     if order == "gpipe":
         return m if forward else count + m
-    ahead = min(left[what.operation], count)
+    ahead = left[what.operation]
     if forward:
         return m if m < ahead else 2 * m - ahead + 1  # right after backward pass m − ahead
     return ahead + 2 * m
 
 
-def _merged(compiled: Compiled, queues: Sequence[Sequence[int]]) -> list[int]:
-    """Return one order of all vertices that keeps the edges and the queues, by earliest starts."""
-    instance, where = compiled.instance, compiled.placement.tolist()
+def _first_ready(work: Tasks, partition: Partition, rng: np.random.Generator) -> Priority:
+    return Priority(None, np.arange(len(work.duration)))
+
+
+def _queued(instance: Instance, queues: Iterable[Sequence[int]]) -> Instance:
+    """Return the instance in which every device also waits by its queue.
+
+    Tensors keep their numbers, so that a schedule of the one is a schedule of the other.
+
+    Raises
+    ------
+    InputError
+        If the queues contradict the edges.
+    """
     graph = instance.graph
-    before: dict[int, dict[int, Fraction]] = {v: {} for v in range(len(where))}
-    for u, v, tensor in zip(
-        graph.edge_source.tolist(),
-        graph.edge_target.tolist(),
-        graph.edge_tensor.tolist(),
-        strict=True,
-    ):
-        delay = instance.delay(tensor, where[u], where[v])
-        assert delay is not None  # the compiler has checked the links
-        before[v][u] = max(delay, before[v].get(u, delay))
-    for queue in queues:
-        for u, v in pairwise(queue):
-            before[v].setdefault(u, Fraction(0))
+    signal = {
+        int(graph.tensor_vertex[t]): int(t) for t in np.flatnonzero(graph.tensor_output == CONTROL)
+    }
+    present = {*zip(graph.edge_source.tolist(), graph.edge_tensor.tolist(),
+                    graph.edge_target.tolist(), strict=True)}  # fmt: skip
+    pairs = [pair for queue in queues for pair in pairwise(queue)]
+    new = [u for u, _ in pairs if u not in signal]  # each is followed by one vertex of its queue
+    signal |= {u: graph.tensors + i for i, u in enumerate(new)}
+    added = [(u, v) for u, v in pairs if (u, signal[u], v) not in present]
+    sizes = graph.tensor_size
     try:
-        sequence = [*TopologicalSorter(before).static_order()]
-    except CycleError as error:
-        u, v = (shown(graph.names[v]) for v in error.args[1][:2])
-        raise InputError(
-            "order", f"puts {v} before {u}, which it waits for", "choose another order"
-        ) from None
-    start: dict[int, Fraction] = {}
-    for v in sequence:
-        start[v] = max(
-            (start[u] + instance.duration(u, where[u]) + delay for u, delay in before[v].items()),
-            default=Fraction(0),
+        longer = replace(
+            graph,
+            tensor_vertex=_extended(graph.tensor_vertex, new),
+            tensor_output=_extended(graph.tensor_output, [CONTROL] * len(new)),
+            tensor_size=RationalArray(
+                np.concatenate((sizes.numerators, np.zeros_like(sizes.numerators, shape=len(new)))),
+                sizes.denominator,
+            ),
+            edge_source=_extended(graph.edge_source, [u for u, _ in added]),
+            edge_target=_extended(graph.edge_target, [v for _, v in added]),
+            edge_tensor=_extended(graph.edge_tensor, [signal[u] for u, _ in added]),
         )
-    return sorted(sequence, key=start.__getitem__)  # stable: ties stay in a valid order
+    except InputError as error:
+        raise InputError(
+            "order", f"contradicts the edges: {error.problem}", "choose another order"
+        ) from None
+    return replace(instance, graph=longer)
+
+
+def _extended(array: NDArray[np.int32], values: Sequence[int]) -> NDArray[np.int32]:
+    return np.concatenate((array, np.array(values, dtype=np.int32)))

@@ -329,12 +329,15 @@ def timed(
         raise InputError(
             graph.name, f"has no operation {shown(foreign[0])}", "name operations as the graph does"
         )
+    unused = dict.fromkeys(kind for _, kind in costs.operations if kind not in kinds)
     remarks = [f"Times were fitted to {costs.source or 'measurements'}.", *costs.remarks()]
     if kept:
         remarks.append(f"{kept} times were not measured and are those of the graph.")
     if foreign:
         listed = ", ".join(dict.fromkeys(foreign[:3]))
         remarks.append(f"Measured, but not in the graph: {len(set(foreign))} ({listed}).")
+    if unused:
+        remarks.append(f"Not used: times measured on {', '.join(unused)}.")
     return replace(
         graph,
         kinds=tuple(kinds),

@@ -242,6 +242,16 @@ def test_what_cannot_split_computes_the_whole_batch_once_on_each_device() -> Non
         assert times(compiled) == {"a @g0": 10 + 3 * 12, "a @g1": 10 + 3 * 12}
 
 
+def test_an_update_takes_its_time_once_whatever_the_microbatches() -> None:
+    changed = [replace(o, times=(line(5, 1),)) for o in LAYER.operations]
+    graph = replace(LAYER, operations=tuple(changed))
+    for count in (1, 3):
+        compiled = compile_strategy(
+            graph, cluster(), strategy(graph, 12, Decision((2, 1), 0)), Options(microbatches=count)
+        )
+        assert times(compiled)["a0 @g0"] == 5 + 8
+
+
 def test_each_vertex_has_one_device_which_is_that_of_its_share() -> None:
     graph = layer_chain([[line(0, 1)]], [[line(0, 1)]], gradient=1)
     compiled = compile_strategy(
@@ -394,6 +404,34 @@ def test_consumers_with_the_same_samples_share_conversions() -> None:
         assert (found["split"], found["concat"]) == (1, 1)
 
 
+def test_equal_parts_are_made_once_for_several_devices() -> None:
+    graph = graph_of(
+        [operation("a", batched(10)), operation("b"), operation("c")], [(0, 0, 1), (0, 0, 2)]
+    )
+    given = strategy(graph, 6, Decision.on(0, 3), Decision((1, 1, 0), 0), Decision((0, 1, 1), 1))
+    compiled = compile_strategy(graph, cluster("fff"), given)
+    assert described(compiled) == {
+        "a @g0 → split a:0 @g0: 60",
+        *("split a:0 @g0 → b @g0: 30", "split a:0 @g0 → b @g1: 30"),
+        *("split a:0 @g0 → c @g1: 30", "split a:0 @g0 → c @g2: 30"),
+    }
+    assert compiled.instance.graph.tensors == 2 + 1  # two parts, and the whole
+
+
+def test_in_heterog_the_first_reader_joins_the_whole_for_all() -> None:
+    graph = graph_of([operation("a", batched(10)), operation("b", splittable=False)], [(0, 0, 1)])
+    two = Decision((1, 1), 0)
+    compiled = compile_strategy(
+        graph, cluster(), strategy(graph, 6, two, two), Options(resharding="heterog")
+    )
+    assert described(compiled) == {
+        *("a @g0 → concat a:0 @g0: 30", "a @g1 → concat a:0 @g0: 30"),
+        *("concat a:0 @g0 → b @g0: 60", "concat a:0 @g0 → b @g1: 60"),
+    }
+    overlap = compile_strategy(graph, cluster(), strategy(graph, 6, two, two))
+    assert kinds(overlap)["concat"] == 2
+
+
 def test_a_consumer_takes_samples_from_a_whole_copy_nearby() -> None:
     graph = graph_of([operation("a", batched(10), splittable=False), operation("b")], [(0, 0, 1)])
     rate = [[None, 1, 1, 1], [1, None, 1, 2], [1, 1, None, 1], [1, 1, 1, None]]
@@ -421,6 +459,13 @@ def test_what_has_no_samples_comes_from_the_own_device_or_the_nearest() -> None:
         strategy(graph, 6, Decision((1, 1, 0), 0), Decision((0, 1, 1), 1)),
     )
     assert described(compiled) == {"a @g1 → b @g1: 8", "a @g1 → b @g2: 8"}
+
+
+def test_the_own_copy_is_read_even_if_transfers_take_no_time() -> None:
+    graph = graph_of([operation("a", Output(Layout.WHOLE, line(8))), operation("b")], [(0, 0, 1)])
+    two = Decision((1, 1), 0)
+    compiled = compile_strategy(graph, cluster("ff", None, 0), strategy(graph, 6, two, two))
+    assert described(compiled) == {"a @g0 → b @g0: 8", "a @g1 → b @g1: 8"}
 
 
 def test_all_replicas_of_the_consumer_wait_for_all_of_a_control_dependency() -> None:
@@ -474,6 +519,18 @@ def test_one_allreduce_runs_at_a_time_and_occupies_no_link() -> None:
     assert makespan(compiled) == 3 * 2 * (3 + Fraction(90, 4))
     used = {r for r, time in loads(compiled.instance, compiled.placement).items() if time}
     assert used == {("device", 2)}
+
+
+def test_updates_that_share_a_gradient_share_its_synchronisation() -> None:
+    graph = replace(
+        LAYER,
+        operations=(*LAYER.operations, replace(LAYER.operations[2], name="also")),
+        edges=(*LAYER.edges, Edge(1, 1, 3)),
+    )
+    for sync in ("allreduce", 0):
+        given = strategy(graph, 6, Decision((1, 1), sync))  # type: ignore[arg-type]
+        compiled = compile_strategy(graph, cluster(), given)
+        assert kinds(compiled)["allreduce"] + kinds(compiled)["addn"] == 1
 
 
 def test_replicas_of_one_device_are_summed_before_they_leave_it() -> None:

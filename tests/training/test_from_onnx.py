@@ -158,3 +158,21 @@ def test_vgg19_is_the_same_network_as_layer_by_layer() -> None:
         return slow[:15]
 
     assert betas(read) == betas(built)
+
+
+@pytest.mark.parametrize("batch", ["n", 4])
+def test_of_a_table_only_the_rows_are_read(batch: Any, tmp_path: Path) -> None:
+    graph = helper.make_graph(
+        [node("Gather", "table ids", "rows")],
+        "net",
+        [helper.make_tensor_value_info("ids", INT64, [batch, 5])],
+        [],
+        [TensorProto(name="table", dims=(100, 8), data_type=FLOAT)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
+    found = from_onnx(tmp_path / "net.onnx", V100, samples=batch)
+    assert [p.size for p in found.parameters] == [4 * 100 * 8]
+    assert line(found, "rows").alpha == 5000
+    # Five indices of eight bytes, and five rows of eight numbers read and written.
+    assert line(found, "rows").beta == (5 * 8 + 2 * 5 * 32) / (900 * Fraction(7, 10))

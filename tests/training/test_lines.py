@@ -61,3 +61,9 @@ def test_lines_add_up() -> None:
     assert total([one, two], 1) == (Line(Fraction(4), Fraction(7)),)
     assert total([], 2) == (Line(), Line())
     assert scaled(one, 2) == (Line(Fraction(2), Fraction(4)),)
+
+
+def test_what_does_not_grow_counts_once() -> None:
+    """Computing 10⁹ operations takes longer than reading 720 bytes."""
+    ((line,),), _ = lines([Kernel("Conv", 0, 0, 720, fixed_flops=10**9)], V100)
+    assert line == Line(5000 + 10**9 / RATE)

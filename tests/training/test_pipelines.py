@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, get_args
@@ -19,7 +20,7 @@ from optpart.solution.verifier import verify
 from optpart.testing.training import layer_chain
 from optpart.training.cluster import TrainingCluster
 from optpart.training.compiler import Compiled, Kind, Options, compile_strategy
-from optpart.training.graph import Line, Role, TrainingGraph
+from optpart.training.graph import CONTROL, Edge, Line, Role, TrainingGraph
 from optpart.training.pipelines import (
     GivenOrder,
     bottleneck_of_many,
@@ -116,10 +117,11 @@ def drawn(seed: int) -> tuple[TrainingGraph, TrainingCluster, Strategy, int]:
         rng.integers(1, 9, layers).tolist(),
         rng.integers(1, 9, layers).tolist(),
         activation=line(int(rng.integers(1, 5))),
-        gradient=int(rng.integers(1, 30)),
+        gradient=int(rng.integers(1, 200)),
     )
-    k = int(rng.integers(1, 5))
-    cuts = sorted(rng.choice(np.arange(1, layers), min(k, layers) - 1, replace=False).tolist())
+    k = int(rng.integers(2, 6))
+    several = int(rng.integers(1, min(k - 1, layers) + 1))
+    cuts = sorted(rng.choice(np.arange(1, layers), several - 1, replace=False).tolist())
     bounds = [*pairwise([0, *cuts, layers])]
     homes = [list(part) for part in np.array_split(np.arange(k), len(bounds))]
     decisions = []
@@ -128,13 +130,26 @@ def drawn(seed: int) -> tuple[TrainingGraph, TrainingCluster, Strategy, int]:
         if len(home) == 1:
             decisions.append(Decision(tuple(counts)))
         else:
-            sync = "allreduce" if rng.random() < 0.5 else int(rng.choice(home))
+            sync = int(rng.choice(home)) if rng.random() < 0.3 else "allreduce"
             decisions.append(Decision(tuple(counts), sync))
     of_layer = {g[0]: g for g in graph.tied}
     groups = [tuple(o for i in range(*bound) for o in of_layer[i]) for bound in bounds]
     count = int(rng.integers(1, 6))
     cluster = devices(k, int(rng.integers(1, 9)), int(rng.integers(0, 3)))
     return graph, cluster, Strategy(12 * count, tuple(groups), tuple(decisions)), count
+
+
+def first_come_first_served(compiled: Compiled, schedule: Schedule) -> bool:
+    """Whether AllReduces and transfers over shared links run in the order of readiness."""
+    graph = compiled.instance.graph
+    ready: dict[int, Fraction] = {}
+    for u, v in zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True):
+        ready[v] = max(ready.get(v, Fraction(0)), schedule.end(compiled.instance, u))
+    queues: dict[int, list[Fraction]] = {}
+    for v in schedule.sequence:
+        if compiled.vertices[v].device >= len(compiled.cluster):
+            queues.setdefault(compiled.vertices[v].device, []).append(ready[v])
+    return all(queue == sorted(queue) for queue in queues.values())
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -149,7 +164,9 @@ def test_given_orders_of_replicated_stages_are_valid_and_not_below_the_limit(
             topology=("pairs", "shared")[seed // 2 % 2],
         )
         compiled = compile_strategy(graph, cluster, strategy, options)
-        makespan = valid(compiled, order).makespan(compiled.instance)
+        schedule = valid(compiled, order)
+        assert first_come_first_served(compiled, schedule)
+        makespan = schedule.makespan(compiled.instance)
         # The first microbatch has nothing to accumulate its gradients with.
         limit = bottleneck_of_many(graph, cluster, strategy, options)
         assert makespan >= (count - 1) * limit
@@ -225,6 +242,46 @@ def test_groups_on_the_same_devices_are_one_stage() -> None:
     assert stages(compiled)[:4] == (2, 2, 1, 1)
     data_parallel = Strategy(2, groups, (Decision((1, 1), "allreduce"),) * 4)
     assert set(stages(compile_strategy(graph, devices(2), data_parallel))) == {1}
+
+
+def test_groups_that_share_some_devices_are_one_stage() -> None:
+    graph = chain([1] * 4, [1] * 4)
+    decisions = (
+        Decision((1, 1, 0, 0), 0),
+        Decision((0, 0, 1, 0)),
+        Decision((0, 1, 1, 0), 1),  # joins the two before
+        Decision((0, 0, 0, 1)),
+    )
+    compiled = compile_strategy(graph, devices(4), Strategy(4, graph.tied, decisions))
+    assert stages(compiled)[:4] == (2, 2, 2, 1)
+    valid(compiled, "1f1b")
+
+
+def test_an_order_that_contradicts_the_edges_is_refused() -> None:
+    graph = chain([1], [1])
+    back = replace(graph, edges=(*graph.edges, Edge(4, CONTROL, 3)), operations=(
+        *graph.operations, replace(graph.operations[0], name="g"),
+        replace(graph.operations[1], name="c"),
+    ))  # fmt: skip
+    assert back.operations[3].role is Role.FORWARD  # after a backward pass, which comes later
+    assert back.operations[4].role is Role.BACKWARD
+    given = Strategy(2, (tuple(range(5)),), (Decision.on(0, 1),))
+    compiled = compile_strategy(back, devices(1), given)
+    with pytest.raises(InputError, match=r"^order: contradicts the edges: cycle .* choose another"):
+        pipeline_schedule(compiled, "gpipe")
+
+
+@pytest.mark.parametrize(
+    "options", [Options(), Options(collectives="ring"), Options(topology="shared")]
+)
+def test_gradients_are_summed_while_backward_passes_go_on(options: Options) -> None:
+    graph = chain([10] * 3, [10] * 3, gradient=40)
+    for sync in ("allreduce", 0):
+        given = Strategy(2, (tuple(range(len(graph))),), (Decision((1, 1), sync),))
+        compiled = compile_strategy(graph, devices(2, rate=4), given, options)
+        schedule = valid(compiled, "1f1b")
+        # Sums of the first two layers take 10 or 20 and are hidden behind the layers below.
+        assert 60 < schedule.makespan(compiled.instance) < 60 + 3 * 20
 
 
 def test_stages_that_lead_back_are_refused() -> None:

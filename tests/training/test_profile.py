@@ -166,6 +166,8 @@ def test_a_graph_takes_measured_times() -> None:
     assert found.kinds == ("mine",)
     assert {o.times for o in found.operations} == {(Line(Fraction(1), Fraction(2)),)}
     assert "Times were fitted to t.csv." in found.assumed
+    both = of(*((o.name, kind) for o in graph.operations for kind in ("mine", "other")))
+    assert "Not used: times measured on other." in timed(graph, both, ["mine"]).assumed
 
 
 def test_times_that_were_not_measured_are_refused_or_said() -> None:

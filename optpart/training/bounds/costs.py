@@ -129,6 +129,7 @@ class Costs:
         self._times: dict[tuple[Line, int, Fraction], int] = {}
         self._transfers: dict[tuple[int, int, Fraction], int | None] = {}
         self._conversions: dict[object, Conversion] = {}
+        self._synchronisations: dict[object, Synchronisation] = {}
 
     # --- ticks -----------------------------------------------------------------------------
 
@@ -291,7 +292,14 @@ class Costs:
         """Return what it takes for an apply to read a gradient, by action of their group."""
         producer = self.graph.operations[edge.producer]
         size = producer.outputs[edge.output].size.alpha
-        actions, k = self.choices.actions[self.choices.group_of[edge.producer]], self.k
+        group = self.choices.group_of[edge.producer]
+        key = group, size, producer.splittable
+        if key not in self._synchronisations:
+            self._synchronisations[key] = self._synchronised(group, size, producer.splittable)
+        return self._synchronisations[key]
+
+    def _synchronised(self, group: int, size: Fraction, splittable: bool) -> Synchronisation:
+        actions, k = self.choices.actions[group], self.k
         n = len(actions)
         delay = np.full((n, k, k), -1, dtype=np.int64)
         transfer = np.zeros((n, k, k), dtype=np.int64)
@@ -299,7 +307,7 @@ class Costs:
         collective = np.zeros(n, dtype=np.int64)
         missing = np.zeros(n, dtype=np.bool_)
         for i, action in enumerate(actions):
-            if len(action.devices) == 1 or not producer.splittable:
+            if len(action.devices) == 1 or not splittable:
                 for d in action.devices:
                     delay[i, d, d] = 0
             elif action.sync == "allreduce":

@@ -342,19 +342,35 @@ class Separator:
         self.resources = rows.resources
         parts: dict[str, list[tuple[Ints, Ints, Ints]]] = {"run": [], "out": [], "in": []}
 
-        def note(what: str, o: int, r: int, first: int, values: Ints) -> None:
-            used = np.flatnonzero(values)
-            if len(used):
-                at = np.full(len(used), o * len(self.resources) + r, dtype=np.int64)
-                parts[what].append((at, first + used, values[used]))
+        number = {resource: r for r, resource in enumerate(self.resources)}
+        k = rows.costs.k
+        links = np.array([[number.get(("link", d, e), 0) for e in range(k)] for d in range(k)])
+
+        def note(what: str, o: int, where: Ints, columns: Ints, values: Ints) -> None:
+            """Add values at rows and columns, both of the shape of the values."""
+            used = values != 0
+            at = o * len(self.resources) + where
+            parts[what].append((at[used], columns[used], values[used]))
 
         for o in range(n):
-            for r, resource in enumerate(self.resources):
-                note("run", o, r, *rows.computed(o, resource))
-                for ways in rows.readers[o]:
-                    term = rows.moved(ways[0], resource)
-                    note("out", o, r, *term)
-                    note("in", rows.graph.edges[ways[0]].consumer, r, *term)
+            g = rows.choices.group_of[o]
+            run = rows.costs.duration[o][rows.costs.layout_of[g]]
+            actions = rows.y[g] + np.arange(len(run))[:, None]
+            devices = np.arange(k)[None, :]
+            note("run", o, *np.broadcast_arrays(devices, actions, run))
+            for ways in rows.readers[o]:
+                consumer = rows.graph.edges[ways[0]].consumer
+                columns = rows.cells(ways[0])
+                transfer, copying, collective = rows.within(ways[0])
+                for where, values in (
+                    (links, transfer),
+                    (np.arange(k), copying),
+                    (np.array([number[NCCL]]), collective),
+                ):
+                    shaped = columns.reshape(columns.shape + (1,) * (values.ndim - columns.ndim))
+                    one, two, three = np.broadcast_arrays(where, shaped, values)
+                    note("out", o, one, two, three)
+                    note("in", consumer, one, two, three)
         shape = (n * len(self.resources), rows.columns)
         self._on: dict[str, csr_array] = {}
         for what, found in parts.items():

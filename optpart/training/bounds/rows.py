@@ -101,6 +101,12 @@ class Rows:
         areas = [len(self.own[g]) * len(self.own[h]) for g, h in self.pairs]
         self.w = (sum(sizes) + np.cumsum([0, *areas])[:-1]).tolist()
         self.columns = sum(sizes) + sum(areas)
+        self._steps: dict[object, Ints] = {}
+        self._firsts: dict[object, Ints] = {}
+        numbers: dict[object, int] = {}
+        self._times = [
+            numbers.setdefault(operation.times, len(numbers)) for operation in self.graph.operations
+        ]
         self.possible = np.ones(self.columns, dtype=np.bool_)
         for e in range(len(self.graph.edges)):
             first, missing = self.between(e, self.moves[e].missing.astype(np.int64))
@@ -177,6 +183,23 @@ class Rows:
         the consumer. Backwards, from any replica of the producer to the end of a replica that
         reads it.
         """
+        edge = self.graph.edges[e]
+        # Networks repeat their layers: most edges are like others.
+        key = (
+            id(self.moves[e]),
+            self._times[edge.consumer],
+            self.choices.group_of[edge.consumer] if self.sums(edge) else -1,
+            self.follows(edge.producer, sample),
+            self.follows(edge.consumer, sample),
+            # Fractions take long to hash.
+            None if sample is None else (sample.numerator, sample.denominator),
+            backwards,
+        )
+        if key not in self._steps:
+            self._steps[key] = self._step(e, sample, backwards)
+        return self.between(e, self._steps[key])
+
+    def _step(self, e: int, sample: Fraction | None, backwards: bool) -> Ints:
         costs, edge = self.costs, self.graph.edges[e]
         delay = self.moves[e].delay
         o = edge.consumer
@@ -206,20 +229,22 @@ class Rows:
                 cost = source[rows, cells, device] + run[rows, cells, device]
             else:
                 cost = np.where(absent, _LARGE, source + run).min(axis=2)
-        if self.sums(edge):
-            return self.between(e, cost[:, 0])
-        return self.between(e, cost)
+        return cost[:, 0] if self.sums(edge) else cost
 
     def first(self, o: int, sample: Fraction | None) -> Term:
         """Return the ticks of an operation that a path begins with."""
         g = self.choices.group_of[o]
-        layouts = self.costs.layout_of[g]
-        run = self.costs.duration[o][layouts]
-        if self.follows(o, sample):
-            return Term(
-                self.y[g], run[np.arange(len(layouts)), self.costs.at_sample(sample)[layouts]]
-            )
-        return Term(self.y[g], np.where(self.costs.present[layouts], run, _LARGE).min(axis=1))
+        key = o, None if sample is None else (sample.numerator, sample.denominator)
+        if key not in self._firsts:
+            layouts = self.costs.layout_of[g]
+            run = self.costs.duration[o][layouts]
+            if self.follows(o, sample):
+                devices = self.costs.at_sample(sample)[layouts]
+                self._firsts[key] = run[np.arange(len(layouts)), devices]
+            else:
+                present = self.costs.present[layouts]
+                self._firsts[key] = np.where(present, run, _LARGE).min(axis=1)
+        return Term(self.y[g], self._firsts[key])
 
     # --- loads -----------------------------------------------------------------------------
 
@@ -262,6 +287,31 @@ class Rows:
         if isinstance(moves, Synchronisation):
             return self.between(e, moves.collective)
         return Term(0, np.zeros(0, dtype=np.int64))
+
+    def cells(self, e: int) -> Ints:
+        """Return the columns of an edge: of actions, or of the layouts of producer and consumer."""
+        edge = self.graph.edges[e]
+        g, h = (self.choices.group_of[o] for o in (edge.producer, edge.consumer))
+        if g == h:
+            return self.y[g] + np.arange(len(self.own_of[g]))
+        first = self.w[self.pair[min(g, h), max(g, h)]]
+        low, high = len(self.own[min(g, h)]), len(self.own[max(g, h)])
+        matrix = first + np.arange(low * high).reshape(low, high)
+        return matrix if g < h else matrix.T
+
+    def within(self, e: int) -> tuple[Ints, Ints, Ints]:
+        """Return transfers, copying and collectives of an edge, by :meth:`cells` and devices."""
+        edge, moves = self.graph.edges[e], self.moves[e]
+        g, h = (self.choices.group_of[o] for o in (edge.producer, edge.consumer))
+        if isinstance(moves, Synchronisation):
+            return moves.transfer, moves.copying, moves.collective[:, None]
+        if g == h:
+            layouts = self.costs.layout_of[g]
+            transfer, copying = (x[layouts, layouts] for x in (moves.transfer, moves.copying))
+        else:
+            at = np.ix_(self.own[g], self.own[h])
+            transfer, copying = moves.transfer[at], moves.copying[at]
+        return transfer, copying, np.zeros_like(copying[..., :1])
 
     def computed(self, o: int, resource: Resource) -> Term:
         """Return the ticks that an operation runs on a resource."""

@@ -1,4 +1,8 @@
-"""Layer-built models of [G], and the table of them; a new one is a module here and a row."""
+"""Layer-built models of [G], and the table of them; a new one is a module here and a row.
+
+NASNet has two variants: [G] does not say which it trains, and the large one hardly fits its testbed
+with 96 images.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from optpart.training.layers import Network
 from optpart.training.models.bert_large import bert_large
 from optpart.training.models.inception_v3 import inception_v3
 from optpart.training.models.mobilenet_v2 import mobilenet_v2
-from optpart.training.models.nasnet import nasnet
+from optpart.training.models.nasnet import nasnet, nasnet_mobile
 from optpart.training.models.resnet200 import resnet200
 from optpart.training.models.transformer import transformer
 from optpart.training.models.vgg19 import vgg19
@@ -25,6 +29,7 @@ MODELS: MappingProxyType[str, Callable[[], Network]] = MappingProxyType(
         "inception_v3": inception_v3,
         "mobilenet_v2": mobilenet_v2,
         "nasnet": nasnet,
+        "nasnet_mobile": nasnet_mobile,
         "transformer": transformer,
         "bert_large": bert_large,
         "xlnet_large": xlnet_large,

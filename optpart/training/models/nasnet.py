@@ -1,7 +1,8 @@
-"""NASNet-A (large): B. Zoph and others: Learning transferable architectures, 2018.
+"""NASNet-A: B. Zoph and others: Learning transferable architectures, 2018.
 
-The variant with 6 cells a stage and 4,032 channels at the end (6 @ 4032), as the authors' own in
-TF-Slim and its ports to PyTorch, without the auxiliary classifier.
+The large variant has 6 cells a stage and 4,032 channels at the end (6 @ 4032), the mobile one 4 and
+1,056 (4 @ 1056), as the authors' own in TF-Slim and their ports to Keras and PyTorch, without the
+auxiliary classifier.
 """
 
 from __future__ import annotations
@@ -9,44 +10,54 @@ from __future__ import annotations
 from optpart.training.layers import WIDTH, Activation, Network, normalisation
 from optpart.training.lines import Kernel
 
-#: Channels of a cell's branches in the first stage; each stage doubles them.
-_CHANNELS = 168
-
-#: Normal cells of each of the three stages.
-_CELLS = 6
-
 
 def nasnet() -> Network:
     """Build NASNet-A (6 @ 4032) for images of 331 × 331 and 1,000 classes."""
+    return _nasnet("nasnet", "6 @ 4032", cells=6, channels=168, stem=96, size=331)
+
+
+def nasnet_mobile() -> Network:
+    """Build NASNet-A (4 @ 1056) for images of 224 × 224 and 1,000 classes."""
+    return _nasnet("nasnet_mobile", "4 @ 1056", cells=4, channels=44, stem=32, size=224)
+
+
+def _nasnet(name: str, variant: str, *, cells: int, channels: int, stem: int, size: int) -> Network:
+    """Build a variant.
+
+    Parameters
+    ----------
+    cells : int
+        Normal cells of each of the three stages.
+    channels : int
+        Of a cell's branches in the first stage; each stage doubles them.
+    stem : int
+        Channels of the first convolution.
+    size : int
+        Height and width of images.
+    """
     net = Network(
-        "nasnet",
-        "NASNet-A (6 @ 4032) without auxiliary classifier, images of 3 × 331 × 331, 1,000 classes",
+        name,
+        f"NASNet-A ({variant}) without auxiliary classifier, images of 3 × {size} × {size}, "
+        "1,000 classes",
     )
-    image = Activation(None, (3, 331, 331))
-    conv = net.convolution("conv0", image, 96, 3, stride=2, padding=0, activated=False)
-    stem = _reduction(net, "stem0", _fitted(net, "stem0/h", conv, _CHANNELS // 4), conv)
-    before, x = (
-        stem,
-        _reduction(
-            net,
-            "stem1",
-            _fitted(net, "stem1/h", stem, _CHANNELS // 2),
-            _halved(net, "stem1/p", conv, _CHANNELS // 2),
-        ),
-    )
+    image = Activation(None, (3, size, size))
+    conv = net.convolution("conv0", image, stem, 3, stride=2, padding=0, activated=False)
+    before = _reduction(net, "stem0", _fitted(net, "stem0/h", conv, channels // 4), conv)
+    h = _fitted(net, "stem1/h", before, channels // 2)
+    x = _reduction(net, "stem1", h, _halved(net, "stem1/p", conv, channels // 2))
     for stage in range(3):
-        channels = _CHANNELS * 2**stage
+        width = channels * 2**stage
         if stage:
-            h = _fitted(net, f"reduction{stage}/h", x, channels)
-            p = _fitted(net, f"reduction{stage}/p", before, channels)
-            # What came two cells earlier is what the next cell sees, too.
+            h = _fitted(net, f"reduction{stage}/h", x, width)
+            p = _fitted(net, f"reduction{stage}/p", before, width)
+            # The first cell of a stage still sees what the reduction saw.
             x = _reduction(net, f"reduction{stage}", h, p)
-        for cell in range(_CELLS):
-            name = f"stage{stage}/cell{cell}"
-            h = _fitted(net, f"{name}/h", x, channels)
+        for cell in range(cells):
+            at = f"stage{stage}/cell{cell}"
+            h = _fitted(net, f"{at}/h", x, width)
             fit = _halved if before.shape[1:] != x.shape[1:] else _fitted
-            p = fit(net, f"{name}/p", before, channels)
-            before, x = x, _normal(net, name, h, p)
+            p = fit(net, f"{at}/p", before, width)
+            before, x = x, _normal(net, at, h, p)
     net.loss(net.dense("classifier", net.mean("mean", x), 1000))
     return net
 
