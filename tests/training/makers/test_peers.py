@@ -102,7 +102,7 @@ def test_devices_without_links_are_not_combined(name: str) -> None:
 
 def test_the_policy_learns_the_best_strategy() -> None:
     problem = drawn(3, layers=3)
-    made = policy_gradient(problem, budget=Budget(moves=4000), seed=0)
+    made = policy_gradient(problem, budget=Budget(moves=1600), seed=0)
     assert made.makespan == best_of_all(problem)
 
 
@@ -152,7 +152,7 @@ def test_the_chain_is_never_worse_than_data_parallelism() -> None:
 
 def test_the_chain_finds_the_best_strategy_of_a_small_problem() -> None:
     problem = drawn(2, layers=3)
-    assert flexflow(problem, budget=Budget(moves=4000), seed=0).makespan == best_of_all(problem)
+    assert flexflow(problem, budget=Budget(moves=1500), seed=0).makespan == best_of_all(problem)
 
 
 # --- Alpa ----------------------------------------------------------------------------------------
