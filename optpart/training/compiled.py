@@ -152,8 +152,9 @@ class Compiled:
         What each vertex is.
     parts : mapping from vertex to tuple of (Fraction, Fraction)
         For a Split, the samples of each of its outputs.
-    chunks : mapping from vertex to (int, int)
-        For a chunk of a ring, its number and whether it is added (1) or replaces (0).
+    chunks : mapping from vertex to (int, bool)
+        For a chunk of a ring, its number, and whether it is added to the device's own or replaces
+        it.
     """
 
     graph: TrainingGraph

@@ -267,10 +267,10 @@ class _Compiler:
         o = vertex.operation
         output = tensor[1] if vertex.kind is Kind.REPLICA else vertex.output
         if tensor not in self.splits:
-            d, name = vertex.device, self._tensor_name(o, output)
+            d = vertex.device
             split = self.draft.vertex(
                 vertex._replace(kind=Kind.SPLIT, output=output),
-                f"split {name} @{self.cluster.names[d]}",
+                self._name("split", o, output, d, vertex.microbatch),
                 self._copying(d, self.draft.size(tensor)),
             )
             self.draft.edge(tensor, split)
@@ -291,7 +291,7 @@ class _Compiler:
         size = self._size(o, output, samples)
         vertex = self.draft.vertex(
             CompiledVertex(Kind.CONCAT, o, output, device, samples, m),
-            f"concat {self._tensor_name(o, output)} @{self.cluster.names[device]}",
+            self._name("concat", o, output, device, m),
             self._copying(device, size),
             [size],
         )
@@ -306,6 +306,10 @@ class _Compiler:
     def _copying(self, device: int, size: Fraction) -> Fraction:
         free = self.options.auxiliary == "free"
         return Fraction(0) if free else self.cluster.copying(device, size)
+
+    def _name(self, kind: str, o: int, output: int, device: int, m: int) -> str:
+        name = f"{kind} {self._tensor_name(o, output)} @{self.cluster.names[device]}"
+        return f"{name} m{m + 1}" if self.options.microbatches > 1 else name
 
     def _tensor_name(self, o: int, output: int) -> str:
         return f"{self.graph.operations[o].name}:{output}"
@@ -354,15 +358,10 @@ class _Compiler:
 
     def _sum(self, tensors: list[Tensor], o: int, output: int, device: int) -> Tensor:
         size = self._size(o, output, ALL)
+        m = max(self.draft.vertices[v].microbatch for v, _ in tensors)
         vertex = self.draft.vertex(
-            CompiledVertex(
-                Kind.ADDN,
-                o,
-                output,
-                device,
-                microbatch=max(self.draft.vertices[v].microbatch for v, _ in tensors),
-            ),
-            f"addn {self._tensor_name(o, output)} @{self.cluster.names[device]}",
+            CompiledVertex(Kind.ADDN, o, output, device, microbatch=m),
+            self._name("addn", o, output, device, m),
             self._copying(device, size),
             [size],
         )

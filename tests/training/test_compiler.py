@@ -13,6 +13,7 @@ import pytest
 from optpart.bounds.load import load_bound
 from optpart.errors import InputError
 from optpart.problem.cluster import Cluster, Device
+from optpart.problem.feasibility import contradiction
 from optpart.solution.metrics import loads, peak_memory
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import verify
@@ -669,6 +670,19 @@ def test_schedules_hold_just_the_memory_that_they_need() -> None:
             assert (not verify(instance, schedule)) is fits, seed
 
 
+def test_parameters_that_do_not_fit_where_a_strategy_puts_them_are_a_reason() -> None:
+    graph = layer_chain([[line()]] * 2, [[line()]] * 2, gradient=90)
+    both = cluster(memory=300)
+    apart = [Decision.on(d, 2) for d in (0, 1)]
+    given = Strategy(6, graph.tied, tuple(apart))
+    assert contradiction(compile_strategy(graph, both, given).instance) == ""
+    together = compile_strategy(graph, both, strategy(graph, 6, Decision.on(0, 2)))
+    assert contradiction(together.instance) == (
+        "not enough memory on g0: units a1 @g0, a0 @g0 may run only there and need 540, "
+        "but 300 is available"
+    )
+
+
 # --- what is refused -------------------------------------------------------------------------
 
 
@@ -769,6 +783,14 @@ def test_more_microbatches_than_samples_are_refused() -> None:
     compile_strategy(LAYER, cluster(), given, Options(microbatches=2))
     with pytest.raises(InputError, match="microbatches: 3 for 3 replicas and a batch of 6"):
         compile_strategy(LAYER, cluster(), given, Options(microbatches=3))
+
+
+def test_an_update_that_reads_samples_has_one_microbatch() -> None:
+    graph = replace(LAYER, edges=(*LAYER.edges, Edge(0, 0, 2)))
+    given = strategy(graph, 6, Decision((2, 1), 0))
+    compile_strategy(graph, cluster(), given)
+    with pytest.raises(InputError, match="a0: reads samples, of which every microbatch has others"):
+        compile_strategy(graph, cluster(), given, Options(microbatches=2))
 
 
 def test_a_gradient_and_its_update_are_in_one_group() -> None:

@@ -227,10 +227,10 @@ def test_gradients_are_accumulated_one_microbatch_after_the_other() -> None:
         if "addn" in names[v]
     ]
     assert summed == [
-        ("b0 @d0 m1", "addn b0:1 @d0"),
-        ("b0 @d0 m2", "addn b0:1 @d0"),
-        ("addn b0:1 @d0", "addn b0:1 @d0 (2)"),
-        ("b0 @d0 m3", "addn b0:1 @d0 (2)"),
+        ("b0 @d0 m1", "addn b0:1 @d0 m2"),
+        ("b0 @d0 m2", "addn b0:1 @d0 m2"),
+        ("addn b0:1 @d0 m2", "addn b0:1 @d0 m3"),
+        ("b0 @d0 m3", "addn b0:1 @d0 m3"),
     ]
 
 

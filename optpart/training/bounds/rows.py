@@ -229,7 +229,8 @@ class Rows:
                 cost = source[rows, cells, device] + run[rows, cells, device]
             else:
                 cost = np.where(absent, _LARGE, source + run).min(axis=2)
-        return cost[:, 0] if self.sums(edge) else cost
+        found: Ints = cost[:, 0] if self.sums(edge) else cost
+        return found
 
     def first(self, o: int, sample: Fraction | None) -> Term:
         """Return the ticks of an operation that a path begins with."""
@@ -293,10 +294,11 @@ class Rows:
         edge = self.graph.edges[e]
         g, h = (self.choices.group_of[o] for o in (edge.producer, edge.consumer))
         if g == h:
-            return self.y[g] + np.arange(len(self.own_of[g]))
+            actions: Ints = self.y[g] + np.arange(len(self.own_of[g]))
+            return actions
         first = self.w[self.pair[min(g, h), max(g, h)]]
         low, high = len(self.own[min(g, h)]), len(self.own[max(g, h)])
-        matrix = first + np.arange(low * high).reshape(low, high)
+        matrix: Ints = first + np.arange(low * high).reshape(low, high)
         return matrix if g < h else matrix.T
 
     def within(self, e: int) -> tuple[Ints, Ints, Ints]:

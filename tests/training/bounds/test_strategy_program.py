@@ -10,14 +10,21 @@ from optpart import InputError
 from optpart.problem.cluster import Cluster, Device
 from optpart.testing.chains import chain
 from optpart.testing.choices import compiled_strategies, random_choices
+from optpart.training.actions import actions
 from optpart.training.bounds.choices import Choices
 from optpart.training.bounds.costs import Costs
 from optpart.training.bounds.program import Multipliers, Program, proven, strategy_bound
 from optpart.training.bounds.rows import NCCL, Row, Rows
+from optpart.training.bounds.shares import average_path, load
 from optpart.training.cluster import TrainingCluster
+from optpart.training.cluster_file import figures, read, training_cluster
 from optpart.training.compiler import Kind, Options
+from optpart.training.evaluator import Evaluator
 from optpart.training.graph import Line
+from optpart.training.groups import contiguous_groups
 from optpart.training.makers.base import by_rank
+from optpart.training.models import network
+from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision
 
 
@@ -104,7 +111,7 @@ def test_strategies_without_links_are_impossible():
         assert rows.possible[columns(rows, chosen) == 1].all() == (chosen in compiled)
 
 
-def small(devices=2, memory=None, actions=None, layers=2, batch=8):
+def small(devices=2, memory=None, chosen=None, layers=2, batch=8):
     """A chain on equal devices with free links."""
     graph = chain(layers, ("a",), forward=Line.of(0, 10), activation=0, weights=100)
     cluster = TrainingCluster(
@@ -116,14 +123,14 @@ def small(devices=2, memory=None, actions=None, layers=2, batch=8):
     groups = tuple(tuple(sorted(group)) for group in graph.tied)
     single = tuple(Decision.on(d, devices) for d in range(devices))
     even = Decision((1,) * devices, "allreduce")
-    chosen = (*single, even) if actions is None else actions
+    chosen = (*single, even) if chosen is None else chosen
     return Choices(graph, cluster, batch, groups, (chosen,) * len(groups))
 
 
 def test_equal_devices_with_free_links_divide_the_time():
     bound = strategy_bound(small(devices=4))
     assert bound.value == Fraction(2 * 8 * 30, 4)
-    alone = strategy_bound(small(devices=4, actions=(Decision.on(0, 4),)))
+    alone = strategy_bound(small(devices=4, chosen=(Decision.on(0, 4),)))
     assert alone.value == 2 * 8 * 30
 
 
@@ -202,3 +209,24 @@ def test_a_gradient_stays_in_its_group():
     parts = replace(choices.graph, parameters=())
     with pytest.raises(InputError, match="another group"):
         Choices(parts, choices.cluster, 8, ((0,), (1,), (2,)), choices.actions * 3)
+
+
+@pytest.mark.parametrize("name", ["vgg19", "transformer"])
+def test_no_random_strategy_of_a_model_is_faster(name):
+    rng = np.random.default_rng(7)
+    named = read("heterog-4-split")
+    graph = network(name).training_graph(figures(named))
+    cluster = training_cluster(named)
+    problem = StrategyProblem(graph, cluster, 96, contiguous_groups(graph, 96, 8))
+    lists = [[action.decision for action in row] for row in actions(problem)]
+    bound = strategy_bound(Choices.of(problem, lists))
+    assert bound.value > max(load(problem), average_path(problem))
+    evaluator = Evaluator(problem)
+    for _ in range(200):
+        # Runs of groups with one action: others are far slower than any bound.
+        last = sorted(int(x) for x in rng.integers(0, len(lists) + 1, size=2))
+        one, two = rng.random(2)
+        shares = [one if last[0] <= g < last[1] else two for g in range(len(lists))]
+        chosen = [row[int(x * len(row))] for row, x in zip(lists, shares, strict=True)]
+        makespan = evaluator.of(chosen).makespan
+        assert makespan is None or bound.value <= makespan
