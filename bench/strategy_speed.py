@@ -24,8 +24,8 @@ from optpart.training.actions import actions
 from optpart.training.compiler import compile_strategy
 from optpart.training.evaluator import Evaluator
 from optpart.training.graph import Line
-from optpart.training.makers.base import by_rank
 from optpart.training.problem import StrategyProblem
+from optpart.training.ranking import by_rank
 
 KINDS = ("v100", "v100", "1080ti", "1080ti", "1080ti", "1080ti", "p100", "p100")
 SERVERS = (0, 0, 1, 1, 2, 2, 3, 3)

@@ -20,11 +20,14 @@ import numpy as np
 from bench.reality.training import Iteration, Replica, ring_allreduce
 from optpart.formats.sailor import bandwidths, read
 
+#: A number for each layer.
+Row = np.ndarray[Any, np.dtype[np.float64]]
+
 _NANOSECONDS = 10**9
 #: Plans of Sailor by whose measured times the model of transfers was chosen.
 _CHOSEN_BY = ("mit/N2/N2_D1", "mit/N4/N4_D1")
-#: AMP works in single precision.
-_BYTES = 4
+#: Bytes of a number in AMP's trials: gradients are summed in float32, all else is float16.
+_GRADIENT, _ACTIVATION = 4, 2
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Plan:
         By which plans are grouped.
     doubt : str
         Why the measured time does not count.
+    variants : mapping from str to Iteration
+        The plan under other values of a constant that may be fitted.
     """
 
     name: str
@@ -51,6 +56,7 @@ class Plan:
     claimed: float | None = None
     traits: Mapping[str, str] = field(default_factory=dict)
     doubt: str = ""
+    variants: Mapping[str, Iteration] = field(default_factory=dict)
 
 
 def sailor(data: Path) -> Iterator[Plan]:
@@ -186,8 +192,14 @@ def _rate(folder: Path, gpu: str, degree: int) -> float:
 #: Nodes of AMP's mixed cluster, four GPUs each: profile, and bit/s to other nodes and inside.
 _NODES = (("P3", 10e9, 170e9),) * 3 + (("G4", 50e9, 50e9),)
 _GPUS = 4
+#: Rates inside the G4 node, in Gbit/s, of which one may be fitted: T4 exchange over PCI Express.
+RATES = (16, 20, 24, 28, 32, 40, 50)
+#: Bandwidth of a T4's memory as a part of a V100's, by their datasheets: 320 and 900 GB/s.
+_MEMORY = 320 / 900
 _HIDDEN, _LENGTH, _VOCABULARY, _BATCH = 1024, 1024, 52256, 32
 _LAYERS = 30
+#: What the outliers have in common.
+_COMMON = "mp > 1, pp > 1, mb ≤ 2"
 #: Layers with the embedding, tied, at both ends of the model; the rest between is no transformer.
 _EMBEDDINGS, _TRANSFORMERS = (0, 28), range(2, 26)
 
@@ -202,9 +214,13 @@ _TRIAL = re.compile(
 def amp(data: Path) -> Iterator[Plan]:
     """Yield AMP's trials of GPT-2 on its mixed cluster: ``amp/`` in the shared data.
 
-    Layers were measured forward with one sample. A microbatch of b samples takes b times as long,
-    and the backward pass twice as long as the forward pass. Trials that did not run have an
-    infinite time.
+    Layers were measured forward with one sample. A pass takes no less than that: small kernels wait
+    for their launch. For b samples it takes no less than b times the *work* of a sample. On the T4,
+    that is what one GPU measured, divided by the tensor-parallel degree, and two all-reduces of the
+    activations; the V100 were faster than their launches, and a transformer layer, which mostly
+    moves memory, has the T4's work times the ratio of their memory bandwidths. The backward pass
+    computes twice as much, with two all-reduces as well. Trials that did not run have an infinite
+    time.
     """
     folder = data / "amp"
     for line in (folder / "het_cluster_results.txt").read_text(encoding="utf-8").splitlines():
@@ -215,7 +231,7 @@ def amp(data: Path) -> Iterator[Plan]:
         microbatch, mp, dp, pp = (int(found[key]) for key in ("microbatch", "mp", "dp", "pp"))
         yield Plan(
             f"mp{mp} dp{dp} pp{pp} mb{microbatch}",
-            _amp_iteration(folder, cuts, microbatch, mp, dp),
+            _amp_iteration(folder, cuts, microbatch, mp, dp, _NODES[-1][2]),
             float(found["measured"]),
             float(found["claimed"]),
             {
@@ -223,30 +239,62 @@ def amp(data: Path) -> Iterator[Plan]:
                 "microbatch": str(microbatch),
                 "stages": str(pp),
                 "pipelines": str(dp),
+                _COMMON: "yes" if mp > 1 and pp > 1 and microbatch <= 2 else "no",
             },
             "did not run" if math.isinf(float(found["measured"])) else "",
+            {
+                f"{rate} Gbit/s": _amp_iteration(folder, cuts, microbatch, mp, dp, rate * 1e9)
+                for rate in RATES
+            },
         )
 
 
-def _amp_iteration(folder: Path, cuts: list[int], microbatch: int, mp: int, dp: int) -> Iteration:
+def _amp_iteration(
+    folder: Path, cuts: list[int], microbatch: int, mp: int, dp: int, rate: float
+) -> Iteration:
+    """Return the iteration of a trial; ``rate``: bit/s inside the G4 node."""
     if cuts[0] != 0 or cuts[-1] != _LAYERS:
         raise ValueError(f"{cuts} do not cut {_LAYERS} layers")
     stages = len(cuts) - 1
+    nodes = [[_node(s, d, mp, dp) for s in range(stages)] for d in range(dp)]
     pipelines: list[tuple[Replica, ...]] = []
-    for d in range(dp):
+    for held in nodes:
         pipeline = []
-        for s in range(stages):
-            node = _node(s, d, mp, dp)
-            layers = _forward(folder, _NODES[node][0], mp)[cuts[s] : cuts[s + 1]]
-            forward = microbatch * float(layers.sum())
+        for s, node in enumerate(held):
+            forward, backward = _passes(folder, node, mp, microbatch, rate)
+            layers = slice(cuts[s], cuts[s + 1])
             transfer = 0.0
             if s + 1 < stages:
-                size = microbatch * _LENGTH * _HIDDEN * _BYTES
-                transfer = size / _between(node, _node(s + 1, d, mp, dp))
-            pipeline.append(Replica(forward, 2 * forward, transfer=transfer))
+                size = microbatch * _LENGTH * _HIDDEN * _ACTIVATION
+                transfer = size / _between(node, held[s + 1], rate)
+                if held[s + 1] != node:  # the pipelines that leave a node share its link
+                    transfer *= sum(h[s] == node != h[s + 1] for h in nodes)
+            pipeline.append(
+                Replica(
+                    float(forward[layers].sum()), float(backward[layers].sum()), transfer=transfer
+                )
+            )
         pipelines.append(tuple(pipeline))
-    allreduce = tuple(_amp_allreduce(s, cuts, mp, dp) for s in range(stages))
+    allreduce = tuple(_amp_allreduce(s, cuts, mp, dp, rate) for s in range(stages))
     return Iteration(tuple(pipelines), _BATCH // (dp * microbatch), allreduce)
+
+
+@cache
+def _passes(folder: Path, node: int, mp: int, microbatch: int, rate: float) -> tuple[Row, Row]:
+    """Return the seconds of the forward and the backward pass of every layer."""
+    name = _NODES[node][0]
+    measured = _forward(folder, name, mp)
+    work = _forward(folder, name, 1).copy()
+    transformers = list(_TRANSFORMERS)
+    if name == "P3":
+        work[transformers] = _forward(folder, "G4", 1)[transformers] * _MEMORY
+    summed = np.zeros(_LAYERS)
+    size = microbatch * _LENGTH * _HIDDEN * _ACTIVATION
+    summed[transformers] = 2 * ring_allreduce(mp, size, _between(node, node, rate))
+    return (
+        np.maximum(measured, microbatch * work / mp + summed),
+        np.maximum(2 * measured, 2 * microbatch * work / mp + summed),
+    )
 
 
 def _node(stage: int, pipeline: int, mp: int, dp: int) -> int:
@@ -254,26 +302,26 @@ def _node(stage: int, pipeline: int, mp: int, dp: int) -> int:
     return (stage * mp * dp + pipeline * mp) // _GPUS
 
 
-def _between(one: int, other: int) -> float:
-    """Return bytes per second from node to node."""
+def _between(one: int, other: int, inside: float) -> float:
+    """Return bytes per second from node to node; ``inside``: bit/s inside the G4 node."""
     if one == other:
-        return _NODES[one][2] / 8
+        return (inside if _NODES[one][0] == "G4" else _NODES[one][2]) / 8
     return min(_NODES[one][1], _NODES[other][1]) / 8
 
 
-def _amp_allreduce(stage: int, cuts: list[int], mp: int, dp: int) -> float:
+def _amp_allreduce(stage: int, cuts: list[int], mp: int, dp: int, inside: float) -> float:
     """Return seconds; the rings of a stage's tensor-parallel ranks share the links of its nodes."""
     held = range(cuts[stage], cuts[stage + 1])
     parameters = 12 * _HIDDEN**2 * len(set(held) & set(_TRANSFORMERS))
     parameters += _HIDDEN * _VOCABULARY * bool(set(held) & set(_EMBEDDINGS))
     nodes = [_node(stage, d, mp, dp) for d in range(dp)]
-    rate = min(_between(node, nodes[(i + 1) % dp]) for i, node in enumerate(nodes))
+    rate = min(_between(node, nodes[(i + 1) % dp], inside) for i, node in enumerate(nodes))
     shared = mp if len(set(nodes)) > 1 else 1
-    return ring_allreduce(dp, parameters / mp * _BYTES, rate / shared)
+    return ring_allreduce(dp, parameters / mp * _GRADIENT, rate / shared)
 
 
 @cache
-def _forward(folder: Path, node: str, mp: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _forward(folder: Path, node: str, mp: int) -> Row:
     found = np.load(folder / f"gpt2_{node}_{mp}.npy", allow_pickle=False)
     if found.shape != (_LAYERS,):
         raise ValueError(f"gpt2_{node}_{mp}.npy: shape {found.shape}")

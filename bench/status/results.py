@@ -13,7 +13,16 @@ from bench.store import RESULTS, Bench, Row, git
 #: Benches that keep rows, by the folder of their results, and the module whose ``BENCH`` says how.
 KEPT = {
     name: f"bench.{name}.__main__"
-    for name in ("certify", "exact", "hardness", "real", "reality", "reproduce", "search")
+    for name in (
+        "certify",
+        "exact",
+        "hardness",
+        "real",
+        "reality",
+        "reproduce",
+        "search",
+        "strategy",
+    )
 }
 #: What renews a result without rows, by its name less the ending, and the module that makes it.
 WHOLE = {

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.reality.__main__ import with_fitted
 from bench.reality.plans import amp, sailor
 from bench.reality.summary import Compared, correlation, groups
 from bench.reality.training import (
@@ -19,6 +20,7 @@ from bench.reality.training import (
     ring_allreduce,
     seconds,
 )
+from bench.store import Row
 from optpart.costs.calibration import Measurement
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.workload import Work, Workload
@@ -80,31 +82,68 @@ def test_a_ring_sends_all_but_one_part_twice() -> None:
 # --- plans ---------------------------------------------------------------------------------------
 
 
-def test_a_trial_of_amp_has_the_times_of_its_nodes(tmp_path: Path) -> None:
-    folder = tmp_path / "amp"
+TRIALS = (
+    "rank 0: ((1, {'mp_deg'\n"
+    "Simulating result: None, [0, 10, 30], 2, {'mp_deg': tensor([4.]), 'dp_deg': tensor([2.]), "
+    "'pp_deg': tensor([2.])}, with p_cost: tensor([1.5000]), r_cost: 1.25 \n"
+    "Simulating result: None, [0, 30], 8, {'mp_deg': tensor([4.]), 'dp_deg': tensor([4.]), "
+    "'pp_deg': tensor([1.])}, with p_cost: tensor([2.0000]), r_cost: inf \n"
+)
+
+
+def write_amp(folder: Path, launch: float, work: float) -> None:
+    """Write trials, with equal times of all layers: on four GPUs, and on one."""
     folder.mkdir()
-    for node, time in (("P3", 0.001), ("G4", 0.002)):
-        np.save(folder / f"gpt2_{node}_4.npy", np.full(30, time))
-    (folder / "het_cluster_results.txt").write_text(
-        "rank 0: ((1, {'mp_deg'\n"
-        "Simulating result: None, [0, 10, 30], 2, {'mp_deg': tensor([4.]), 'dp_deg': tensor([2.]), "
-        "'pp_deg': tensor([2.])}, with p_cost: tensor([1.5000]), r_cost: 1.25 \n"
-        "Simulating result: None, [0, 30], 8, {'mp_deg': tensor([4.]), 'dp_deg': tensor([4.]), "
-        "'pp_deg': tensor([1.])}, with p_cost: tensor([2.0000]), r_cost: inf \n"
-    )
+    for node in ("P3", "G4"):
+        np.save(folder / f"gpt2_{node}_4.npy", np.full(30, launch))
+        np.save(folder / f"gpt2_{node}_1.npy", np.full(30, work))
+    (folder / "het_cluster_results.txt").write_text(TRIALS)
+
+
+def test_a_trial_of_amp_that_launches_has_the_times_of_its_profile(tmp_path: Path) -> None:
+    write_amp(tmp_path / "amp", launch=0.5, work=0.001)
     ran, failed = amp(tmp_path)
     assert (ran.measured, ran.claimed, ran.doubt) == (1.25, 1.5, "")
     assert (failed.measured, failed.doubt) == (math.inf, "did not run")
     assert ran.iteration.microbatches == 32 // (2 * 2)
     (first, second), (third, fourth) = ran.iteration.pipelines
-    assert [first.forward, second.forward] == pytest.approx([2 * 10 * 0.001, 2 * 20 * 0.001])
-    assert [third.forward, fourth.forward] == pytest.approx([2 * 10 * 0.001, 2 * 20 * 0.002])
+    assert [first.forward, second.forward] == pytest.approx([10 * 0.5, 20 * 0.5])
+    assert [third.forward, fourth.forward] == pytest.approx([10 * 0.5, 20 * 0.5])
     assert fourth.backward == 2 * fourth.forward
-    # From node 0 to node 2: 2 samples of 1024 × 1024 numbers of 4 bytes at 10 Gbit/s.
-    assert first.transfer == pytest.approx(2 * 2**20 * 4 / (10e9 / 8))
+    # From node 0 to node 2: 2 samples of 1024 × 1024 numbers of 2 bytes at 10 Gbit/s.
+    assert first.transfer == pytest.approx(2 * 2**20 * 2 / (10e9 / 8))
     # Layers 2 to 9 and the embedding, on four GPUs each of two nodes that share 10 Gbit/s.
     held = (12 * 1024**2 * 8 + 1024 * 52256) * 4
     assert ran.iteration.allreduce[0] == pytest.approx(held / (10e9 / 8))
+
+
+def test_a_trial_of_amp_that_computes_has_the_times_of_its_samples(tmp_path: Path) -> None:
+    """Node 3 has T4, the others V100; two samples on four GPUs, all-reduces inside the node."""
+    write_amp(tmp_path / "amp", launch=0.001, work=1.0)
+    ran, _ = amp(tmp_path)
+    (first, _), (_, last) = ran.iteration.pipelines
+    ring = 2 * 3 / 4 * 2 * 2**20 * 2
+    fast, slow = ring / (170e9 / 8), ring / (50e9 / 8)
+    # The first stage has layers 0 to 9, of which 2 to 9 are transformers; the last has 16.
+    assert first.forward == pytest.approx(2 * 2 / 4 + 8 * (2 / 4 * 320 / 900 + 2 * fast))
+    assert last.forward == pytest.approx(4 * 2 / 4 + 16 * (2 / 4 + 2 * slow))
+    assert last.backward == pytest.approx(2 * 4 * 2 / 4 + 16 * (2 * 2 / 4 + 2 * slow))
+    slower = ran.variants["20 Gbit/s"]
+    assert slower.pipelines[1][1].forward > last.forward
+    assert slower.pipelines[0][0] == first
+
+
+def test_a_constant_is_fitted_to_the_other_plans() -> None:
+    def row(measured: float) -> Row:
+        result = {"variants": {"a": 1.0, "b": 2.0}, "measured": measured, "doubt": ""}
+        return Row("", {}, result, {})
+
+    rows = [row(1.0), row(1.0), row(2.0), row(2.0), row(2.0)]
+    with_fitted(rows)
+    assert [each.result["variant"] for each in rows] == ["b", "b", "a", "a", "a"]
+    rows = [row(2.0), row(2.0), row(1.0)]
+    with_fitted(rows)
+    assert [each.result["fitted"] for each in rows] == [1.0, 1.0, 2.0]
 
 
 def test_a_plan_of_sailor_has_the_times_of_its_layers(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from optpart.training.bounds.program import Program
 from optpart.training.bounds.rows import Rows
 from optpart.training.compiler import Compiled, Kind, compile_strategy
 from optpart.training.evaluator import Evaluator, unsupported
-from optpart.training.makers.base import by_rank
 from optpart.training.problem import StrategyProblem
+from optpart.training.ranking import by_rank
 from optpart.training.strategy import Strategy
 
 #: Share of the time for the linear program, and for the search of a first strategy.

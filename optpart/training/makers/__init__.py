@@ -1,8 +1,12 @@
 """Strategy makers: every one by name, with one signature."""
 
+from optpart.training.makers.alpa import alpa
 from optpart.training.makers.base import Budget, Made, Maker
 from optpart.training.makers.baselines import cp_ar, cp_ps, ev_ar, ev_ps, single
+from optpart.training.makers.flexflow import flexflow
 from optpart.training.makers.parallel import blocks, round_robin
+from optpart.training.makers.pipedream import pipedream
+from optpart.training.makers.policy_gradient import policy_gradient
 from optpart.training.makers.search import search
 from optpart.training.makers.stages import stages
 
@@ -15,6 +19,10 @@ MAKERS: dict[str, Maker] = {
     "single": single,
     "blocks": blocks,
     "round-robin": round_robin,
+    "policy-gradient": policy_gradient,
+    "flexflow": flexflow,
+    "alpa": alpa,
+    "pipedream": pipedream,
     "stages": stages,
     "search": search,
 }

@@ -12,11 +12,9 @@ from optpart.errors import InputError, OptpartError
 from optpart.limits import check_seconds
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import verify
-from optpart.strategies.base import Partition
-from optpart.strategies.scheduling.heterog import heterog
-from optpart.strategies.simulator import simulate
 from optpart.training.compiler import Compiled, compile_strategy
 from optpart.training.problem import StrategyProblem
+from optpart.training.ranking import by_rank
 from optpart.training.strategy import Decision, Strategy
 
 
@@ -204,8 +202,3 @@ def better(one: Made, two: Made) -> bool:
     if one.makespan is None:
         return False
     return two.makespan is None or one.makespan < two.makespan
-
-
-def by_rank(compiled: Compiled) -> Schedule:
-    """Return the schedule of a compiled strategy in [G]'s order (§4.2)."""
-    return simulate(compiled.instance, Partition(compiled.placement), heterog)

@@ -17,8 +17,8 @@ from optpart.training.bounds.shares import average_path, least_average, load
 from optpart.training.cluster import TrainingCluster
 from optpart.training.compiler import Options, compile_strategy
 from optpart.training.graph import Edge, Layout, Line, Operation, Output, Role, TrainingGraph
-from optpart.training.makers.base import by_rank
 from optpart.training.problem import StrategyProblem
+from optpart.training.ranking import by_rank
 
 
 def row(times, batch=12, **options):

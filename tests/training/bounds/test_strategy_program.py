@@ -22,9 +22,9 @@ from optpart.training.compiler import Kind, Options
 from optpart.training.evaluator import Evaluator
 from optpart.training.graph import Line
 from optpart.training.groups import contiguous_groups
-from optpart.training.makers.base import by_rank
 from optpart.training.models import network
 from optpart.training.problem import StrategyProblem
+from optpart.training.ranking import by_rank
 from optpart.training.strategy import Decision
 
 

@@ -1,0 +1,76 @@
+"""One number per strategy, for makers that sample or walk; only choices depend on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.training.actions import Action
+from optpart.training.evaluator import Evaluator, unsupported
+from optpart.training.makers.base import DEFAULT, Clock, judge
+from optpart.training.problem import StrategyProblem
+from optpart.training.strategy import Decision
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Scorer:
+    """Evaluates strategies that are given by the numbers of their actions.
+
+    Parameters
+    ----------
+    actions : sequence of sequence of Action
+        Of each group.
+    penalty : float
+        By how much the time of a strategy that runs out of memory is multiplied.
+    """
+
+    def __init__(
+        self, problem: StrategyProblem, actions: Sequence[Sequence[Action]], penalty: float
+    ) -> None:
+        self.problem, self.actions, self.penalty = problem, actions, penalty
+        self._evaluator = None if unsupported(problem) else Evaluator(problem)
+        self._number: list[NDArray[np.int32]] = []
+        if self._evaluator is not None:
+            for choices in actions:
+                decisions = [action.decision for action in choices]
+                self._number.append(self._evaluator.actions(decisions))
+
+    def decisions(self, chosen: Sequence[int]) -> list[Decision]:
+        """Return the decisions of one action per group."""
+        return [choices[a].decision for choices, a in zip(self.actions, chosen, strict=True)]
+
+    def scores(self, chosen: Ints, clock: Clock) -> Floats:
+        """Return nanoseconds, times the penalty if memory does not suffice; ∞ without a link.
+
+        Parameters
+        ----------
+        chosen : ndarray of int, strategies × groups
+        clock : Clock
+            Counts the strategies.
+        """
+        clock.moves += len(chosen)
+        if self._evaluator is None:
+            return np.array([self._simulated(row) for row in chosen.tolist()])
+        numbers = np.stack([self._number[g][chosen[:, g]] for g in range(len(self.actions))], 1)
+        outcomes = map(self._evaluator.outcome, self._evaluator.many(numbers))
+        return np.array(
+            [
+                math.inf
+                if outcome.makespan is None
+                else float(outcome.makespan) * (1.0 if outcome.feasible else self.penalty)
+                for outcome in outcomes
+            ]
+        )
+
+    def _simulated(self, chosen: Sequence[int]) -> float:
+        """Score what the evaluator does not know by compiling it."""
+        made = judge(self.problem, self.decisions(chosen), DEFAULT.clock())
+        if made.schedule is None or made.compiled is None:
+            return math.inf
+        time = float(made.schedule.makespan(made.compiled.instance))
+        return time * (1.0 if made.feasible else self.penalty)
