@@ -28,10 +28,11 @@ from optpart.training.comparison import grouped as grouped_problem
 from optpart.training.compiler import Compiled, Options, compile_strategy
 from optpart.training.graph import TrainingGraph
 from optpart.training.makers import MAKERS
-from optpart.training.makers.base import DEFAULT, Budget, Made, by_rank
+from optpart.training.makers.base import DEFAULT, Budget, Made
 from optpart.training.opening import open_model
 from optpart.training.order import ordered
 from optpart.training.problem import StrategyProblem
+from optpart.training.ranking import by_rank
 from optpart.training.strategy_file import Header, Reading, Step, StrategyFile
 
 #: The name of [G]'s order of execution.
