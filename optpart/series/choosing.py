@@ -125,7 +125,7 @@ def choose(
         np.where(room < 0, NEVER, room),
         np.ascontiguousarray(cost[:, body]),
         np.ascontiguousarray(join_cost),
-        np.ascontiguousarray(after),
+        np.where(after < _HIGHEST, after, NEVER),
         np.minimum(limit, _HIGHEST),
         best_only,
         slack,

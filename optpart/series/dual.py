@@ -41,6 +41,9 @@ _NODES_PER_SECOND = 20_000
 #: Labels made per second, roughly, and those that an extension may make however late it is.
 _PACE, _LEAST_MADE = 150_000, 5_000
 
+#: What costs at most as much as this many capacities; the costs of one fit 58 bits.
+_MOST_CAPACITIES = 16
+
 #: Relative improvement of the bound below which prices are settled.
 _SETTLED = 2e-4
 
@@ -162,7 +165,9 @@ class Pricing:
         most = 8.0 * self.upper / np.maximum(1, series.capacity)
         price = np.floor(np.where(limited, np.minimum(value, most), 0) * 2.0**self.shift)
         price = price.astype(np.int64)
-        cost = (series.charge[:, None] * price[None, :]) >> self.shift
+        # Beyond many capacities, memory costs nothing more, so that costs fit 64 bits.
+        most_paid = np.where(limited, _MOST_CAPACITIES * np.maximum(1, series.capacity), 0)
+        cost = np.minimum(series.charge[:, None], most_paid[None, :]) * price >> self.shift
         least = np.where(series.duration >= 0, cost, NEVER).min(axis=1)
         after = np.zeros((len(series) + 1, k), dtype=np.int64)
         remain = np.full((series.instance.vertices, k), NEVER, dtype=np.int64)

@@ -114,7 +114,7 @@ class Forward:
         Parameters
         ----------
         pooled : bool
-            Whether to combine only the columns in the pool, which proves nothing.
+            Whether to combine only the columns in the pool and a few others, which proves nothing.
 
         Returns
         -------
@@ -134,7 +134,9 @@ class Forward:
                 return None
             if stretch.alone:
                 columns = (
-                    self._pooled(i) if pooled else self._columns(i, labels, upper, beam, deadline)
+                    self._pooled(i, labels, upper, deadline)
+                    if pooled
+                    else self._columns(i, labels, upper, beam, deadline)
                 )
                 if columns is None:
                     return None
@@ -195,7 +197,7 @@ class Forward:
         deadline: float,
     ) -> _Enumerated:
         if self.series.stretches[i].chains is not None:
-            return self._choose(i, device, limit, room, beam, deadline)
+            return self._choose(i, device, limit, room, beam, _COLUMNS_PER_LABEL * beam, deadline)
         series, dual = self.series, self.duals[0]
         # Labels of a part pay for its memory less all that there is.
         paid = int((np.maximum(series.capacity, 0) @ dual.price) >> dual.shift)
@@ -235,10 +237,10 @@ class Forward:
         limit: NDArray[np.int64],
         room: NDArray[np.int64],
         beam: int,
+        most: int,
         deadline: float,
     ) -> _Enumerated:
         left = max(0.1, deadline - time.perf_counter())
-        most = _COLUMNS_PER_LABEL * beam
         found = choose(
             self.series,
             i,
@@ -277,8 +279,15 @@ class Forward:
             self._known.clear()
         return loose
 
-    def _pooled(self, i: int) -> list[_Enumerated | None]:
-        """Return the columns in the pool."""
+    def _pooled(
+        self, i: int, labels: _Labels, upper: int, deadline: float
+    ) -> list[_Enumerated | None]:
+        """Return the columns in the pool, and the best that can follow some label."""
+        if self.series.stretches[i].chains is not None:
+            for d in np.unique(labels.device).tolist():
+                here = labels.device == d
+                limit, room = self._limits(labels.time[here], labels.memory[here], upper)
+                self._choose(i, d, limit, room, 0, 2 * _POOLED, deadline)
         pool = self.pool.columns()
         here = np.arange(pool.first[i], pool.first[i + 1])
         sequences = self.pool.sequences(i)

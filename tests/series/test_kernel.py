@@ -54,8 +54,9 @@ def test_vertices_on_the_same_device_run_one_after_the_other():
     assert _least() == 5 + 5 + 3 + 1
 
 
-def test_where_two_devices_suit_them_they_share_the_load():
-    assert _least(run=((5, 5), (5, 5), (6, 6))) == -(-(5 + 5 + 6) // 2) + 3 + 1
+@pytest.mark.parametrize("other", [5, -1])
+def test_where_two_devices_suit_them_they_share_the_load(other):
+    assert _least(run=((5, 5), (5, other), (6, 6))) == -(-(5 + 5 + 6) // 2) + 3 + 1
 
 
 def test_a_successor_waits_for_its_input_from_another_device():

@@ -1,11 +1,14 @@
 """The instance by parts: the memory of a group counts once."""
 
+from time import perf_counter
+
 import numpy as np
 import pytest
 
 from optpart.exact.enumeration import enumerate_all
 from optpart.formats.native import from_dict
 from optpart.series.bound import series_bound
+from optpart.series.dual import Pricing
 from optpart.series.problem import Series
 from optpart.series.solve import solve_series
 from optpart.solution.result import Budget, Status
@@ -45,3 +48,28 @@ def test_the_memory_of_a_group_counts_once_inside_and_between_parts(edges, group
     series = Series(instance)
     assert series.charge.sum() == series.need.sum()
     assert np.flatnonzero(series.charge == 0).tolist() == ["abcd".index(group[1])]
+
+
+def test_the_cost_of_what_is_far_too_large_for_a_device_fits_64_bits():
+    instance = from_dict(
+        {
+            "format": "optpart-instance/1",
+            "vertices": [
+                {"name": f"v{v}", "ops": 6000 + v, "memory": 1 if v % 3 else 10**6 + v}
+                for v in range(8)
+            ],
+            "edges": [[f"v{v}", f"v{v + 1}", None] for v in range(7)],
+            "devices": [
+                {"name": "d0", "speed": 6, "memory": 3},
+                {"name": "d1", "speed": 1, "memory": 2_000_020},
+                {"name": "d2", "speed": 1, "memory": 2_000_020},
+            ],
+            "bandwidth": [[None, 1, 1], [1, None, 1], [1, 1, None]],
+            "model": {"communication": "delay", "memory": "estimate"},
+        }
+    )
+    pricing = Pricing(Series(instance), 10**6)
+    dual = pricing.relax(np.array([10.0**6, 0, 0]), 30_000, perf_counter() + 60)
+
+    assert (dual.cost >= 0).all()
+    assert dual.cost[0, 0] > 10**6 >= dual.cost[1, 0]
