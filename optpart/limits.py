@@ -29,6 +29,10 @@ MOST_EDGES = 5_000_000
 #: Tokens, sequences and microbatches of a model: products of a few stay within 64 bits.
 MOST_TOKENS = 1_000_000_000
 
+#: Samples of a training iteration, whose shares must stay exact; and groups with a decision each.
+MOST_SAMPLES = 1_000_000_000
+MOST_GROUPS = 100_000
+
 #: The table of allowed devices takes one byte per vertex and device.
 MOST_PLACES = 100_000_000
 

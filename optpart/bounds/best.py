@@ -59,6 +59,9 @@ _ROWS = (
 #: by search and before CP-SAT, as far as its cost allows.
 BOUNDS: dict[str, Bound] = {row.name: row for row in _ROWS}
 
+#: Those that mostly end long before their limit; branching takes all the time it is given.
+BRIEF = tuple(row for row in _ROWS if row.name != "branching")
+
 #: Default time limit of :func:`best_bound`.
 SECONDS = 5.0
 

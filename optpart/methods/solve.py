@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from optpart.bounds.best import BOUNDS, best_bound
+from optpart.bounds.best import BRIEF, best_bound
 from optpart.errors import ArgumentError, InputError, OptpartError, PluginError
 from optpart.exact.given_order import given_by
 from optpart.exact.pruning import ALL
@@ -46,9 +46,6 @@ Start = str | Path | Schedule | Result
 
 #: Larger instances are searched before CP-SAT solves them.
 SEARCHED = 100
-
-#: The bounds behind a method without one: all but the one that would take all the time there is.
-_BOUNDS = [bound for name, bound in BOUNDS.items() if name != "branching"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +228,7 @@ def bounded(result: Result) -> Result:
     reason = contradiction(result.instance)
     if reason:
         return proven_infeasible(result, reason)
-    bound = best_bound(result.instance, makespan=result.makespan, among=_BOUNDS)
+    bound = best_bound(result.instance, makespan=result.makespan, among=BRIEF)
     if bound.value is None:
         return proven_infeasible(result, excluded(result.instance, "bounds"))
     return with_bound(result, bound.value)

@@ -303,7 +303,8 @@ class _Search:
 
     def _bound_here(self) -> None:
         seconds = min(_BOUNDING * self.budget.seconds, _MOST_BOUNDING)
-        self._bounded(bounded(self.instance, seconds, self.record.makespan))
+        counted = self.budget.deterministic is not None
+        self._bounded(bounded(self.instance, seconds, self.record.makespan, brief=counted))
 
     def _bounded(self, bound: Fraction | None) -> None:
         if bound is None:

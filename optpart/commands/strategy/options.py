@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from optpart.errors import InputError
+from optpart.limits import MOST_GROUPS, MOST_SAMPLES
 from optpart.terminal import say_wrapped
 
 if TYPE_CHECKING:
@@ -23,9 +24,12 @@ ClusterName = Annotated[
         "--cluster", help="A cluster of the package, such as heterog-8, or a cluster file."
     ),
 ]
-Batch = Annotated[int, typer.Option(help="Samples of one iteration.", min=1)]
+Batch = Annotated[int, typer.Option(help="Samples of one iteration.", min=1, max=MOST_SAMPLES)]
 Groups = Annotated[
-    int, typer.Option(help="Groups of operations at most, each with its own decision.", min=1)
+    int,
+    typer.Option(
+        help="Groups of operations at most, each with its own decision.", min=1, max=MOST_GROUPS
+    ),
 ]
 Grouping = Annotated[
     str, typer.Option(metavar="contiguous|nearest", help="How operations are grouped.")
