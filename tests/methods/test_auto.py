@@ -99,6 +99,7 @@ class TestPlan:
     def test_a_path_of_like_vertices_is_first_for_series(self) -> None:
         turns, beside = shown(Case(chain(60, kinds=3)))
         assert turns[:2] == [("series", "here", 0.1), ("cpsat", "here", 0.9)]
+        assert shown(Case(chain(30, kinds=3)))[0][0] == ("cpsat", "here", 0.05)
         assert beside == [("series", 1)]
 
     def test_a_deterministic_limit_leaves_out_what_heeds_the_clock(self) -> None:

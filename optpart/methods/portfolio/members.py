@@ -28,6 +28,9 @@ _SEVERAL = 4
 #: Parts of a graph beyond this share of its vertices hardly decompose it.
 _PART = 0.25
 
+#: CP-SAT proves paths of up to this many vertices at once.
+_SHORT = 30
+
 #: MILP is stronger than CP-SAT only on few vertices with long run times.
 _FEW = 50
 
@@ -85,8 +88,9 @@ class Case:
 
     @property
     def repeats(self) -> bool:
-        """Whether the graph is a path of like vertices, of which a small model is solved."""
-        return self.budget.deterministic is None and repeats(self.instance)
+        """Whether the graph is a long path of like vertices, of which a small model is solved."""
+        long = self.instance.vertices > _SHORT
+        return long and self.budget.deterministic is None and repeats(self.instance)
 
     @property
     def searched(self) -> bool:
