@@ -66,6 +66,11 @@ class Block:
     closed: bool
     bound: dict[tuple[int, int], Fraction]
 
+    @property
+    def with_before(self) -> list[int]:
+        """The cut vertex before, if there is one, and the vertices."""
+        return [*([self.before] if self.before >= 0 else []), *self.vertices]
+
 
 @dataclass
 class Arc:
@@ -168,10 +173,7 @@ class Turns:
             v = block.vertices[0]
             if len(block.vertices) > 1 or not block.closed or links.mates[v] or links.apart[v]:
                 continue
-            first = block.before < 0
-            tensors = _tensors(
-                instance.graph, [*([] if first else [block.before]), *block.vertices]
-            )
+            tensors = _tensors(instance.graph, block.with_before)
             if len(tensors) > 1:
                 continue
             for d, e in list(arcs):
@@ -227,7 +229,7 @@ class Turns:
         ``None`` if the ends leave a group without a device.
         """
         instance = self.instance
-        vertices = [*([block.before] if block.before >= 0 else []), *block.vertices]
+        vertices = block.with_before
         possible = instance.vertex_allowed[vertices]
         times = RationalArray.from_fractions(
             instance.duration(v, d) if possible[i, d] and v != block.before else Fraction(0)
@@ -261,8 +263,7 @@ class Turns:
             for i, v in enumerate(block.vertices, first):
                 placement[v] = arc.schedule.placement[i]
                 start[v] = offset + arc.schedule.start[i]
-            vertices = [*([block.before] if first else []), *block.vertices]
-            tensors = _tensors(instance.graph, vertices)
+            tensors = _tensors(instance.graph, block.with_before)
             transfers = arc.schedule.transfers
             rows += [
                 (tensors[int(t)], int(d), offset + transfers.start[j], offset + transfers.end[j])
