@@ -4,7 +4,7 @@
         [-o bench/results/strategy]
 
 Eight models on three clusters of [G]: the time of one iteration under every strategy maker, and
-bounds. Besides: speed-up against bandwidth, proven optima with few groups, and the claims of [G].
+bounds. Besides: what order and servers lose, speed-up against bandwidth, proven optima with few groups, and the claims of [G].
 
 Every row is kept in ``runs.jsonl``, so a stopped command continues where it was. The machine should
 be idle and have two cores. ``--only`` takes models and clusters by name; ``--quick`` takes two
@@ -119,7 +119,7 @@ def singles(
                     "cluster": "heterog-8",
                     "gbit": gbit,
                     "method": name,
-                    "seconds": seconds * 0.3 if name in runs.LIMITED else 0.0,
+                    "seconds": seconds if name in runs.LIMITED else 0.0,
                 }
 
 
@@ -135,7 +135,12 @@ def measure(
     """Measure all that there are no rows of."""
     pairs = [(model, cluster) for cluster in clusters for model in models]
     limited = len(runs.LIMITED) + 1
-    most = len(pairs) * (limited * seconds + _REST) + sum(run.get("seconds", 0.0) for run in plan)
+    splits = len(runs.SPLIT) * sum(cluster == runs.SPLIT_ON for _, cluster in pairs)
+    most = (
+        len(pairs) * (limited * seconds + _REST)
+        + splits * seconds
+        + sum(run.get("seconds", 0.0) for run in plan)
+    )
     said(f"{len(pairs)} cases, {len(plan)} others: at most about {most / 60:.0f} minutes")
     began = time.perf_counter()
     runs.warm_up()
@@ -153,6 +158,15 @@ def measure(
         }
         del run["method"]
         store.run(run, partial(runs.bound, run, ours))
+        for row in found if cluster == runs.SPLIT_ON else ():
+            if row.run["method"] in runs.SPLIT:
+                chosen = row.result["decisions"]
+                run = runs.case(model, cluster, row.run["method"], seconds) | {
+                    "part": "loss",
+                    "with": runs.digest([chosen]),
+                    "seconds": seconds,
+                }
+                store.run(run, partial(runs.split, run, chosen))
         said(f"{model}, {cluster}: {time.perf_counter() - began:.0f} s")
     for run in plan:
         store.run(run, partial(attempted, run))

@@ -21,6 +21,7 @@ from optpart.training.bounds.program import strategy_bound
 from optpart.training.bounds.shares import average_path, load
 from optpart.training.makers import MAKERS, Budget
 from optpart.training.makers.base import judge
+from optpart.training.order import loss
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision
 
@@ -28,6 +29,9 @@ BASELINES = ("ev-ps", "ev-ar", "cp-ps", "cp-ar")
 SIMPLE = ("single", "blocks", "round-robin", "stages")
 PEERS = ("policy-gradient", "flexflow", "alpa", "pipedream")
 OURS = "search"
+#: Strategies, of which the loss against the bound is split.
+SPLIT = ("ev-ps", "cp-ps", OURS)
+SPLIT_ON = "heterog-8"
 METHODS = (*BASELINES, *SIMPLE, *PEERS, OURS)
 #: Methods that take as long as they may; of the others, only what they compute.
 LIMITED = (*(peer for peer in PEERS if peer != "pipedream"), OURS)
@@ -122,6 +126,23 @@ def exact(run: Values) -> Values:
     }
 
 
+def split(run: Values, chosen: Chosen) -> Values:
+    """Split what a strategy in [G]'s order loses: by the order, and by places of servers."""
+    question = problem(run["model"], run["cluster"], run["groups"])
+    decisions = [Decision(tuple(replicas), sync) for replicas, sync in chosen]
+    budget = Budget(run["seconds"])
+    lost, best = loss(
+        question, judge(question, decisions, budget.clock()), Fraction(0), budget=budget
+    )
+    return {
+        "order": str(lost.order),
+        "servers": str(lost.servers),
+        "ns": str(best.makespan),
+        "by": best.by,
+        "bound": str(best.bound),
+    }
+
+
 def gain(run: Values) -> Values:
     """Compare proportional with even replicas where nothing but computing takes time."""
     question = free(run["model"])
@@ -169,7 +190,7 @@ def needs(run: Values) -> Needs:
     )
 
 
-_PARTS = {"bound": "bound", "exact": "exact", "gain": "gain"}
+_PARTS = {"bound": "bound", "exact": "exact", "gain": "gain", "loss": "split"}
 
 
 def differs(old: Values, new: Values) -> str:
@@ -184,7 +205,10 @@ BENCH = Bench(
     again=lambda run, _: gain(run) if run["part"] == "gain" else method(run),
     differs=differs,
     stratum=lambda row: f"{row.run['part']} {row.run.get('method', '')}".strip(),
-    cheap=lambda row: row.run["part"] == "gain" or row.run.get("method") in (*BASELINES, *SIMPLE),
+    cheap=lambda row: (
+        row.run["part"] == "gain"
+        or (row.run["part"] != "loss" and row.run.get("method") in (*BASELINES, *SIMPLE))
+    ),
 )
 
 

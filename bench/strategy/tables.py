@@ -9,7 +9,7 @@ from statistics import mean, median
 from bench.store import Row
 from bench.strategy.cases import CLUSTERS, FEW, GROUPS, SWEPT, batch_of, devices
 from bench.strategy.figure import speedups
-from bench.strategy.runs import BASELINES, METHODS, OURS, PEERS, digest, time_of
+from bench.strategy.runs import BASELINES, METHODS, OURS, PEERS, SPLIT_ON, digest, time_of
 
 _HEADS = {"policy-gradient": "policy", "round-robin": "r.-robin"}
 _WIDE = 10
@@ -29,8 +29,9 @@ def report(
     parts = [_NOTES.format(seconds=seconds, groups=GROUPS)]
     parts += ["\n".join(of_cluster(rows, models, cluster, seconds)) for cluster in clusters]
     parts.append("\n".join(summary(rows, models, clusters, seconds)))
+    parts.append("\n".join(of_loss(rows, models, seconds)))
     parts.append("\n".join(of_exact(rows, models)))
-    parts.append("\n".join(of_bandwidth(rows, models, gbits)))
+    parts.append("\n".join(of_bandwidth(rows, models, gbits, seconds)))
     parts.append("\n".join(claims(rows, models, clusters, seconds)))
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -42,7 +43,11 @@ def csv(rows: Sequence[Row]) -> str:
         run, result = row.run, row.result
         variant = run.get("gbit", "straggler" if run.get("straggler") else "")
         start = f"{run['part']},{run['model']},{run['cluster']},{variant}"
-        if "method" in run:
+        if run["part"] == "loss":
+            for key in ("order", "servers"):
+                lost = _ms(time_of(row, key))
+                lines.append(f'{start},{run["method"]} loses by {key},{lost},,,"{result["by"]}"')
+        elif "method" in run:
             reason = result["reason"].replace('"', "'")
             lines.append(
                 f"{start},{run['method']},{_ms(time_of(row))},{result['moves']},"
@@ -147,6 +152,40 @@ def summary(
     yield f"search is slower than a baseline or peer: {', '.join(slower) or 'never'}"
 
 
+def of_loss(rows: Sequence[Row], models: Sequence[str], seconds: float) -> Iterator[str]:
+    """Yield where strategies lose time against the bound: order, places of servers, the rest."""
+    lines = []
+    for model in models:
+        found = times(rows, model, SPLIT_ON, seconds)
+        known = [bound for bound in bounds(rows, model, SPLIT_ON, seconds) if bound is not None]
+        for row in rows:
+            run = row.run
+            here = run["part"] == "loss" and (run["model"], run["seconds"]) == (model, seconds)
+            if not here or run["method"] not in found or not known:
+                continue
+            time, bound = found[run["method"]], max(known)
+            order, servers = time_of(row, "order"), time_of(row, "servers")
+            assert order is not None
+            assert servers is not None
+            parts = order, servers, time - order - servers - bound
+            shares = "".join(f"{float(part / time):>9.1%}" for part in parts)
+            lines.append(f"{model:14}{run['method']:10}{_ms(time):>10}{shares}  {row.result['by']}")
+    if lines:
+        yield (
+            f"What is lost on {SPLIT_ON} against the bound, as parts of the time by rank: by rank "
+            "instead of a better order of the"
+        )
+        yield (
+            "same strategy, by the places of parameter servers, and the rest: other decisions, and "
+            "the gap of the bound"
+        )
+        yield (
+            f"{'model':14}{'strategy':10}{'by rank':>10}{'order':>9}{'servers':>9}{'rest':>9}"
+            "  order by"
+        )
+        yield from lines
+
+
 def of_exact(rows: Sequence[Row], models: Sequence[str]) -> Iterator[str]:
     """Yield proven optima of few groups."""
     chosen = [row for row in rows if row.run["part"] == "exact" and row.run["model"] in models]
@@ -162,16 +201,16 @@ def of_exact(rows: Sequence[Row], models: Sequence[str]) -> Iterator[str]:
 
 
 def of_bandwidth(
-    rows: Sequence[Row], models: Sequence[str], gbits: Sequence[float]
+    rows: Sequence[Row], models: Sequence[str], gbits: Sequence[float], seconds: float
 ) -> Iterator[str]:
     """Yield the speed-up against the bandwidth."""
-    shown = [model for model in SWEPT if model in models and speedups(rows, model, gbits)]
+    shown = [model for model in SWEPT if model in models and speedups(rows, model, gbits, seconds)]
     if not shown:
         return
     yield "Best baseline / search on heterog-8 against Gbit/s between servers (bandwidth.png)"
     yield f"{'':14}" + "".join(f"{gbit:>8g}" for gbit in gbits)
     for model in shown:
-        found = dict(speedups(rows, model, gbits))
+        found = dict(speedups(rows, model, gbits, seconds))
         yield f"{model:14}" + "".join(f"{_times(found.get(gbit)):>8}" for gbit in gbits)
 
 

@@ -76,14 +76,32 @@ def test_times_are_rounded_up_and_bounds_down() -> None:
     assert "m,c,,bound shares,0.01," in tables.csv(rows)
 
 
+def test_what_order_servers_and_the_rest_lose_is_the_gap() -> None:
+    def on_eight(name: str, part: str, **result: Any) -> Row:
+        run = runs.case("vgg19", "heterog-8", name, 10.0) | {"part": part, "seconds": 10.0}
+        return row(run, **result)
+
+    decisions = [[[1] * 8, 0]]
+    rows = [
+        on_eight("search", "case", ns=str(200 * 10**6), decisions=decisions),
+        on_eight("search", "loss", order=str(10 * 10**6), servers=str(20 * 10**6), by="hybrid"),
+        on_eight("", "bound", shares="1", actions=str(100 * 10**6)),
+    ]
+    rows[-1].run["with"] = runs.digest([decisions])
+    *_, line = tables.of_loss(rows, ["vgg19"], 10.0)
+    assert line.split() == ["vgg19", "search", "200.00", "5.0%", "10.0%", "35.0%", "hybrid"]
+    assert "search loses by order,10.00,,," in tables.csv(rows)
+
+
 def test_speed_ups_need_a_baseline_and_search() -> None:
     def at(gbit: float, name: str, time: str | None) -> Row:
         run = {"part": "bandwidth", "model": "vgg19", "gbit": gbit, "method": name}
-        return row(run, ns=time)
+        return row(run | {"seconds": 5.0 if name == "search" else 0.0}, ns=time)
 
     rows = [at(1, "ev-ar", "30"), at(1, "cp-ar", "20"), at(1, "search", "10")]
     rows += [at(10, "ev-ar", None), at(10, "search", "10")]
-    assert speedups(rows, "vgg19", (1, 10)) == [(1, 2.0)]
+    assert speedups(rows, "vgg19", (1, 10), 5.0) == [(1, 2.0)]
+    assert speedups(rows, "vgg19", (1, 10), 10.0) == []
 
 
 def test_the_found_decisions_are_among_the_actions_of_a_bound() -> None:
