@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 
+import optpart.training.clusters
+from optpart.devices.named import NamedCluster
 from optpart.problem.cluster import Cluster, Device
 from optpart.training.cluster import TrainingCluster
 from optpart.training.cluster_file import figures, read, training_cluster, with_bandwidth
@@ -35,8 +38,8 @@ BATCHES = {
 }
 #: Groups that get one decision each.
 GROUPS = 30
-#: Groups of the questions that are solved exactly.
-FEW = 5
+#: What is solved exactly: clusters, groups, and seconds at most.
+EXACT = (("heterog-4", 8, 10.0), ("heterog-2", 19, 60.0))
 #: Gigabits per second between servers.
 GBITS = (1, 2.5, 5, 10, 25, 50, 100)
 #: Models of the sensitivity to bandwidth, on the testbed of eight devices.
@@ -88,11 +91,21 @@ def batch_of(model: str, count: int) -> int:
 
 @cache
 def devices(cluster: str) -> TrainingCluster:
-    """Return a cluster of [G]."""
-    return training_cluster(read(cluster))
+    """Return a cluster of [G], or of a file beside this one."""
+    return training_cluster(_named(cluster))
 
 
 @cache
 def graph(model: str, cluster: str) -> TrainingGraph:
     """Return the training graph of a model, with times for the devices of a cluster."""
-    return network(model).training_graph(figures(read(cluster)))
+    return network(model).training_graph(figures(_named(cluster)))
+
+
+def _named(cluster: str) -> NamedCluster:
+    return read(path(cluster))
+
+
+def path(cluster: str) -> Path:
+    """Return the file of a cluster: one of the package's, or beside this one."""
+    shipped = Path(optpart.training.clusters.__file__).parent
+    return (shipped if cluster in CLUSTERS else Path(__file__).parent) / f"{cluster}.toml"

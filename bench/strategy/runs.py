@@ -6,13 +6,11 @@ import hashlib
 import json
 from collections.abc import Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
-import optpart.training.cluster_file
 from bench.depends import Needs
 from bench.store import Bench, Row, Values
-from bench.strategy.cases import FEW, GROUPS, free, problem, straggling, swept
+from bench.strategy.cases import GROUPS, free, path, problem, straggling, swept
 from optpart.testing.chains import chain, cluster
 from optpart.training.actions import actions, decision, even, proportional, speeds
 from optpart.training.bounds.choices import Choices
@@ -115,7 +113,7 @@ def digest(chosen: Sequence[Chosen]) -> str:
 
 def exact(run: Values) -> Values:
     """Prove the best of [G]'s actions for few groups, and its best order."""
-    question = problem(run["model"], run["cluster"], FEW)
+    question = problem(run["model"], run["cluster"], run["groups"])
     choices = Choices.of(question, [[a.decision for a in each] for each in actions(question)])
     found = joint_optimum(choices, seconds=run["seconds"], workers=2)
     return {
@@ -180,13 +178,12 @@ def needs(run: Values) -> Needs:
     if "method" in run:
         maker = MAKERS[run["method"]]
         roots += (f"{maker.__module__}:{maker.__name__}",)  # type: ignore[attr-defined]
-    clusters = Path(optpart.training.cluster_file.__file__).parent / "clusters"
     return Needs(
         roots,
         methods=(),
         without=("optpart.training.makers",),
         packages=("numba", "numpy", "ortools", "python", "scipy"),
-        files=(clusters / f"{run.get('cluster', 'heterog-8')}.toml",),
+        files=(path(run.get("cluster", "heterog-8")),),
     )
 
 

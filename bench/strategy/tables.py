@@ -7,7 +7,7 @@ from fractions import Fraction
 from statistics import mean, median
 
 from bench.store import Row
-from bench.strategy.cases import CLUSTERS, FEW, GROUPS, SWEPT, batch_of, devices
+from bench.strategy.cases import CLUSTERS, EXACT, GROUPS, SWEPT, batch_of, devices
 from bench.strategy.figure import speedups
 from bench.strategy.runs import BASELINES, METHODS, OURS, PEERS, SPLIT_ON, digest, time_of
 
@@ -187,17 +187,24 @@ def of_loss(rows: Sequence[Row], models: Sequence[str], seconds: float) -> Itera
 
 
 def of_exact(rows: Sequence[Row], models: Sequence[str]) -> Iterator[str]:
-    """Yield proven optima of few groups."""
-    chosen = [row for row in rows if row.run["part"] == "exact" and row.run["model"] in models]
-    if not chosen:
-        return
-    yield f"{FEW} groups on heterog-4, [G]'s actions, any order: best and bound, milliseconds"
-    for row in chosen:
-        best, bound = time_of(row), time_of(row, "bound")
+    """Yield proven optima of few groups or devices."""
+    for cluster, groups, limit in EXACT:
+        asked = {"part": "exact", "cluster": cluster, "groups": groups, "seconds": limit}
+        chosen = [
+            row for row in rows if asked.items() <= row.run.items() and row.run["model"] in models
+        ]
+        if not chosen:
+            continue
         yield (
-            f"{row.run['model']:14}{_ms(best) or '–':>10}{_ms(bound, down=True) or '–':>10}  "
-            f"{row.result['status']} after {row.result['seconds']:.1f} s"
+            f"{groups} groups on {cluster}, [G]'s actions, any order, {limit:g} s at most: "
+            "best and bound, milliseconds"
         )
+        for row in chosen:
+            best, bound = time_of(row), time_of(row, "bound")
+            yield (
+                f"{row.run['model']:14}{_ms(best) or '–':>10}{_ms(bound, down=True) or '–':>10}  "
+                f"{row.result['status']} after {row.result['seconds']:.1f} s"
+            )
 
 
 def of_bandwidth(
