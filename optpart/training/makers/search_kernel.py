@@ -16,8 +16,8 @@ from optpart.kernels.compiled import inner, kernel
 from optpart.kernels.rng import below, uniform
 from optpart.training.evaluator_kernel import DONE, Tables, Work, outcome_of
 
-#: A strategy that lacks memory costs this much more, and up to as much again.
-_PENALTY = 1.0
+#: What a strategy that lacks memory costs more: any that fits is better than any that does not.
+_LACKING = 1e18
 
 
 class Space(NamedTuple):
@@ -45,7 +45,7 @@ class Space(NamedTuple):
 
 @inner
 def _cost(tables: Tables, work: Work, space: Space, row: Any, chosen: Any, outcome: Any) -> Any:
-    """Return what is minimised: ticks, more if memory lacks, infinite if a link is missing."""
+    """Return what is minimised: the lack of memory, then ticks; infinite if a link is missing."""
     for g in range(row.shape[0]):
         chosen[g] = space.slots[g, row[g]]
     outcome_of(tables, work, chosen, outcome)
@@ -57,7 +57,7 @@ def _cost(tables: Tables, work: Work, space: Space, row: Any, chosen: Any, outco
     room = 1.0
     for d in range(tables.capacity.shape[0] - 1):
         room = max(room, min(float(tables.capacity[d]), 1e15))
-    return ticks * (1.0 + _PENALTY * (1.0 + min(1.0, outcome[1] / room)))
+    return ticks + _LACKING * (1.0 + min(1.0, outcome[1] / room))
 
 
 @inner
