@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Literal, NamedTuple
@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from optpart.kernels.rng import source
 from optpart.problem.graph import grouped
-from optpart.training.actions import decision, even, gradients, proportional, speeds
+from optpart.training.actions import decision, gradients, proportional, speeds
 from optpart.training.evaluator import Evaluator, unsupported
 from optpart.training.makers.base import DEFAULT, Budget, Clock, Made, better, judge
-from optpart.training.makers.baselines import replicated, singles
-from optpart.training.makers.parallel import groups_along, in_blocks, in_turn
+from optpart.training.makers.parallel import groups_along
 from optpart.training.makers.search_kernel import Space, anneal, cost_of, rebuild
-from optpart.training.makers.stages import staged
+from optpart.training.makers.starts import from_peers, simple
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision
 
@@ -57,10 +56,12 @@ Slot = tuple[tuple[int, ...], Sync]
 def search(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0) -> Made:
     """Improve the best of many simple strategies by annealing and large neighbourhoods.
 
-    It starts from the four baselines of [G], all single devices, blocks, round-robin and contiguous
-    stages. Moves change one group, a run along the forward pass, a border, the synchronisation, the
-    place of a server, or the number of replicas on one device. Every strategy is evaluated exactly,
-    and all starts are, whatever the budget, so the result is at least as good as every start.
+    It starts from the four baselines of [G], replicas whose servers share the gradients, all single
+    devices, blocks, round-robin and contiguous stages; if the budget allows it, also from the
+    strategies of PipeDream and Alpa. Moves change one group, a run along the forward pass, a
+    border, the synchronisation, the places of servers, or the number of replicas on one device.
+    Every strategy is evaluated exactly, and all starts are, whatever the budget, so that the result
+    is at least as good as every start. What it takes to judge the result comes on top.
 
     With a limit of moves, the same seed gives the same strategy.
 
@@ -83,7 +84,7 @@ def search(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0)
         tick=problem.options.tick or Fraction(1),
     )
     engine = _Search(replace(problem, options=known), clock, seed)
-    starts = engine.ranked([*_starts(problem)])
+    starts = engine.ranked([*simple(problem), *from_peers(problem, budget)])
     remarks = [f"searched without {foreign}, judged with it"] if foreign else []
     kept = None
     if foreign or not engine.evaluator.exact_memory:
@@ -111,19 +112,6 @@ def _judged(
         if best is None or better(made, best):
             best = made
     return best, 0
-
-
-def _starts(problem: StrategyProblem) -> Iterable[list[Decision]]:
-    """Yield the strategies that a search begins with."""
-    for counts in (proportional(problem), even(problem)):
-        for sync in ("allreduce", "ps"):
-            found = replicated(problem, counts, "ps" if sync == "ps" else "allreduce")
-            if found is not None:
-                yield found
-    yield from singles(problem)
-    yield in_blocks(problem)
-    yield in_turn(problem)
-    yield from staged(problem)
 
 
 class _Point(NamedTuple):
@@ -238,9 +226,8 @@ class _Search:
                 self.slots.append(slot)
                 self.column[slot] = column
         self.evaluator.add_all_pairs()
-        start, kin = _kin(self.slots)
         columns = [self.column[slot] for slot in self.slots]
-        self.space = Space(np.stack(columns, axis=1), self.order, *self.near, start, kin)
+        self.space = Space(np.stack(columns, axis=1), self.order, *self.near, *_kin(self.slots))
 
     def _action(self, group: int, slot: Slot) -> int:
         """Return the number of a slot's action for a group; −1 if it is impossible."""
@@ -417,8 +404,8 @@ class _Search:
 _SYNCS: tuple[Sync, ...] = ("allreduce", "ps")
 
 
-def _kin(slots: Sequence[Slot]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the slots with the same replicas, or one more or less, of each slot."""
+def _kin(slots: Sequence[Slot]) -> Iterator[NDArray[np.int32]]:
+    """Yield the related slots of each slot, and the slots with the same replicas: starts, list."""
     counts = np.array([slot[0] for slot in slots])
     sync = np.unique([str(slot[1]) for slot in slots], return_inverse=True)[1]
     single = (counts > 0).sum(axis=1) == 1
@@ -426,9 +413,10 @@ def _kin(slots: Sequence[Slot]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     alike = (sync[:, None] == sync) | single[:, None] | single
     near = (distance == 0) | (single[:, None] & single) | ((distance == 1) & alike)
     np.fill_diagonal(near, val=False)
-    one, two = np.nonzero(near)
-    start = np.searchsorted(one, np.arange(len(slots) + 1))
-    return start.astype(np.int32), two.astype(np.int32)
+    for related in (near, distance == 0):
+        one, two = np.nonzero(related)
+        yield np.searchsorted(one, np.arange(len(slots) + 1)).astype(np.int32)
+        yield two.astype(np.int32)
 
 
 def _neighbours(problem: StrategyProblem) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

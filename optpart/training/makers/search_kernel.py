@@ -33,6 +33,8 @@ class Space(NamedTuple):
         Groups that each group shares a tensor with.
     kin_start, kin : ndarray of int32
         Slots with one replica more or less, or the same replicas.
+    same_start, same : ndarray of int32
+        Slots with the same replicas as each slot, itself included.
     """
 
     slots: NDArray[np.int32]
@@ -41,6 +43,8 @@ class Space(NamedTuple):
     near: NDArray[np.int32]
     kin_start: NDArray[np.int32]
     kin: NDArray[np.int32]
+    same_start: NDArray[np.int32]
+    same: NDArray[np.int32]
 
 
 @inner
@@ -82,7 +86,12 @@ def _move(space: Space, row: Any, state: Any) -> None:
     kind = uniform(state)
     if kind < 0.25:  # any slot, for a run
         slot = below(state, slots)
+        first, last = space.same_start[slot], space.same_start[slot + 1]
+        # One server for all of a long run would be the bottleneck.
+        spread = uniform(state) < 0.5
         for i in range(place, end):
+            if spread:
+                slot = space.same[first + below(state, last - first)]
             _set(space, row, space.order[i], slot)
     elif kind < 0.45:  # a border moves: a run takes the slot before or after it
         slot = row[g]
