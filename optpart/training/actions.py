@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from optpart.errors import InputError
 from optpart.training.collectives import allreduce
-from optpart.training.graph import CONTROL, Layout
+from optpart.training.graph import CONTROL, Layout, Line
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision, Sync
 
@@ -170,22 +170,21 @@ def best_server(problem: StrategyProblem, group: int, counts: tuple[int, ...]) -
     sums = gradients(problem, group)
     devices = [d for d, count in enumerate(counts) if count]
     share = {d: Fraction(counts[d] * problem.batch, sum(counts)) for d in devices}
-    producers = {o for o, _, _ in sums}
     total = sum((size for _, _, size in sums), Fraction(0))
-    ready = {
-        d: sum(
-            (graph.operations[o].times[problem.kind[d]].at(share[d]) for o in producers),
-            Fraction(0),
-        )
-        for d in devices
+    # Times are linear in samples and in bytes, so that sums of lines and of bytes suffice.
+    producers = [graph.operations[o] for o in {o for o, _, _ in sums}]
+    lines = {
+        kind: sum((operation.times[kind] for operation in producers), Line())
+        for kind in {problem.kind[d] for d in devices}
     }
+    ready = {d: lines[problem.kind[d]].at(share[d]) for d in devices}
     best: tuple[Fraction, int] | None = None
     for p in devices:
         others = [d for d in devices if d != p]
         if not all(cluster.linked(d, p) and cluster.linked(p, d) for d in others):
             continue
         arrival = (
-            ready[d] + sum((cluster.transfer(d, p, size) for _, _, size in sums), Fraction(0))
+            ready[d] + (len(sums) - 1) * cluster.latency[d][p] + cluster.transfer(d, p, total)
             for d in others
         )
         summed = max([ready[p], *arrival]) + cluster.copying(p, len(devices) * total)

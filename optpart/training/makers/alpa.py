@@ -55,18 +55,37 @@ def alpa(
         Which actions the groups have.
     """
     clock = budget.clock()
-    choices = tuple(tuple(a.decision for a in each) for each in actions(problem, rules))
-    program = Program.of(problem, choices)
-    seconds = None if budget.moves is not None else max(0.0, budget.seconds - clock.seconds)
-    chosen, proven = program.solve(seconds, budget.moves)
+    seconds = budget.seconds if budget.moves is None else None
+    decisions, proven = least_sum(problem, seconds, budget.moves, rules)
     clock.moves = 1
-    if chosen is None:
+    if decisions is None:
         reason = (
             "no actions fit memory and links" if proven else "the program found none in its limit"
         )
         return judge(problem, None, clock, reason)
-    decisions = [choices[g][a] for g, a in enumerate(chosen)]
     return judge(problem, decisions, clock, "" if proven else "its sum is not proven the least")
+
+
+def least_sum(
+    problem: StrategyProblem,
+    seconds: float | None = None,
+    nodes: int | None = None,
+    rules: ActionRules | None = None,
+) -> tuple[list[Decision] | None, bool]:
+    """Return the decisions of :func:`alpa`, if any, and whether that answer is proven.
+
+    Parameters
+    ----------
+    seconds, nodes : optional
+        Limits; the seconds include those for collecting the costs.
+    """
+    clock = DEFAULT.clock()
+    choices = tuple(tuple(a.decision for a in each) for each in actions(problem, rules))
+    program = Program.of(problem, choices)
+    if seconds is not None:
+        seconds = max(0.0, seconds - clock.seconds)
+    chosen, proven = program.solve(seconds, nodes)
+    return None if chosen is None else [choices[g][a] for g, a in enumerate(chosen)], proven
 
 
 @dataclass(frozen=True)

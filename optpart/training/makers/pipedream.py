@@ -42,6 +42,15 @@ def pipedream(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int =
     iteration; unless it has microbatches, a device of a pipeline waits for all the others.
     """
     clock = budget.clock()
+    best = least_bottleneck(problem)
+    clock.moves = 1
+    if best is None:
+        return judge(problem, None, clock, "no stages fit memory and links")
+    return judge(problem, best.decisions(problem), clock)
+
+
+def least_bottleneck(problem: StrategyProblem) -> Stages | None:
+    """Return the stages of :func:`pipedream`; ``None`` if none fit memory and links."""
     k = len(problem.cluster)
     speed = speeds(problem)
     by_server = ring_order(problem.cluster, range(k))
@@ -51,10 +60,7 @@ def pipedream(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int =
         found = StageCosts(problem, order).best()
         if found is not None and (best is None or found.bottleneck < best.bottleneck):
             best = found
-    clock.moves = 1
-    if best is None:
-        return judge(problem, None, clock, "no stages fit memory and links")
-    return judge(problem, best.decisions(problem), clock)
+    return best
 
 
 class Stages(NamedTuple):

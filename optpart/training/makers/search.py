@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Literal, NamedTuple
@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from optpart.kernels.rng import source
 from optpart.problem.graph import grouped
-from optpart.training.actions import decision, even, gradients, proportional, speeds
+from optpart.training.actions import decision, gradients, proportional, speeds
 from optpart.training.evaluator import Evaluator, unsupported
-from optpart.training.makers.base import DEFAULT, Budget, Clock, Made, best_of
-from optpart.training.makers.baselines import replicated, singles
-from optpart.training.makers.parallel import groups_along, in_blocks, in_turn
+from optpart.training.makers.base import DEFAULT, Budget, Clock, Made, better, judge
+from optpart.training.makers.parallel import groups_along
 from optpart.training.makers.search_kernel import Space, anneal, cost_of, rebuild
-from optpart.training.makers.stages import staged
+from optpart.training.makers.starts import from_peers, simple
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision
 
@@ -33,6 +32,13 @@ _HOT, _COLD = 0.02, 0.0002
 #: Moves between two looks at the budget, if moves are counted; and seconds, if time is.
 _MOVES = 250
 _SECONDS = 0.1
+
+#: Share of the budget after which no start is judged, and of each run for making new slots.
+_JUDGING = 0.5
+_MAKING = 0.1
+
+#: Slots made between two looks at the budget.
+_AT_ONCE = 8
 
 #: Slots of one group at most; places of servers are left out first.
 _MOST_SLOTS = 160
@@ -50,17 +56,21 @@ Slot = tuple[tuple[int, ...], Sync]
 def search(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0) -> Made:
     """Improve the best of many simple strategies by annealing and large neighbourhoods.
 
-    It starts from the four baselines of [G], all single devices, blocks, round-robin and contiguous
-    stages. Moves change one group, a run along the forward pass, a border, the synchronisation, the
-    place of a server, or the number of replicas on one device. Every strategy is evaluated exactly,
-    so the result is at least as good as every start.
+    It starts from the four baselines of [G], replicas whose servers share the gradients, all single
+    devices, blocks, round-robin and contiguous stages; if the budget allows it, also from the
+    strategies of PipeDream and Alpa. Moves change one group, a run along the forward pass, a
+    border, the synchronisation, the places of servers, or the number of replicas on one device.
+    Every strategy is evaluated exactly, and all starts are, whatever the budget, so that the result
+    is at least as good as every start. What it takes to judge the result comes on top.
 
     With a limit of moves, the same seed gives the same strategy.
 
     Notes
     -----
     Under options that :class:`~optpart.training.evaluator.Evaluator` does not know, it searches
-    with the defaults in their place, and judges what it finds and all starts as asked.
+    with the defaults in their place, and judges what it finds and the starts as asked. Since that
+    takes longer, starts are no longer judged once half of the seconds are spent and one is
+    feasible; the remark says so.
     """
     clock = budget.clock()
     foreign = unsupported(problem)
@@ -73,28 +83,35 @@ def search(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0)
         microbatches=1,
         tick=problem.options.tick or Fraction(1),
     )
-    searched = replace(problem, options=known)
-    starts = [*_starts(problem)]
-    found = _Search(searched, clock, seed).run(starts)
-    candidates = [found, *starts] if foreign else [found]
-    made = best_of(problem, candidates, "found no strategy that the links allow")
-    reason = made.reason
-    if foreign and made.feasible:
-        reason = f"searched without {foreign}, judged with it"
+    engine = _Search(replace(problem, options=known), clock, seed)
+    starts = engine.ranked([*simple(problem), *from_peers(problem, budget)])
+    remarks = [f"searched without {foreign}, judged with it"] if foreign else []
+    kept = None
+    if foreign or not engine.evaluator.exact_memory:
+        kept, left = _judged(problem, starts, clock)
+        if left:
+            remarks.append(f"{left} of {len(starts)} starts not judged for want of time")
+    made = judge(problem, engine.run(), clock, "found no strategy that the links allow")
+    if kept is not None and not better(made, kept):
+        made = kept
+    reason = "; ".join(remarks) if made.feasible else made.reason
     return replace(made, reason=reason, moves=clock.moves, seconds=clock.seconds)
 
 
-def _starts(problem: StrategyProblem) -> Iterable[list[Decision]]:
-    """Yield the strategies that a search begins with."""
-    for counts in (proportional(problem), even(problem)):
-        for sync in ("allreduce", "ps"):
-            found = replicated(problem, counts, "ps" if sync == "ps" else "allreduce")
-            if found is not None:
-                yield found
-    yield from singles(problem)
-    yield in_blocks(problem)
-    yield in_turn(problem)
-    yield from staged(problem)
+def _judged(
+    problem: StrategyProblem, starts: Sequence[list[Decision]], clock: Clock
+) -> tuple[Made | None, int]:
+    """Judge starts, and return the best with the number of those for which time did not suffice."""
+    best: Made | None = None
+    for i, start in enumerate(starts):
+        timed = clock.budget.moves is None
+        if best is not None and best.feasible and timed and clock.share > _JUDGING:
+            return best, len(starts) - i
+        made = judge(problem, start, clock)
+        clock.moves += 1
+        if best is None or better(made, best):
+            best = made
+    return best, 0
 
 
 class _Point(NamedTuple):
@@ -116,42 +133,59 @@ class _Search:
         self.near = _neighbours(problem)
         self.slots: list[Slot] = []
         self.column: dict[Slot, NDArray[np.int32]] = {}
-        self.evaluations_per_second = 1000.0
+        self.starts: list[list[Decision]] = []
+        self.more: list[Slot] = []
+        self.evaluations_per_second = 100.0
 
-    def run(self, starts: list[list[Decision]]) -> list[Decision] | None:
+    def ranked(self, starts: list[list[Decision]]) -> list[list[Decision]]:
+        """Evaluate strategies to start from, and return them, the best first.
+
+        Those that lack memory come after those that fit, and those that lack a link come last.
+        """
+        outcomes = [self.evaluator.of(decisions) for decisions in starts]
+        self.clock.moves += len(starts)
+
+        def value(i: int) -> tuple[bool, Fraction, Fraction]:
+            time, excess = outcomes[i]
+            return time is None, excess, time or Fraction(0)
+
+        self.starts = [starts[i] for i in sorted(range(len(starts)), key=value)]
+        return self.starts
+
+    def run(self) -> list[Decision] | None:
         """Return the best decisions found; ``None`` if the links allow none."""
-        self._add(self._first_slots(starts))
-        points = []
-        for decisions in starts:
-            point = self._point(decisions)
-            self.clock.moves += 1
-            points.append(point)
-        points.sort(key=lambda point: point.cost)
+        if self.clock.spent:
+            first = self.starts[0]
+            return first if self.evaluator.of(first).makespan is not None else None
+        own, self.more = self._first_slots()
+        self._add(own)
+        points = [self._point(decisions) for decisions in self.starts[:_RUNS]]
         best = points[0]
         for i in range(_RUNS):
+            self._grow(_ANNEALING * i / _RUNS + _MAKING)
+            # Every run but the first begins at another start.
             best = self._anneal(points[min(i, len(points) - 1)] if i else best, best, i)
         best = self._large(best)
         return self._decisions(best.row) if np.isfinite(best.cost) else None
 
     # --- slots -----------------------------------------------------------------------------
 
-    def _first_slots(self, starts: list[list[Decision]]) -> list[Slot]:
-        """List the slots of all starts, of subsets of devices, and places of servers."""
-        problem = self.problem
-        k = len(problem.cluster)
-        found: dict[Slot, None] = {}
+    def _first_slots(self) -> tuple[list[Slot], list[Slot]]:
+        """List the slots of all starts; and those of subsets of devices, and places of servers."""
+        k = len(self.problem.cluster)
+        own: dict[Slot, None] = {}
         for d in range(k):
-            found[tuple(int(e == d) for e in range(k)), None] = None
-        vectors = {d.replicas: None for start in starts for d in start if len(d.devices) > 1}
-        vectors.update(dict.fromkeys(self._subsets()))
-        for counts in vectors:
-            found[counts, "allreduce"] = None
-            found[counts, "ps"] = None
-        for counts in vectors:
-            for p in range(k):
-                if counts[p] and len(found) < _MOST_SLOTS:
-                    found[counts, p] = None
-        return [*found]
+            own[tuple(int(e == d) for e in range(k)), None] = None
+        decisions = dict.fromkeys(d for start in self.starts for d in start if len(d.devices) > 1)
+        used = dict.fromkeys(one.replicas for one in decisions)
+        own.update(dict.fromkeys((counts, sync) for counts in used for sync in _SYNCS))
+        own.update(dict.fromkeys((one.replicas, one.sync) for one in decisions))
+        subsets = self._subsets()
+        more = dict.fromkeys((counts, sync) for counts in subsets for sync in _SYNCS)
+        for counts in dict.fromkeys((*used, *subsets)):
+            more.update(dict.fromkeys((counts, p) for p in range(k) if counts[p]))
+        rest = [slot for slot in more if slot not in own]
+        return [*own], rest[: max(0, _MOST_SLOTS - len(own))]
 
     def _subsets(self) -> list[tuple[int, ...]]:
         """Return even and proportional replicas on servers, kinds, and the fastest devices."""
@@ -173,6 +207,13 @@ class _Search:
                 found[tuple(whole[d] if d in devices else 0 for d in range(k))] = None
         return [*found]
 
+    def _grow(self, until: float) -> None:
+        """Add more slots, as long as less than a share of the budget is spent."""
+        timed = self.clock.budget.moves is None
+        while self.more and not (timed and self.clock.share > until):
+            self._add(self.more[:_AT_ONCE])
+            del self.more[:_AT_ONCE]
+
     def _add(self, slots: Iterable[Slot]) -> None:
         """Add slots, and rebuild what depends on them."""
         for slot in slots:
@@ -185,18 +226,8 @@ class _Search:
                 self.slots.append(slot)
                 self.column[slot] = column
         self.evaluator.add_all_pairs()
-        kin: list[int] = []
-        start = [0]
-        for one in self.slots:
-            kin += [s for s, two in enumerate(self.slots) if one != two and _kin(one, two)]
-            start.append(len(kin))
-        self.space = Space(
-            np.stack([self.column[slot] for slot in self.slots], axis=1),
-            self.order,
-            *self.near,
-            np.array(start, dtype=np.int32),
-            np.array(kin, dtype=np.int32),
-        )
+        columns = [self.column[slot] for slot in self.slots]
+        self.space = Space(np.stack(columns, axis=1), self.order, *self.near, *_kin(self.slots))
 
     def _action(self, group: int, slot: Slot) -> int:
         """Return the number of a slot's action for a group; −1 if it is impossible."""
@@ -209,11 +240,11 @@ class _Search:
         return -1 if made is None else self.evaluator.action(made)
 
     def _point(self, decisions: list[Decision]) -> _Point:
-        row = []
-        for g, made in enumerate(decisions):
-            action = self.evaluator.action(made)
-            found = [s for s in range(len(self.slots)) if self.space.slots[g, s] == action]
-            row.append(found[0])
+        """Return decisions as slots; all of them must be known."""
+        row = [
+            np.flatnonzero(self.space.slots[g] == self.evaluator.action(made))[0]
+            for g, made in enumerate(decisions)
+        ]
         return self._evaluated(np.array(row, dtype=np.int32))
 
     def _evaluated(self, row: NDArray[np.int32]) -> _Point:
@@ -241,7 +272,7 @@ class _Search:
 
         def heat() -> float:
             share = (self.clock.share - first) / (last - first)
-            return float(start.cost * _HOT * (_COLD / _HOT) ** min(1.0, max(0.0, share)))
+            return float(costs[1] * _HOT * (_COLD / _HOT) ** min(1.0, max(0.0, share)))
 
         while self.clock.share < last and not self.clock.spent:
             moves = self._chunk()
@@ -373,15 +404,19 @@ class _Search:
 _SYNCS: tuple[Sync, ...] = ("allreduce", "ps")
 
 
-def _kin(one: Slot, two: Slot) -> bool:
-    """Whether two slots have the same replicas, or one more or less."""
-    distance = sum(abs(a - b) for a, b in zip(one[0], two[0], strict=True))
-    if distance == 0:
-        return True
-    single = one[1] is None, two[1] is None
-    if all(single):
-        return True
-    return distance == 1 and (any(single) or one[1] == two[1])
+def _kin(slots: Sequence[Slot]) -> Iterator[NDArray[np.int32]]:
+    """Yield the related slots of each slot, and the slots with the same replicas: starts, list."""
+    counts = np.array([slot[0] for slot in slots])
+    sync = np.unique([str(slot[1]) for slot in slots], return_inverse=True)[1]
+    single = (counts > 0).sum(axis=1) == 1
+    distance = np.abs(counts[:, None] - counts).sum(axis=2)
+    alike = (sync[:, None] == sync) | single[:, None] | single
+    near = (distance == 0) | (single[:, None] & single) | ((distance == 1) & alike)
+    np.fill_diagonal(near, val=False)
+    for related in (near, distance == 0):
+        one, two = np.nonzero(related)
+        yield np.searchsorted(one, np.arange(len(slots) + 1)).astype(np.int32)
+        yield two.astype(np.int32)
 
 
 def _neighbours(problem: StrategyProblem) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -16,8 +16,8 @@ from optpart.kernels.compiled import inner, kernel
 from optpart.kernels.rng import below, uniform
 from optpart.training.evaluator_kernel import DONE, Tables, Work, outcome_of
 
-#: A strategy that lacks memory costs this much more, and up to as much again.
-_PENALTY = 1.0
+#: What a strategy that lacks memory costs more: any that fits is better than any that does not.
+_LACKING = 1e18
 
 
 class Space(NamedTuple):
@@ -33,6 +33,8 @@ class Space(NamedTuple):
         Groups that each group shares a tensor with.
     kin_start, kin : ndarray of int32
         Slots with one replica more or less, or the same replicas.
+    same_start, same : ndarray of int32
+        Slots with the same replicas as each slot, itself included.
     """
 
     slots: NDArray[np.int32]
@@ -41,11 +43,13 @@ class Space(NamedTuple):
     near: NDArray[np.int32]
     kin_start: NDArray[np.int32]
     kin: NDArray[np.int32]
+    same_start: NDArray[np.int32]
+    same: NDArray[np.int32]
 
 
 @inner
 def _cost(tables: Tables, work: Work, space: Space, row: Any, chosen: Any, outcome: Any) -> Any:
-    """Return what is minimised: ticks, more if memory lacks, infinite if a link is missing."""
+    """Return what is minimised: the lack of memory, then ticks; infinite if a link is missing."""
     for g in range(row.shape[0]):
         chosen[g] = space.slots[g, row[g]]
     outcome_of(tables, work, chosen, outcome)
@@ -57,7 +61,7 @@ def _cost(tables: Tables, work: Work, space: Space, row: Any, chosen: Any, outco
     room = 1.0
     for d in range(tables.capacity.shape[0] - 1):
         room = max(room, min(float(tables.capacity[d]), 1e15))
-    return ticks * (1.0 + _PENALTY * (1.0 + min(1.0, outcome[1] / room)))
+    return ticks + _LACKING * (1.0 + min(1.0, outcome[1] / room))
 
 
 @inner
@@ -82,7 +86,12 @@ def _move(space: Space, row: Any, state: Any) -> None:
     kind = uniform(state)
     if kind < 0.25:  # any slot, for a run
         slot = below(state, slots)
+        first, last = space.same_start[slot], space.same_start[slot + 1]
+        # One server for all of a long run would be the bottleneck.
+        spread = uniform(state) < 0.5
         for i in range(place, end):
+            if spread:
+                slot = space.same[first + below(state, last - first)]
             _set(space, row, space.order[i], slot)
     elif kind < 0.45:  # a border moves: a run takes the slot before or after it
         slot = row[g]

@@ -17,6 +17,7 @@ from optpart.training.graph import Line
 from optpart.training.groups import contiguous_groups
 from optpart.training.makers import MAKERS
 from optpart.training.makers.base import Budget, judge
+from optpart.training.makers.starts import spread
 from optpart.training.order import ordered
 from optpart.training.problem import StrategyProblem
 
@@ -61,20 +62,70 @@ def test_it_respects_memory(seed: int) -> None:
         assert found.makespan <= best
 
 
-def test_it_is_never_worse_than_a_start() -> None:
-    times = [[Line(Fraction(2), Fraction(4 + i)), Line(Fraction(1), Fraction(9))] for i in range(6)]
-    graph = chain(6, ("a", "b"), forward=times, weights=300)
-    here = cluster(["a", "b", "b"], bandwidth=2, latency=5, copying=9)
-    problem = StrategyProblem(graph, here, 12)
-    found = MAKERS["search"](problem, budget=Budget(moves=100))
-    assert found.makespan is not None
-    for name in set(MAKERS) - {"search"}:
-        start = MAKERS[name](problem, budget=Budget(moves=100)).makespan
-        if name in STARTS and start is not None:
-            assert found.makespan <= start, name
+BUDGETS = [Budget(0.001), Budget(0.1), *(Budget(moves=moves) for moves in (0, 1, 40, 900))]
 
 
-STARTS = {"ev-ps", "ev-ar", "cp-ps", "cp-ar", "single", "blocks", "round-robin", "stages"}
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize("memory", [None, 900, 1500])
+def test_it_is_never_worse_than_a_start(budget: Budget, memory: int | None) -> None:
+    for seed in range(4):
+        problem = random_problem(seed, memory=memory)
+        found = MAKERS["search"](problem, budget=budget, seed=seed)
+        for name in STARTS:
+            start = MAKERS[name](problem).makespan
+            if start is not None:
+                assert found.makespan is not None, name
+                assert found.makespan <= start, name
+
+
+STARTS = ("ev-ps", "ev-ar", "cp-ps", "cp-ar", "single", "blocks", "round-robin", "stages")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_it_is_never_worse_than_pipedream_and_alpa(seed: int) -> None:
+    problem = random_problem(seed)
+    moves = (len(problem.groups) * len(problem.cluster)) ** 2
+    found = MAKERS["search"](problem, budget=Budget(moves=moves))
+    for name in ("pipedream", "alpa"):
+        peer = MAKERS[name](problem, budget=Budget(moves=1000)).makespan
+        if peer is not None:
+            assert found.makespan is not None
+            assert found.makespan <= peer, name
+
+
+@pytest.mark.parametrize("moves", [1, 600])
+def test_what_fits_memory_is_better_than_what_does_not(moves: int) -> None:
+    # The first device would be a hundred times faster, but cannot hold the parameters.
+    times = [Line(beta=Fraction(1)), Line(beta=Fraction(100))]
+    graph = chain(1, ("fast", "slow"), forward=[times], weights=300)
+    here = cluster(["fast", "slow"], bandwidth=2, memory=[700, 10**6])
+    found = MAKERS["search"](StrategyProblem(graph, here, 12), budget=Budget(moves=moves))
+    assert found.feasible
+    assert found.strategy is not None
+    assert found.strategy.decisions[0].devices == (1,)
+
+
+@pytest.mark.parametrize("counts", [(1, 1, 1), (2, 0, 1)])
+def test_servers_share_the_gradients(counts: tuple[int, ...]) -> None:
+    graph = chain(6, ("a",), weights=300)
+    problem = StrategyProblem(graph, cluster(["a", "a", "a"], bandwidth=2), 12)
+    found = spread(problem, counts)
+    assert found is not None
+    servers = [one.sync for one in found if isinstance(one.sync, int)]
+    used = [d for d, count in enumerate(counts) if count]
+    assert sorted(servers) == sorted(used * (6 // len(used)))
+
+
+def test_starts_that_were_not_judged_are_said() -> None:
+    problem = random_problem(4)
+    asked = StrategyProblem(
+        problem.graph, problem.cluster, 12, problem.groups, Options(replicas="separate")
+    )
+    found = MAKERS["search"](asked, budget=Budget(0.001))
+    assert found.feasible
+    assert "starts not judged for want of time" in found.reason
+    counted = MAKERS["search"](asked, budget=Budget(moves=1))
+    assert "not judged" not in counted.reason
 
 
 def test_a_limit_of_moves_makes_it_repeatable() -> None:
