@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,9 @@ Floats = NDArray[np.float64]
 #: Denominator to which multipliers are rounded; the bound is valid for any rounding.
 PARTS = 2**40
 
+#: Rows per resource at the beginning: each counts another reader of tensors with several.
+_CONSUMERS = 3
+
 #: Seconds for a program of few columns.
 _START = 1.0
 
@@ -34,7 +38,7 @@ _PROOF = 5
 _GAIN = 2e-4
 _PATIENCE = 4
 
-_OPTIMAL = 0
+_OPTIMAL, _INFEASIBLE = 0, 2
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,7 @@ class Program:
         self.memory = memory
         self.known: list[Row] = []
         self._seen: set[Row] = set()
+        self._digests: set[tuple[bool, bytes]] = set()
         self.coefficients: list[tuple[Ints, Floats, float]] = []
         self.sizes = [len(actions) for actions in self.costs.choices.actions]
         self.unit = self._magnitude()
@@ -141,8 +146,10 @@ class Program:
             for resource in resources:
                 if rows.capacity(resource[1]) is not None:
                     self.add(Row("memory", resource))
-        for resource in (*resources, NCCL):
-            self.add(Row("load", resource))
+        ways = [len(each) for tensors in rows.readers for each in tensors]
+        for consumer in range(min(_CONSUMERS, max(ways, default=1))):
+            for resource in (*resources, NCCL):
+                self.add(Row("load", resource, consumer=consumer))
 
     @cached_property
     def separator(self) -> Separator:
@@ -156,11 +163,16 @@ class Program:
         return max(1.0, float(least[np.isfinite(least)].sum()))
 
     def add(self, row: Row) -> bool:
-        """Add a row; return whether it is new."""
+        """Add a row; return whether its coefficients are new."""
         if row in self._seen:
             return False
         self._seen.add(row)
         coefficients = self.rows.coefficients(row)
+        # Samples that pass the same devices, and readers of tensors with one, make equal rows.
+        digest = row.kind == "memory", blake2b(coefficients.tobytes()).digest()
+        if digest in self._digests:
+            return False
+        self._digests.add(digest)
         used = np.flatnonzero(coefficients * self.rows.possible)
         scale = self.unit
         if row.kind == "memory":
@@ -171,9 +183,15 @@ class Program:
         return True
 
     def solve(self, seconds: float = np.inf) -> StrategyBound:
-        """Solve the program and add violated rows, until there are none or the time is over."""
+        """Solve the program and add violated rows, until there are none or the time is over.
+
+        No certificate covers that parameters fit nowhere together: memory is then left out.
+        """
         deadline = time.perf_counter() + seconds
-        best, rounds = self._start(), 0
+        try:
+            best, rounds = self._start(), 0
+        except _NoSolutionError:
+            return Program(self.rows, memory=False).solve(deadline - time.perf_counter())
         begin = time.perf_counter()
         ticks = proven(self.rows, best.multipliers)
         # Leave time to prove the last round: its multipliers are more.
@@ -192,7 +210,6 @@ class Program:
                 found = solver.solve(left)
             except _NoSolutionError:
                 if self.memory:
-                    # No certificate covers that parameters fit nowhere together: leave memory out.
                     return Program(self.rows, memory=False).solve(deadline - time.perf_counter())
                 break
             if found is None:
@@ -234,6 +251,8 @@ class Program:
             method="highs-ds",
             options={"time_limit": _START},
         )
+        if solved.status == _INFEASIBLE and self.memory:
+            raise _NoSolutionError
         if solved.status != _OPTIMAL or solved.x is None:
             load = Multipliers(((Row("load", ("device", 0, 0)), PARTS),), {})
             return _Solution(np.zeros(self.rows.columns), 0.0, load)
