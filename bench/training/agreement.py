@@ -36,7 +36,7 @@ def main() -> int:
         joint = joint_optimum(choices, seconds=60, workers=1)
         found[joint.status] += 1
         linear = strategy_bound(choices)
-        integer = integer_bound(choices, linear, workers=1)
+        integer = integer_bound(choices, linear)
         if best is None:
             wrong = joint.status != Status.INFEASIBLE
         elif linear.value is None or integer.value is None:

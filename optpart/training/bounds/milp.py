@@ -37,9 +37,7 @@ class IntegerBound(NamedTuple):
     rounds: int
 
 
-def integer_bound(
-    choices: Choices, known: StrategyBound, *, seconds: float = 60.0, workers: int = 2
-) -> IntegerBound:
+def integer_bound(choices: Choices, known: StrategyBound, *, seconds: float = 60.0) -> IntegerBound:
     """Raise the bound of the linear program: every group takes exactly one action.
 
     All coefficients are integers, and so is the bound of CP-SAT. It begins with the bound and the
@@ -64,7 +62,8 @@ def integer_bound(
     bound, chosen, closed, rounds = known.ticks, None, False, 0
     while not closed and (left := deadline - time.perf_counter()) > 0:
         solver = cp_model.CpSolver()
-        solver.parameters.num_workers = workers
+        # One worker gives the same answer every time, unless the time ends it.
+        solver.parameters.num_workers = 1
         solver.parameters.max_time_in_seconds = left
         status = solver.solve(model.model)
         rounds += 1

@@ -15,7 +15,7 @@ from optpart.training.strategy import Decision
 
 def bounds(choices):
     known = strategy_bound(choices)
-    return known, integer_bound(choices, known, workers=1)
+    return known, integer_bound(choices, known)
 
 
 @pytest.mark.parametrize("seed", range(40))
