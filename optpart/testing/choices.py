@@ -51,6 +51,23 @@ def random_choices(
     )
 
 
+def tiny_choices(seed: int) -> Choices:
+    """Draw choices on two devices, few enough to enumerate and to order every strategy."""
+    rng = np.random.default_rng(seed)
+    return random_choices(
+        rng,
+        layers=int(rng.integers(1, 3)),
+        groups=int(rng.integers(1, 5)),
+        actions=int(rng.integers(2, 4)),
+        options=Options(
+            memory="none",
+            tick=(Fraction(1), Fraction(1, 3))[int(rng.integers(2))],
+            auxiliary=("memory", "free")[int(rng.random() < 0.3)],
+        ),
+        missing=0.1 if rng.random() < 0.2 else 0,
+    )
+
+
 def compiled_strategies(choices: Choices) -> Iterator[tuple[tuple[int, ...], Compiled]]:
     """Yield every strategy for which no link is missing."""
     for chosen in product(*(range(len(actions)) for actions in choices.actions)):

@@ -14,6 +14,7 @@ from optpart.solution.result import gap
 from optpart.training.actions import actions
 from optpart.training.bounds.certificate import write_certificate
 from optpart.training.bounds.choices import Choices
+from optpart.training.bounds.milp import integer_bound
 from optpart.training.bounds.program import StrategyBound, strategy_bound
 from optpart.training.bounds.shares import average_path, load
 from optpart.training.fitting import check_parameters_fit
@@ -26,6 +27,10 @@ from optpart.training.strategy import Strategy
 #: How operations are grouped, by name.
 GROUPINGS = {"contiguous": contiguous_groups, "nearest": nearest_groups}
 
+#: Actions of all groups with which the integer program often ends within seconds; with many more,
+#: it has not improved on the linear program in a minute.
+_FEW = 128
+
 #: What is said where it is proven that there is no strategy.
 NO_STRATEGY = "no strategy of these actions fits memory and links"
 
@@ -37,7 +42,8 @@ class Bounded:
     Attributes
     ----------
     value : Fraction or None
-        Nanoseconds, of every strategy of the choices; ``None`` if there is none.
+        Nanoseconds, of every strategy of the choices; ``None`` if there is none. The largest of
+        the bounds of the linear program, of the integer program, and of every strategy at all.
     whatever : Fraction or None
         Nanoseconds, of every strategy at all: any groups and any shares of the batch.
     reason : str
@@ -187,6 +193,9 @@ def bounded(
 
     Parameters
     ----------
+    seconds : float
+        If few actions and time are left after the linear program, the integer program follows; it
+        has no certificate. Without a limit, it is left out.
     besides : iterable of Strategy
         Strategies of the same groups whose actions count, too, so that it bounds them as well.
     """
@@ -208,9 +217,13 @@ def bounded(
         reason = f"{error.place} is {error.problem}"
         return Bounded(whatever, whatever, reason, False, count, time.perf_counter() - begin)
     found = strategy_bound(choices, seconds)
-    infeasible = found.value is None
+    value = found.value
+    left = seconds - (time.perf_counter() - begin)
+    if value is not None and count <= _FEW and 0 < left < math.inf:
+        value = integer_bound(choices, found, seconds=left).value
+    infeasible = value is None
     return Bounded(
-        None if found.value is None else max(found.value, whatever),
+        None if value is None else max(value, whatever),
         whatever,
         NO_STRATEGY if infeasible else "",
         infeasible,

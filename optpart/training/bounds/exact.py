@@ -14,6 +14,7 @@ from optpart.errors import InputError, OptpartError
 from optpart.solution.result import Status
 from optpart.solution.schedule import Schedule, crossings, retime
 from optpart.solution.verifier import verify
+from optpart.training.bounds.choice_model import horizon
 from optpart.training.bounds.choices import Choices
 from optpart.training.bounds.costs import Costs
 from optpart.training.bounds.joint import JointModel, Key
@@ -170,20 +171,9 @@ class _Search:
     def _most(self) -> int:
         """Return the largest makespan that is of interest, in ticks."""
         if self.best is None:
-            return self._horizon()
+            return horizon(self.rows)
         ticks = self.best.makespan * self.rows.costs.scale
         return -(-ticks.numerator // ticks.denominator) - 1
-
-    def _horizon(self) -> int:
-        """Return what no strategy takes more than, one thing after another."""
-        costs = self.rows.costs
-        total = int(costs.duration.sum(axis=2).max(axis=1).sum())
-        for e in range(len(self.rows.graph.edges)):
-            moves = self.rows.moves[e]
-            each = moves.transfer.sum(axis=(-1, -2)) + moves.copying.sum(axis=-1)
-            total += int(each.max())
-            total += int(getattr(moves, "collective", np.zeros(1)).max())
-        return total
 
     # --- first strategies ------------------------------------------------------------------
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 from ortools.sat.python import cp_model
 
+from optpart.training.bounds.choice_model import ChoiceModel
 from optpart.training.bounds.costs import Slice, Synchronisation
 from optpart.training.bounds.rows import Resource, Row, Rows
 
@@ -38,39 +38,24 @@ class Task:
         return self.start + self.length
 
 
-class JointModel:
+class JointModel(ChoiceModel):
     """Variables for actions and starts; every solution is a strategy with an order.
 
     Attributes
     ----------
-    y : list of list of literal
-        Whether a group takes an action.
-    w : list of dict
-        By pair of adjacent groups and by their layouts, whether both have them.
     tasks : dict
         Everything that may run, by key.
     """
 
     def __init__(self, rows: Rows, least: int, most: int, cuts: Iterable[Row] = ()) -> None:
-        self.rows, self.costs, self.most = rows, rows.costs, most
-        self.model = cp_model.CpModel()
+        super().__init__(rows, least, most, cuts)
         self.tasks: dict[Key, Task] = {}
         self._on: dict[Resource, list[Any]] = {}
-        model = self.model
-        self.makespan = model.new_int_var(least, most, "C")
-        self._choose()
-        for cut in cuts:
-            self._cut(cut)
         self._operations()
         for o in range(len(rows.graph)):
             self._outputs(o)
         for intervals in self._on.values():
-            model.add_no_overlap(intervals)
-        model.minimize(self.makespan)
-
-    def forbid(self, chosen: Sequence[int]) -> None:
-        """Exclude one strategy."""
-        self.model.add_bool_or(~self.y[g][a] for g, a in enumerate(chosen))
+            self.model.add_no_overlap(intervals)
 
     def hint(self, chosen: Sequence[int], starts: dict[Key, int]) -> None:
         """Propose a strategy and its starts."""
@@ -80,84 +65,6 @@ class JointModel:
         for key, task in self.tasks.items():
             if key in starts and starts[key] <= self.most:
                 self.model.add_hint(task.start, starts[key])
-
-    # --- choices ---------------------------------------------------------------------------
-
-    def _choose(self) -> None:
-        model, rows, costs = self.model, self.rows, self.costs
-        self.y = [
-            [model.new_bool_var(f"y{g},{a}") for a in range(len(actions))]
-            for g, actions in enumerate(costs.choices.actions)
-        ]
-        self.layout: list[dict[int, Any]] = []
-        self.there: list[list[Any]] = []
-        for g, literals in enumerate(self.y):
-            model.add_exactly_one(literals)
-            layouts: dict[int, Any] = {}
-            for layout in rows.own[g].tolist():
-                same = [literals[a] for a in np.flatnonzero(costs.layout_of[g] == layout)]
-                layouts[layout] = self._any(same)
-            self.layout.append(layouts)
-            self.there.append(
-                [
-                    self._any([x for layout, x in layouts.items() if costs.present[layout, d]])
-                    for d in range(costs.k)
-                ]
-            )
-        self.w: list[dict[tuple[int, int], Any]] = []
-        for p, (g, h) in enumerate(rows.pairs):
-            pair = {}
-            at = rows.w[p]
-            for a in rows.own[g].tolist():
-                for b in rows.own[h].tolist():
-                    if rows.possible[at]:
-                        pair[a, b] = model.new_bool_var(f"w{p},{a},{b}")
-                    else:
-                        model.add_bool_or(~self.layout[g][a], ~self.layout[h][b])
-                    at += 1
-            self.w.append(pair)
-            for a in rows.own[g].tolist():
-                model.add(sum(x for (i, _), x in pair.items() if i == a) == self.layout[g][a])
-            for b in rows.own[h].tolist():
-                model.add(sum(x for (_, i), x in pair.items() if i == b) == self.layout[h][b])
-        for g, literals in enumerate(self.y):
-            for a, literal in enumerate(literals):
-                if not rows.possible[rows.y[g] + a]:
-                    model.add(literal == 0)
-        for d in range(costs.k):
-            if rows.capacity(d) is not None:
-                self._cut(Row("memory", ("device", d, d)))
-
-    def _any(self, literals: Sequence[Any]) -> Any:
-        """Return whether one of some literals holds, of which at most one does."""
-        if not literals:
-            return self.model.new_constant(0)
-        if len(literals) == 1:
-            return literals[0]
-        result = self.model.new_bool_var("")
-        self.model.add(sum(literals) == result)
-        return result
-
-    def _columns(self) -> list[Any]:
-        columns: list[Any] = [literal for row in self.y for literal in row]
-        for p, (g, h) in enumerate(self.rows.pairs):
-            columns += [
-                self.w[p].get((a, b), 0)
-                for a in self.rows.own[g].tolist()
-                for b in self.rows.own[h].tolist()
-            ]
-        return columns
-
-    def _cut(self, row: Row) -> None:
-        columns = self._columns()
-        coefficients = self.rows.coefficients(row)
-        used = np.flatnonzero((coefficients != 0) & self.rows.possible).tolist()
-        total = sum(int(coefficients[c]) * columns[c] for c in used)
-        if row.kind == "memory":
-            assert row.resource is not None
-            self.model.add(total <= (self.rows.capacity(row.resource[1]) or 0))
-        else:
-            self.model.add(total <= self.makespan)
 
     # --- tasks -----------------------------------------------------------------------------
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from ortools.linear_solver import pywraplp
+from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from optpart.training.bounds.choices import Choices
 from optpart.training.bounds.costs import Costs, Ints
-from optpart.training.bounds.rows import NCCL, Row, Rows
+from optpart.training.bounds.rows import NCCL, Resource, Row, Rows
+from optpart.training.bounds.separation import Separator
 
 Floats = NDArray[np.float64]
 
@@ -24,15 +28,17 @@ PARTS = 2**40
 #: Rows per resource at the beginning: each counts another reader of tensors with several.
 _CONSUMERS = 3
 
-#: Least violation, as a share of the makespan, that is worth a row.
-_VIOLATED = 1e-5
+#: Seconds for a program of few columns.
+_START = 1.0
 
-#: Rows added in one round at most.
-_ADDED = 60
+#: How much longer the last proof takes than the first, at most.
+_PROOF = 5
 
 #: The rounds end when several of them together gain less than this share of the bound.
-_GAIN = 1e-5
-_PATIENCE = 5
+_GAIN = 2e-4
+_PATIENCE = 4
+
+_OPTIMAL, _INFEASIBLE = 0, 2
 
 
 @dataclass(frozen=True)
@@ -85,29 +91,70 @@ def strategy_bound(choices: Choices, seconds: float = np.inf) -> StrategyBound:
     Parameters
     ----------
     seconds : float
-        The bound is valid whenever the rounds end.
+        The bound is valid whenever the rounds end. The loads without transfers are bounded in any
+        case, once all costs are known.
 
     Notes
     -----
     The solver's multipliers are only a proposal: :func:`proven` evaluates them in exact integers.
     """
-    costs = Costs(choices)
-    program = Program(Rows(costs))
-    return program.solve(seconds)
+    deadline = time.perf_counter() + seconds
+    program = Program(Rows(Costs(choices)))
+    return program.solve(deadline - time.perf_counter())
+
+
+class _Solution(NamedTuple):
+    """An optimal solution of the program with the rows so far."""
+
+    point: Floats  # of all columns
+    makespan: float  # in ticks
+    multipliers: Multipliers
+
+
+class _NoSolutionError(Exception):
+    """The program is infeasible."""
 
 
 class Program:
-    """The linear program of some rows, which grows."""
+    """The linear program of some rows, which grows.
+
+    Attributes
+    ----------
+    rows : Rows
+    known : list of Row
+        Rows of the program.
+    coefficients : list of (ndarray of int, ndarray of float, float)
+        Columns and scaled coefficients of each, and what they were divided by.
+    unit : float
+        Ticks that the solver counts as one.
+    sizes : list of int
+        Actions of each group.
+    """
 
     def __init__(self, rows: Rows, *, memory: bool = True) -> None:
         self.rows = rows
-        self.memory = memory
         self.costs = rows.costs
+        self.memory = memory
         self.known: list[Row] = []
         self._seen: set[Row] = set()
-        self.separator = Separator(rows)
+        self._digests: set[tuple[bool, bytes]] = set()
+        self.coefficients: list[tuple[Ints, Floats, float]] = []
+        self.sizes = [len(actions) for actions in self.costs.choices.actions]
         self.unit = self._magnitude()
-        self._build()
+        resources: list[Resource] = [("device", d, d) for d in range(self.costs.k)]
+        if memory:
+            for resource in resources:
+                if rows.capacity(resource[1]) is not None:
+                    self.add(Row("memory", resource))
+        ways = [len(each) for tensors in rows.readers for each in tensors]
+        for consumer in range(min(_CONSUMERS, max(ways, default=1))):
+            for resource in (*resources, NCCL):
+                self.add(Row("load", resource, consumer=consumer))
+
+    @cached_property
+    def separator(self) -> Separator:
+        """What finds violated rows."""
+        return Separator(self.rows)
 
     def _magnitude(self) -> float:
         run = self.costs.duration.astype(np.float64)
@@ -115,143 +162,209 @@ class Program:
         least = np.where(present & (run > 0), run, np.inf).min(axis=(1, 2))
         return max(1.0, float(least[np.isfinite(least)].sum()))
 
-    def _build(self) -> None:
-        rows, n = self.rows, self.rows.columns
-        # The LP solver of OR-Tools: highspy cannot be loaded in the same process as CP-SAT.
+    def add(self, row: Row) -> bool:
+        """Add a row; return whether its coefficients are new."""
+        if row in self._seen:
+            return False
+        self._seen.add(row)
+        coefficients = self.rows.coefficients(row)
+        # Samples that pass the same devices, and readers of tensors with one, make equal rows.
+        digest = row.kind == "memory", blake2b(coefficients.tobytes()).digest()
+        if digest in self._digests:
+            return False
+        self._digests.add(digest)
+        used = np.flatnonzero(coefficients * self.rows.possible)
+        scale = self.unit
+        if row.kind == "memory":
+            assert row.resource is not None
+            scale = float(max(1, self.rows.capacity(row.resource[1]) or 0))
+        self.known.append(row)
+        self.coefficients.append((used, coefficients[used] / scale, scale))
+        return True
+
+    def solve(self, seconds: float = np.inf) -> StrategyBound:
+        """Solve the program and add violated rows, until there are none or the time is over.
+
+        No certificate covers that parameters fit nowhere together: memory is then left out.
+        """
+        deadline = time.perf_counter() + seconds
+        try:
+            best, rounds = self._start(), 0
+        except _NoSolutionError:
+            return Program(self.rows, memory=False).solve(deadline - time.perf_counter())
+        begin = time.perf_counter()
+        ticks = proven(self.rows, best.multipliers)
+        # Leave time to prove the last round: its multipliers are more.
+        rest = deadline - _PROOF * (time.perf_counter() - begin)
+        values: list[float] = []
+        solver = None
+        while time.perf_counter() < rest:
+            violated = self.separator.violated(best.point, best.makespan)
+            if not sum([self.add(row) for row in violated]) and rounds:
+                break
+            solver = solver or _Solver(self)
+            left = rest - time.perf_counter()
+            if left <= 0:
+                break
+            try:
+                found = solver.solve(left)
+            except _NoSolutionError:
+                if self.memory:
+                    return Program(self.rows, memory=False).solve(deadline - time.perf_counter())
+                break
+            if found is None:
+                break
+            best, rounds = found, rounds + 1
+            values.append(best.makespan)
+            if len(values) > _PATIENCE and values[-1] <= (1 + _GAIN) * values[-1 - _PATIENCE]:
+                break
+        if rounds:
+            ticks = proven(self.rows, best.multipliers)
+        shares = tuple(
+            best.point[first : first + size]
+            for first, size in zip(self.rows.y, self.sizes, strict=True)
+        )
+        value = None if ticks is None else self.costs.time(ticks)
+        return StrategyBound(value, ticks, best.multipliers, shares, rounds)
+
+    def _start(self) -> _Solution:
+        """Solve the program of groups without pairs, which has few columns."""
+        actions = sum(self.sizes)
+        above = np.zeros((len(self.known), actions + 1))
+        limits = np.zeros(len(self.known))
+        for r, (used, values, _) in enumerate(self.coefficients):
+            inside = used < actions
+            above[r, used[inside]] = values[inside]
+            memory = self.known[r].kind == "memory"
+            above[r, -1], limits[r] = (0.0, 1.0) if memory else (-1.0, 0.0)
+        where = np.repeat(np.arange(len(self.sizes)), self.sizes), np.arange(actions)
+        one: Any = csr_array((np.ones(actions), where), shape=(len(self.sizes), actions + 1))
+        most = np.append(np.where(self.rows.possible[:actions], 1.0, 0.0), np.inf)
+        bounds: Any = np.stack([np.zeros(actions + 1), most], axis=1)
+        solved = linprog(
+            np.append(np.zeros(actions), 1.0),
+            above,
+            limits,
+            one,
+            np.ones(len(self.sizes)),
+            bounds,
+            method="highs-ds",
+            options={"time_limit": _START},
+        )
+        if solved.status == _INFEASIBLE and self.memory:
+            raise _NoSolutionError
+        if solved.status != _OPTIMAL or solved.x is None:
+            load = Multipliers(((Row("load", ("device", 0, 0)), PARTS),), {})
+            return _Solution(np.zeros(self.rows.columns), 0.0, load)
+        point = self._independent(solved.x[:-1])
+        multipliers = self.whole((-solved.ineqlin.marginals).tolist(), {})
+        return _Solution(point, float(solved.x[-1]) * self.unit, multipliers)
+
+    def _independent(self, shares: Floats) -> Floats:
+        """Return all columns, as if adjacent groups chose their actions independently."""
+        rows = self.rows
+        point = np.zeros(rows.columns)
+        point[: len(shares)] = shares
+        layouts = [
+            np.bincount(own, shares[first : first + len(own)], len(rows.own[g]))
+            for g, (first, own) in enumerate(zip(rows.y, rows.own_of, strict=True))
+        ]
+        for first, (g, h) in zip(rows.w, rows.pairs, strict=True):
+            both = layouts[g][:, None] * layouts[h][None, :]
+            point[first : first + both.size] = both.reshape(-1)
+        return point
+
+    def whole(
+        self, duals: list[float], messages: dict[tuple[int, int], tuple[list[float], list[float]]]
+    ) -> Multipliers:
+        """Return whole multipliers of the known rows, and whole messages."""
+        rows: list[tuple[Row, int]] = []
+        for row, (_, _, scale), dual in zip(self.known, self.coefficients, duals, strict=True):
+            whole = round(max(0.0, dual) * self.unit / scale * PARTS)
+            if whole > 0:
+                rows.append((row, whole))
+        whole_messages = {}
+        for pair, sides in messages.items():
+            one, two = (tuple(round(x * self.unit * PARTS) for x in side) for side in sides)
+            whole_messages[pair] = one, two
+        return Multipliers(tuple(rows), whole_messages)
+
+
+class _Solver:
+    """The program in a solver that continues where it ended, as rows are added."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        rows = program.rows
+        # The LP solver of OR-Tools: HiGHS does not continue, and highspy cannot be loaded in the
+        # same process as CP-SAT.
         self.solver = solver = pywraplp.Solver.CreateSolver("GLOP")
-        solver.SetSolverSpecificParametersAsString("use_dual_simplex: true")
-        self._column = [
-            solver.NumVar(0.0, solver.infinity() if rows.possible[c] else 0.0, "") for c in range(n)
+        self._column: list[Any] = [
+            solver.NumVar(0.0, solver.infinity() if possible else 0.0, "")
+            for possible in rows.possible.tolist()
         ]
         self._makespan = solver.NumVar(0.0, solver.infinity(), "")
         solver.Minimize(self._makespan)
         self._constraints: list[Any] = []
-        row, column, value, right = self._marginals()
-        equations = [solver.Constraint(x, x) for x in right]
-        for r, c, x in zip(row, column, value, strict=True):
-            equations[r].SetCoefficient(self._column[c], x)
-        self._equation = equations
-        for d in range(self.costs.k):
-            if self.memory and rows.capacity(d) is not None:
-                self.add(Row("memory", ("device", d, d)))
-        most = (
-            max(len(ways) for tensors in rows.readers for ways in tensors)
-            if any(rows.readers)
-            else 1
-        )
-        for consumer in range(min(_CONSUMERS, most)):
-            for resource in (*(("device", d, d) for d in range(self.costs.k)), NCCL):
-                self.add(Row("load", resource, consumer=consumer))
+        self._first = True
+        for first, size in zip(rows.y, program.sizes, strict=True):
+            group = solver.Constraint(1.0, 1.0)
+            for column in self._column[first : first + size]:
+                group.SetCoefficient(column, 1.0)
+        self._equations: list[tuple[list[Any], list[Any]]] = []
+        for first, (g, h) in zip(rows.w, rows.pairs, strict=True):
+            sizes = len(rows.own[g]), len(rows.own[h])
+            cells = first + np.arange(sizes[0] * sizes[1]).reshape(sizes)
+            self._equations.append((self._agreeing(g, cells), self._agreeing(h, cells.T)))
 
-    def _marginals(self) -> tuple[list[int], list[int], list[float], Floats]:
-        """Return the equations: one action per group, and pairs that agree with both groups."""
-        rows = self.rows
-        row: list[int] = []
-        column: list[int] = []
-        value: list[float] = []
-        right: list[float] = []
-        for g, actions in enumerate(self.costs.choices.actions):
-            for a in range(len(actions)):
-                row.append(len(right))
-                column.append(rows.y[g] + a)
-                value.append(1.0)
-            right.append(1.0)
-        self._first_message = len(right)
-        for p, pair in enumerate(rows.pairs):
-            cells = np.arange(
-                rows.w[p], rows.w[p] + len(rows.own[pair[0]]) * len(rows.own[pair[1]])
-            )
-            matrix = cells.reshape(len(rows.own[pair[0]]), -1)
-            for g, lines in zip(pair, (matrix, matrix.T), strict=True):
-                for layout, line in enumerate(lines.tolist()):
-                    row += [len(right)] * len(line)
-                    column += line
-                    value += [1.0] * len(line)
-                    for a in np.flatnonzero(rows.own_of[g] == layout).tolist():
-                        row.append(len(right))
-                        column.append(rows.y[g] + a)
-                        value.append(-1.0)
-                    right.append(0.0)
-        return row, column, value, np.array(right)
+    def _agreeing(self, g: int, cells: Ints) -> list[Any]:
+        """Add the equations that pairs, by layouts of a group, sum to its actions."""
+        rows, found = self.program.rows, []
+        for layout, line in enumerate(cells.tolist()):
+            equation = self.solver.Constraint(0.0, 0.0)
+            for c in line:
+                equation.SetCoefficient(self._column[c], 1.0)
+            for a in np.flatnonzero(rows.own_of[g] == layout).tolist():
+                equation.SetCoefficient(self._column[rows.y[g] + a], -1.0)
+            found.append(equation)
+        return found
 
-    def add(self, row: Row) -> bool:
-        """Add a row; return whether it is new."""
-        if row in self._seen:
-            return False
-        self._seen.add(row)
-        self.known.append(row)
-        coefficients = self.rows.coefficients(row)
-        used = np.flatnonzero((coefficients != 0) & np.append(self.rows.possible, False)[:-1])
-        values = coefficients[used].astype(np.float64)
-        if row.kind == "memory":
-            assert row.resource is not None
-            capacity = float(self.rows.capacity(row.resource[1]) or 0)
-            scale = max(1.0, capacity)
-            constraint = self.solver.Constraint(-capacity / scale, self.solver.infinity())
-        else:
-            scale = self.unit
-            constraint = self.solver.Constraint(0.0, self.solver.infinity())
-            constraint.SetCoefficient(self._makespan, 1.0)
-        for c, value in zip(used.tolist(), (-values / scale).tolist(), strict=True):
-            constraint.SetCoefficient(self._column[c], value)
-        self._constraints.append((constraint, scale))
-        return True
-
-    def solve(self, seconds: float = np.inf) -> StrategyBound:
-        """Solve the program and add violated rows, until there are none or the time is over."""
-        deadline = time.perf_counter() + seconds
-        best: Multipliers | None = None
-        point = np.zeros(self.rows.columns + 1)
-        values: list[float] = []
-        rounds = 0
-        while True:
-            left = deadline - time.perf_counter()
-            if np.isfinite(left):
-                self.solver.SetTimeLimit(max(50, int(1000 * left)))
-            status = self.solver.Solve()
-            if status == self.solver.INFEASIBLE and self.memory:
-                # No certificate covers that parameters fit nowhere together: leave memory out.
-                return Program(self.rows, memory=False).solve(deadline - time.perf_counter())
-            if status != self.solver.OPTIMAL:
-                break
-            point = np.array([c.solution_value() for c in (*self._column, self._makespan)])
-            best = self._multipliers()
-            rounds += 1
-            values.append(float(point[-1]))
-            if (
-                len(values) > _PATIENCE
-                and values[-1] - values[-1 - _PATIENCE] <= _GAIN * values[-1]
-            ) or time.perf_counter() >= deadline:
-                break
-            found = self.separator.violated(point[:-1], float(point[-1]) * self.unit)
-            if not sum([self.add(row) for row in found]):
-                break
-        if best is None:
-            best = Multipliers(((Row("load", ("device", 0, 0)), PARTS),), {})
-        ticks = proven(self.rows, best)
-        shares = tuple(
-            point[first : first + len(actions)]
-            for first, actions in zip(self.rows.y, self.costs.choices.actions, strict=True)
-        )
-        value = None if ticks is None else self.costs.time(ticks)
-        return StrategyBound(value, ticks, best, shares, rounds)
-
-    def _multipliers(self) -> Multipliers:
-        rows: list[tuple[Row, int]] = []
-        for row, (constraint, scale) in zip(self.known, self._constraints, strict=True):
-            whole = round(max(0.0, constraint.dual_value()) * self.unit / scale * PARTS)
-            if whole > 0:
-                rows.append((row, whole))
+    def solve(self, seconds: float) -> _Solution | None:
+        """Solve the program with all rows that it knows; ``None`` if it takes too long."""
+        program, solver = self.program, self.solver
+        begin = time.perf_counter()
+        new = range(len(self._constraints), len(program.known))
+        for r in new:
+            self._add(program.known[r], *program.coefficients[r][:2])
+        # Rows leave the last solution's multipliers feasible, from which the dual method goes on.
+        dual = "false" if self._first else "true"
+        solver.SetSolverSpecificParametersAsString(f"use_dual_simplex: {dual}")
+        self._first = False
+        if np.isfinite(seconds):
+            left = seconds - (time.perf_counter() - begin)
+            solver.SetTimeLimit(max(1, int(1000 * left)))
+        status = solver.Solve()
+        if status == solver.INFEASIBLE:
+            raise _NoSolutionError
+        if status != solver.OPTIMAL:
+            return None
+        point = np.array([column.solution_value() for column in self._column])
+        makespan = self._makespan.solution_value() * program.unit
         messages = {}
-        at = self._first_message
-        for g, h in self.rows.pairs:
-            sides = []
-            for group in (g, h):
-                equations = self._equation[at : at + len(self.rows.own[group])]
-                sides.append(tuple(round(x.dual_value() * self.unit * PARTS) for x in equations))
-                at += len(equations)
-            messages[g, h] = sides[0], sides[1]
-        return Multipliers(tuple(rows), messages)
+        for pair, (one, two) in zip(program.rows.pairs, self._equations, strict=True):
+            messages[pair] = [x.dual_value() for x in one], [x.dual_value() for x in two]
+        # The solver's rows are at most something, so that their dual values are negative.
+        duals = [-constraint.dual_value() for constraint in self._constraints]
+        return _Solution(point, makespan, program.whole(duals, messages))
+
+    def _add(self, row: Row, used: Ints, values: Floats) -> None:
+        memory = row.kind == "memory"
+        constraint = self.solver.Constraint(-self.solver.infinity(), 1.0 if memory else 0.0)
+        if not memory:
+            constraint.SetCoefficient(self._makespan, -1.0)
+        for c, value in zip(used.tolist(), values.tolist(), strict=True):
+            constraint.SetCoefficient(self._column[c], value)
+        self._constraints.append(constraint)
 
 
 def proven(rows: Rows, multipliers: Multipliers) -> int | None:
@@ -293,162 +406,3 @@ def proven(rows: Rows, multipliers: Multipliers) -> int | None:
             return None
         constant += int(total[block][fine].min())
     return max(0, -(-constant // parts))
-
-
-class Separator:
-    """Finds the rows that a fractional solution violates."""
-
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
-        graph, costs = rows.graph, rows.costs
-        self.samples: list[Fraction | None] = [*costs.samples, None]
-        self.order = list(graph.topological_order)
-        self._first = [[rows.first(o, s) for s in self.samples] for o in range(len(graph))]
-        self._forward: list[tuple[int, Ints]] = []
-        self._backward: list[tuple[int, Ints]] = []
-        self._usable = np.zeros((len(graph.edges), len(self.samples)), dtype=np.bool_)
-        self._returns = [rows.returns(e) for e in range(len(graph.edges))]
-        for e in range(len(graph.edges)):
-            terms = []
-            for i, s in enumerate(self.samples):
-                self._usable[e, i] = rows.usable(e, s)
-                terms.append(rows.step(e, s if self._usable[e, i] else None))
-            self._forward.append((terms[0].first, np.stack([t.values for t in terms])))
-            back = rows.step(e, None, True) if self._returns[e] else terms[-1]
-            self._backward.append((back.first, back.values))
-        self._reach()
-        self._count()
-
-    def _reach(self) -> None:
-        graph, n = self.rows.graph, len(self.rows.graph)
-        self.later = np.zeros((2, n, n), dtype=np.bool_)  # of samples, and of the least replica
-        self.earlier = np.zeros((n, n), dtype=np.bool_)
-        for o in reversed(self.order):
-            self.later[:, o, o] = True
-            for e in self.rows.out_edges[o]:
-                consumer = graph.edges[e].consumer
-                for i in (0, 1):
-                    if self._usable[e, -i]:
-                        self.later[i, o] |= self.later[i, consumer]
-        for o in self.order:
-            self.earlier[o, o] = True
-            for e in self.rows.in_edges[o]:
-                if self._returns[e]:
-                    self.earlier[o] |= self.earlier[graph.edges[e].producer]
-
-    def _count(self) -> None:
-        """Gather what each operation, and its outputs, take on each resource."""
-        rows, n = self.rows, len(self.rows.graph)
-        self.resources = rows.resources
-        parts: dict[str, list[tuple[Ints, Ints, Ints]]] = {"run": [], "out": [], "in": []}
-
-        number = {resource: r for r, resource in enumerate(self.resources)}
-        k = rows.costs.k
-        links = np.array([[number.get(("link", d, e), 0) for e in range(k)] for d in range(k)])
-
-        def note(what: str, o: int, where: Ints, columns: Ints, values: Ints) -> None:
-            """Add values at rows and columns, both of the shape of the values."""
-            used = values != 0
-            at = o * len(self.resources) + where
-            parts[what].append((at[used], columns[used], values[used]))
-
-        for o in range(n):
-            g = rows.choices.group_of[o]
-            run = rows.costs.duration[o][rows.costs.layout_of[g]]
-            actions = rows.y[g] + np.arange(len(run))[:, None]
-            devices = np.arange(k)[None, :]
-            note("run", o, *np.broadcast_arrays(devices, actions, run))
-            for ways in rows.readers[o]:
-                consumer = rows.graph.edges[ways[0]].consumer
-                columns = rows.cells(ways[0])
-                transfer, copying, collective = rows.within(ways[0])
-                for where, values in (
-                    (links, transfer),
-                    (np.arange(k), copying),
-                    (np.array([number[NCCL]]), collective),
-                ):
-                    shaped = columns.reshape(columns.shape + (1,) * (values.ndim - columns.ndim))
-                    one, two, three = np.broadcast_arrays(where, shaped, values)
-                    note("out", o, one, two, three)
-                    note("in", consumer, one, two, three)
-        shape = (n * len(self.resources), rows.columns)
-        self._on: dict[str, csr_array] = {}
-        for what, found in parts.items():
-            if found:
-                row, column, value = (np.concatenate(x) for x in zip(*found, strict=True))
-                self._on[what] = csr_array((value, (row, column)), shape=shape)
-            else:
-                self._on[what] = csr_array(shape)
-
-    def violated(self, x: Floats, makespan: float) -> list[Row]:
-        """Return the rows that a solution violates most, at most ``_ADDED``."""
-        found: list[tuple[float, Row]] = []
-        rows, graph = self.rows, self.rows.graph
-        n, s = len(graph), len(self.samples)
-        least = _VIOLATED * makespan
-        end = np.zeros((n, s))
-        via = np.full((n, s), -1, dtype=np.int64)
-        for o in range(n):
-            for i, term in enumerate(self._first[o]):
-                end[o, i] = term.values @ x[term.first : term.first + len(term.values)]
-        alone = end.copy()
-        for o in self.order:
-            for e in rows.in_edges[o]:
-                first, values = self._forward[e]
-                step = values @ x[first : first + values.shape[1]]
-                cost = np.where(self._usable[e], end[graph.edges[e].producer] + step, -1.0)
-                better = cost > end[o]
-                end[o][better] = cost[better]
-                via[o][better] = e
-        rest = np.zeros(n)
-        then = np.full(n, -1, dtype=np.int64)
-        for o in reversed(self.order):
-            for e in rows.out_edges[o]:
-                if self._returns[e]:
-                    first, values = self._backward[e]
-                    cost = rest[graph.edges[e].consumer] + float(
-                        values @ x[first : first + len(values)]
-                    )
-                    if cost > rest[o]:
-                        rest[o], then[o] = cost, e
-        for i, sample in enumerate(self.samples):
-            o = int(end[:, i].argmax())
-            start, edges = self._path(via, o, i)
-            found.append((end[o, i], Row("path", None, start, edges, sample)))
-        o = int((alone[:, -1] + rest).argmax())
-        shape = (n, len(self.resources))
-        run, out, into = ((self._on[w] @ x).reshape(shape) for w in ("run", "out", "in"))
-        nccl = self.resources.index(NCCL)
-        loads = (run + out).sum(axis=0).tolist()
-        found += [(loads[r], Row("load", resource)) for r, resource in enumerate(self.resources)]
-        # Heads: the end of an operation, then all that waits for it.
-        queue = self.later[0].astype(np.float64) @ out[:, nccl]
-        for i, sample in enumerate(self.samples[:-1]):
-            o = int((end[:, i] + queue).argmax())
-            start, edges = self._path(via, o, i)
-            found.append((end[o, i] + queue[o], Row("head", NCCL, start, edges, sample)))
-        after = self.later[1].astype(np.float64) @ (run + out) - run + end[:, -1:]
-        before = (
-            self.earlier.astype(np.float64) @ (run + into) - run + (alone[:, -1] + rest)[:, None]
-        )
-        for r, resource in enumerate(self.resources):
-            o = int(after[:, r].argmax())
-            start, edges = self._path(via, o, s - 1)
-            found.append((after[o, r], Row("head", resource, start, edges)))
-            o = int(before[:, r].argmax())
-            forward = []
-            at = o
-            while then[at] >= 0:
-                forward.append(int(then[at]))
-                at = graph.edges[forward[-1]].consumer
-            found.append((before[o, r], Row("tail", resource, o, tuple(forward))))
-        found = [(value, row) for value, row in found if value > makespan + least]
-        found.sort(key=lambda pair: -pair[0])
-        return [row for _, row in found[:_ADDED]]
-
-    def _path(self, via: Ints, o: int, i: int) -> tuple[int, tuple[int, ...]]:
-        edges: list[int] = []
-        while via[o, i] >= 0:
-            edges.append(int(via[o, i]))
-            o = self.rows.graph.edges[edges[-1]].producer
-        return o, tuple(reversed(edges))

@@ -8,7 +8,7 @@ coefficients are always computed from the choices.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -103,6 +103,7 @@ class Rows:
         self.columns = sum(sizes) + sum(areas)
         self._steps: dict[object, Ints] = {}
         self._firsts: dict[object, Ints] = {}
+        self._moved: dict[tuple[int, Resource], Term] = {}
         numbers: dict[object, int] = {}
         self._times = [
             numbers.setdefault(operation.times, len(numbers)) for operation in self.graph.operations
@@ -116,6 +117,16 @@ class Rows:
             if limit is not None:
                 need = self.coefficients(Row("memory", ("device", d, d)))
                 self.possible &= need <= limit
+
+    def point(self, chosen: Sequence[int]) -> Ints:
+        """Return the columns of one strategy, given by an action per group."""
+        found = np.zeros(self.columns, dtype=np.int64)
+        for first, a in zip(self.y, chosen, strict=True):
+            found[first + a] = 1
+        for first, (g, h) in zip(self.w, self.pairs, strict=True):
+            one, two = self.own_of[g][chosen[g]], self.own_of[h][chosen[h]]
+            found[first + one * len(self.own[h]) + two] = 1
+        return found
 
     # --- edges -----------------------------------------------------------------------------
 
@@ -133,6 +144,25 @@ class Rows:
             return False
         output = self.graph.operations[edge.producer].outputs[edge.output]
         return output.layout is Layout.SUMMED
+
+    @cached_property
+    def alike(self) -> list[int]:
+        """A number per edge: edges that share it have equal columns and coefficients."""
+        numbers: dict[object, int] = {}
+        found = []
+        for edge, moves in zip(self.graph.edges, self.moves, strict=True):
+            producer, consumer = (self.graph.operations[o] for o in (edge.producer, edge.consumer))
+            key = (
+                id(moves),
+                self._times[edge.consumer],
+                self.choices.group_of[edge.producer],
+                self.choices.group_of[edge.consumer],
+                producer.splittable,
+                consumer.splittable,
+                None if edge.output == CONTROL else producer.outputs[edge.output].layout,
+            )
+            found.append(numbers.setdefault(key, len(numbers)))
+        return found
 
     def between(self, e: int, values: Ints) -> Term:
         """Return values by actions, or by layouts of both ends, as coefficients of columns."""
@@ -280,6 +310,12 @@ class Rows:
 
     def moved(self, e: int, resource: Resource) -> Term:
         """Return the ticks that reading an edge takes on a resource."""
+        key = self.alike[e], resource
+        if key not in self._moved:
+            self._moved[key] = self._taken(e, resource)
+        return self._moved[key]
+
+    def _taken(self, e: int, resource: Resource) -> Term:
         moves, (kind, d, target) = self.moves[e], resource
         if kind == "link":
             return self.between(e, moves.transfer[..., d, target])

@@ -2,39 +2,27 @@
 
 from collections import Counter
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from optpart.solution.result import Status
 from optpart.solution.verifier import verify
-from optpart.testing.choices import best_strategy, compiled_strategies, random_choices
+from optpart.testing.choices import (
+    best_strategy,
+    compiled_strategies,
+    random_choices,
+    tiny_choices,
+)
 from optpart.training.bounds.exact import joint_optimum
 from optpart.training.bounds.program import strategy_bound
 from optpart.training.compiler import Options
 
 
-def drawn(seed):
-    rng = np.random.default_rng(seed)
-    return random_choices(
-        rng,
-        layers=int(rng.integers(1, 3)),
-        groups=int(rng.integers(1, 5)),
-        actions=int(rng.integers(2, 4)),
-        options=Options(
-            memory="none",
-            tick=(Fraction(1), Fraction(1, 3))[int(rng.integers(2))],
-            auxiliary=("memory", "free")[int(rng.random() < 0.3)],
-        ),
-        missing=0.1 if rng.random() < 0.2 else 0,
-    )
-
-
 # 16: two groups read one tensor in slices that take no time; each needs a task of its own.
 @pytest.mark.parametrize("seed", range(40))
 def test_the_joint_optimum_is_that_of_enumeration(seed):
-    choices = drawn(seed)
+    choices = tiny_choices(seed)
     best = best_strategy(choices)
     found = joint_optimum(choices, seconds=60, workers=1)
     if best is None:
@@ -74,7 +62,7 @@ def test_memory_that_changes_with_time_is_verified():
 
 
 def test_a_given_start_is_used():
-    choices = drawn(2)
+    choices = tiny_choices(2)
     chosen, _ = next(compiled_strategies(choices))
     found = joint_optimum(choices, seconds=60, workers=1, starts=[chosen])
     assert found.status == Status.OPTIMAL
@@ -82,7 +70,7 @@ def test_a_given_start_is_used():
 
 def test_more_actions_never_worsen_the_optimum():
     for seed in (1, 5, 9):
-        choices = drawn(seed)
+        choices = tiny_choices(seed)
         fewer = replace(choices, actions=tuple(row[:1] for row in choices.actions))
         best = joint_optimum(fewer, seconds=60, workers=1)
         if best.makespan is not None:

@@ -42,17 +42,6 @@ def drawn(seed):
     )
 
 
-def columns(rows, chosen):
-    """The solution that is one strategy."""
-    x = np.zeros(rows.columns, dtype=np.int64)
-    for g, a in enumerate(chosen):
-        x[rows.y[g] + a] = 1
-    for first, (g, h) in zip(rows.w, rows.pairs, strict=True):
-        one, two = rows.own_of[g][chosen[g]], rows.own_of[h][chosen[h]]
-        x[first + one * len(rows.own[h]) + two] = 1
-    return x
-
-
 def loads(compiled):
     """Times of every resource of a compiled strategy."""
     found = {}
@@ -77,7 +66,7 @@ def test_every_row_is_true_of_every_strategy(seed):
     bound = program.solve()
     rows = program.rows
     for chosen, compiled in list(compiled_strategies(choices))[:8]:
-        x = columns(rows, chosen)
+        x = rows.point(chosen)
         assert not x[~rows.possible].any()
         makespan = by_rank(compiled).makespan(compiled.instance) * rows.costs.scale
         assert bound.ticks is not None
@@ -93,7 +82,7 @@ def test_loads_are_those_of_the_compiled_strategy(seed):
     rows = Rows(Costs(choices))
     alone = all(len(ways) == 1 for tensors in rows.readers for ways in tensors)
     for chosen, compiled in list(compiled_strategies(choices))[:6]:
-        x, found = columns(rows, chosen), loads(compiled)
+        x, found = rows.point(chosen), loads(compiled)
         for resource in rows.resources:
             counted = rows.coefficients(Row("load", resource)) @ x
             true = found.get(resource, 0) * rows.costs.scale
@@ -108,7 +97,7 @@ def test_strategies_without_links_are_impossible():
     rows = Rows(Costs(choices))
     compiled = {chosen for chosen, _ in compiled_strategies(choices)}
     for chosen in np.ndindex(*map(len, choices.actions)):
-        assert rows.possible[columns(rows, chosen) == 1].all() == (chosen in compiled)
+        assert rows.possible[rows.point(chosen) == 1].all() == (chosen in compiled)
 
 
 def small(devices=2, memory=None, chosen=None, layers=2, batch=8):
@@ -144,6 +133,21 @@ def test_memory_forces_parameters_apart():
 def test_parameters_that_do_not_fit_together_leave_a_bound_without_memory():
     alone = strategy_bound(small(memory=300, layers=3))
     assert alone.value == strategy_bound(small(layers=3)).value
+
+
+def test_without_time_the_loads_bound_it():
+    choices = small(devices=2, chosen=(Decision.on(0, 2), Decision((1, 1), "allreduce")))
+    bound = strategy_bound(choices, 0.0)
+    assert bound.rounds == 0
+    assert bound.value == strategy_bound(choices).value == Fraction(2 * 8 * 30, 2)
+
+
+def test_the_time_limit_only_weakens_the_bound():
+    for seed in range(5):
+        choices = drawn(seed)
+        without, with_time = strategy_bound(choices, 0.0), strategy_bound(choices)
+        assert without.value is not None
+        assert 0 < without.value <= with_time.value
 
 
 def test_any_multipliers_prove_something_true():

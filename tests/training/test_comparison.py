@@ -1,0 +1,28 @@
+"""What is proven about the strategies of a problem."""
+
+import pytest
+
+from optpart.certify import check
+from optpart.testing.chains import chain, cluster
+from optpart.training.comparison import bounded, compare
+from optpart.training.makers.base import Budget
+from optpart.training.problem import StrategyProblem
+
+
+@pytest.fixture
+def problem():
+    devices = cluster(("a", "a"), bandwidth=1, memory=[9**6] * 2)
+    return StrategyProblem(chain(3, weights=2000), devices, 8)
+
+
+def test_the_integer_program_is_in_the_bound_but_not_in_the_certificate(problem, tmp_path):
+    linear, both = bounded(problem), bounded(problem, 20.0)
+    assert both.certified == linear.certified == linear.value
+    assert both.value > linear.value
+    both.certify(tmp_path)
+    check.check(tmp_path)
+
+
+def test_the_bound_is_at_most_every_strategy(problem):
+    found = compare(problem, ["single", "cp-ar", "ev-ps"], budget=Budget(5.0))
+    assert found.bound.value <= found.best[1].makespan
