@@ -11,10 +11,11 @@ Two bounds hold for all cuts of a layout:
 
 - :func:`simple_bound`: some stage has at least the mean of all loads, however they are weighted; a
   microbatch passes all layers forward and backward; and a layer is computed by one stage.
-- :func:`least` looks at three paths for each stage: to it, through all of its passes, and back; and
-  through the first microbatch forward and backward, and the passes that follow on the stage. The
-  least value over all cuts is found by dynamic programming from the last stage, with the values
-  that no other choice is better than in every respect.
+- :func:`least` looks at two kinds of paths for each stage: to it, through all of its passes, and
+  back; and through as many rounds as it has to wait for, in each of which one microbatch goes
+  forward to the last stage and back, and the passes that are left on the stage. The least value
+  over all cuts is found by dynamic programming from the last stage, with the values that no other
+  choice is better than in every respect.
 """
 
 from __future__ import annotations
@@ -90,10 +91,12 @@ class Layout:
 
     @property
     def stages(self) -> int:
+        """The number of stages."""
         return int(self.forward.shape[1])
 
     @property
     def layers(self) -> int:
+        """The number of layers."""
         return int(self.forward.shape[2])
 
     def segments(self, s: int, i: int) -> Iterator[int]:
@@ -293,16 +296,23 @@ def _extended(
     for r, (f, b, enter, leave) in enumerate(costs):
         first, longest, end = values[3 * r : 3 * r + 3]
         first += 2 * enter + f + b
+        paths = [2 * enter + f + b + longest]
         if layout.blocking:
             # Every pass waits for its transfer, and sends on; the last one's sending is counted as
             # the stage before receives it.
-            each, every = f + b + 2 * (enter + leave), enter + leave
-            own = count * each
+            sends = enter + leave
+            paths.append(count * (f + b + 2 * sends))
         else:
-            each, every = f + b, 0
-            own = 2 * enter + max(count * each, (count - 1) * enter + f + b)
-        after = (count - 1) * (b + every) + max(0, count - 1 - ahead) * (f + every)
-        longest = max(own, first + after, 2 * enter + f + b + longest)
+            sends = 0
+            paths.append(2 * enter + max(count * (f + b), (count - 1) * enter + f + b))
+        # The stage has at most ``ahead + 1`` microbatches under way: after so many, it waits until
+        # the first of them is back.
+        again = first if layout.blocking else first - 2 * enter
+        for rounds in {1, max(1, count // (ahead + 1)), -(-count // (ahead + 1))}:
+            left = count - 1 - (rounds - 1) * (ahead + 1)
+            after = left * (b + sends) + max(0, left - ahead) * (f + sends)
+            paths.append(first + (rounds - 1) * again + after)
+        longest = max(paths)
         end = max(longest - enter + finish, enter + f + end)
         found += [first, longest, end]
     return tuple(found)
