@@ -1,9 +1,9 @@
 """The best plans for the clusters of Sailor's and AMP's measured plans, by our own search.
 
 They are of the same family as the measured ones and are predicted by the same model
-(:mod:`bench.reality.plans`): as many replicas of every stage, contiguous layers, any cuts, the order
-1F1B. Free are cuts, stages, replicas, microbatch, and which nodes are which stages; with AMP's
-plans, the degree of tensor parallelism, too.
+(:mod:`bench.reality.plans`): as many replicas of every stage, contiguous layers, any cuts, the
+order 1F1B. Free are cuts, stages, replicas, microbatch, and which nodes are which stages; with
+AMP's plans, the degree of tensor parallelism, too.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from optpart.training.cuts import Cuts, Layout, Times, best_cuts, distinct, iter
 
 _NANOSECONDS = 10**9
 _MODEL = "OPT-350"
+_LAYERS = 26
 
 #: What a stage of a pipeline runs on, in Sailor's plans: GPU type and number of GPUs.
 Node = tuple[str, int]
 
 #: Bytes of a GPU. The data gives memory in the names of some only. The other figures are those of
-#: datasheets; RTX-2080 counts as its variant of 11 GB, since a measured plan held 9.4 GB on each GPU.
+#: datasheets; RTX-2080 counts as its variant of 11 GB, since a plan held 9.4 GB on each GPU.
 MEMORY = {"GH-96": 96e9, "RTX-2080": 11e9, "RTX-3090": 24e9, "Titan-RTX": 24e9}
 
 #: Tensors as large as the parameters: these, gradients, and two of Adam.
@@ -64,15 +65,15 @@ class Case:
     source : str
     plans : tuple of str
     choices : tuple of Choice
-    note : str
-        About memory.
+    memory : str
+        By how much memory is scaled; empty if nothing is known of it.
     """
 
     name: str
     source: str
     plans: tuple[str, ...]
     choices: tuple[Choice, ...]
-    note: str
+    memory: str
 
 
 @dataclass(frozen=True)
@@ -163,8 +164,7 @@ def _validation(folder: Path) -> Iterator[_Measured]:
         yield _Measured(
             name.replace("plan_config_", ""),
             tuple(
-                tuple(plans.group_of(each) for each in stage)
-                for stage in pipeline["tmp_per_stage"]
+                tuple(plans.group_of(each) for each in stage) for stage in pipeline["tmp_per_stage"]
             ),
             (0, *(stage[-1] + 1 for stage in held)),
             document["mbs"],
@@ -196,8 +196,7 @@ def sailor(data: Path, *, blocking: bool) -> Iterator[Case]:
                     name = f"{len(stages[0])} × {len(stages)} stages, microbatch {microbatch}"
                     where = tuple(
                         "+".join(
-                            f"{count} {gpu}"
-                            for (gpu, _), count in sorted(Counter(stage).items())
+                            f"{count} {gpu}" for (gpu, _), count in sorted(Counter(stage).items())
                         )
                         for stage in stages
                     )
@@ -208,24 +207,18 @@ def sailor(data: Path, *, blocking: bool) -> Iterator[Case]:
             "Sailor",
             tuple(plan.name for plan in measured),
             tuple(choices),
-            f"× {scale:.2f}",
+            f" (memory × {scale:.2f})",
         )
 
 
 def _arrangements(nodes: dict[Node, int]) -> Iterator[tuple[tuple[Node, ...], ...]]:
     """Yield nodes by stage and pipeline, each arrangement once: pipelines may be exchanged."""
     total = sum(nodes.values())
-    count = len(layers_of_model())
-    for stages in range(1, min(total, count) + 1):
+    for stages in range(1, min(total, _LAYERS) + 1):
         rows = list(_rows(nodes, stages))
         for pipelines in range(1, total // stages + 1):
             for chosen in _multisets(rows, pipelines, Counter(nodes)):
                 yield tuple(zip(*chosen, strict=True))
-
-
-def layers_of_model() -> range:
-    """Return the layers of Sailor's OPT-350: embedding, 24 transformers, logits."""
-    return range(26)
 
 
 def _rows(nodes: dict[Node, int], stages: int) -> Iterator[tuple[Node, ...]]:
@@ -347,9 +340,7 @@ def sailor_layout(
         [[getattr(profiles[s][r], way) for s in range(count)] for r in range(pipelines)]
         for way in ("forward", "backward")
     )
-    return _layout(
-        forward, backward, transfer, np.maximum(finish, 0), fits, microbatches, blocking
-    )
+    return _layout(forward, backward, transfer, np.maximum(finish, 0), fits, microbatches, blocking)
 
 
 def _between_sums(values: Sequence[float]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
@@ -379,31 +370,25 @@ def amp(data: Path, *, blocking: bool) -> Iterator[Case]:
         name = f"mp{mp} dp{dp} pp{pp} mb{microbatch}"
         names.append(name)
         for order in sorted(set(permutations((0, 0, 0, 3)))) if pp > 1 else ((0, 0, 0, 3),):
-            choices.append(
-                Choice(
-                    amp_layout(folder, order, microbatch, mp, dp, pp, blocking=blocking),
-                    name,
-                    tuple(
-                        "+".join(
-                            f"{count} {node}"
-                            for node, count in sorted(
-                                Counter(
-                                    plans.NODES[order[plans.node_of(s, d, mp, dp)]][0]
-                                    for d in range(dp)
-                                ).items()
-                            )
-                        )
-                        for s in range(pp)
-                    ),
-                )
-            )
+            layout = amp_layout(folder, order, microbatch, mp, dp, pp, blocking=blocking)
+            choices.append(Choice(layout, name, _stages(order, mp, dp, pp)))
     yield Case(
         f"3 nodes of 4 V100 (P3), 1 of 4 T4 (G4), batch {plans.BATCH}",
         "AMP",
         tuple(names),
         tuple(choices),
-        "unknown",
+        "",
     )
+
+
+def _stages(order: Sequence[int], mp: int, dp: int, pp: int) -> tuple[str, ...]:
+    """Write what each stage runs on."""
+    found = []
+    for s in range(pp):
+        places = (plans.node_of(s, d, mp, dp) for d in range(dp))
+        counts = Counter(plans.NODES[order[place]][0] for place in places)
+        found.append("+".join(f"{count} {node}" for node, count in sorted(counts.items())))
+    return tuple(found)
 
 
 def amp_layout(
@@ -433,9 +418,7 @@ def amp_layout(
     for d, held in enumerate(places):
         at = [[nodes[place] for place in other] for other in places]
         for s, place in enumerate(held):
-            forward[d, s], backward[d, s] = plans.passes(
-                folder, nodes[place], mp, microbatch, rate
-            )
+            forward[d, s], backward[d, s] = plans.passes(folder, nodes[place], mp, microbatch, rate)
             if s + 1 < pp:
                 transfer[d, s] = plans.amp_transfer(at, at[d], s, microbatch, rate)
     for s in range(pp):
