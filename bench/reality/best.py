@@ -31,7 +31,7 @@ _LAYERS = 26
 Node = tuple[str, int]
 
 #: Bytes of a GPU. The data gives memory in the names of some only. The other figures are those of
-#: datasheets; RTX-2080 counts as its variant of 11 GB, since a plan held 9.4 GB on each GPU.
+#: datasheets; RTX-2080 counts as its variant of 11 GB, since plans with it had peaks up to 9.4 GB.
 MEMORY = {"GH-96": 96e9, "RTX-2080": 11e9, "RTX-3090": 24e9, "Titan-RTX": 24e9}
 
 #: Tensors as large as the parameters: these, gradients, and two of Adam.
