@@ -33,13 +33,17 @@ def strategy_question(
     slowness: Mapping[str, Number] | None = None,
     shapes: Mapping[str, int] | None = None,
     costs: str | Path | None = None,
+    network: str | None = None,
+    tensor_parallel: int | None = None,
+    gpus: Mapping[str, str] | None = None,
 ) -> Question:
     """Ask for strategies of a model on a cluster.
 
     Parameters
     ----------
     model : TrainingGraph, str or Path
-        A graph, the name of a model of the package, such as ``"vgg19"``, or a file.
+        A graph, the name of a model of the package, such as ``"vgg19"``, a file, or a folder of
+        profiles.
     cluster : TrainingCluster, str or Path
         A cluster, the name of one of the package, such as ``"heterog-8"``, or a file.
     batch : int
@@ -50,7 +54,7 @@ def strategy_question(
         Runs along the forward pass, or the operations nearest to those that take longest.
     options : Options, optional
         How strategies are compiled (:class:`optpart.training.compiled.Options`).
-    samples, slowness, shapes, costs
+    samples, slowness, shapes, costs, network, tensor_parallel, gpus
         What the file of a model does not say
         (:class:`optpart.training.strategy_file.Reading`).
 
@@ -76,7 +80,15 @@ def strategy_question(
         groups=groups,
         grouping=grouping,
         options=options,
-        reading=Reading(samples, factors, dict(shapes or {}), str(costs or "")),
+        reading=Reading(
+            samples,
+            factors,
+            dict(shapes or {}),
+            str(costs or ""),
+            network or "",
+            tensor_parallel,
+            dict(gpus or {}),
+        ),
     )
 
 

@@ -8,7 +8,7 @@ operations, and from fits to the other eight models. Then plans over both device
 part by part, and compared with the sum of their operations.
 
 Then the iteration times that Sailor and AMP measured on clusters are predicted from their layer
-times, which measures nothing here.
+times, and the best plans for the same clusters are searched; this measures nothing here.
 
 Each measurement is kept in ``runs.jsonl``, so a stopped command continues where it was. The machine
 should be idle and have two cores. ``--only`` does no more than that part; ``--quick`` takes three
@@ -34,10 +34,18 @@ from typing import Any
 import numpy as np
 
 from bench.depends import Needs
-from bench.reality import models, plans
+from bench.reality import best, models, plans
 from bench.reality.fits import LEVELS, fitted, measurements, predicted
 from bench.reality.runtime import Parts, options, profile, session, whole
-from bench.reality.summary import Compared, correlation, groups, signed
+from bench.reality.summary import (
+    Compared,
+    correlation,
+    groups,
+    in_order,
+    shared,
+    signed,
+    tau,
+)
 from bench.reality.training import seconds
 from bench.store import Bench, Row, Store, Values, package
 from optpart.api import solve
@@ -59,6 +67,9 @@ SEARCH = 5.0
 RUNS = 15
 QUICK, QUICK_RUNS = ("inception_v2", "shufflenet", "squeezenet"), 5
 SOURCES = {"Sailor": plans.sailor, "AMP": plans.amp}
+CASES = {"Sailor": best.sailor, "AMP": best.amp}
+#: Predictions that are off by more than this are listed.
+FAR_OFF = 0.15
 
 
 # --- measuring -----------------------------------------------------------------------------------
@@ -160,7 +171,10 @@ def machine() -> str:
 
 
 def predict(run: Values, data: Path) -> Values:
-    """Predict one plan of training."""
+    """Predict one plan of training, or search the best."""
+    if run["part"] == "best":
+        cases = CASES[run["source"]](data / "data", blocking=run["blocking"])
+        return best_plan(next(case for case in cases if case.name == run["cluster"]))
     found = next(plan for plan in SOURCES[run["source"]](data / "data") if plan.name == run["plan"])
     return predicted_plan(found)
 
@@ -180,8 +194,30 @@ def predicted_plan(plan: plans.Plan) -> Values:
     }
 
 
+def best_plan(case: best.Case) -> Values:
+    found = best.best(case)
+    return {
+        "predicted": found.seconds,
+        "bound": found.bound,
+        "plan": found.plan,
+        "layouts": found.layouts,
+        "measured_plans": list(case.plans),
+        "memory": case.memory,
+    }
+
+
 def train(store: Store, data: Path) -> None:
-    """Predict all plans of which there are no rows."""
+    """Predict all plans, and search the best ones, as far as there are no rows."""
+    for source, read_cases in CASES.items():
+        for blocking in (True, False):
+            for case in read_cases(data / "data", blocking=blocking):
+                asked = {
+                    "part": "best",
+                    "source": source,
+                    "cluster": case.name,
+                    "blocking": blocking,
+                }
+                store.run(asked, partial(best_plan, case))
     for source, read_plans in SOURCES.items():
         for plan in read_plans(data / "data"):
             run = {"part": "training", "source": source, "plan": plan.name}
@@ -196,6 +232,8 @@ def needs(run: Values) -> Needs:
     here = "bench.reality.__main__"
     if run["part"] == "training":
         return Needs((f"{here}:predicted_plan", f"bench.reality.plans:{run['source'].lower()}"))
+    if run["part"] == "best":
+        return Needs((f"{here}:best_plan", f"bench.reality.best:{run['source'].lower()}"))
     packages = ("numpy", "onnx", "onnxruntime", "python")
     if run["part"] == "plan":
         return Needs((f"{here}:measured_plan",), ("search",), packages=(*packages, "numba"))
@@ -204,8 +242,8 @@ def needs(run: Values) -> Needs:
 
 def differs(old: Values, new: Values) -> str:
     """Return the contradictions between two predictions."""
-    for key in ("measured", "blocking", "overlapping", "claimed"):
-        if old[key] != new[key]:
+    for key in ("measured", "blocking", "overlapping", "claimed", "predicted", "bound"):
+        if old.get(key) != new.get(key):
             return f"{key} {old[key]} and {new[key]}"
     return ""
 
@@ -217,7 +255,7 @@ BENCH = Bench(
     again=predict,
     differs=differs,
     stratum=lambda row: f"{row.run['part']} {row.run.get('source', '')}".strip(),
-    cheap=lambda row: bool(row.run["part"] == "training"),
+    cheap=lambda row: bool(row.run["part"] in ("training", "best")),
 )
 
 
@@ -240,14 +278,34 @@ def main() -> None:
         measure(store, name, runs)
     if given.only != "models":
         train(store, given.data)
-    rows = [row for row in store.rows() if row.run.get("runs", runs) == runs]
-    text = "\n".join([*of_models(rows), *of_plans(rows), *of_training(rows)])
+    rows = [row for row in store.latest() if row.run.get("runs", runs) == runs]
+    text = "\n".join(
+        [
+            *earlier(store, rows),
+            *of_models(rows),
+            *of_plans(rows),
+            *of_training(rows),
+        ]
+    )
     write_text(output / "table.txt", text + "\n")
     store.tables_written()
     print(text)
 
 
 # --- tables --------------------------------------------------------------------------------------
+
+
+def earlier(store: Store, rows: list[Row]) -> Iterator[str]:
+    """Say which rows, of a part that was not asked for, ran on code that has changed since."""
+    counting = {row.key for row in store.rows()}
+    old = [row for row in rows if row.key not in counting]
+    for part in dict.fromkeys(row.run["part"] for row in old):
+        dates = sorted(
+            {str(row.measured.get("date", "?")) for row in old if row.run["part"] == part}
+        )
+        yield f"Part {part!r}: measured on earlier code ({', '.join(dates)})."
+    if old:
+        yield ""
 
 
 def of_models(rows: list[Row]) -> Iterator[str]:
@@ -393,10 +451,31 @@ NOTES = {
 }
 
 
+BEST = {
+    "Sailor": (
+        "The family: all or some of the nodes, each a tensor-parallel group of all of its GPUs; as "
+        "many replicas of every stage;\nany node for each; contiguous layers, any cuts; any "
+        "measured microbatch that divides the batch; 1F1B. Memory: parameters,\ngradients and two "
+        "tensors of Adam, and what the profile says that layers keep of microbatches under way, "
+        "times the factor\nbehind the cluster, the largest of measured to so modelled peaks there; "
+        "96 GB for GH-96, 24 for RTX-3090 and Titan-RTX,\n11 for RTX-2080 (a measured plan held "
+        "9.4 on each GPU, so these must be the larger variant)."
+    ),
+    "AMP": (
+        "The family: all 16 GPUs; degrees and microbatches of trials that ran (the source gives no "
+        "limits of memory, so what did\nnot run is left out); any place for the node of T4; "
+        "contiguous layers, any cuts, but the loss stays with the logits; 1F1B.\nThe model was "
+        "chosen in view of the trials, whose cuts AMP chose by its own, in which T4 and V100 are "
+        "closer to each other."
+    ),
+}
+
+
 def of_training(rows: list[Row]) -> Iterator[str]:
     """Compare iterations of training with predictions."""
     for source in SOURCES:
-        chosen = [row for row in rows if row.run.get("source") == source]
+        here = [row for row in rows if row.run.get("source") == source]
+        chosen = [row for row in here if row.run["part"] == "training"]
         if not chosen:
             continue
         yield f"TRAINING, MEASURED BY {source.upper()}"
@@ -409,7 +488,121 @@ def of_training(rows: list[Row]) -> Iterator[str]:
         yield NOTES[source]
         yield ""
         yield from of_source(chosen)
+        searched = [row for row in here if row.run["part"] == "best"]
+        yield from of_order(chosen, searched)
+        yield from of_outliers(chosen)
         yield ""
+        yield from of_best(chosen, searched)
+        yield ""
+
+
+def of_order(rows: list[Row], searched: list[Row]) -> Iterator[str]:
+    """Compare the predicted with the measured order of plans for one cluster and batch."""
+    result = {row.run["plan"]: row.result for row in rows if not row.result["doubt"]}
+    sets = [row.result["measured_plans"] for row in searched if row.run["blocking"]]
+    sets = [[result[name] for name in names if name in result] for names in sets]
+    sets = [found for found in sets if len(found) > 1]
+    if not sets:
+        return
+    kinds = ["blocking", "overlapping"]
+    kinds += [kind for kind in ("fitted", "claimed") if sets[0][0].get(kind) is not None]
+    yield (
+        f"order of plans for the same cluster and batch ({len(sets)} of them, "
+        f"{sum(map(len, sets))} plans that count):"
+    )
+    yield f"{'':35}" + "".join(f"{kind:>14}" for kind in kinds)
+    compared = {kind: [[as_compared(one, kind) for one in each] for each in sets] for kind in kinds}
+    pairs = {kind: in_order(found) for kind, found in compared.items()}
+    yield f"{'pairs in the measured order':35}" + "".join(
+        f"{f'{right} of {of}':>14}" for right, of in pairs.values()
+    )
+    if len(sets) == 1:
+        yield f"{'rank correlation (Kendall)':35}" + "".join(
+            f"{tau(found[0]):>14.2f}" for found in compared.values()
+        )
+    yield f"{'chosen / best, both measured':35}" + "".join(
+        f"{median(chosen_over_best(each) for each in found):>13.2f}×" for found in compared.values()
+    )
+
+
+def chosen_over_best(found: list[Compared]) -> float:
+    """Return how many times as long the plan predicted to be shortest took as the shortest."""
+    chosen = min(found, key=lambda one: one.predicted)
+    return chosen.measured / min(one.measured for one in found)
+
+
+def of_outliers(rows: list[Row]) -> Iterator[str]:
+    """List the predictions that are far off, and what they have in common."""
+    yield ""
+    yield (
+        "What is far off, with at most three conditions that tell it best from the rest: they "
+        "describe, and explain nothing."
+    )
+    counted = [row for row in rows if not row.result["doubt"]]
+    wide = max(len(row.run["plan"]) for row in rows) + 2
+    for kind in ("blocking", "overlapping"):
+        compared = {row.run["plan"]: as_compared(row.result, kind) for row in counted}
+        off = {
+            "short": [name for name, each in compared.items() if each.error < -FAR_OFF],
+            "long": [name for name, each in compared.items() if each.error > FAR_OFF],
+        }
+        for way, names in off.items():
+            if not names:
+                continue
+            others = [each for name, each in compared.items() if name not in names]
+            yield ""
+            yield f"{kind}, more than {FAR_OFF:.0%} too {way}: {len(names)} of {len(counted)}"
+            if len(names) > 1:
+                common = shared([compared[name] for name in names], others)
+                yield (
+                    f"in common: {' and '.join(common.conditions) or 'nothing'} ({common.off} of "
+                    f"these {len(names)}, {common.others} of the others)"
+                )
+            for name in sorted(names, key=lambda name: -abs(compared[name].error)):
+                each = compared[name]
+                traits = ", ".join(
+                    f"{trait}: {value}"
+                    for trait, value in each.traits.items()
+                    if not trait.startswith("mp >")
+                )
+                yield f"  {name:{wide}}{each.error:>+5.0%}  {traits}"
+
+
+def of_best(rows: list[Row], searched: list[Row]) -> Iterator[str]:
+    """Put the best plans beside the best that were measured."""
+    if not searched:
+        return
+    result = {row.run["plan"]: row.result for row in rows}
+    yield f"BEST PLANS FOR THE CLUSTERS OF {searched[0].run['source'].upper()}"
+    yield BEST[searched[0].run["source"]]
+    yield (
+        "measured: the shortest of the measured plans; predicted: the shortest prediction of any "
+        "of them; ours: the\nprediction of our best plan; bound: no plan of the family is "
+        "predicted to take less; gap: (ours − bound) / ours;\nsaved: (predicted − ours) / "
+        "predicted. Nobody has measured ours."
+    )
+    for blocking, kind in ((True, "blocking"), (False, "overlapping")):
+        yield ""
+        yield f"{kind} transfers"
+        yield (
+            f"{'measured':>12}{'predicted':>13}{'ours':>13}{'bound':>13}{'gap':>7}{'saved':>8}"
+            f"{'layouts':>9}  cluster, plan"
+        )
+        for row in searched:
+            if row.run["blocking"] != blocking:
+                continue
+            found = row.result
+            names = found["measured_plans"]
+            measured = min(result[name]["measured"] for name in names)
+            theirs = min(result[name][kind] for name in names)
+            ours, bound = found["predicted"], found["bound"]
+            yield (
+                f"{measured:>10.3f} s{theirs:>11.3f} s{ours:>11.3f} s"
+                f"{math.floor(1000 * bound) / 1000:>11.3f} s"
+                f"{math.ceil(1000 * (1 - bound / ours)) / 1000:>7.1%}{1 - ours / theirs:>8.0%}"
+                f"{found['layouts']:>9}  {row.run['cluster']}{found['memory']}\n"
+                f"{'':77}{found['plan']}"
+            )
 
 
 def of_source(rows: list[Row]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -27,7 +27,7 @@ _NANOSECONDS = 10**9
 #: Plans of Sailor by whose measured times the model of transfers was chosen.
 _CHOSEN_BY = ("mit/N2/N2_D1", "mit/N4/N4_D1")
 #: Bytes of a number in AMP's trials: gradients are summed in float32, all else is float16.
-_GRADIENT, _ACTIVATION = 4, 2
+_GRADIENT, ACTIVATION = 4, 2
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def sailor(data: Path) -> Iterator[Plan]:
         name = path.relative_to(folder / "validation").with_suffix("").as_posix()
         document = json.loads(path.read_text(encoding="utf-8"))
         (pipeline,) = document["pipeline_list"]
-        groups = [[_group(each) for each in stage] for stage in pipeline["tmp_per_stage"]]
+        groups = [[group_of(each) for each in stage] for stage in pipeline["tmp_per_stage"]]
         replicas = len(groups[0])
         microbatch = document["mbs"]
         microbatches, rest = divmod(document["gbs"], microbatch * replicas)
@@ -98,7 +98,7 @@ def sailor(data: Path) -> Iterator[Plan]:
         )
 
 
-def _group(entry: Any) -> tuple[str, int]:
+def group_of(entry: Any) -> tuple[str, int]:
     """Return GPU type and number of GPUs of ``[[[type, number, zone]], degree]``."""
     ((gpu, count, _),), degree = entry
     if count != degree:
@@ -118,10 +118,10 @@ def _sailor_iteration(
     for s, stage in enumerate(groups):
         held = 0.0
         for r, (gpu, degree) in enumerate(stage):
-            profile = _profile(folder, gpu, microbatch, degree)
+            profile = profile_of(folder, gpu, microbatch, degree)
             transfer = 0.0
             if s + 1 < len(groups):
-                rate = min(_rate(folder, *stage[r]), _rate(folder, *groups[s + 1][r]))
+                rate = min(rate_of(folder, *stage[r]), rate_of(folder, *groups[s + 1][r]))
                 transfer = profile.activations[layers[s][-1]] / rate
             pipelines[r].append(
                 Replica(
@@ -132,7 +132,7 @@ def _sailor_iteration(
                 )
             )
             held = max(held, degree * sum(profile.parameters[i] for i in layers[s]))
-        slowest = min(_rate(folder, *group) for group in stage)
+        slowest = min(rate_of(folder, *group) for group in stage)
         allreduce.append(ring_allreduce(len(stage), held, slowest))
     return Iteration(tuple(map(tuple, pipelines)), microbatches, tuple(allreduce))
 
@@ -149,7 +149,7 @@ class _Profile:
 
 
 @cache
-def _profile(folder: Path, gpu: str, microbatch: int, degree: int) -> _Profile:
+def profile_of(folder: Path, gpu: str, microbatch: int, degree: int) -> _Profile:
     model = "OPT-350"
     passes = {}
     for measured_pass in ("forward", "backward"):
@@ -182,7 +182,7 @@ def _links(folder: Path) -> Mapping[tuple[str, int], float]:
     return {key: float(rate) * _NANOSECONDS for key, rate in rates.items()}
 
 
-def _rate(folder: Path, gpu: str, degree: int) -> float:
+def rate_of(folder: Path, gpu: str, degree: int) -> float:
     """Return bytes per second between nodes when so many GPUs of a node send."""
     return _links(folder)[gpu, degree]
 
@@ -190,20 +190,20 @@ def _rate(folder: Path, gpu: str, degree: int) -> float:
 # --- AMP -----------------------------------------------------------------------------------------
 
 #: Nodes of AMP's mixed cluster, four GPUs each: profile, and bit/s to other nodes and inside.
-_NODES = (("P3", 10e9, 170e9),) * 3 + (("G4", 50e9, 50e9),)
+NODES = (("P3", 10e9, 170e9),) * 3 + (("G4", 50e9, 50e9),)
 _GPUS = 4
 #: Rates inside the G4 node, in Gbit/s, of which one may be fitted: T4 exchange over PCI Express.
 RATES = (16, 20, 24, 28, 32, 40, 50)
 #: Bandwidth of a T4's memory as a part of a V100's, by their datasheets: 320 and 900 GB/s.
 _MEMORY = 320 / 900
-_HIDDEN, _LENGTH, _VOCABULARY, _BATCH = 1024, 1024, 52256, 32
-_LAYERS = 30
+HIDDEN, LENGTH, VOCABULARY, BATCH = 1024, 1024, 52256, 32
+LAYERS = 30
 #: What the outliers have in common.
 _COMMON = "mp > 1, pp > 1, mb ≤ 2"
 #: Layers with the embedding, tied, at both ends of the model; the rest between is no transformer.
 _EMBEDDINGS, _TRANSFORMERS = (0, 28), range(2, 26)
 
-_TRIAL = re.compile(
+TRIAL = re.compile(
     r"Simulating result: None, \[(?P<cuts>[\d, ]+)\], (?P<microbatch>\d+), "
     r"\{'mp_deg': tensor\(\[(?P<mp>\d+)\.\]\), 'dp_deg': tensor\(\[(?P<dp>\d+)\.\]\), "
     r"'pp_deg': tensor\(\[(?P<pp>\d+)\.\]\)\}, "
@@ -224,14 +224,14 @@ def amp(data: Path) -> Iterator[Plan]:
     """
     folder = data / "amp"
     for line in (folder / "het_cluster_results.txt").read_text(encoding="utf-8").splitlines():
-        found = _TRIAL.match(line)
+        found = TRIAL.match(line)
         if found is None:
             continue
         cuts = [int(each) for each in found["cuts"].split(",")]
         microbatch, mp, dp, pp = (int(found[key]) for key in ("microbatch", "mp", "dp", "pp"))
         yield Plan(
             f"mp{mp} dp{dp} pp{pp} mb{microbatch}",
-            _amp_iteration(folder, cuts, microbatch, mp, dp, _NODES[-1][2]),
+            _amp_iteration(folder, cuts, microbatch, mp, dp, NODES[-1][2]),
             float(found["measured"]),
             float(found["claimed"]),
             {
@@ -253,69 +253,88 @@ def _amp_iteration(
     folder: Path, cuts: list[int], microbatch: int, mp: int, dp: int, rate: float
 ) -> Iteration:
     """Return the iteration of a trial; ``rate``: bit/s inside the G4 node."""
-    if cuts[0] != 0 or cuts[-1] != _LAYERS:
-        raise ValueError(f"{cuts} do not cut {_LAYERS} layers")
+    if cuts[0] != 0 or cuts[-1] != LAYERS:
+        raise ValueError(f"{cuts} do not cut {LAYERS} layers")
     stages = len(cuts) - 1
-    nodes = [[_node(s, d, mp, dp) for s in range(stages)] for d in range(dp)]
+    nodes = [[node_of(s, d, mp, dp) for s in range(stages)] for d in range(dp)]
     pipelines: list[tuple[Replica, ...]] = []
     for held in nodes:
         pipeline = []
         for s, node in enumerate(held):
-            forward, backward = _passes(folder, node, mp, microbatch, rate)
+            forward, backward = passes(folder, node, mp, microbatch, rate)
             layers = slice(cuts[s], cuts[s + 1])
-            transfer = 0.0
-            if s + 1 < stages:
-                size = microbatch * _LENGTH * _HIDDEN * _ACTIVATION
-                transfer = size / _between(node, held[s + 1], rate)
-                if held[s + 1] != node:  # the pipelines that leave a node share its link
-                    transfer *= sum(h[s] == node != h[s + 1] for h in nodes)
+            transfer = amp_transfer(nodes, held, s, microbatch, rate) if s + 1 < stages else 0.0
             pipeline.append(
                 Replica(
                     float(forward[layers].sum()), float(backward[layers].sum()), transfer=transfer
                 )
             )
         pipelines.append(tuple(pipeline))
-    allreduce = tuple(_amp_allreduce(s, cuts, mp, dp, rate) for s in range(stages))
-    return Iteration(tuple(pipelines), _BATCH // (dp * microbatch), allreduce)
+    allreduce = tuple(
+        amp_allreduce(range(cuts[s], cuts[s + 1]), [held[s] for held in nodes], mp, rate)
+        for s in range(stages)
+    )
+    return Iteration(tuple(pipelines), BATCH // (dp * microbatch), allreduce)
+
+
+def amp_transfer(
+    nodes: Sequence[Sequence[int]], held: Sequence[int], s: int, microbatch: int, rate: float
+) -> float:
+    """Return the seconds of hidden states from stage ``s`` of a pipeline to the next.
+
+    Parameters
+    ----------
+    nodes : sequence of sequence of int
+        Of all pipelines, by stage.
+    held : sequence of int
+        Of this one.
+    """
+    here, there = held[s], held[s + 1]
+    found = microbatch * LENGTH * HIDDEN * ACTIVATION / between(here, there, rate)
+    if there != here:  # the pipelines that leave a node share its link
+        found *= sum(other[s] == here != other[s + 1] for other in nodes)
+    return found
 
 
 @cache
-def _passes(folder: Path, node: int, mp: int, microbatch: int, rate: float) -> tuple[Row, Row]:
+def passes(folder: Path, node: int, mp: int, microbatch: int, rate: float) -> tuple[Row, Row]:
     """Return the seconds of the forward and the backward pass of every layer."""
-    name = _NODES[node][0]
+    name = NODES[node][0]
     measured = _forward(folder, name, mp)
     work = _forward(folder, name, 1).copy()
     transformers = list(_TRANSFORMERS)
     if name == "P3":
         work[transformers] = _forward(folder, "G4", 1)[transformers] * _MEMORY
-    summed = np.zeros(_LAYERS)
-    size = microbatch * _LENGTH * _HIDDEN * _ACTIVATION
-    summed[transformers] = 2 * ring_allreduce(mp, size, _between(node, node, rate))
+    summed = np.zeros(LAYERS)
+    size = microbatch * LENGTH * HIDDEN * ACTIVATION
+    summed[transformers] = 2 * ring_allreduce(mp, size, between(node, node, rate))
     return (
         np.maximum(measured, microbatch * work / mp + summed),
         np.maximum(2 * measured, 2 * microbatch * work / mp + summed),
     )
 
 
-def _node(stage: int, pipeline: int, mp: int, dp: int) -> int:
+def node_of(stage: int, pipeline: int, mp: int, dp: int) -> int:
     """Return where a tensor-parallel group is: ranks count by stage, pipeline, then GPU."""
     return (stage * mp * dp + pipeline * mp) // _GPUS
 
 
-def _between(one: int, other: int, inside: float) -> float:
+def between(one: int, other: int, inside: float) -> float:
     """Return bytes per second from node to node; ``inside``: bit/s inside the G4 node."""
     if one == other:
-        return (inside if _NODES[one][0] == "G4" else _NODES[one][2]) / 8
-    return min(_NODES[one][1], _NODES[other][1]) / 8
+        return (inside if NODES[one][0] == "G4" else NODES[one][2]) / 8
+    return min(NODES[one][1], NODES[other][1]) / 8
 
 
-def _amp_allreduce(stage: int, cuts: list[int], mp: int, dp: int, inside: float) -> float:
-    """Return seconds; the rings of a stage's tensor-parallel ranks share the links of its nodes."""
-    held = range(cuts[stage], cuts[stage + 1])
-    parameters = 12 * _HIDDEN**2 * len(set(held) & set(_TRANSFORMERS))
-    parameters += _HIDDEN * _VOCABULARY * bool(set(held) & set(_EMBEDDINGS))
-    nodes = [_node(stage, d, mp, dp) for d in range(dp)]
-    rate = min(_between(node, nodes[(i + 1) % dp], inside) for i, node in enumerate(nodes))
+def amp_allreduce(held: range, nodes: Sequence[int], mp: int, inside: float) -> float:
+    """Return the seconds of a stage with these layers, whose replicas are on these nodes.
+
+    The rings of its tensor-parallel ranks share the links of its nodes.
+    """
+    dp = len(nodes)
+    parameters = 12 * HIDDEN**2 * len(set(held) & set(_TRANSFORMERS))
+    parameters += HIDDEN * VOCABULARY * bool(set(held) & set(_EMBEDDINGS))
+    rate = min(between(node, nodes[(i + 1) % dp], inside) for i, node in enumerate(nodes))
     shared = mp if len(set(nodes)) > 1 else 1
     return ring_allreduce(dp, parameters / mp * _GRADIENT, rate / shared)
 
@@ -323,6 +342,6 @@ def _amp_allreduce(stage: int, cuts: list[int], mp: int, dp: int, inside: float)
 @cache
 def _forward(folder: Path, node: str, mp: int) -> Row:
     found = np.load(folder / f"gpt2_{node}_{mp}.npy", allow_pickle=False)
-    if found.shape != (_LAYERS,):
+    if found.shape != (LAYERS,):
         raise ValueError(f"gpt2_{node}_{mp}.npy: shape {found.shape}")
     return np.asarray(found, dtype=np.float64)

@@ -20,7 +20,12 @@ Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0, ma
 
 
 #: The options of parameters with a different name.
-_OPTIONS = {"seconds": "--time-limit", "directory": "--output", "shapes": "--shape"}
+_OPTIONS = {
+    "seconds": "--time-limit",
+    "directory": "--output",
+    "shapes": "--shape",
+    "gpus": "--gpu",
+}
 
 
 def option_of(parameter: str) -> str:

@@ -113,12 +113,16 @@ def torch_stages(compiled: Compiled) -> Text:
     order = [names[d] for d in stages]
     first = {device[o]: graph.operations[o].name for o in reversed(forward)}
     lines = ["from torch.distributed.pipelining import SplitPoint", ""]
-    lines += [f"# stages 0 to {len(stages) - 1}: {', '.join(order)}", "split_spec = {"]
+    single = len(stages) == 1
+    which = "a single stage" if single else f"stages 0 to {len(stages) - 1}"
+    lines += [f"# {which}: {', '.join(order)}", "split_spec = {"]
     lines += [f"    {json.dumps(first[d])}: SplitPoint.BEGINNING," for d in stages[1:]]
     remarks = [
         "Names are those of the model's operations; put the names of your modules in their place.",
         "PyTorch schedules microbatches by itself: the order of the strategy is not kept.",
-        f"Ranks 0 and after must be {', '.join(order)}, in this order.",
+        f"Rank 0 must be {order[0]}: nothing is split."
+        if single
+        else f"Ranks 0 and after must be {', '.join(order)}, in this order.",
     ]
     return Text("\n".join([*lines, "}"]) + "\n", remarks)
 

@@ -56,6 +56,13 @@ def sniff(path: str | Path) -> bool:
     return (folder / _INFO).is_file() and (folder / "profiles").is_dir()
 
 
+def networks(folder: str | Path) -> tuple[str, ...]:
+    """Return the names of the models in ``llm_info.json``."""
+    path = Path(folder) / _INFO
+    with FaultsOf(path):
+        return tuple(sorted(_object(parse_json(read_text(path)), "")))
+
+
 def read(
     folder: str | Path,
     model: str | None = None,
@@ -131,6 +138,11 @@ def read(
         source=f"{measured_pass} times of {model} by Sailor, {how}",
         assumed=tuple(remarks),
     )
+
+
+def gpus(folder: str | Path, model: str) -> tuple[str, ...]:
+    """Return the types of GPU that a model was measured on."""
+    return tuple(_profiles(Path(folder) / "profiles" / model, None))
 
 
 def measurements(

@@ -21,6 +21,7 @@ from optpart.training.fitting import check_parameters_fit
 from optpart.training.groups import contiguous_groups, nearest_groups
 from optpart.training.makers import MAKERS
 from optpart.training.makers.base import DEFAULT, Budget, Made
+from optpart.training.makers.compilation import compile_loops
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Strategy
 
@@ -178,6 +179,7 @@ def compare(
     names = names or tuple(MAKERS)
     check_makers(names)
     check_problem(problem)
+    compile_loops(names)
     rows = tuple((name, MAKERS[name](problem, budget=budget, seed=seed)) for name in names)
     made = [found.strategy for _, found in rows if found.feasible and found.strategy is not None]
     bound = bounded(problem, budget.seconds, made)

@@ -325,7 +325,12 @@ class _Model:
             tuple(weights),
             tuple(updates),
             self.workload.source,
-            (*self.workload.assumed, *self._said(), *BACKWARD_REMARKS, *remarks),
+            (
+                *map(_sentence, self.workload.assumed),
+                *self._said(),
+                *BACKWARD_REMARKS,
+                *remarks,
+            ),
         )
 
     def _times(
@@ -459,3 +464,8 @@ def _check_same(one: Workload, two: Workload) -> None:
             "has other vertices, edges or weights with more samples",
             "give a model whose structure does not depend on the samples",
         )
+
+
+def _sentence(remark: str) -> str:
+    """Write a remark of a reader like those of training graphs, which are whole sentences."""
+    return remark[:1].upper() + remark[1:].removesuffix(".") + "."

@@ -1,12 +1,13 @@
 """Models and clusters by name or by file.
 
-A model is the name of one that the package builds (:data:`~optpart.training.models.MODELS`), or a
-file: a training graph in JSON (:mod:`~optpart.training.graph_file`), or what :data:`READERS` lists.
+A model is the name of one that the package builds (:data:`~optpart.training.models.MODELS`); a
+file, which is a training graph in JSON (:mod:`~optpart.training.graph_file`) or what
+:data:`READERS` lists; or a folder of profiles (:data:`FOLDERS`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NamedTuple
@@ -14,12 +15,13 @@ from typing import NamedTuple
 from optpart.devices.named import NamedCluster
 from optpart.devices.spec import Spec
 from optpart.errors import ArgumentError, FaultsOf, InputError
+from optpart.formats import sailor as sailor_format
 from optpart.problem.rational import shown
 from optpart.training import cluster_file, from_model, graph_file, profile
 from optpart.training.cluster import TrainingCluster
 from optpart.training.graph import TrainingGraph
 from optpart.training.models import MODELS, network
-from optpart.training.readers import pipedream
+from optpart.training.readers import amp, pipedream, sailor
 from optpart.training.strategy_file import Reading
 
 
@@ -61,6 +63,26 @@ class Reader:
     """
 
     suffix: str
+    takes: frozenset[str]
+    read: Callable[[Path, Given, Reading], TrainingGraph]
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A format of folders of profiles, one profile for each type of GPU.
+
+    Attributes
+    ----------
+    name : str
+    sniff : callable
+        Whether a folder is of this format.
+    takes : frozenset of str
+        As of :class:`Reader`.
+    read : callable
+    """
+
+    name: str
+    sniff: Callable[[str | Path], bool]
     takes: frozenset[str]
     read: Callable[[Path, Given, Reading], TrainingGraph]
 
@@ -133,6 +155,17 @@ def _graph(
         _refuse(reading, frozenset(), f"the model {model}")
         built = network(model)
         return built.training_graph(_figures(given), slots=slots)
+    if Path(model).is_dir():
+        for folder in FOLDERS:
+            if folder.sniff(model):
+                _refuse(reading, folder.takes, f"a folder of {folder.name}")
+                return folder.read(Path(model), given, reading)
+        raise InputError(
+            "",
+            "no folder of profiles",
+            "give one by Sailor (llm_info.json and profiles/) or AMP (MODEL_GPU_DEGREE.npy)",
+            model,
+        )
     suffix = Path(model).suffix.lower()
     if suffix not in READERS:
         raise InputError(
@@ -150,7 +183,7 @@ def _refuse(reading: Reading, takes: frozenset[str], what: str) -> None:
 
 
 def _listed() -> str:
-    return f"{', '.join(READERS)}, or one of {', '.join(MODELS)}"
+    return f"{', '.join(READERS)}, a folder of profiles, or one of {', '.join(MODELS)}"
 
 
 def _json(path: Path, given: Given, reading: Reading) -> TrainingGraph:
@@ -186,6 +219,79 @@ def _pipedream(path: Path, given: Given, reading: Reading) -> TrainingGraph:
         figures=figures,
         slots=given.slots,
     )
+
+
+def _sailor(path: Path, given: Given, reading: Reading) -> TrainingGraph:
+    network = _network(sailor_format.networks(path), reading)
+    gpus = _gpus(given, reading)
+    measured = sailor_format.gpus(path, network)
+    for kind, gpu in gpus.items():
+        if gpu not in measured:
+            raise ArgumentError(
+                "gpus",
+                f"{network} was not measured on {shown(gpu)}, the type of {shown(kind)}",
+                f"name another for this kind: {', '.join(measured)}",
+            )
+    return sailor.read(
+        path, network, list(gpus.values()), tensor_parallel=_degree(reading), kinds=list(gpus)
+    )
+
+
+def _amp(path: Path, given: Given, reading: Reading) -> TrainingGraph:
+    held = amp.held(path)
+    network = _network(tuple(dict.fromkeys(name for name, _, _ in held)), reading)
+    if network not in amp.SIZES:
+        known = ", ".join(amp.SIZES)
+        raise InputError(
+            "network",
+            f"the files hold times of {shown(network)}, but no sizes of its layers",
+            f"choose {known}, whose sizes are known, or give a training graph in JSON",
+            str(path),
+        )
+    degree, gpus = _degree(reading), _gpus(given, reading)
+    for kind, gpu in gpus.items():
+        if (network, gpu, degree) not in held:
+            listed = ", ".join(f"{g} {d}" for n, g, d in held if n == network)
+            raise ArgumentError(
+                "gpus",
+                f"no times of {network} on {shown(gpu)}, the type of {shown(kind)}, "
+                f"with degree {degree}",
+                f"those of {listed} are there",
+            )
+    figures = given.figures if all(kind in given.figures for kind in gpus) else None
+    files = {kind: held[network, gpu, degree] for kind, gpu in gpus.items()}
+    return amp.read(
+        files, amp.SIZES[network], tensor_parallel=degree, figures=figures, slots=given.slots
+    )
+
+
+def _network(held: Sequence[str], reading: Reading) -> str:
+    """Return the network to read: the only one of a folder, or that which was chosen."""
+    if not reading.network and len(held) == 1:
+        return held[0]
+    if reading.network not in held:
+        said = f"no network {shown(reading.network)}" if reading.network else "is missing"
+        raise ArgumentError("network", said, f"choose of {', '.join(held)}")
+    return reading.network
+
+
+def _degree(reading: Reading) -> int:
+    if reading.tensor_parallel is None:
+        raise ArgumentError(
+            "tensor_parallel", "is missing", "give how many GPUs compute a layer together, or 1"
+        )
+    return reading.tensor_parallel
+
+
+def _gpus(given: Given, reading: Reading) -> dict[str, str]:
+    """Return the type of GPU of every kind of the cluster."""
+    kinds = dict.fromkeys(given.kinds)
+    for kind in reading.gpus:
+        if kind not in kinds:
+            raise ArgumentError(
+                "gpus", f"no kind {shown(kind)} in the cluster", f"it has {', '.join(kinds)}"
+            )
+    return {kind: reading.gpus.get(kind, kind) for kind in kinds}
 
 
 def _onnx(path: Path, given: Given, reading: Reading) -> TrainingGraph:
@@ -228,3 +334,11 @@ READERS = {
         Reader(".pb", frozenset({"samples"}), _graphdef),
     )
 }
+
+#: Tried in this order.
+FOLDERS = (
+    Folder(
+        "Sailor", sailor_format.sniff, frozenset({"network", "tensor_parallel", "gpus"}), _sailor
+    ),
+    Folder("AMP", amp.sniff, frozenset({"network", "tensor_parallel", "gpus"}), _amp),
+)

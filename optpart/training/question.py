@@ -29,6 +29,7 @@ from optpart.training.compiler import Compiled, Options, compile_strategy
 from optpart.training.graph import TrainingGraph
 from optpart.training.makers import MAKERS
 from optpart.training.makers.base import DEFAULT, Budget, Made
+from optpart.training.makers.compilation import compile_loops
 from optpart.training.opening import open_model
 from optpart.training.order import ordered
 from optpart.training.problem import StrategyProblem
@@ -194,6 +195,7 @@ def solve(
     if method == EXACT:
         made, proven = _exact(problem, budget, seed)
     else:
+        compile_loops([method])
         made = MAKERS[method](problem, budget=budget, seed=seed)
     if order != RANK and made.feasible:
         better = ordered(made, methods=(order,), budget=budget, workers=1, seed=seed)

@@ -55,7 +55,7 @@ FORMAT = "optpart-strategy/1"
 _TOP = {"$schema", "format", "model", "model_sha256", "reading", "cluster", "batch", "compiler"}
 _TOP |= {"method", "makespan", "lower_bound", "groups", "order"}
 _GROUP = {"ops", "place", "replicas", "sync"}
-_READING = {"samples", "slowness", "shapes", "costs"}
+_READING = {"samples", "slowness", "shapes", "costs", "network", "tensor_parallel", "gpus"}
 
 #: A vertex by name, or a transfer: producer, output (``None`` for a signal), receiving device.
 Step = str | tuple[str, int | None, str]
@@ -76,12 +76,21 @@ class Reading:
     costs : str
         File of fitted times (:mod:`optpart.training.profile`) that replace those of the model, and
         the links of the cluster; empty for none.
+    network : str
+        Which of the networks in a folder of profiles; empty if nothing was said.
+    tensor_parallel : int, optional
+        GPUs that compute each layer of a folder of profiles together.
+    gpus : mapping from str to str
+        By kind of device, the GPU type whose profile it has, if that has another name.
     """
 
     samples: int | str | None = None
     slowness: Mapping[str, Fraction] = field(default_factory=dict)
     shapes: Mapping[str, int] = field(default_factory=dict)
     costs: str = ""
+    network: str = ""
+    tensor_parallel: int | None = None
+    gpus: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -192,6 +201,12 @@ def _reading_document(reading: Reading) -> dict[str, Any]:
         told["shapes"] = dict(reading.shapes)
     if reading.costs:
         told["costs"] = reading.costs
+    if reading.network:
+        told["network"] = reading.network
+    if reading.tensor_parallel is not None:
+        told["tensor_parallel"] = reading.tensor_parallel
+    if reading.gpus:
+        told["gpus"] = dict(reading.gpus)
     return {"reading": told} if told else {}
 
 
@@ -247,6 +262,7 @@ def header_of(document: Mapping[str, Any]) -> Header:
     samples = told.get("samples")
     if samples is not None and not isinstance(samples, str):
         samples = _count(samples, "reading.samples")
+    degree = told.get("tensor_parallel")
     return Header(
         text(document.get("model", ""), "model"),
         text(document.get("cluster", ""), "cluster"),
@@ -261,6 +277,12 @@ def header_of(document: Mapping[str, Any]) -> Header:
                 for symbol, size in _object(told.get("shapes", {}), "reading.shapes").items()
             },
             text(told.get("costs", ""), "reading.costs"),
+            text(told.get("network", ""), "reading.network"),
+            None if degree is None else _count(degree, "reading.tensor_parallel"),
+            {
+                kind: text(gpu, f"reading.gpus.{kind}")
+                for kind, gpu in _object(told.get("gpus", {}), "reading.gpus").items()
+            },
         ),
         _options(document.get("compiler", {})),
     )

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.reality import best
 from bench.reality.__main__ import with_fitted
 from bench.reality.plans import amp, sailor
-from bench.reality.summary import Compared, correlation, groups
+from bench.reality.summary import Compared, correlation, groups, in_order, shared, tau
 from bench.reality.training import (
     Iteration,
     Replica,
@@ -179,17 +180,79 @@ def write_sailor(folder: Path, *, replicas: int, reduction: float) -> None:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(json.dumps(content))
 
-    layer = {"params_bytes": 100, "act_output_bytes": 50}
+    layer = {"params_bytes": 100, "act_output_bytes": 50, "act_mem_bytes": 60}
     put("llm_info.json", {"OPT-350": {"2": dict.fromkeys("012", layer)}})
-    for gpu, forward, backward in (("fast", 0.1, 0.2), ("slow", 0.3, 0.6)):
+    for gpu, forward, backward in (("RTX-3090", 0.1, 0.2), ("RTX-2080", 0.3, 0.6)):
         times = {"2": {"2": {key: [forward, backward, 0.01] for key in "012"}}}
         put(f"profiles/OPT-350/{gpu}/profile.json", times)
-    rates = {"fast": {"2": [[0, 0, 0], 10]}, "slow": {"2": [[0, 0, 0], 5]}}
+    rates = {"RTX-3090": {"2": [[0, 0, 0], 10]}, "RTX-2080": {"2": [[0, 0, 0], 5]}}
     put("network_coeffs_all_homo.json", {"inter": rates, "intra": {}})
-    stages = [[[[[gpu, 2, "lab"]], 2]] * replicas for gpu in ("fast", "slow")]
+    stages = [[[[[gpu, 2, "lab"]], 2]] * replicas for gpu in ("RTX-3090", "RTX-2080")]
     pipeline = {"layers_per_stage": [[0, 1], [2]], "tmp_per_stage": stages}
     plan = {"pipeline_list": [pipeline], "mbs": 2, "gbs": 8, "real": 3.5, "red_grads": reduction}
+    plan["max_mem"] = 2400
     put("validation/lab/plan_config_N2.json", plan)
+
+
+# --- best plans ----------------------------------------------------------------------------------
+
+
+@BOTH
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_layouts_of_sailor_predict_what_single_plans_do(
+    tmp_path: Path, blocking: bool, replicas: int
+) -> None:
+    write_sailor(tmp_path / "sailor", replicas=replicas, reduction=0.0)
+    (plan,) = sailor(tmp_path)
+    found = best.predicted(tmp_path, "Sailor", plan.name, blocking=blocking)
+    assert found == pytest.approx(seconds(plan.iteration, blocking=blocking), abs=1e-7)
+
+
+@BOTH
+def test_layouts_of_amp_predict_what_single_plans_do(tmp_path: Path, blocking: bool) -> None:
+    write_amp(tmp_path / "amp", launch=0.01, work=0.03)
+    for plan in amp(tmp_path):
+        found = best.predicted(tmp_path, "AMP", plan.name, blocking=blocking)
+        assert found == pytest.approx(seconds(plan.iteration, blocking=blocking), abs=1e-7)
+
+
+def test_the_best_plan_may_leave_a_slow_node_out(tmp_path: Path) -> None:
+    """Crossing takes 20 s; the fast node alone takes 0.9 s for each of four microbatches."""
+    write_sailor(tmp_path / "sailor", replicas=1, reduction=0.0)
+    (case,) = best.sailor(tmp_path, blocking=True)
+    assert case.plans == ("lab/N2",)
+    assert len(case.choices) == 5  # either node, both as replicas, or as stages in either order
+    found = best.best(case)
+    assert found.seconds == pytest.approx(4 * 3 * (0.1 + 0.2) + 3 * 0.01)
+    assert found.bound == found.seconds
+    assert found.plan == "1 × 1 stages, microbatch 2: 1 RTX-3090 3"
+
+
+def test_memory_is_scaled_by_what_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plan was modelled to hold 1,280 bytes, and held 2,400."""
+    write_sailor(tmp_path / "sailor", replicas=1, reduction=0.0)
+    # Two layers of 4 × 100 bytes, with 60 bytes of each of 2 × 2 samples under way.
+    modelled = 2 * 4 * 100 + 2 * 2 * 2 * 60
+    (case,) = best.sailor(tmp_path, blocking=True)
+    assert case.memory == f" (memory × {2400 / modelled:.2f})"
+    whole = (3 * 4 * 100 + 3 * 2 * 60) * 2400 / modelled
+    monkeypatch.setitem(best.MEMORY, "RTX-3090", whole - 1)
+    (case,) = best.sailor(tmp_path, blocking=True)
+    assert best.best(case).plan == "1 × 1 stages, microbatch 2: 1 RTX-2080 3"
+
+
+def test_what_did_not_run_is_no_choice(tmp_path: Path) -> None:
+    write_amp(tmp_path / "amp", launch=0.01, work=0.03)
+    (case,) = best.amp(tmp_path, blocking=True)
+    assert {choice.name for choice in case.choices} == {"mp4 dp2 pp2 mb2"}
+    assert {choice.where for choice in case.choices} == {
+        ("2 P3", "1 G4+1 P3"),
+        ("1 G4+1 P3", "2 P3"),
+    }
+    layout = case.choices[0].layout
+    assert not layout.fits[1, 29, 30]  # the loss alone
 
 
 # --- summaries -----------------------------------------------------------------------------------
@@ -209,6 +272,23 @@ def test_groups_are_in_the_order_of_their_numbers() -> None:
     found = [Compared(1, 1, {"microbatch": text}) for text in ("16", "2", "2")]
     assert {k: len(v) for k, v in groups(found)["microbatch"].items()} == {"2": 2, "16": 1}
     assert list(groups(found)["microbatch"]) == ["2", "16"]
+
+
+def test_only_pairs_of_one_set_that_took_unlike_times_are_in_order_or_not() -> None:
+    one = [Compared(1, 1), Compared(2, 3), Compared(3, 2)]
+    other = [Compared(9, 1), Compared(8, 1)]
+    assert in_order([one, other]) == (2, 3)
+    assert tau(one) == pytest.approx(1 / 3)
+
+
+def test_what_is_far_off_has_in_common_what_the_others_have_not() -> None:
+    def plan(microbatch: int, cluster: str) -> Compared:
+        return Compared(1, 1, {"microbatch": str(microbatch), "cluster": cluster})
+
+    off = [plan(1, "mixed"), plan(2, "mixed")]
+    found = shared(off, [plan(1, "like"), plan(16, "mixed"), plan(4, "like")])
+    assert found.conditions == ("microbatch ≤ 2", "cluster = mixed")
+    assert (found.off, found.others) == (2, 0)
 
 
 # --- models --------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from commandline import Run
 
@@ -94,6 +95,22 @@ class TestSolve:
         document = json.loads(done.out)
         assert document["compiler"] == {"collectives": "ring", "tick": None}
         assert 0 < document["lower_bound"] < document["makespan"]
+
+
+@pytest.mark.parametrize("command", ["compare", "solve", "bound"])
+def test_a_folder_of_profiles_is_told_network_degree_and_types_of_gpu(
+    here: Path, run: Run, command: str
+) -> None:
+    (here / "amp").mkdir()
+    np.save(here / "amp" / "gpt2_P3_2.npy", np.full(30, 1e-3))
+    only = () if command == "bound" else ("-m", "single")
+    asked = ("strategy", command, "amp", "--cluster", "two.toml", *QUICK, *only)
+    done = run(*asked, "--network", "gpt2", "--tensor-parallel", 2, "--gpu", "a=P3")
+    assert done.code == 0
+    assert "gpt2 on two.toml, batch 12: 85 operations in 3 groups" in done.out
+    done = run(*asked, "--tensor-parallel", 2)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "--gpu: no times of gpt2 on 'a', the type of 'a'" in done.err
 
 
 def test_a_bound_says_what_it_bounds(here: Path, run: Run) -> None:

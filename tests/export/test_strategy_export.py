@@ -50,6 +50,11 @@ class TestStages:
         assert '"f2": SplitPoint.BEGINNING' in found.text
         assert '"f1"' not in found.text
 
+    def test_a_single_stage_splits_nothing(self) -> None:
+        found = export(on(1, 1, 1), "torch-stages")
+        assert "# a single stage: a1" in found.text
+        assert found.remarks[-1] == "Rank 0 must be a1: nothing is split."
+
     def test_stages_are_contiguous(self) -> None:
         with pytest.raises(InputError, match="f1 → f2: goes from a1 to a0, against the order"):
             export(on(0, 1, 0), "torch-stages")

@@ -118,6 +118,12 @@ def test_a_batch_of_eight_has_the_lines_of_one(tmp_path: Path) -> None:
     assert not any("proportional" in remark for remark in one.assumed)
 
 
+def test_remarks_are_whole_sentences(tmp_path: Path) -> None:
+    graph = from_onnx(write(tmp_path, PERCEPTRON, WEIGHTS, "n"), V100, samples="n")
+    assert "The inputs lie ready on every device: 'x'." in graph.assumed
+    assert all(remark[0].isupper() and remark.endswith(".") for remark in graph.assumed)
+
+
 def test_what_grows_faster_than_samples_is_refused(tmp_path: Path) -> None:
     nodes = [node("Transpose", "x", "t", perm=[1, 0]), node("MatMul", "x t", "s")]
     path = write(tmp_path, nodes, {}, "n")

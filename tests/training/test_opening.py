@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from optpart.errors import InputError
@@ -95,6 +97,94 @@ def test_fitted_costs_replace_those_of_model_and_cluster(tmp_path: Path, two: Pa
     said = " ".join(found.remarks)
     assert "Times were fitted to times.csv." in said
     assert "Links were fitted to times.csv." in said
+
+
+@pytest.fixture
+def sailor(tmp_path: Path) -> Path:
+    """A folder of two networks of one layer, one of them measured on one type of GPU."""
+    folder = tmp_path / "sailor"
+    layer = {"params_bytes": 100, "act_output_bytes": 80, "act_mem_bytes": 80}
+    info = {name: {"2": {"0": layer}} for name in ("M", "N")}
+    profile = folder / "profiles" / "M" / "GH" / "profile.json"
+    profile.parent.mkdir(parents=True)
+    (folder / "llm_info.json").write_text(json.dumps(info))
+    profile.write_text(json.dumps({"1": {"2": {"0": [3e-9, 7e-9, 5e-9]}}}))
+    return folder
+
+
+def test_a_folder_by_sailor_with_network_degree_and_types_of_gpu(sailor: Path, two: Path) -> None:
+    found = open_model(sailor, two, Reading(network="M", tensor_parallel=2, gpus={"a": "GH"})).graph
+    assert (found.name, found.kinds) == ("M", ("a",))
+    assert found.operations[0].times[0].at(1) == 3
+
+
+@pytest.mark.parametrize(
+    ("reading", "said"),
+    [
+        (Reading(), "network: is missing; choose of M, N"),
+        (Reading(network="O"), "network: no network 'O'; choose of M, N"),
+        (Reading(network="M"), "gpus: M was not measured on 'a', the type of 'a'; .*: GH"),
+        (Reading(network="M", gpus={"a": "GH"}), "tensor_parallel: is missing"),
+        (Reading(network="M", gpus={"b": "GH"}), "gpus: no kind 'b' in the cluster; it has a"),
+        (Reading(network="M", gpus={"a": "GH"}, tensor_parallel=4), "no degree '4'; choose of 2"),
+        (Reading(network="N", gpus={"a": "GH"}, tensor_parallel=2), "holds no GPU/profile.json"),
+        (Reading(samples=8), "samples: means nothing to a folder of Sailor"),
+    ],
+)
+def test_faults_of_a_folder_by_sailor(sailor: Path, two: Path, reading: Reading, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        open_model(sailor, two, reading)
+
+
+def test_two_kinds_may_be_one_type_of_gpu(sailor: Path, tmp_path: Path) -> None:
+    path = tmp_path / "kinds.toml"
+    other = CLUSTER.replace('"a"', '"b"').replace("bandwidth = 1", "")
+    path.write_text(CLUSTER + other)
+    gpus = {"a": "GH", "b": "GH"}
+    found = open_model(sailor, path, Reading(network="M", tensor_parallel=2, gpus=gpus)).graph
+    assert found.kinds == ("a", "b")
+
+
+@pytest.fixture
+def amp(tmp_path: Path) -> Path:
+    """A folder of GPT-2 on one type of GPU, and of a network without sizes."""
+    folder = tmp_path / "amp"
+    folder.mkdir()
+    np.save(folder / "gpt2_P3_2.npy", np.full(30, 1e-3))
+    np.save(folder / "other_P3_2.npy", np.full(30, 1e-3))
+    return folder
+
+
+def test_a_folder_by_amp(amp: Path, two: Path) -> None:
+    found = open_model(amp, two, Reading(network="gpt2", tensor_parallel=2, gpus={"a": "P3"})).graph
+    assert (found.name, found.kinds) == ("gpt2", ("a",))
+    assert found.operations[0].times[0].at(3) == 3_000_000
+
+
+@pytest.mark.parametrize(
+    ("reading", "said"),
+    [
+        (Reading(), "network: is missing; choose of gpt2, other"),
+        (Reading(network="other"), "network: the files hold times of 'other', but no sizes"),
+        (Reading(network="gpt2"), "tensor_parallel: is missing"),
+        (
+            Reading(network="gpt2", tensor_parallel=2),
+            "gpus: no times of gpt2 on 'a', the type of 'a', with degree 2; those of P3 2 are",
+        ),
+        (
+            Reading(network="gpt2", tensor_parallel=4, gpus={"a": "P3"}),
+            "gpus: no times of gpt2 on 'P3', the type of 'a', with degree 4",
+        ),
+    ],
+)
+def test_faults_of_a_folder_by_amp(amp: Path, two: Path, reading: Reading, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        open_model(amp, two, reading)
+
+
+def test_a_folder_of_something_else(tmp_path: Path, two: Path) -> None:
+    with pytest.raises(InputError, match="no folder of profiles; give one by Sailor"):
+        open_model(tmp_path, two)
 
 
 @pytest.mark.parametrize(

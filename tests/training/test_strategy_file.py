@@ -48,6 +48,9 @@ DOCUMENT: dict[str, Any] = {
         "slowness": {"a": 1, "b": "3/2"},
         "shapes": {"n": 8},
         "costs": "costs.json",
+        "network": "OPT-350",
+        "tensor_parallel": 2,
+        "gpus": {"a": "GH-96"},
     },
     "cluster": "two.toml",
     "batch": 6,
@@ -88,7 +91,7 @@ def test_every_key_is_read() -> None:
     SCHEMA.validate(DOCUMENT)
     found = built(DOCUMENT)
     assert found.header.reading == Reading(
-        64, {"a": 1, "b": Fraction(3, 2)}, {"n": 8}, "costs.json"
+        64, {"a": 1, "b": Fraction(3, 2)}, {"n": 8}, "costs.json", "OPT-350", 2, {"a": "GH-96"}
     )
     assert found.header.options.tick == Fraction(1, 2)
     assert (found.makespan, found.lower_bound) == (Fraction(361, 2), Fraction(161, 2))

@@ -8,35 +8,13 @@ from typing import Annotated
 import typer
 
 from optpart.commands.options import Json, TimeLimit
-from optpart.commands.strategy.options import (
-    Batch,
-    ClusterName,
-    Compiler,
-    Costs,
-    Grouping,
-    Groups,
-    Model,
-    Samples,
-    Shape,
-    Slowness,
-    compiler_options,
-    say_remarks,
-    told,
-)
+from optpart.commands.strategy.options import Asked, asking, say_remarks
 from optpart.terminal import put, say
 
 
+@asking
 def bound(
-    model: Model,
-    cluster: ClusterName,
-    batch: Batch,
-    groups: Groups = 20,
-    grouping: Grouping = "contiguous",
-    compiler: Compiler = None,
-    samples: Samples = None,
-    slowness: Slowness = None,
-    shape: Shape = None,
-    costs: Costs = None,
+    asked: Asked,
     time_limit: TimeLimit = 30.0,
     output: Annotated[
         Path | None,
@@ -50,19 +28,11 @@ def bound(
     from optpart.files import check_folder
     from optpart.formats.json import pretty
     from optpart.report.strategy.table import bound_document, heading, milliseconds, said_bounds
-    from optpart.training_api import strategy_bound, strategy_question
+    from optpart.training_api import strategy_bound
 
     if output is not None:
         check_folder(output)
-    question = strategy_question(
-        model,
-        cluster,
-        batch,
-        groups=groups,
-        grouping=grouping,
-        options=compiler_options(compiler),
-        **told(samples, slowness, shape, costs),
-    )
+    question = asked.question()
     found = strategy_bound(question, seconds=time_limit)
     if json:
         put(pretty(bound_document(question, found)))

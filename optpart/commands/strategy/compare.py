@@ -8,39 +8,17 @@ import typer
 
 from optpart.commands.instances import announce_compilation
 from optpart.commands.options import Json, Seed, TimeLimit
-from optpart.commands.strategy.options import (
-    Batch,
-    ClusterName,
-    Compiler,
-    Costs,
-    Grouping,
-    Groups,
-    Model,
-    Samples,
-    Shape,
-    Slowness,
-    compiler_options,
-    say_remarks,
-    told,
-)
+from optpart.commands.strategy.options import Asked, asking, say_remarks
 from optpart.terminal import put
 
 
+@asking
 def compare(
-    model: Model,
-    cluster: ClusterName,
-    batch: Batch,
+    asked: Asked,
     method: Annotated[
         list[str] | None,
         typer.Option("--method", "-m", help="A method to compare; repeatable. Default: all."),
     ] = None,
-    groups: Groups = 20,
-    grouping: Grouping = "contiguous",
-    compiler: Compiler = None,
-    samples: Samples = None,
-    slowness: Slowness = None,
-    shape: Shape = None,
-    costs: Costs = None,
     time_limit: TimeLimit = 20.0,
     seed: Seed = 0,
     json: Json = False,
@@ -49,17 +27,9 @@ def compare(
     from optpart.formats.json import pretty
     from optpart.report.console import plain_console
     from optpart.report.strategy.table import comparison_document, print_comparison
-    from optpart.training_api import compare_strategies, strategy_question
+    from optpart.training_api import compare_strategies
 
-    question = strategy_question(
-        model,
-        cluster,
-        batch,
-        groups=groups,
-        grouping=grouping,
-        options=compiler_options(compiler),
-        **told(samples, slowness, shape, costs),
-    )
+    question = asked.question()
     announce_compilation()
     found = compare_strategies(question, method or (), seconds=time_limit, seed=seed)
     if json:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
-from fractions import Fraction
+from dataclasses import dataclass, fields
+from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -14,6 +16,7 @@ from optpart.terminal import say_wrapped
 
 if TYPE_CHECKING:
     from optpart.training.compiled import Options
+    from optpart.training.question import Question
 
 Model = Annotated[
     str, typer.Argument(help="A model of the package, such as vgg19, or the file of a model.")
@@ -61,6 +64,31 @@ Shape = Annotated[
     list[str] | None,
     typer.Option(metavar="SYMBOL=SIZE", help="A size that the model leaves open; repeatable."),
 ]
+Network = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Which network, where a folder of profiles holds several.",
+    ),
+]
+TensorParallel = Annotated[
+    int | None,
+    typer.Option(
+        metavar="DEGREE",
+        help="GPUs that compute each layer together, of a folder of profiles; a device of the "
+        "cluster is such a group.",
+        min=1,
+        max=MOST_SAMPLES,
+    ),
+]
+Gpu = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KIND=TYPE",
+        help="The GPU type that a folder of profiles has for a kind of device, if its name is "
+        "another; repeatable.",
+    ),
+]
 Costs = Annotated[
     str | None,
     typer.Option(
@@ -100,24 +128,63 @@ def compiler_options(texts: Sequence[str] | None) -> Options:
         raise InputError(f"--compiler {error.place}", error.problem, error.remedy) from None
 
 
-def told(
-    samples: str | None,
-    slowness: Sequence[str] | None,
-    shape: Sequence[str] | None,
-    costs: str | None,
-) -> dict[str, Any]:
-    """Return what the command line says about the file of a model."""
-    from optpart.problem.rational import rational
+@dataclass(frozen=True)
+class Asked:
+    """The arguments and options that ask a question; every field is one."""
 
-    factors: dict[str, Fraction] = _each(
-        slowness, "--slowness", lambda text, place: rational(text, place)
-    )
-    return {
-        "samples": int(samples) if samples and samples.isdecimal() else samples,
-        "slowness": factors,
-        "shapes": _each(shape, "--shape", _whole),
-        "costs": costs,
-    }
+    model: Model
+    cluster: ClusterName
+    batch: Batch
+    groups: Groups = 20
+    grouping: Grouping = "contiguous"
+    compiler: Compiler = None
+    samples: Samples = None
+    slowness: Slowness = None
+    shape: Shape = None
+    network: Network = None
+    tensor_parallel: TensorParallel = None
+    gpu: Gpu = None
+    costs: Costs = None
+
+    def question(self) -> Question:
+        """Read model and cluster."""
+        from optpart.problem.rational import rational
+        from optpart.training_api import strategy_question
+
+        samples = self.samples
+        return strategy_question(
+            self.model,
+            self.cluster,
+            self.batch,
+            groups=self.groups,
+            grouping=self.grouping,
+            options=compiler_options(self.compiler),
+            samples=int(samples) if samples and samples.isdecimal() else samples,
+            slowness=_each(self.slowness, "--slowness", rational),
+            shapes=_each(self.shape, "--shape", _whole),
+            network=self.network,
+            tensor_parallel=self.tensor_parallel,
+            gpus=pairs(self.gpu, "--gpu"),
+            costs=self.costs,
+        )
+
+
+def asking(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the arguments and options of :class:`Asked`, its first parameter."""
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        asked = Asked(**{each.name: given.pop(each.name) for each in fields(Asked)})
+        command(asked, **given)
+
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+    parameters = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in (*inspect.signature(Asked, eval_str=True).parameters.values(), *own)
+    ]
+    run.__dict__["__signature__"] = inspect.Signature(parameters)
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
 
 
 def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:

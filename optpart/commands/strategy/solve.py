@@ -8,28 +8,13 @@ import typer
 
 from optpart.commands.instances import announce_compilation
 from optpart.commands.options import Json, Output, Seed, TimeLimit
-from optpart.commands.strategy.options import (
-    Batch,
-    ClusterName,
-    Compiler,
-    Costs,
-    Grouping,
-    Groups,
-    Model,
-    Samples,
-    Shape,
-    Slowness,
-    compiler_options,
-    say_remarks,
-    told,
-)
+from optpart.commands.strategy.options import Asked, asking, say_remarks
 from optpart.terminal import put, say
 
 
+@asking
 def solve(
-    model: Model,
-    cluster: ClusterName,
-    batch: Batch,
+    asked: Asked,
     method: Annotated[
         str, typer.Option("--method", "-m", help="See 'optpart strategy compare'.")
     ] = "search",
@@ -40,13 +25,6 @@ def solve(
             "time limit once more."
         ),
     ] = "rank",
-    groups: Groups = 20,
-    grouping: Grouping = "contiguous",
-    compiler: Compiler = None,
-    samples: Samples = None,
-    slowness: Slowness = None,
-    shape: Shape = None,
-    costs: Costs = None,
     time_limit: TimeLimit = 60.0,
     seed: Seed = 0,
     output: Output = None,
@@ -58,17 +36,9 @@ def solve(
     from optpart.files import written_first
     from optpart.formats.json import pretty
     from optpart.report.strategy.table import failure_document, said_solution
-    from optpart.training_api import solve_strategy, strategy_question
+    from optpart.training_api import solve_strategy
 
-    question = strategy_question(
-        model,
-        cluster,
-        batch,
-        groups=groups,
-        grouping=grouping,
-        options=compiler_options(compiler),
-        **told(samples, slowness, shape, costs),
-    )
+    question = asked.question()
     announce_compilation()
     found = solve_strategy(question, method, order=order, seconds=time_limit, seed=seed)
     save = output if found.made.feasible else None

@@ -8,6 +8,7 @@ of GPT-2, as AMP trains it, are in :data:`GPT2`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -65,6 +66,26 @@ def _gpt2() -> Sizes:
 #: GPT-2 (24 layers, 1,024 wide, 1,024 tokens, vocabulary of 52,256), without position embeddings,
 #: biases and normalisations.
 GPT2 = _gpt2()
+
+#: Models whose sizes are known, by the name in their files.
+SIZES = {GPT2.name: GPT2}
+
+_NAME = re.compile(r"(?P<model>.+)_(?P<gpu>[^_]+)_(?P<degree>[1-9][0-9]{0,5})\.npy")
+
+
+def held(folder: str | Path) -> Mapping[tuple[str, str, int], Path]:
+    """Return the files of a folder by model, type of GPU and tensor-parallel degree."""
+    found = {}
+    for path in sorted(Path(folder).glob("*.npy")):
+        name = _NAME.fullmatch(path.name)
+        if name is not None:
+            found[name["model"], name["gpu"], int(name["degree"])] = path
+    return found
+
+
+def sniff(folder: str | Path) -> bool:
+    """Whether a folder holds ``MODEL_GPU_DEGREE.npy``."""
+    return bool(held(folder))
 
 
 def read(

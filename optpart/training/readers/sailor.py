@@ -22,7 +22,12 @@ from optpart.training.profile import fit
 
 
 def read(
-    folder: str | Path, model: str, gpus: Sequence[str], *, tensor_parallel: int = 1
+    folder: str | Path,
+    model: str,
+    gpus: Sequence[str],
+    *,
+    tensor_parallel: int = 1,
+    kinds: Sequence[str] | None = None,
 ) -> TrainingGraph:
     """Read a model.
 
@@ -31,7 +36,9 @@ def read(
     folder : path
         The folder of ``llm_info.json`` and ``profiles``.
     gpus : sequence of str
-        Types of GPU, the kinds of the graph.
+        Types of GPU.
+    kinds : sequence of str, optional
+        Names for them as kinds of the graph; their own by default.
 
     Raises
     ------
@@ -83,7 +90,7 @@ def read(
     return with_backward(
         Forward(
             model,
-            tuple(gpus),
+            tuple(kinds or gpus),
             tuple(operations),
             tuple(weights),
             tuple(updates),
