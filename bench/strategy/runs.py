@@ -45,7 +45,7 @@ def warm_up() -> None:
     )
     for name in LIMITED:
         for seed in range(2):
-            MAKERS[name](small, budget=Budget(seconds=0.5), seed=seed)
+            MAKERS[name](small, budget=Budget(moves=1500), seed=seed)
 
 
 def method(run: Values) -> Values:
