@@ -105,15 +105,16 @@ class _Division:
         if set(inside) == {""} or len(inside) > len(vertices) / 2:
             self._by_rank(vertices, parent, "position")
             return
-        if len(inside) == 1 and parent >= 0:
-            (scope,) = inside
-            self.groups.names[parent] += f"/{scope}"
+        if len(inside) == 1:
+            if parent >= 0:
+                self.groups.names[parent] += f"/{next(iter(inside))}"
             self._by_scope(vertices, parent, level + 1)
             return
         for scope, members in self._fewer(inside):
-            before = "" if parent < 0 else self.groups.names[parent] + "/"
-            group = self._add(before + (scope or "(other)"), parent)
-            if scope and "…" not in scope:
+            outer = "/".join(self.paths[members[0]][:level])
+            name = f"{outer}/{scope or '(other)'}" if outer else scope or "(other)"
+            group = self._add(name, parent)
+            if scope in inside and scope:
                 self._by_scope(members, group, level + 1)
             else:
                 self._by_rank(members, group, "position")

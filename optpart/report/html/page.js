@@ -75,6 +75,7 @@ const el = (tag, attributes = {}, ...children) => {
   return made;
 };
 const figure = (value) => el("span", { title: value === null || value === undefined ? null : exact(value), "data-exact": value === null || value === undefined ? null : exact(value) }, shown(value));
+const cell = (value) => el("span", { title: exact(value), "data-exact": exact(value) }, brief(value));
 const tip = (head, ...lines) => el("div", { class: "tip" }, el("b", {}, head), ...lines.filter(Boolean).map((line) => el("div", {}, line)));
 
 // --- colours ---------------------------------------------------------------------------------
@@ -278,6 +279,8 @@ const follow = (start, end, from) => {
   $("gantt").dataset.zoom = `${zoomed.start.toFixed(2)} ${zoomed.end.toFixed(2)}`;
 };
 
+/** The vertices of a schedule by device and start. */
+const inOrder = (w) => (w.order ??= w.start.map((_, v) => v).sort((a, b) => w.device[a] - w.device[b] || near(w.start[a]) - near(w.start[b]) || a - b));
 const ganttOption = (result, rows, height) => {
   const schedule = result.schedule;
   const w = schedule.whole;
@@ -308,24 +311,28 @@ const ganttOption = (result, rows, height) => {
       series.push({ ...common, name: "idle", z: 1, data: w.idle.filter((gap) => at.has(gap[0])).map((gap, i) => ({ value: [near(gap[1]), near(gap[2]), at.get(gap[0])], gap })),
         renderItem: (params, api) => {
           const { left, right, y, h } = bar(params, api);
-          if (right - left < 0.5) return null;
+          if (right - left < 1) return null;
           return { type: "rect", shape: { x: left, y: y - h / 2, width: right - left, height: h }, style: { fill: theme.idle, stroke: theme.hatch, lineWidth: 0.7, lineDash: [3, 3] } };
         } });
     }
-    series.push({ ...common, name: "vertices", z: 3, data: w.start.map((start, v) => [near(start), near(w.end[v]), at.get(w.device[v]), v]),
+    series.push({ ...common, name: "vertices", z: 3, data: inOrder(w).filter((v) => at.has(w.device[v])).map((v) => [near(w.start[v]), near(w.end[v]), at.get(w.device[v]), v]),
       renderItem: (params, api) => {
         const v = api.value(3);
         const { x0, x1, y, h, left, right } = bar(params, api);
         if (x1 < params.coordSys.x - 1 || x0 > params.coordSys.x + params.coordSys.width + 1) return null;
+        // Of the bars within one pixel of a device, one is drawn: the others would change nothing.
+        const drawn = (params.context.drawn ??= new Map());
+        if (v !== state.selected && right <= drawn.get(api.value(2))) return null;
+        drawn.set(api.value(2), Math.max(right, left + 1));
         const fill = vertexColour(w, v);
         const critical = state.path && onPath.has(v);
         const chosen = v === state.selected;
-        const style = { fill, stroke: chosen ? theme.ink : critical ? theme.path : theme.page, lineWidth: chosen ? 3 : critical ? 2.2 : right - left > 4 ? 0.8 : 0 };
-        if (x1 - x0 < 0.01) {
-          return { type: "polygon", z2: 5, shape: { points: [[x0, y - h / 2], [x0 + 4, y], [x0, y + h / 2], [x0 - 4, y]] }, style: { ...style, lineWidth: Math.max(1, style.lineWidth) } };
+        const style = { fill, stroke: chosen ? theme.ink : theme.page, lineWidth: chosen ? 3 : right - left > 4 ? 0.8 : 0 };
+        if (api.value(0) === api.value(1)) {
+          return { type: "polygon", z2: 5, shape: { points: [[x0, y - h / 2], [x0 + 4, y], [x0, y + h / 2], [x0 - 4, y]] }, style: { ...style, stroke: chosen ? theme.ink : critical ? theme.path : theme.faint, lineWidth: Math.max(1, style.lineWidth) } };
         }
         const shape = { x: left, y: y - h / 2, width: Math.max(1, right - left), height: h };
-        const made = { type: "rect", shape, z2: critical || chosen ? 3 : 1, style };
+        const made = { type: "rect", shape, z2: chosen ? 3 : 1, style };
         if (right - left > 18 && h > 10) {
           const name = graph.vertex[v];
           const room = Math.floor((right - left - 6) / 6.4);
@@ -333,7 +340,10 @@ const ganttOption = (result, rows, height) => {
           if (room >= 2 && (text.length <= room || room >= 5)) made.textContent = { type: "text", style: { text: short(text, room), fill: textOn(fill), fontSize: 11, fontFamily: "inherit" } };
           if (made.textContent) made.textConfig = { position: "inside" };
         }
-        return made;
+        if (!critical) return made;
+        // A stripe below the bar, so that its own colour can be seen however narrow it is.
+        const stripe = Math.max(2, Math.min(5, h / 5));
+        return { type: "group", children: [made, { type: "rect", z2: 4, shape: { ...shape, y: y + h / 2 - stripe / 2, height: stripe }, style: { fill: theme.path } }] };
       } });
     const wanted = state.transfers ? null : new Set();
     if (wanted && state.path) pathTransfers.forEach((c) => wanted.add(c));
@@ -560,7 +570,7 @@ const drawMemory = () => {
     (fullest ? ` The fullest is ${device(fullest[0])}, at ${percent(fullest[1])} of its limit.` : " No device has a limit.") +
     (held.some((d) => memory[d].thinned) ? " Each point is the most held in a short interval of time." : "") + (left > 0 ? ` ${left} more devices are left out.` : "");
   const tall = held.length > 8 ? 64 : 96;
-  $("memory-chart").style.height = `${tall * held.length + 60}px`;
+  $("memory-chart").style.height = `${tall * held.length + 24}px`;
   const narrow = $("memory-chart").clientWidth < 560;
   const grids = [], xs = [], ys = [], series = [];
   held.forEach((d, i) => {
@@ -601,8 +611,9 @@ const drawMemory = () => {
 
 // --- critical path and devices ----------------------------------------------------------------
 
+const fromTo = (from, to) => (typeof from === "number" && typeof to === "number" ? ` ${shown(from)}–${shown(to)}` : ` ≈ ${rounded(near(from))}–${rounded(near(to))}`);
 const pathList = (steps, length) => {
-  const items = steps.map(([kind, what, where, from, to]) => el("li", { class: kind, title: `${exact(from)} to ${exact(to)}` }, kind === "transfer" ? `⇢ ${what}, ${where}` : `${what}, ${where}`, el("span", { class: "faint" }, ` ${brief(from)}–${brief(to)}`)));
+  const items = steps.map(([kind, what, where, from, to]) => el("li", { class: kind, title: `${exact(from)} to ${exact(to)}` }, kind === "transfer" ? `⇢ ${what}, ${where}` : `${what}, ${where}`, el("span", { class: "faint" }, fromTo(from, to))));
   if (length > steps.length) items.splice(-1, 0, el("li", {}, `… ${(length - steps.length).toLocaleString("en-US")} more …`));
   return el("ol", { class: "path" }, items);
 };
@@ -615,6 +626,9 @@ const drawWhy = () => {
   const text = [`The critical path ends last and has no gap: ${counted(path.length, "step")}, of which vertices take ${shown(path.vertex)} and transfers ${shown(path.transfer)}` +
     ` (${percent(near(path.transfer) / makespan)} of the makespan). To shorten this schedule, one of these steps must become shorter, or run beside another.`];
   if (near(path.start) > 0) text.push(`Its first step starts at ${shown(path.start)} although nothing it needs ends just then: it is held back by the order or the memory, or could start earlier.`);
+  const busy = result.schedule.devices.map((row) => plus(row.spent.busy ?? 0, row.spent.send ?? 0));
+  const busiest = busy.reduce((best, time, d) => (near(time) > near(busy[best]) ? d : best), 0);
+  text.push(`The busiest device is ${device(busiest)}: it works for ${shown(busy[busiest])} (${percent(near(busy[busiest]) / makespan)} of the makespan), between ${shown(result.schedule.devices[busiest].first)} and ${shown(result.schedule.devices[busiest].last)}. No schedule with this placement is shorter than that work.`);
   $("why-text").replaceChildren(...text.map((line) => el("p", {}, line)), pathList(path.steps, path.length));
 };
 const SPENT = [["busy", "running vertices"], ["send", "sending"], ["transfer", "waiting for transfers"], ["held", "next vertex held back"], ["end", "nothing left"], ["unused", "not used"]];
@@ -645,9 +659,9 @@ const drawDevices = () => {
         bar.append(el("i", { title: `${word}: ${shown(spent[name])}`, style: { width: `${(100 * near(spent[name])) / makespan}%`, background: name === "busy" ? deviceColour(d) : fill[name] } }));
       }
       const waiting = plus(spent.transfer ?? 0, spent.held ?? 0);
-      cells.push(el("td", {}, vertices.toLocaleString("en-US")), el("td", {}, bar), el("td", {}, figure(spent.busy ?? 0), ` (${percent(near(spent.busy ?? 0) / makespan)})`), el("td", {}, figure(waiting)), el("td", {}, figure(last)));
+      cells.push(el("td", {}, vertices.toLocaleString("en-US")), el("td", {}, bar), el("td", {}, cell(spent.busy ?? 0), ` (${percent(near(spent.busy ?? 0) / makespan)})`), el("td", {}, cell(waiting)), el("td", {}, cell(last)));
     }
-    if (memory) cells.push(el("td", {}, figure(memory[d].peak)), el("td", {}, at.memory === null ? "no limit" : figure(at.memory)));
+    if (memory) cells.push(el("td", {}, cell(memory[d].peak)), el("td", {}, at.memory === null ? "no limit" : cell(at.memory)));
     return el("tr", {}, cells);
   };
   const most = 200;
@@ -681,7 +695,7 @@ const drawProgress = () => {
   const made = chart("progress-chart");
   made.setOption({
     animation: false, textStyle: { color: theme.ink }, grid: { left: 74, right: 24, top: 40, bottom: 48 },
-    legend: { top: 6, textStyle: { color: theme.ink }, data: series.map((s) => s.name) },
+    legend: { top: 6, right: 12, textStyle: { color: theme.ink }, data: series.map((s) => s.name) },
     tooltip: tooltip((p) => tip(p.seriesName, `${p.value[2]} after ${seconds(p.value[0])}`)),
     xAxis: { type: log ? "log" : "value", name: "seconds", nameLocation: "middle", nameGap: 28, ...(log ? { min: first / 1.3 } : { min: 0 }), max: end || 1, ...axisStyle(), axisLabel: { color: theme.faint, formatter: axisNumber, hideOverlap: true, showMaxLabel: false } },
     yAxis: { type: "value", name: what, scale: true, ...axisStyle(), axisLabel: { color: theme.faint, formatter: axisNumber } },
@@ -806,10 +820,15 @@ const layered = (keys, links, rank, width, height) => {
     }
   }
   const count = Math.max(1, layers.length);
-  const wide = width >= height;
+  const most = Math.max(...layers.map((row) => row?.length ?? 0), 1);
+  if (width < height && most < 12) return keys.map((_, v) => [y[v] * width, ((layer[v] + 0.5) / count) * height]);
+  // A long and narrow graph goes to and fro in several rows.
+  const rows = Math.max(1, Math.min(Math.ceil((count * 64) / width), Math.floor(height / (most * 34)), 12));
+  const each = Math.ceil(count / rows);
   return keys.map((_, v) => {
-    const along = (layer[v] + 0.5) / count;
-    return wide ? [along * width, y[v] * height] : [y[v] * width, along * height];
+    const row = Math.floor(layer[v] / each);
+    const at = each > 1 ? (layer[v] % each) / (each - 1) : 0.5;
+    return [(row % 2 ? 1 - at : at) * width, ((row + y[v]) / rows) * height];
   });
 };
 const drawGraph = () => {
@@ -879,7 +898,10 @@ const drawGraph = () => {
   const width = box.clientWidth || 800;
   const tall = Math.max(340, Math.min(720, 140 + 9 * keys.length));
   box.style.height = `${tall}px`;
-  const xy = layered(keys, list.map((l) => [l.a, l.b]), nodes.map((node) => node.rank / node.count), width - 120, tall - 80);
+  const margin = width < 560 ? 40 : 90;
+  const xy = layered(keys, list.map((l) => [l.a, l.b]), nodes.map((node) => node.rank / node.count), width - 2 * margin, tall - 40).map(([x, y]) => [x + margin, y + 10]);
+  // Two corners that nobody sees: with them, the picture is drawn at its own size, undistorted.
+  const corners = [[0, 0], [width, tall]].map(([x, y], i) => ({ name: `corner ${i}`, number: -1, x, y, symbolSize: 0, label: { show: false }, tooltip: { show: false } }));
   const few = keys.length <= 60;
   const largest = (map) => { let best = null; for (const [at, number] of map) if (best === null || number > map.get(best)) best = at; return best; };
   const colourOf = (node) => {
@@ -889,7 +911,7 @@ const drawGraph = () => {
   };
   const sharesText = (node) => [...node.shares].sort((a, b) => b[1] - a[1]).slice(0, 6).map(([d, number]) => `${device(d)}: ${number.toLocaleString("en-US")}`).join(", ");
   const widest = Math.max(...list.map((l) => near(l.size)), 1e-300);
-  const label = (node) => (node.isGroup ? `${short(graph.names[node.id], 26)} (${node.count.toLocaleString("en-US")})` : short(graph.vertex[node.id], 22));
+  const label = (node) => (node.isGroup ? `${short(graph.names[node.id].slice(graph.names[node.id].lastIndexOf("/") + 1), 24)} (${node.count.toLocaleString("en-US")})` : short(graph.vertex[node.id], 22));
   const made = chart("graph-chart");
   const expandable = (node) => node.isGroup && (children[node.id].length || (whole && members[node.id].length));
   made.setOption({
@@ -901,20 +923,21 @@ const drawGraph = () => {
         return tip(ends, counted(l.edges, "edge"), result?.schedule ? (l.number ? `${counted(l.number, "transfer")} between devices, size ${shown(l.size)}` : "nothing crosses between devices") : "");
       }
       const node = nodes[params.data.number];
+      if (!node) return "";
       if (!node.isGroup) return w ? vertexTip(w, node.id) : tip(graph.vertex[node.id], `${shown(graph.ops[node.id])} operations`);
       return tip(graph.names[node.id], counted(node.count, "vertex", "vertices"), sharesText(node), expandable(node) ? "click to open" : "");
     }),
     series: [{
-      type: "graph", layout: "none", roam: true, scaleLimit: { min: 0.5, max: 40 }, left: 50, right: 70, top: 30, bottom: 40, animation: false,
-      data: nodes.map((node, i) => {
+      type: "graph", layout: "none", roam: document.activeElement === box ? true : "move", scaleLimit: { min: 0.5, max: 40 }, left: 0, right: 0, top: 0, bottom: 0, animation: false,
+      data: corners.concat(nodes.map((node, i) => {
         const colour = colourOf(node);
         const mixedHere = node.isGroup && node.shares.size > 1;
         const chosen = !node.isGroup && node.id === state.selected;
-        return { name: node.name, number: i, x: xy[i][0], y: xy[i][1], symbol: node.isGroup ? "roundRect" : "circle", symbolSize: node.isGroup ? Math.min(46, 14 + 3 * Math.sqrt(Math.min(node.count, 100))) : few ? 22 : Math.max(7, 16 - keys.length / 120),
+        return { name: node.name, number: i, x: xy[i][0], y: xy[i][1], symbol: node.isGroup ? "roundRect" : "circle", symbolSize: node.isGroup ? Math.min(30, 12 + 2 * Math.sqrt(Math.min(node.count, 100))) : few ? 22 : Math.max(7, 16 - keys.length / 120),
           itemStyle: { color: colour, borderColor: chosen ? theme.ink : mixedHere ? theme.cross : theme.page, borderWidth: chosen ? 3 : mixedHere ? 2 : 1, borderType: mixedHere ? "dashed" : "solid" },
           label: { show: true, formatter: label(node), position: "bottom", distance: 3, color: theme.ink, fontSize: 11 } };
-      }),
-      labelLayout: { hideOverlap: !few },
+      })),
+      labelLayout: (params) => ({ hideOverlap: params.dataType !== "edge" }),
       links: list.map((l, i) => ({ source: nodes[l.a].name, target: nodes[l.b].name, number: i,
         lineStyle: l.number ? { color: theme.cross, width: 1.2 + 3 * Math.sqrt(near(l.size) / widest), opacity: 0.85, curveness: 0.06 } : { color: theme.faint, width: 1, opacity: 0.45, curveness: 0.06 },
         label: { show: few && list.length <= 60 && l.number > 0, formatter: brief(l.size), color: theme.cross, fontSize: 10 } })),
@@ -925,12 +948,15 @@ const drawGraph = () => {
   if (!made.wired) {
     made.wired = true;
     made.on("click", (params) => {
-      if (params.dataType !== "node") return;
+      if (params.dataType !== "node" || params.data.number < 0) return;
       const id = Number(params.data.name.slice(1));
       if (params.data.name[0] === "v") select(id, true);
       else open(id);
     });
-    let factor = 1;
+    const wheel = (zooms) => made.setOption({ series: [{ roam: zooms ? true : "move" }] });
+    box.addEventListener("focus", () => wheel(true));
+    box.addEventListener("blur", () => wheel(false));
+    box.addEventListener("mousedown", () => box.focus({ preventScroll: true }));
     box.addEventListener("keydown", (event) => {
       const by = { "+": 1.4, "=": 1.4, "-": 1 / 1.4 }[event.key];
       const move = { ArrowLeft: [40, 0], ArrowRight: [-40, 0], ArrowUp: [0, 40], ArrowDown: [0, -40] }[event.key];
@@ -948,7 +974,7 @@ const drawGraph = () => {
   if (!whole) said.push("The innermost groups stand for many vertices each, which are not in this page.");
   if (result?.schedule) said.push(`Colours are devices${nodes.some((node) => node.isGroup && node.shares.size > 1) ? " (of a group with a dashed border, the most frequent)" : ""}; orange lines cross between devices${few && list.length <= 60 ? ", with the size that crosses" : ", wider for larger sizes"}.${whole ? ` In all, ${counted(crossing, "transfer")} of size ${shown(result.traffic)}.` : ""}`);
   else said.push(whole ? `Colours are ${graph.kinds.labels.some((l) => l.startsWith("depth ")) ? "depths" : "name scopes"}.` : "");
-  said.push("Drag to move, turn the wheel to zoom.");
+  said.push("Drag to move; click into it, then the wheel or + and − zoom.");
   $("graph-note").textContent = said.join(" ");
   drawGraphTools(nodes, expandable);
 };
