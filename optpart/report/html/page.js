@@ -14,15 +14,23 @@ const ratio = (value) => {
   const [top, bottom] = exact(value).split("/");
   return [BigInt(top), BigInt(bottom ?? 1)];
 };
+/** The first digits of a fraction and the power of ten of the last of them; the rest is cut off. */
+const digits = (top, bottom) => {
+  const power = String(top).length - String(bottom).length - 20;
+  return [power < 0 ? (top * 10n ** BigInt(-power)) / bottom : top / (bottom * 10n ** BigInt(power)), power];
+};
 const reduced = (top, bottom) => {
   let [a, b] = [top < 0n ? -top : top, bottom];
   while (b) [a, b] = [b, a % b];
   [top, bottom] = a ? [top / a, bottom / a] : [0n, 1n];
-  const text = bottom === 1n ? String(top) : `${top}/${bottom}`;
-  const whole = Number(top);
-  if (bottom === 1n && Number.isSafeInteger(whole)) return whole;
-  const digits = 20n;
-  return [text, Number((top * 10n ** digits) / bottom) / 1e20];
+  if (bottom === 1n && Number.isSafeInteger(Number(top))) return Number(top);
+  const [first, power] = digits(top, bottom);
+  return [bottom === 1n ? String(top) : `${top}/${bottom}`, Number(`${first}e${power}`)];
+};
+/** The quotient of two numbers as a double, however large or small they are; 0 for a divisor of 0. */
+const share = (a, b) => {
+  const [[p, q], [r, t]] = [ratio(a), ratio(b)];
+  return r ? Number((p * t * 10n ** 15n) / (q * r)) / 1e15 : 0;
 };
 const combined = (a, b, sign) => {
   if (typeof a === "number" && typeof b === "number") {
@@ -41,16 +49,24 @@ const rounded = (x) => {
   if (size >= 1e15 || size < 1e-4) return x.toExponential(4);
   return Number(x.toPrecision(6)).toLocaleString("en-US", { maximumFractionDigits: 9 });
 };
+/** An approximation of an exact number that no double limits. */
+const about = (value) => {
+  const size = Math.abs(near(value));
+  if (size < 1e300 && size > 1e-300) return rounded(near(value));
+  const [first, power] = digits(...ratio(value));
+  const text = String(first);
+  return first ? `${text[0]}.${text.slice(1, 5)}e${power + text.length - 1}` : "0";
+};
 /** A number in few characters: exact if that is short, otherwise marked as rounded. */
 const shown = (value) => {
   if (value === null || value === undefined) return "–";
   const text = exact(value);
-  if (typeof value === "number") return Math.abs(value) < 1e6 ? text : value.toLocaleString("en-US");
-  return text.length <= 13 && text.includes("/") ? `${text} ≈ ${rounded(near(value))}` : `≈ ${rounded(near(value))}`;
+  if (typeof value === "number") return Math.abs(value) < 1e4 ? text : value.toLocaleString("en-US");
+  return text.length <= 13 && text.includes("/") ? `${text} ≈ ${about(value)}` : `≈ ${about(value)}`;
 };
 const brief = (value) => {
   if (value === null || value === undefined) return "–";
-  return typeof value === "number" ? shown(value) : `≈ ${rounded(near(value))}`;
+  return typeof value === "number" ? shown(value) : `≈ ${about(value)}`;
 };
 const percent = (share) => {
   if (share === 0) return "0 %";
@@ -107,6 +123,11 @@ const readTheme = () => {
 // --- state -----------------------------------------------------------------------------------
 
 const withSchedule = results.map((_, i) => i).filter((i) => results[i].schedule);
+/** Whether a schedule has anything to draw, and times that a chart can hold. */
+const drawable = (result) => {
+  const end = result?.makespan ?? null;
+  return Boolean(result?.schedule) && instance.vertices > 0 && end !== null && (exact(end) === "0" || (near(end) > 1e-290 && near(end) < 1e290));
+};
 const state = {
   result: withSchedule[0] ?? 0,
   other: -1,
@@ -154,9 +175,10 @@ const tooltip = (formatter) => ({
   textStyle: { color: theme.ink },
   formatter,
 });
-const axisNumber = (value) => {
-  const size = Math.abs(value);
-  return size >= 1e7 || (size > 0 && size < 1e-3) ? value.toExponential(2).replace(/\.?0+e/, "e") : rounded(value);
+/** A format for the numbers of an axis that ends at a number: all with the same power of ten. */
+const axisFormat = (end) => {
+  const power = end >= 1e5 || (end > 0 && end < 1e-2) ? 3 * Math.floor(Math.log10(end) / 3) : 0;
+  return (value) => (power && value ? `${rounded(value / 10 ** power)}e${power}` : rounded(value));
 };
 
 // --- summary ---------------------------------------------------------------------------------
@@ -207,9 +229,10 @@ const drawSummary = () => {
   if (result.reason) lines.push(el("p", {}, result.status === "INFEASIBLE" ? `Because: ${result.reason}.`.replace("..", ".") : `Remark: ${result.reason}`));
   if (result.contiguous) lines.push(el("p", {}, "Every device runs one contiguous block."));
   if (result.device_order.length) lines.push(el("p", {}, `Edges lead along the devices in this order: ${result.device_order.join(", ")}.`));
+  if (result.schedule && instance.vertices && !drawable(result)) lines.push(el("p", {}, "Its times are too large or too small to be drawn; the tables have them."));
   if (result.has_schedule && !result.schedule) lines.push(el("p", {}, "Its schedule is not in this report, which holds those of the best results only."));
   box.append(el("div", { class: `verdict ${kind}`, id: "verdict" }, said, ...lines));
-  const rows = [["Makespan", figure(result.makespan), "makespan"], ["Lower bound", figure(result.lower_bound), "lower_bound"]];
+  const rows = [["Makespan", figure(result.makespan), "makespan"], [["makespan", "lexicographic"].includes(result.objective) ? "Lower bound" : "Bound of the makespan", figure(result.lower_bound), "lower_bound"]];
   if (result.objective === "bottleneck") {
     rows.push(["Bottleneck", figure(result.bottleneck), "bottleneck"], ["Bound of the bottleneck", figure(result.bottleneck_bound), "bottleneck_bound"]);
   }
@@ -234,7 +257,7 @@ const drawComparison = () => {
   const head = ["Result", "", "Makespan", "Over the bound", "Traffic", "Transfers", "Status", "Run time"];
   const rows = order.map((i) => {
     const r = results[i];
-    const over = r.makespan === null || bound === null || !near(bound) ? "–" : same(r.makespan, bound) ? "0 %" : percent(near(minus(r.makespan, bound)) / near(bound));
+    const over = r.makespan === null || bound === null || !near(bound) ? "–" : same(r.makespan, bound) ? "0 %" : percent(share(minus(r.makespan, bound), bound));
     const bar = el("div", { class: "bar", style: { position: "relative" } });
     if (r.makespan !== null) bar.append(el("i", { style: { width: `${(100 * near(r.makespan)) / most}%`, background: theme.accent } }));
     if (bound !== null) bar.append(el("i", { style: { position: "absolute", left: `calc(${(100 * near(bound)) / most}% - 2px)`, width: "2px", background: theme.bound } }));
@@ -293,7 +316,7 @@ const ganttOption = (result, rows, height) => {
     if (closed) marks[0].label.formatter = `makespan ${brief(result.makespan)}, proven least`;
     else marks.push({ xAxis: near(result.lower_bound), name: "bound", lineStyle: { color: theme.bound, type: "dashed", width: 1.6 }, label: { formatter: `bound ${brief(result.lower_bound)}`, color: theme.bound, distance: 18 } });
   }
-  for (const mark of marks) mark.label = { position: "start", fontSize: 11, align: "right", ...mark.label };
+  for (const mark of marks) mark.label = { position: "start", fontSize: 11, align: mark.xAxis < 0.3 * span ? "left" : "right", ...mark.label };
   const series = [];
   const bar = (params, api, id, end) => {
     const [x0, y] = api.coord([api.value(0), api.value(2)]);
@@ -303,7 +326,7 @@ const ganttOption = (result, rows, height) => {
     const left = Math.max(x0, area.x), right = Math.min(x1, area.x + area.width);
     return { x0, x1, y, h, left, right };
   };
-  const common = { type: "custom", clip: true, encode: { x: [0, 1], y: 2 }, progressive: 0, animation: false };
+  const common = { type: "custom", clip: true, encode: { x: [0, 1], y: 2 }, progressive: 0, animation: false, emphasis: { disabled: true } };
   if (w) {
     const onPath = new Set(w.path.filter(([kind]) => kind === "vertex").map(([, v]) => v));
     const pathTransfers = new Set(w.path.filter(([kind]) => kind === "transfer").map(([, c]) => c));
@@ -380,13 +403,13 @@ const ganttOption = (result, rows, height) => {
       return { type: "rect", shape: { x: left, y: y + h / 2 - tall, width: Math.max(1, right - left + 0.4), height: tall }, style: { fill: deviceColour(api.value(4)) } };
     } });
   }
-  series.push({ type: "line", data: [], silent: true, z: 6, markLine: { silent: true, symbol: "none", animation: false, data: marks } });
+  series.push({ type: "line", data: [], silent: true, z: 6, markLine: { silent: true, symbol: "none", animation: false, precision: -1, data: marks } });
   return {
     animation: false,
     backgroundColor: "transparent",
     textStyle: { color: theme.ink },
     aria: { enabled: false },
-    grid: { left: narrow ? 74 : 132, right: 18, top: 42, bottom: 66 },
+    grid: { left: narrow ? 74 : 132, right: narrow ? 14 : 44, top: 42, bottom: 66, outerBoundsMode: "none" },
     tooltip: tooltip((params) => {
       if (params.seriesName === "idle") {
         const gap = params.data.gap;
@@ -397,11 +420,11 @@ const ganttOption = (result, rows, height) => {
       const [from, to, , share, d, starts] = params.value;
       return tip(device(d), `about ${rounded(from)} to ${rounded(to)}`, `busy ${percent(share)} of it, ${counted(starts, "vertex starts", "vertices start")}`);
     }),
-    xAxis: { type: "value", min: 0, max: span, name: narrow ? "" : "time", nameLocation: "end", nameGap: 4, ...axisStyle(), axisLabel: { color: theme.faint, hideOverlap: true, formatter: axisNumber, showMaxLabel: false } },
+    xAxis: { type: "value", min: 0, max: span, name: narrow ? "" : "time", nameLocation: "end", nameGap: 4, ...axisStyle(), axisLabel: { color: theme.faint, hideOverlap: true, formatter: axisFormat(span), showMaxLabel: false } },
     yAxis: { type: "category", inverse: true, data: rows.map(String), ...axisStyle(), splitLine: { show: false }, axisTick: { show: false }, axisLabel: { color: theme.ink, interval: 0, formatter: (row) => short(device(Number(row)), most) } },
     dataZoom: [
       { type: "inside", xAxisIndex: 0, filterMode: "weakFilter", start: zoomed.start, end: zoomed.end, zoomOnMouseWheel: "ctrl", moveOnMouseMove: true, minSpan: 0.001 },
-      { type: "slider", xAxisIndex: 0, filterMode: "weakFilter", start: zoomed.start, end: zoomed.end, height: 18, bottom: 10, borderColor: theme.line, textStyle: { color: theme.faint }, labelFormatter: axisNumber, brushSelect: false, minSpan: 0.001, showDataShadow: false },
+      { type: "slider", xAxisIndex: 0, filterMode: "weakFilter", start: zoomed.start, end: zoomed.end, height: 18, bottom: 10, borderColor: theme.line, textStyle: { color: theme.faint }, labelFormatter: axisFormat(span), brushSelect: false, minSpan: 0.001, showDataShadow: false },
     ],
     series,
   };
@@ -458,7 +481,7 @@ const key = (event, id) => {
   move();
 };
 const step = (by) => {
-  const w = current().schedule?.whole;
+  const w = current()?.schedule?.whole;
   if (!w || !w.start.length) return;
   const order = w.start.map((_, v) => v).sort((a, b) => near(w.start[a]) - near(w.start[b]) || a - b);
   const at = order.indexOf(state.selected);
@@ -467,7 +490,7 @@ const step = (by) => {
 };
 const select = (v, show = false) => {
   state.selected = v;
-  const w = current().schedule?.whole;
+  const w = current()?.schedule?.whole;
   if (show && w && v >= 0) {
     const width = zoomed.end - zoomed.start;
     const [from, to] = [(100 * near(w.start[v])) / span, (100 * near(w.end[v])) / span];
@@ -478,11 +501,11 @@ const select = (v, show = false) => {
 };
 const drawDetails = () => {
   const box = $("details");
-  const w = current().schedule?.whole;
+  const w = current()?.schedule?.whole;
   const v = state.selected;
   box.replaceChildren();
   if (!w || v < 0) return;
-  const lines = [`Runs on ${device(w.device[v])} from ${exact(w.start[v])} to ${exact(w.end[v])}, for ${exact(minus(w.end[v], w.start[v]))}; ${exact(graph.ops[v])} operations.`];
+  const lines = [`Runs on ${device(w.device[v])} from ${exact(w.start[v])} to ${exact(w.end[v])}, for ${exact(minus(w.end[v], w.start[v]))}${instance.given_durations ? "" : `; ${exact(graph.ops[v])} operations`}.`];
   const inputs = [];
   graph.target.forEach((target, e) => target === v && inputs.push(e));
   const arrivals = new Map(w.tensor.map((tensor, c) => [`${tensor} ${w.to[c]}`, c]));
@@ -530,8 +553,8 @@ const drawTools = () => {
 };
 const drawSchedules = () => {
   const result = current();
-  $("schedule").hidden = !result?.schedule;
-  if (!result?.schedule) return;
+  $("schedule").hidden = !drawable(result);
+  if (!drawable(result)) return;
   const other = state.other >= 0 ? results[state.other] : null;
   const both = other ? [result, other] : [result];
   span = Math.max(...both.map((r) => Math.max(near(r.makespan), r.lower_bound === null ? 0 : near(r.lower_bound)))) * 1.015 || 1;
@@ -560,11 +583,11 @@ const drawSchedules = () => {
 const drawMemory = () => {
   const result = current();
   const memory = result?.schedule?.memory;
-  $("memory").hidden = !memory;
-  if (!memory) return;
+  $("memory").hidden = !memory || !drawable(result);
+  if (!memory || !drawable(result)) return;
   const held = memory.map((_, d) => d).filter((d) => near(memory[d].peak) > 0).slice(0, 32);
   const left = memory.filter((m) => near(m.peak) > 0).length - held.length;
-  const least = held.map((d) => [d, instance.devices[d].memory]).filter(([, limit]) => limit !== null).map(([d, limit]) => [d, near(memory[d].peak) / (near(limit) || 1)]);
+  const least = held.map((d) => [d, instance.devices[d].memory]).filter(([, limit]) => limit !== null).map(([d, limit]) => [d, share(memory[d].peak, limit)]);
   const fullest = least.length ? least.reduce((a, b) => (b[1] > a[1] ? b : a)) : null;
   $("memory-note").textContent = `What each device holds under the memory model “${instance.memory}”; the dashed line is its limit.` +
     (fullest ? ` The fullest is ${device(fullest[0])}, at ${percent(fullest[1])} of its limit.` : " No device has a limit.") +
@@ -576,15 +599,15 @@ const drawMemory = () => {
   held.forEach((d, i) => {
     const limit = instance.devices[d].memory;
     const top = Math.max(near(memory[d].peak), limit === null || near(limit) > 20 * near(memory[d].peak) ? 0 : near(limit)) * 1.12 || 1;
-    grids.push({ left: narrow ? 74 : 132, right: 18, top: 22 + i * tall, height: tall - 30 });
-    xs.push({ type: "value", gridIndex: i, min: 0, max: span, ...axisStyle(), axisLabel: { show: i === held.length - 1, color: theme.faint, formatter: axisNumber, hideOverlap: true, showMaxLabel: false } });
-    ys.push({ type: "value", gridIndex: i, min: 0, max: top, splitNumber: 2, ...axisStyle(), splitLine: { show: false }, axisLabel: { color: theme.faint, formatter: axisNumber, showMaxLabel: false } });
+    grids.push({ left: narrow ? 74 : 132, right: narrow ? 14 : 44, outerBoundsMode: "none", top: 22 + i * tall, height: tall - 30 });
+    xs.push({ type: "value", gridIndex: i, min: 0, max: span, ...axisStyle(), axisLabel: { show: i === held.length - 1, color: theme.faint, formatter: axisFormat(span), hideOverlap: true, showMaxLabel: false } });
+    ys.push({ type: "value", gridIndex: i, min: 0, max: top, splitNumber: 2, ...axisStyle(), splitLine: { show: false }, axisLabel: { color: theme.faint, formatter: axisFormat(top), showMaxLabel: false } });
     const points = memory[d].points.map(([time, amount]) => [near(time), near(amount)]);
     const end = near(result.makespan);
     if (points.length) points.push([end, points[points.length - 1][1]]);
     const said = limit === null ? "no limit" : near(limit) > top ? `limit ${brief(limit)}, far above` : `limit ${brief(limit)}`;
     series.push({ type: "line", name: device(d), xAxisIndex: i, yAxisIndex: i, step: "end", showSymbol: points.length < 400, symbolSize: 5, data: points, lineStyle: { color: deviceColour(d), width: 1.6 }, itemStyle: { color: deviceColour(d) }, areaStyle: { color: deviceColour(d), opacity: 0.25 }, animation: false,
-      markLine: limit === null || near(limit) > top ? undefined : { silent: true, symbol: "none", animation: false, data: [{ yAxis: near(limit) }], lineStyle: { color: theme.bound, type: "dashed", width: 1.5 }, label: { show: false } } });
+      markLine: limit === null || near(limit) > top ? undefined : { silent: true, symbol: "none", animation: false, precision: -1, data: [{ yAxis: near(limit) }], lineStyle: { color: theme.bound, type: "dashed", width: 1.5 }, label: { show: false } } });
     series.push({ type: "line", xAxisIndex: i, yAxisIndex: i, data: [], silent: true, markPoint: undefined, name: said });
   });
   const titles = held.map((d, i) => {
@@ -611,7 +634,7 @@ const drawMemory = () => {
 
 // --- critical path and devices ----------------------------------------------------------------
 
-const fromTo = (from, to) => (typeof from === "number" && typeof to === "number" ? ` ${shown(from)}–${shown(to)}` : ` ≈ ${rounded(near(from))}–${rounded(near(to))}`);
+const fromTo = (from, to) => (typeof from === "number" && typeof to === "number" ? ` ${shown(from)}–${shown(to)}` : ` ≈ ${about(from)}–${about(to)}`);
 const pathList = (steps, length) => {
   const items = steps.map(([kind, what, where, from, to]) => el("li", { class: kind, title: `${exact(from)} to ${exact(to)}` }, kind === "transfer" ? `⇢ ${what}, ${where}` : `${what}, ${where}`, el("span", { class: "faint" }, fromTo(from, to))));
   if (length > steps.length) items.splice(-1, 0, el("li", {}, `… ${(length - steps.length).toLocaleString("en-US")} more …`));
@@ -622,13 +645,12 @@ const drawWhy = () => {
   const path = result?.schedule?.path;
   $("why").hidden = !path || !path.length;
   if (!path || !path.length) return;
-  const makespan = near(result.makespan) || 1;
   const text = [`The critical path ends last and has no gap: ${counted(path.length, "step")}, of which vertices take ${shown(path.vertex)} and transfers ${shown(path.transfer)}` +
-    ` (${percent(near(path.transfer) / makespan)} of the makespan). To shorten this schedule, one of these steps must become shorter, or run beside another.`];
+    ` (${percent(share(path.transfer, result.makespan))} of the makespan). To shorten this schedule, one of these steps must become shorter, or run beside another.`];
   if (near(path.start) > 0) text.push(`Its first step starts at ${shown(path.start)} although nothing it needs ends just then: it is held back by the order or the memory, or could start earlier.`);
   const busy = result.schedule.devices.map((row) => plus(row.spent.busy ?? 0, row.spent.send ?? 0));
   const busiest = busy.reduce((best, time, d) => (near(time) > near(busy[best]) ? d : best), 0);
-  text.push(`The busiest device is ${device(busiest)}: it works for ${shown(busy[busiest])} (${percent(near(busy[busiest]) / makespan)} of the makespan), between ${shown(result.schedule.devices[busiest].first)} and ${shown(result.schedule.devices[busiest].last)}. No schedule with this placement is shorter than that work.`);
+  text.push(`The busiest device is ${device(busiest)}: it works for ${shown(busy[busiest])} (${percent(share(busy[busiest], result.makespan))} of the makespan), between ${shown(result.schedule.devices[busiest].first)} and ${shown(result.schedule.devices[busiest].last)}. No schedule with this placement is shorter than that work.`);
   $("why-text").replaceChildren(...text.map((line) => el("p", {}, line)), pathList(path.steps, path.length));
 };
 const SPENT = [["busy", "running vertices"], ["send", "sending"], ["transfer", "waiting for transfers"], ["held", "next vertex held back"], ["end", "nothing left"], ["unused", "not used"]];
@@ -651,15 +673,14 @@ const drawDevices = () => {
     if (limited && !memory) cells.push(el("td", {}, at.memory === null ? "no limit" : figure(at.memory)));
     if (rows) {
       const { spent, vertices, last } = rows[d];
-      const makespan = near(result.makespan) || 1;
       const bar = el("div", { class: "bar" });
       for (const [name, word] of SPENT) {
         if (spent[name] === undefined || !near(spent[name])) continue;
         used.add(name);
-        bar.append(el("i", { title: `${word}: ${shown(spent[name])}`, style: { width: `${(100 * near(spent[name])) / makespan}%`, background: name === "busy" ? deviceColour(d) : fill[name] } }));
+        bar.append(el("i", { title: `${word}: ${shown(spent[name])}`, style: { width: `${100 * share(spent[name], result.makespan)}%`, background: name === "busy" ? deviceColour(d) : fill[name] } }));
       }
       const waiting = plus(spent.transfer ?? 0, spent.held ?? 0);
-      cells.push(el("td", {}, vertices.toLocaleString("en-US")), el("td", {}, bar), el("td", {}, cell(spent.busy ?? 0), ` (${percent(near(spent.busy ?? 0) / makespan)})`), el("td", {}, cell(waiting)), el("td", {}, cell(last)));
+      cells.push(el("td", {}, vertices.toLocaleString("en-US")), el("td", {}, bar), el("td", {}, cell(spent.busy ?? 0), ` (${percent(share(spent.busy ?? 0, result.makespan))})`), el("td", {}, cell(waiting)), el("td", {}, cell(last)));
     }
     if (memory) cells.push(el("td", {}, cell(memory[d].peak)), el("td", {}, at.memory === null ? "no limit" : cell(at.memory)));
     return el("tr", {}, cells);
@@ -690,6 +711,7 @@ const drawProgress = () => {
   const series = [["best schedule", line(1), theme.accent, "circle", "solid"], ["proven bound", line(2), theme.bound, "diamond", "dashed"]].filter(([, points]) => points.length).map(([name, points, colour, symbol, type]) => ({
     type: "line", name, step: "end", data: points, symbol, symbolSize: 7, showSymbol: points.length < 200, animation: false, lineStyle: { color: colour, width: 2, type }, itemStyle: { color: colour } }));
   const first = Math.min(...trace.map((step) => step[0]).filter((x) => x > 0), end || 1);
+  const highest = Math.max(...trace.flatMap((step) => [step[1], step[2]]).filter((value) => value !== null).map(near), 0);
   const log = end / (first || 1) > 100;
   $("progress-chart").style.height = "300px";
   const made = chart("progress-chart");
@@ -697,8 +719,8 @@ const drawProgress = () => {
     animation: false, textStyle: { color: theme.ink }, grid: { left: 74, right: 24, top: 40, bottom: 48 },
     legend: { top: 6, right: 12, textStyle: { color: theme.ink }, data: series.map((s) => s.name) },
     tooltip: tooltip((p) => tip(p.seriesName, `${p.value[2]} after ${seconds(p.value[0])}`)),
-    xAxis: { type: log ? "log" : "value", name: "seconds", nameLocation: "middle", nameGap: 28, ...(log ? { min: first / 1.3 } : { min: 0 }), max: end || 1, ...axisStyle(), axisLabel: { color: theme.faint, formatter: axisNumber, hideOverlap: true, showMaxLabel: false } },
-    yAxis: { type: "value", name: what, scale: true, ...axisStyle(), axisLabel: { color: theme.faint, formatter: axisNumber } },
+    xAxis: { type: log ? "log" : "value", name: "seconds", nameLocation: "middle", nameGap: 28, ...(log ? { min: first / 1.3 } : { min: 0 }), max: end || 1, ...axisStyle(), axisLabel: { color: theme.faint, formatter: rounded, hideOverlap: true, showMaxLabel: false } },
+    yAxis: { type: "value", name: what, scale: true, ...axisStyle(), axisLabel: { color: theme.faint, formatter: axisFormat(highest) } },
     series,
   }, { notMerge: true });
   const last = trace[trace.length - 1];
@@ -727,7 +749,7 @@ const drawBounds = () => {
       parts.push(el("p", {}, tight.length ? `It is already reached by ${tight[0].name}, which needs no search.` : "It is larger than the bounds below, which need no search: a solver or another bound proved it."));
     }
     const rows = data.reasons.map((reason) => el("tr", {}, el("td", { class: "text" }, reason.name), el("td", {}, figure(reason.value)),
-      el("td", {}, result?.makespan && near(result.makespan) ? percent(near(reason.value) / near(result.makespan)) : "–"),
+      el("td", {}, result?.makespan ? percent(share(reason.value, result.makespan)) : "–"),
       el("td", { class: "text wrap" }, WHY[reason.name] ?? "", reason.name === "load" && same(reason.value, data.reasons[0].value) ? "; no larger than the bound above" : "", reason.exact ? "" : " (times rounded down)")));
     parts.push(el("div", { class: "scroll" }, el("table", { id: "bounds-table" }, el("thead", {}, el("tr", {}, el("th", { class: "text" }, "Bound"), el("th", {}, "Value"), el("th", {}, "Of the makespan"), el("th", { class: "text" }, "What it counts"))), el("tbody", {}, rows))));
     const path = data.reasons.find((reason) => reason.path.length);
@@ -924,7 +946,7 @@ const drawGraph = () => {
       }
       const node = nodes[params.data.number];
       if (!node) return "";
-      if (!node.isGroup) return w ? vertexTip(w, node.id) : tip(graph.vertex[node.id], `${shown(graph.ops[node.id])} operations`);
+      if (!node.isGroup) return w ? vertexTip(w, node.id) : tip(graph.vertex[node.id], instance.given_durations ? "" : `${shown(graph.ops[node.id])} operations`);
       return tip(graph.names[node.id], counted(node.count, "vertex", "vertices"), sharesText(node), expandable(node) ? "click to open" : "");
     }),
     series: [{
@@ -939,7 +961,7 @@ const drawGraph = () => {
       })),
       labelLayout: (params) => ({ hideOverlap: params.dataType !== "edge" }),
       links: list.map((l, i) => ({ source: nodes[l.a].name, target: nodes[l.b].name, number: i,
-        lineStyle: l.number ? { color: theme.cross, width: 1.2 + 3 * Math.sqrt(near(l.size) / widest), opacity: 0.85, curveness: 0.06 } : { color: theme.faint, width: 1, opacity: 0.45, curveness: 0.06 },
+        lineStyle: l.number ? { color: theme.cross, width: 1.2 + 3 * Math.sqrt(near(l.size) / widest || 0), opacity: 0.85, curveness: 0.06 } : { color: theme.faint, width: 1, opacity: 0.6, curveness: 0.06 },
         label: { show: few && list.length <= 60 && l.number > 0, formatter: brief(l.size), color: theme.cross, fontSize: 10 } })),
       edgeSymbol: ["none", list.length <= 400 ? "arrow" : "none"], edgeSymbolSize: 7,
       emphasis: { focus: few ? "adjacency" : "none", lineStyle: { width: 3 } },

@@ -261,3 +261,28 @@ def test_dark_mode_narrow_windows_and_print(opened: Browser, tmp_path: Path) -> 
     assert opened.value("document.documentElement.scrollWidth <= window.innerWidth")
     assert opened.printed().startswith(b"%PDF")
     assert opened.value("document.querySelectorAll('img.print').length") == 0
+
+
+def test_numbers_that_no_double_holds_are_told_right(opened: Browser, tmp_path: Path) -> None:
+    builder = GraphBuilder()
+    for name in "ab":
+        builder.vertex(name, 10**400, outputs=[1])
+    builder.edge("a", "b")
+    instance = Instance(builder.build(), Cluster.uniform(1, 1), name="huge")
+    op.write_report(
+        conclude(instance, "given", retime(instance, [0, 0], [0, 1])), tmp_path / "h.html"
+    )
+    opened.open(tmp_path / "h.html")
+    assert exact(opened, "makespan") == str(2 * 10**400)
+    assert "2.0000e400" in opened.value("document.getElementById('verdict').textContent")
+    assert "Infinity" not in opened.value("document.body.innerText")
+
+
+def test_an_empty_graph_and_a_bare_instance_have_reports(opened: Browser, tmp_path: Path) -> None:
+    empty = Instance(GraphBuilder().build(), Cluster.uniform(2), name="empty")
+    op.write_report(conclude(empty, "given", retime(empty, [], [])), tmp_path / "e.html")
+    opened.open(tmp_path / "e.html")
+    assert exact(opened, "makespan") == "0"
+    op.write_report(diamond(), tmp_path / "i.html")
+    opened.open(tmp_path / "i.html")
+    assert "without a result" in opened.value("document.getElementById('summary').textContent")
