@@ -22,7 +22,7 @@ from optpart.study import library
 from optpart.version import __version__
 
 #: Up to this many vertices, times the number of schedules, every vertex is in the page.
-WHOLE = 20_000
+WHOLE = 10_000
 
 #: Most results whose schedules are in a page; the best ones.
 SCHEDULES = 8

@@ -177,7 +177,7 @@ const tooltip = (formatter) => ({
 });
 /** A format for the numbers of an axis that ends at a number: all with the same power of ten. */
 const axisFormat = (end) => {
-  const power = end >= 1e5 || (end > 0 && end < 1e-2) ? 3 * Math.floor(Math.log10(end) / 3) : 0;
+  const power = end >= 1e6 || (end > 0 && end < 1e-2) ? 3 * Math.floor(Math.log10(end) / 3) : 0;
   return (value) => (power && value ? `${rounded(value / 10 ** power)}e${power}` : rounded(value));
 };
 
@@ -335,7 +335,7 @@ const ganttOption = (result, rows, height) => {
         renderItem: (params, api) => {
           const { left, right, y, h } = bar(params, api);
           if (right - left < 1) return null;
-          return { type: "rect", shape: { x: left, y: y - h / 2, width: right - left, height: h }, style: { fill: theme.idle, stroke: theme.hatch, lineWidth: 0.7, lineDash: [3, 3] } };
+          return { type: "rect", emphasisDisabled: true, shape: { x: left, y: y - h / 2, width: right - left, height: h }, style: { fill: theme.idle, stroke: theme.hatch, lineWidth: 0.7, lineDash: [3, 3] } };
         } });
     }
     series.push({ ...common, name: "vertices", z: 3, data: inOrder(w).filter((v) => at.has(w.device[v])).map((v) => [near(w.start[v]), near(w.end[v]), at.get(w.device[v]), v]),
@@ -355,7 +355,7 @@ const ganttOption = (result, rows, height) => {
           return { type: "polygon", z2: 5, shape: { points: [[x0, y - h / 2], [x0 + 4, y], [x0, y + h / 2], [x0 - 4, y]] }, style: { ...style, stroke: chosen ? theme.ink : critical ? theme.path : theme.faint, lineWidth: Math.max(1, style.lineWidth) } };
         }
         const shape = { x: left, y: y - h / 2, width: Math.max(1, right - left), height: h };
-        const made = { type: "rect", shape, z2: chosen ? 3 : 1, style };
+        const made = { type: "rect", emphasisDisabled: true, shape, z2: chosen ? 3 : 1, style };
         if (right - left > 18 && h > 10) {
           const name = graph.vertex[v];
           const room = Math.floor((right - left - 6) / 6.4);
@@ -366,7 +366,7 @@ const ganttOption = (result, rows, height) => {
         if (!critical) return made;
         // A stripe below the bar, so that its own colour can be seen however narrow it is.
         const stripe = Math.max(2, Math.min(5, h / 5));
-        return { type: "group", children: [made, { type: "rect", z2: 4, shape: { ...shape, y: y + h / 2 - stripe / 2, height: stripe }, style: { fill: theme.path } }] };
+        return { type: "group", emphasisDisabled: true, children: [made, { type: "rect", z2: 4, shape: { ...shape, y: y + h / 2 - stripe / 2, height: stripe }, style: { fill: theme.path } }] };
       } });
     const wanted = state.transfers ? null : new Set();
     if (wanted && state.path) pathTransfers.forEach((c) => wanted.add(c));

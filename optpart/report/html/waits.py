@@ -13,8 +13,8 @@ from optpart.solution.schedule import Schedule
 #: A vertex or a transfer, by number.
 Step = tuple[Literal["vertex", "transfer"], int]
 
-#: Why a device is idle: its next vertex waits for a transfer, or for a vertex of the same device
-#: (which only happens across a gap); it could start but does not; or nothing is left to run.
+#: Why a device is idle: its next vertex waits for a transfer; it starts later than its inputs
+#: require; nothing is left to run; or nothing runs there at all.
 Cause = Literal["transfer", "held", "end", "unused"]
 
 
