@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from fractions import Fraction
@@ -89,6 +90,12 @@ def exact(page: Browser, key: str) -> str:
     found = page.value(f"document.querySelector('[data-key={key}] [data-exact]').dataset.exact")
     assert isinstance(found, str)
     return found
+
+
+def test_the_library_is_the_one_that_its_page_names() -> None:
+    vendor = Path(op.__file__).parent / "report" / "html" / "vendor"
+    digest = hashlib.sha256((vendor / "echarts.min.js").read_bytes()).hexdigest()
+    assert digest in (vendor / "README.md").read_text()
 
 
 def choose(page: Browser, name: str, value: str) -> None:
