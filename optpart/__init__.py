@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from optpart.api import sweep as sweep
     from optpart.api import verify as verify
     from optpart.api import workload as workload
+    from optpart.api import write_report as write_report
     from optpart.errors import InputError as InputError
     from optpart.errors import OptpartError as OptpartError
     from optpart.errors import UnsupportedError as UnsupportedError
@@ -126,6 +127,7 @@ _HOME = {
     "verify": "api",
     "verify_strategy": "training_api",
     "workload": "api",
+    "write_report": "api",
 }
 
 # Packages that can be called; see there.

@@ -797,6 +797,55 @@ def _draw_file(
     )
 
 
+def write_report(
+    what: Iterable[Result | str | Path] | Result | Instance | str | Path,
+    path: str | Path,
+    *,
+    certificate: str | Path | None = None,
+) -> None:
+    """Write a report as one HTML file that opens without a network.
+
+    Parameters
+    ----------
+    what : result, instance or path, or several results and paths
+        Results of one instance, files of results, stores and instances, or names of library
+        instances. Result files of library instances need no instance.
+    path : path
+        The file to write.
+    certificate : path, optional
+        The folder of a certificate of the optimum, which is checked first.
+
+    Raises
+    ------
+    InputError
+        If something cannot be read or written, results belong to several instances, or the
+        certificate is rejected or of another instance.
+    """
+    from optpart.certify.check import RejectedError
+    from optpart.formats import native
+    from optpart.problem.instance import Instance
+    from optpart.report.html.page import write_report as write
+    from optpart.report.html.sources import Subject, read_subject
+    from optpart.solution.result import Result
+
+    if isinstance(what, Instance):
+        subject = Subject(what, ())
+    else:
+        several = [what] if isinstance(what, (Result, str, Path)) else list(what)
+        subject = read_subject(several, load)
+    said = None
+    if certificate is not None:
+        try:
+            said = check(certificate)
+        except RejectedError as error:
+            remedy = "give a certificate that 'optpart check' accepts"
+            raise InputError("", f"is rejected ({error})", remedy, str(certificate)) from None
+        if native.read(Path(certificate) / "instance.json").sha256 != subject.instance.sha256:
+            remedy = f"give one of {subject.instance.name}"
+            raise InputError("", "certifies another instance", remedy, str(certificate))
+    write(subject, path, certificate=said)
+
+
 def pipeline_problem(source: Instance | str | Path, *, sync_rate: Number | None = None) -> Pipeline:
     """Return the problem of splitting a graph into the stages of a pipeline.
 

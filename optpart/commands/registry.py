@@ -28,6 +28,7 @@ COMMANDS = {
     "methods": "methods:methods",
     "devices": "devices:devices",
     "plot": "plot:plot",
+    "report": "report:report",
     "import": "import_:import_",
     "convert": "convert:convert",
     "export": "export:export",

@@ -107,6 +107,25 @@ class Store:
         with self._faults():
             self._database.execute(_ADD, (*run.key, document))
 
+    def documents(self) -> Iterator[tuple[Key, str]]:
+        """Yield the key and the document of every row, in the order in which they were added.
+
+        Raises
+        ------
+        RowError
+            If a document is not text.
+        """
+        keys = ", ".join(Key._fields)
+        with self._faults():
+            rows = self._database.execute(
+                f"SELECT {keys}, CAST(document AS BLOB) FROM run ORDER BY rowid"
+            ).fetchall()
+        for *fields, document in rows:
+            try:
+                yield Key(*fields), _decoded(document)
+            except InputError as error:
+                raise RowError("", error.problem, error.remedy, str(self._path)) from None
+
     def _prepare(self) -> None:
         """Create the table in a new file; refuse any other file that is not a store."""
         found = self._pragma("application_id"), self._pragma("user_version")

@@ -1,0 +1,51 @@
+"""The report as one HTML file that opens without a network."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from optpart.files import write_text
+from optpart.report.html.data import page_data
+from optpart.report.html.sources import Subject
+
+#: Escapes by which no text can end the element that holds the data, or begin another.
+_ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+
+
+def write_report(subject: Subject, path: str | Path, *, certificate: str | None = None) -> None:
+    """Write the report, completely or not at all.
+
+    Parameters
+    ----------
+    certificate : str, optional
+        What a certificate proves, as its checker says.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    write_text(path, page(page_data(subject, certificate)))
+
+
+def page(data: dict[str, Any]) -> str:
+    """Return the page that shows the data."""
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    parts = {
+        "style": _asset("page.css"),
+        "data": text.translate(_ESCAPES),
+        "library": _asset("vendor/echarts.min.js"),
+        "script": _asset("page.js"),
+    }
+    whole, *rest = _asset("page.html").split("{{")
+    for piece in rest:
+        name, _, after = piece.partition("}}")
+        whole += parts[name] + after
+    return whole
+
+
+def _asset(name: str) -> str:
+    return resources.files("optpart.report.html").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,295 @@
+"""The page of a report in a real browser: its numbers, what it asks for, and that it reacts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browser import CHROMIUM, Browser, browser
+
+import optpart as op
+from optpart.problem.cluster import Cluster, Device
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.instance import Instance
+from optpart.problem.model import Model
+from optpart.solution.result import Progress, Result, conclude
+from optpart.solution.schedule import retime
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+
+HOSTILE = (
+    "</script><script>document.title='ran'</script><img src=x onerror=\"document.title='ran'\">"
+)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Start the browser once; starting takes longer than a test."""
+    with browser(tmp_path_factory.mktemp("browser")) as found:
+        yield found
+
+
+@pytest.fixture
+def opened(page: Browser, tmp_path: Path) -> Iterator[Browser]:
+    """Hold every test to it: no complaint on the console, and no request."""
+    page.complaints.clear()
+    page.requests.clear()
+    yield page
+    assert page.complaints == []
+    assert page.requests == []
+
+
+def diamond(memory: str = "refcount") -> Instance:
+    """Return a → (b, c) → d with a third part of a time unit in it, on two devices."""
+    builder = GraphBuilder()
+    for name in "abc":
+        builder.vertex(name, 10, outputs=[20])
+    builder.vertex(HOSTILE, 10)
+    for source, target in (("a", "b"), ("a", "c"), ("b", HOSTILE), ("c", HOSTILE)):
+        builder.edge(source, target)
+    devices = [Device("cpu", 3, "CPU", 1000), Device("gpu <b>", 7, "GPU", 60)]
+    return Instance(builder.build(), Cluster.of(devices, 10), Model(memory=memory), name="diamond")
+
+
+def result(instance: Instance, placement: list[int], method: str = "given") -> Result:
+    order = instance.graph.topological_order.tolist()
+    trace = (Progress(0.5, Fraction(40, 3), Fraction(1)), Progress(1.5, None, Fraction(5)))
+    return conclude(
+        instance,
+        method,
+        retime(instance, placement, order),
+        bound=Fraction(5),
+        trace=trace,
+        seconds=2.0,
+    )
+
+
+def large(vertices: int, devices: int = 4) -> Instance:
+    rng = np.random.default_rng(5)
+    builder = GraphBuilder()
+    for v in range(vertices):
+        name = f"model/layer_{v // 50}/op_{v}"
+        builder.vertex(name, int(rng.integers(1, 90)), outputs=[int(rng.integers(1, 9))])
+    for v in range(1, vertices):
+        for u in {v - 1 - int(step) for step in rng.integers(0, min(v, 30), 2)}:
+            builder.edge(f"model/layer_{u // 50}/op_{u}", f"model/layer_{v // 50}/op_{v}")
+    return Instance(builder.build(), Cluster.uniform(devices, 3, 2), name="large")
+
+
+def spread(instance: Instance) -> Result:
+    blocks = np.arange(instance.vertices) // 25 % instance.devices
+    return result(instance, blocks.tolist())
+
+
+def exact(page: Browser, key: str) -> str:
+    found = page.value(f"document.querySelector('[data-key={key}] [data-exact]').dataset.exact")
+    assert isinstance(found, str)
+    return found
+
+
+def test_the_library_is_the_one_that_its_page_names() -> None:
+    vendor = Path(op.__file__).parent / "report" / "html" / "vendor"
+    digest = hashlib.sha256((vendor / "echarts.min.js").read_bytes()).hexdigest()
+    assert digest in (vendor / "README.md").read_text()
+
+
+def choose(page: Browser, name: str, value: str) -> None:
+    page.value(
+        f"(s => {{ s.value = {json.dumps(value)}; s.dispatchEvent(new Event('change')); }})"
+        f"(document.getElementById('{name}'))"
+    )
+
+
+def test_the_numbers_are_those_of_the_result_file(opened: Browser, tmp_path: Path) -> None:
+    instance = diamond()
+    op.save(instance, tmp_path / "diamond.json")
+    op.save(result(instance, [0, 0, 1, 1]), tmp_path / "result.json")
+    op.write_report([tmp_path / "result.json", tmp_path / "diamond.json"], tmp_path / "r.html")
+    document = json.loads((tmp_path / "result.json").read_text())
+    opened.open(tmp_path / "r.html")
+    for key in ("makespan", "lower_bound", "traffic"):
+        assert exact(opened, key) == document[key]
+    assert float(exact(opened, "gap")) == document["gap"]
+    opened.value("document.getElementById('table-box').open = true")
+    opened.wait("document.querySelectorAll('#table-rows tbody tr').length === 4")
+    rows = opened.value(
+        "[...document.querySelectorAll('#table-rows tbody tr')]"
+        ".map(row => [...row.cells].map(cell => cell.textContent))"
+    )
+    assert {name: start for name, _, start, _ in rows} == document["schedule"]["start"]
+    assert {name: where for name, where, _, _ in rows} == document["schedule"]["placement"]
+
+
+def test_names_are_text_and_never_run(opened: Browser, tmp_path: Path) -> None:
+    op.write_report(result(diamond(), [0, 0, 1, 1]), tmp_path / "r.html")
+    opened.open(tmp_path / "r.html")
+    assert opened.value("document.title") == "diamond – optpart report"
+    assert opened.value("document.images.length") == 0
+    assert HOSTILE not in (tmp_path / "r.html").read_text()
+    assert HOSTILE in opened.value("document.getElementById('why-text').textContent")
+    # Hovering makes a tip of the name, and choosing makes details of it.
+    opened.value("document.getElementById('find').value = 'script'")
+    opened.value("document.getElementById('find').dispatchEvent(new Event('change'))")
+    assert HOSTILE in opened.value("document.getElementById('details').textContent")
+    assert opened.value("document.title") == "diamond – optpart report"
+
+
+def box(page: Browser, name: str) -> tuple[float, float, float, float]:
+    page.value(f"document.getElementById('{name}').scrollIntoView({{block: 'center'}})")
+    place = page.value(
+        "(b => [b.x, b.y, b.width, b.height])"
+        f"(document.getElementById('{name}').getBoundingClientRect())"
+    )
+    return tuple(place)
+
+
+def zoom(page: Browser) -> list[float]:
+    return [
+        float(part) for part in page.value("document.getElementById('gantt').dataset.zoom").split()
+    ]
+
+
+def test_wheel_and_keys_zoom_the_schedule(opened: Browser, tmp_path: Path) -> None:
+    op.write_report(result(diamond(), [0, 0, 1, 1]), tmp_path / "r.html")
+    opened.open(tmp_path / "r.html")
+    x, y, width, height = box(opened, "gantt")
+    assert zoom(opened) == [0, 100]
+    opened.click(x + width / 2, y + height / 2)
+    opened.mouse("mouseWheel", x + width / 2, y + height / 2, deltaX=0, deltaY=-240)
+    opened.wait("document.getElementById('gantt').dataset.zoom !== '0.00 100.00'")
+    opened.key("0")
+    assert zoom(opened) == [0, 100]
+    opened.key("+")
+    assert zoom(opened) == [25, 75]
+    opened.key("ArrowRight")
+    assert zoom(opened) == [37.5, 87.5]
+    opened.key("-")
+    assert zoom(opened) == [0, 100]
+
+
+def test_hovering_shows_exact_times(opened: Browser, tmp_path: Path) -> None:
+    op.write_report(result(diamond(), [0, 0, 1, 1]), tmp_path / "r.html")
+    opened.open(tmp_path / "r.html")
+    x, y, _width, _ = box(opened, "gantt")
+    opened.mouse("mouseMoved", x + 150, y + 60)  # the beginning of the first row, where a runs
+    opened.wait("document.querySelector('#gantt .tip') !== null")
+    said = opened.value("document.querySelector('#gantt .tip').textContent")
+    assert said.startswith("a")
+    assert "10/3" in said
+
+
+def test_stepping_shows_the_inputs_of_a_vertex(opened: Browser, tmp_path: Path) -> None:
+    op.write_report(result(diamond(), [0, 0, 1, 1]), tmp_path / "r.html")
+    opened.open(tmp_path / "r.html")
+    opened.value("document.getElementById('gantt').focus()")
+    opened.key(".")
+    assert "a" in opened.value("document.querySelector('#details b').textContent")
+    opened.key(".")
+    assert "a:0" in opened.value("document.getElementById('details').textContent")
+    opened.key("Escape")
+    assert opened.value("document.getElementById('details').textContent") == ""
+
+
+@pytest.mark.parametrize("name", ["transfers", "path", "idle"])
+def test_toggles_change_the_picture(opened: Browser, tmp_path: Path, name: str) -> None:
+    op.write_report(result(diamond(), [0, 0, 1, 1]), tmp_path / "r.html")
+    opened.open(tmp_path / "r.html")
+    picture = "document.querySelector('#gantt canvas').toDataURL()"
+    before = opened.value(picture)
+    opened.value(f"document.getElementById('show-{name}').click()")
+    opened.wait(f"{picture} !== {json.dumps(before)}")
+
+
+def test_results_side_by_side(opened: Browser, tmp_path: Path) -> None:
+    instance = diamond()
+    several = [result(instance, [0, 0, 1, 1], "one"), result(instance, [1, 1, 1, 1], "two")]
+    op.write_report(several, tmp_path / "r.html")
+    opened.open(tmp_path / "r.html")
+    shown = (
+        "[...document.querySelectorAll('#comparison-table [data-exact]')].map(f => f.dataset.exact)"
+    )
+    assert {str(one.makespan) for one in several} <= set(opened.value(shown))
+    choose(opened, "other", "1")
+    assert not opened.value("document.getElementById('gantt-b-box').hidden")
+    assert opened.value("document.getElementById('gantt-b-note').textContent").startswith(
+        "2 vertices run on another"
+    )
+    choose(opened, "choose", "1")
+    assert exact(opened, "makespan") == str(several[1].makespan)
+
+
+def test_an_infeasible_instance_says_why(opened: Browser, tmp_path: Path) -> None:
+    found = conclude(diamond(), "cpsat", None, infeasible="a fits no device")
+    op.write_report(found, tmp_path / "r.html")
+    opened.open(tmp_path / "r.html")
+    said = opened.value("document.getElementById('verdict').textContent")
+    assert said.startswith("Infeasible")
+    assert "a fits no device" in said
+    assert opened.value("document.getElementById('schedule').hidden")
+
+
+def test_a_large_graph_is_grouped_and_groups_open(opened: Browser, tmp_path: Path) -> None:
+    op.write_report(spread(large(1500)), tmp_path / "r.html")
+    opened.open(tmp_path / "r.html")
+    nodes = "Number(document.getElementById('graph-chart').dataset.nodes)"
+    assert opened.value(nodes) < 100
+    before = opened.value(nodes)
+    first = opened.value("document.getElementById('open-group').options[1].value")
+    choose(opened, "open-group", first)
+    assert opened.value(nodes) > before
+    opened.value("document.getElementById('close-all').click()")
+    assert opened.value(nodes) == before
+
+
+def test_a_huge_schedule_is_shown_in_intervals(
+    opened: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("optpart.report.html.data.WHOLE", 1000)
+    found = spread(large(1500))
+    op.write_report(found, tmp_path / "r.html")
+    opened.open(tmp_path / "r.html")
+    assert "too many to show" in opened.value(
+        "document.getElementById('schedule-hint').textContent"
+    )
+    assert exact(opened, "makespan") == str(found.makespan)
+    assert opened.value("document.getElementById('table').hidden")
+
+
+def test_dark_mode_narrow_windows_and_print(opened: Browser, tmp_path: Path) -> None:
+    op.write_report(result(diamond(), [0, 0, 1, 1]), tmp_path / "r.html")
+    opened.open(tmp_path / "r.html", dark=True)
+    assert opened.value("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 31)"
+    opened.open(tmp_path / "r.html", width=400)
+    assert opened.value("document.documentElement.scrollWidth <= window.innerWidth")
+    assert opened.printed().startswith(b"%PDF")
+    assert opened.value("document.querySelectorAll('img.print').length") == 0
+
+
+def test_numbers_that_no_double_holds_are_told_right(opened: Browser, tmp_path: Path) -> None:
+    builder = GraphBuilder()
+    for name in "ab":
+        builder.vertex(name, 10**400, outputs=[1])
+    builder.edge("a", "b")
+    instance = Instance(builder.build(), Cluster.uniform(1, 1), name="huge")
+    op.write_report(
+        conclude(instance, "given", retime(instance, [0, 0], [0, 1])), tmp_path / "h.html"
+    )
+    opened.open(tmp_path / "h.html")
+    assert exact(opened, "makespan") == str(2 * 10**400)
+    assert "2.0000e400" in opened.value("document.getElementById('verdict').textContent")
+    assert "Infinity" not in opened.value("document.body.innerText")
+
+
+def test_an_empty_graph_and_a_bare_instance_have_reports(opened: Browser, tmp_path: Path) -> None:
+    empty = Instance(GraphBuilder().build(), Cluster.uniform(2), name="empty")
+    op.write_report(conclude(empty, "given", retime(empty, [], [])), tmp_path / "e.html")
+    opened.open(tmp_path / "e.html")
+    assert exact(opened, "makespan") == "0"
+    op.write_report(diamond(), tmp_path / "i.html")
+    opened.open(tmp_path / "i.html")
+    assert "without a result" in opened.value("document.getElementById('summary').textContent")
