@@ -151,6 +151,23 @@ PARTITIONERS = {
     ),
     "peft": Strategy("optpart.strategies.partition.peft:peft", "optimistic cost table (2014)"),
     "etf": Strategy("optpart.strategies.partition.etf:etf", "earliest task first (1989)"),
+    "min-min": Strategy(
+        "optpart.strategies.partition.min_min:min_min",
+        "ready vertices, the earliest finish first (1977)",
+    ),
+    "max-min": Strategy(
+        "optpart.strategies.partition.max_min:max_min",
+        "ready vertices, the latest earliest finish first (1977)",
+    ),
+    "sufferage": Strategy(
+        "optpart.strategies.partition.sufferage:sufferage",
+        "ready vertices, the largest loss without the best device first (1999)",
+    ),
+    "dls": Strategy("optpart.strategies.partition.dls:dls", "dynamic level scheduling (1993)"),
+    "heft-lookahead": Strategy(
+        "optpart.strategies.partition.heft_lookahead:heft_lookahead",
+        "HEFT that looks ahead at the successors (2010)",
+    ),
     "white-paper": Strategy(
         "optpart.strategies.partition.white_paper:white_paper",
         "greedy earliest finish of the TensorFlow white paper [L] ch. 8",
@@ -268,7 +285,19 @@ SPECIAL_SCHEDULERS = {
 }
 _EVERY_SCHEDULER = SCHEDULERS | SPECIAL_SCHEDULERS
 #: Strategies that also give an order, which their name alone selects.
-ORDERED = ("heft", "cpop", "peft", "etf", "white-paper", "contiguous-split")
+ORDERED = (
+    "heft",
+    "cpop",
+    "peft",
+    "etf",
+    "min-min",
+    "max-min",
+    "sufferage",
+    "dls",
+    "heft-lookahead",
+    "white-paper",
+    "contiguous-split",
+)
 CORE = ("hash", "fastest", "critical-path", "heft")
 CORE_ORDERED = ("heft",)
 SOLVERS = {
