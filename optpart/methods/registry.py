@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
-from optpart.errors import ArgumentError, InputError, PluginError
+from optpart.errors import ArgumentError, InputError, OptpartError, PluginError
 from optpart.limits import check_seed
 from optpart.methods.own import checked_partitioner, checked_scheduler
 from optpart.problem.instance import Instance
@@ -749,17 +750,23 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-def warm_up(*, large: bool = False) -> None:
+def warm_up(names: Iterable[str] = (), *, large: bool = False) -> None:
     """Load and compile the code of heuristics and bounds, so that their times exclude this.
 
     Parameters
     ----------
+    names : iterable of str
+        Methods; the built-in heuristics among them are included.
     large : bool
         Whether to include the code of the search, which large instances use.
     """
     from optpart.bounds.best import all_bounds
 
     warm_up_starts()
+    for name in names:
+        if split(name) is not None and not is_own(name):
+            with suppress(OptpartError):  # the run itself will say so
+                get(name)(_tiny())
     all_bounds(_tiny())
     if large:
         from optpart.search import searcher

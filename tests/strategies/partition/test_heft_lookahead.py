@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from naive_placing import NaivePlacing
-from test_peft import example
+from peft_example import example
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
 from optpart.problem.model import Communication, Memory
