@@ -127,7 +127,7 @@ def gap(
     fault: OptpartError | None = None
     with nullcontext() if store is None else Store(store) as kept:
         announce_compilation()
-        registry.warm_up(large=any(instance.vertices > SEARCHED for instance in instances))
+        registry.warm_up(names, large=any(instance.vertices > SEARCHED for instance in instances))
         try:
             for comparison in sweep(
                 instances,

@@ -61,6 +61,23 @@ GENERATORS = {
         "optpart.generate.workflow:instance",
         "Draw a scientific workflow of one of five shapes, with its machines.",
     ),
+    "fork-join": Generator(
+        "optpart.generate.fork_join:fork_join", "Draw a chain of fork–join stages."
+    ),
+    "tree": Generator("optpart.generate.tree:tree", "Draw a complete in-tree or out-tree."),
+    "fft": Generator("optpart.generate.fft:fft", "Draw a fast Fourier transform."),
+    "gauss": Generator("optpart.generate.gauss:gauss", "Draw a Gaussian elimination by columns."),
+    "cholesky": Generator(
+        "optpart.generate.cholesky:cholesky", "Draw a tiled Cholesky factorisation."
+    ),
+    "stencil": Generator(
+        "optpart.generate.stencil:stencil", "Draw a stencil of three points, step by step."
+    ),
+    "gnp": Generator("optpart.generate.gnp:gnp", "Draw a random graph G(n, p) without cycles."),
+    "stg-layers": Generator(
+        "optpart.generate.stg_layers:stg_layers",
+        "Draw a layered graph like those of the Standard Task Graph Set.",
+    ),
     "cluster": Generator(
         "optpart.generate.cluster:drawn_cluster",
         "Draw a cluster, as in [L] §6.2, into a TOML file.",

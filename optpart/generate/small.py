@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import Annotated, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optpart.errors import InputError
 from optpart.generate import draw
-from optpart.generate.cluster import device_types, symmetric
 from optpart.generate.layered import layered
 from optpart.generate.option import Option
+from optpart.generate.whole_times import (
+    FINE,
+    LEAST_CCR,
+    MOST_CCR,
+    Machines,
+    check_ccr,
+    scaled,
+)
 from optpart.limits import MOST_DEVICES, MOST_VERTICES, check_devices, check_size
-from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import Graph
 from optpart.problem.instance import Instance
 from optpart.problem.model import Model
-from optpart.problem.rational import RationalArray
 
 Tightness = Literal["none", "loose", "tight"]
-
-# All speeds divide the unit of operations and all rates the unit of sizes: whole-number times.
-_SPEEDS = np.array([10, 20, 50])
-_OPS_UNIT = 100
-_RATES = np.array([10, 12, 15, 20, 30, 60])
-_SIZE_UNIT = 60
-
-# Operations and sizes are drawn from 1 to _FINE, scaled, and then rounded to 1 to _COARSE units.
-_FINE = 1000
-_COARSE = 20
 
 #: Capacity of a device, in percent of its even share of the need.
 _CAPACITY = {"loose": 200, "tight": 110}
@@ -42,7 +35,7 @@ def small(
     devices: Annotated[int, Option(2, MOST_DEVICES)] = 3,
     *,
     seed: int = 0,
-    ccr: Annotated[float, Option(1e-6, 1e6, "Communication to computation.")] = 1.0,
+    ccr: Annotated[float, Option(LEAST_CCR, MOST_CCR, "Communication to computation.")] = 1.0,
     types: Annotated[bool, Option(help="Some vertices need a CPU or a GPU.")] = False,
     groups: Annotated[bool, Option(help="Some vertices are colocated.")] = False,
     memory: Annotated[Tightness, Option()] = "none",
@@ -84,15 +77,14 @@ def small(
     draw.count(vertices, "vertices", least=1)
     check_devices(devices, least=2)
     check_size(vertices, devices=devices, place="vertices and devices")
-    if not 1e-6 <= ccr <= 1e6:
-        raise InputError("ccr", f"{ccr} is out of range", "give a ratio from 1e-6 to 1e6")
+    check_ccr(ccr)
     if memory not in get_args(Tightness):
         raise InputError(
             "memory", f"unknown {memory!r}", f"choose one of {', '.join(get_args(Tightness))}"
         )
     for_graph, for_cluster = draw.generator(seed).spawn(2)
-    machines = _Machines.drawn(for_cluster, devices)
-    graph = _scaled(_graph(for_graph, vertices, types, groups), machines, ccr)
+    machines = Machines.drawn(for_cluster, devices)
+    graph = scaled(_graph(for_graph, vertices, types, groups), machines, ccr)
     free = Instance(graph, machines.cluster(), Model(memory="estimate"))
     marks = [mark for mark, on in (("t", types), ("g", groups), (memory, memory != "none")) if on]
     return Instance(
@@ -114,61 +106,13 @@ def _graph(rng: np.random.Generator, vertices: int, types: bool, groups: bool) -
         vertices=vertices,
         edge_probability=min(1, 1.25 / width),
         level_limit=2,
-        ops=(1, _FINE),
-        sizes=(1, _FINE),
+        ops=(1, FINE),
+        sizes=(1, FINE),
         memory=(10, 1000),
         cpu_probability=0.2 if types else 0,
         gpu_probability=0.2 if types else 0,
         colocated=max(2, vertices // 5) if groups and vertices > 1 else 0,
     )
-
-
-@dataclass(frozen=True)
-class _Machines:
-    """A cluster before its memory is chosen."""
-
-    types: list[str]
-    speeds: NDArray[np.int64]
-    rates: NDArray[np.int64]
-
-    @classmethod
-    def drawn(cls, rng: np.random.Generator, devices: int) -> _Machines:
-        return cls(
-            types=device_types(rng, devices, cpu=0.6),
-            speeds=rng.choice(_SPEEDS, devices),
-            rates=symmetric(rng.choice(_RATES, (devices, devices))),
-        )
-
-    def cluster(self, memory: list[int] | None = None) -> Cluster:
-        return Cluster.of(
-            [
-                Device(f"d{d}", int(speed), self.types[d], None if memory is None else memory[d])
-                for d, speed in enumerate(self.speeds)
-            ],
-            self.rates.tolist(),
-        )
-
-
-def _scaled(graph: Graph, machines: _Machines, ccr: float) -> Graph:
-    """Scale operations and sizes to whole multiples of their units and to the requested ratio.
-
-    The smaller side becomes 1 to 20 units, so that rounding changes neither side much.
-    """
-    ops, sizes = graph.ops.numerators, graph.tensor_size.numerators
-    pairs = ~np.eye(len(machines.speeds), dtype=np.bool_)
-    run_time = ops.mean() * (_OPS_UNIT / machines.speeds).mean()
-    delay = sizes.mean() * (_SIZE_UNIT / machines.rates[pairs]).mean()
-    factor = ccr * run_time / delay
-    return replace(
-        graph,
-        ops=_multiples(ops * max(1.0, 1 / factor), _OPS_UNIT),
-        tensor_size=_multiples(sizes * max(1.0, factor), _SIZE_UNIT),
-    )
-
-
-def _multiples(values: NDArray[np.float64], unit: int) -> RationalArray:
-    units = np.maximum(1, np.rint(values * (_COARSE / _FINE)).astype(np.int64))
-    return RationalArray(units * unit)
 
 
 def _capacities(free: Instance, memory: Literal["loose", "tight"]) -> list[int]:

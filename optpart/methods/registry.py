@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
-from optpart.errors import ArgumentError, InputError, PluginError
+from optpart.errors import ArgumentError, InputError, OptpartError, PluginError
 from optpart.limits import check_seed
 from optpart.methods.own import checked_partitioner, checked_scheduler
 from optpart.problem.instance import Instance
@@ -151,6 +152,23 @@ PARTITIONERS = {
     ),
     "peft": Strategy("optpart.strategies.partition.peft:peft", "optimistic cost table (2014)"),
     "etf": Strategy("optpart.strategies.partition.etf:etf", "earliest task first (1989)"),
+    "min-min": Strategy(
+        "optpart.strategies.partition.min_min:min_min",
+        "ready vertices, the earliest finish first (1977)",
+    ),
+    "max-min": Strategy(
+        "optpart.strategies.partition.max_min:max_min",
+        "ready vertices, the latest earliest finish first (1977)",
+    ),
+    "sufferage": Strategy(
+        "optpart.strategies.partition.sufferage:sufferage",
+        "ready vertices, the largest loss without the best device first (1999)",
+    ),
+    "dls": Strategy("optpart.strategies.partition.dls:dls", "dynamic level scheduling (1993)"),
+    "heft-lookahead": Strategy(
+        "optpart.strategies.partition.heft_lookahead:heft_lookahead",
+        "HEFT that looks ahead at the successors (2010)",
+    ),
     "white-paper": Strategy(
         "optpart.strategies.partition.white_paper:white_paper",
         "greedy earliest finish of the TensorFlow white paper [L] ch. 8",
@@ -268,7 +286,19 @@ SPECIAL_SCHEDULERS = {
 }
 _EVERY_SCHEDULER = SCHEDULERS | SPECIAL_SCHEDULERS
 #: Strategies that also give an order, which their name alone selects.
-ORDERED = ("heft", "cpop", "peft", "etf", "white-paper", "contiguous-split")
+ORDERED = (
+    "heft",
+    "cpop",
+    "peft",
+    "etf",
+    "min-min",
+    "max-min",
+    "sufferage",
+    "dls",
+    "heft-lookahead",
+    "white-paper",
+    "contiguous-split",
+)
 CORE = ("hash", "fastest", "critical-path", "heft")
 CORE_ORDERED = ("heft",)
 SOLVERS = {
@@ -720,17 +750,23 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-def warm_up(*, large: bool = False) -> None:
+def warm_up(names: Iterable[str] = (), *, large: bool = False) -> None:
     """Load and compile the code of heuristics and bounds, so that their times exclude this.
 
     Parameters
     ----------
+    names : iterable of str
+        Methods; the built-in heuristics among them are included.
     large : bool
         Whether to include the code of the search, which large instances use.
     """
     from optpart.bounds.best import all_bounds
 
     warm_up_starts()
+    for name in names:
+        if split(name) is not None and not is_own(name):
+            with suppress(OptpartError):  # the run itself will say so
+                get(name)(_tiny())
     all_bounds(_tiny())
     if large:
         from optpart.search import searcher

@@ -20,12 +20,18 @@ DPI = 150
 _METADATA: dict[str, dict[str, str | None]] = {
     "png": {"Software": "optpart"},
     "svg": {"Date": None, "Creator": "optpart"},
+    "pdf": {"CreationDate": None, "Creator": "optpart", "Producer": "optpart"},
 }
+#: The formats of pictures on the screen, and of those for papers.
+_FORMS = ("png", "svg")
+PAPER_FORMS = ("png", "svg", "pdf")
+
 _STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "svg.fonttype": "none",  # keep text as text: small, searchable, selectable
     "svg.hashsalt": "optpart",
+    "pdf.fonttype": 42,  # whole fonts, which publishers ask for
     "text.parse_math": False,  # a "$" in a name is a dollar sign
 }
 
@@ -43,16 +49,21 @@ def write_picture(path: str | Path, draw: Callable[[], Figure]) -> None:
     InputError
         If the suffix is not supported, or the file cannot be written.
     """
-    import matplotlib as mpl
-
     suffix = Path(path).suffix.lower()
     form = suffix[1:]
-    if form not in _METADATA:
+    if form not in _FORMS:
         raise InputError("", f"no picture format {suffix!r}", "use .png or .svg", str(path))
+    write_bytes(path, render(draw, form))
+
+
+def render(draw: Callable[[], Figure], form: str) -> bytes:
+    """Return the figure that a function draws, in one of :data:`PAPER_FORMS`."""
+    import matplotlib as mpl
+
     target = io.BytesIO()
     with mpl.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         mpl.rcdefaults()  # the user's settings must not change the picture
         mpl.rcParams.update(_STYLE)
         draw().savefig(target, format=form, dpi=DPI, metadata=_METADATA[form])
-    write_bytes(path, target.getvalue())
+    return target.getvalue()

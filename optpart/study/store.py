@@ -17,8 +17,8 @@ from optpart.study.arrival import rebuild
 from optpart.study.run import Key, Run
 
 #: The application id in the header of our files: "optp".
-_APPLICATION = 0x6F707470
-_VERSION = 1
+APPLICATION = 0x6F707470
+VERSION = 1
 
 _TABLE = """
 CREATE TABLE run (
@@ -132,10 +132,10 @@ class Store:
         if found == (0, 0) and not self._database.execute("SELECT 1 FROM sqlite_master").fetchone():
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.executescript(
-                f"BEGIN IMMEDIATE; {_TABLE}; PRAGMA application_id = {_APPLICATION};"
-                f"PRAGMA user_version = {_VERSION}; COMMIT"
+                f"BEGIN IMMEDIATE; {_TABLE}; PRAGMA application_id = {APPLICATION};"
+                f"PRAGMA user_version = {VERSION}; COMMIT"
             )
-        elif found != (_APPLICATION, _VERSION):
+        elif found != (APPLICATION, VERSION):
             raise self._refusal("not a store of this version of optpart")
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute(_FIND, Key("", "", 0, 0.0, 0, 0.0, ""))

@@ -31,6 +31,23 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "montage --width 3 --devices 2 --seed 5",
         {"shape": "montage", "width": 3, "devices": 2, "seed": 5},
     ),
+    "fork-join": (
+        "--width 3 --stages 2 --ccr 0.5 --seed 2",
+        {"width": 3, "stages": 2, "ccr": 0.5, "seed": 2},
+    ),
+    "tree": (
+        "--direction out --levels 3 --branching 3",
+        {"direction": "out", "levels": 3, "branching": 3},
+    ),
+    "fft": ("--points 4 --devices 2", {"points": 4, "devices": 2}),
+    "gauss": ("--size 4 --seed 1", {"size": 4, "seed": 1}),
+    "cholesky": ("--tiles 3 --ccr 2", {"tiles": 3, "ccr": 2}),
+    "stencil": ("--width 3 --steps 2", {"width": 3, "steps": 2}),
+    "gnp": ("--tasks 9 --probability 0.5", {"tasks": 9, "probability": 0.5}),
+    "stg-layers": (
+        "--layers 2 --width 3 --predecessors 3",
+        {"layers": 2, "width": 3, "predecessors": 3},
+    ),
     "cluster": ("--devices 4 --seed 3", {"devices": 4, "seed": 3}),
 }
 

@@ -442,3 +442,13 @@ class TestScope:
             registry.takes_goal("nonsense")
         with pytest.raises(InputError):
             registry.supports("cpsat", pair(), Goal(placement={0: 7}))
+
+
+def test_built_in_heuristics_that_are_asked_for_are_warmed_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    called: list[str] = []
+    monkeypatch.setattr(registry, "get", lambda name: lambda instance: called.append(name))
+    registry.warm_up(["dls+pct", "sufferage", "cpsat"])
+    assert {"dls+pct", "sufferage"} <= {*called}
+    assert "cpsat" not in called

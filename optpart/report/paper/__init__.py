@@ -1,0 +1,1 @@
+"""Tables and figures for papers, from the runs of a store."""

@@ -1,0 +1,160 @@
+"""The finished runs of a store, read without their instances."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from optpart.errors import FaultsOf, InputError
+from optpart.escaping import visible
+from optpart.formats.json import parse_json, version
+from optpart.formats.result import FORMAT
+from optpart.problem.rational import rational
+from optpart.solution.result import Status
+from optpart.study.store import APPLICATION, VERSION
+
+_ROWS = """
+SELECT instance_sha256, method, seed, seconds, workers, deterministic, optpart,
+    CAST(document AS BLOB)
+FROM run ORDER BY method, instance_sha256, seed, seconds, workers, deterministic, optpart
+"""
+
+#: Factors that every run has, besides ``n`` and those in the names of instances.
+_KEYS = ("instance", "seconds", "workers", "deterministic", "optpart")
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run as it is stored; its schedule was verified when it was stored, not again.
+
+    Attributes
+    ----------
+    instance, sha256 : str
+        Name and identity of the instance.
+    vertices : int or None
+        Their number, if the run has a schedule.
+    limit : float
+        The time limit in seconds.
+    deterministic : float
+        Limit in deterministic time; 0 for none.
+    seconds : float
+        How long the run took.
+    trace : tuple of (float, Fraction or None, Fraction or None)
+        Seconds, makespan and lower bound of each step.
+    """
+
+    instance: str
+    sha256: str
+    method: str
+    seed: int
+    limit: float
+    workers: int
+    deterministic: float
+    optpart: str
+    status: Status
+    makespan: Fraction | None
+    lower_bound: Fraction | None
+    seconds: float
+    vertices: int | None
+    refused: bool
+    trace: tuple[tuple[float, Fraction | None, Fraction | None], ...]
+
+    def factor(self, name: str) -> str | None:
+        """Return the value of a factor; ``None`` if the run does not state it.
+
+        ``n`` is the number of vertices. Other factors are marks in the name of the instance, a
+        prefix and a number, as in ``fft-m8-d4-ccr0.5-s1``.
+        """
+        if name == "n" and self.vertices is not None:
+            return str(self.vertices)
+        if name in _KEYS:
+            value = {"seconds": f"{self.limit:g}", "deterministic": f"{self.deterministic:g}"}
+            return value.get(name, str(getattr(self, name, "")))
+        found = re.search(
+            rf"(?:^|-){re.escape(name)}(\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?=-|$)", self.instance
+        )
+        return found[1] if found else None
+
+
+def read_runs(path: str | Path) -> list[StoredRun]:
+    """Read all runs of a store, which is not changed.
+
+    Raises
+    ------
+    InputError
+        If the file is not a store, or a row is damaged or not about the makespan.
+    """
+    if not Path(path).is_file():
+        raise InputError("", "no such file", "name a store of 'optpart gap --store'", str(path))
+    with FaultsOf(path):
+        return [_run(row) for row in _rows(Path(path))]
+
+
+def _rows(path: Path) -> list[Any]:
+    try:
+        database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        try:
+            found = [
+                database.execute(f"PRAGMA {name}").fetchone()[0]
+                for name in ("application_id", "user_version")
+            ]
+            if found != [APPLICATION, VERSION]:
+                raise InputError(
+                    "",
+                    "not a store of this version of optpart",
+                    "name one of 'optpart gap --store'",
+                )
+            return database.execute(_ROWS).fetchall()
+        finally:
+            database.close()
+    except (sqlite3.Error, UnicodeError) as error:
+        raise InputError(
+            "", f"cannot be read as a store ({error})", "name one of 'optpart gap --store'"
+        ) from None
+
+
+def _run(row: Sequence[Any]) -> StoredRun:
+    sha256, method, seed, limit, workers, deterministic, optpart, document = row
+    place = f"row of {visible(str(method))}, seed {seed}"
+    again = "delete the row, and run 'optpart gap' again"
+    try:
+        found = parse_json(document.decode())
+        version(found, FORMAT)
+        if (found["instance_sha256"], found["method"], found["seed"]) != (sha256, method, seed):
+            raise InputError("", "belongs to another row", again)
+        if found.get("objective", "makespan") != "makespan" or found.get("given"):
+            raise InputError("", "is not about the least makespan", again)
+        schedule = found["schedule"]
+        return StoredRun(
+            instance=str(found["instance"]),
+            sha256=sha256,
+            method=method,
+            seed=seed,
+            limit=limit,
+            workers=workers,
+            deterministic=deterministic,
+            optpart=optpart,
+            status=Status(found["status"]),
+            makespan=_number(found["makespan"]),
+            lower_bound=_number(found["lower_bound"]),
+            seconds=float(found["seconds"]),
+            vertices=None if schedule is None else len(schedule["placement"]),
+            refused=bool(found.get("refused", False)),
+            trace=tuple(
+                (float(seconds), _number(value), _number(bound))
+                for seconds, value, bound in found["trace"]
+            ),
+        )
+    except InputError as error:
+        raise InputError(place, error.problem, error.remedy or again) from None
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(place, f"is damaged ({type(error).__name__})", again) from None
+
+
+def _number(value: Any) -> Fraction | None:
+    return None if value is None else rational(value)
