@@ -43,16 +43,21 @@ def write_picture(path: str | Path, draw: Callable[[], Figure]) -> None:
     InputError
         If the suffix is not supported, or the file cannot be written.
     """
-    import matplotlib as mpl
-
     suffix = Path(path).suffix.lower()
     form = suffix[1:]
     if form not in _METADATA:
         raise InputError("", f"no picture format {suffix!r}", "use .png or .svg", str(path))
+    write_bytes(path, picture(form, draw))
+
+
+def picture(form: str, draw: Callable[[], Figure], dpi: int = DPI) -> bytes:
+    """Return the figure that a function draws as ``png`` or ``svg``."""
+    import matplotlib as mpl
+
     target = io.BytesIO()
     with mpl.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         mpl.rcdefaults()  # the user's settings must not change the picture
         mpl.rcParams.update(_STYLE)
-        draw().savefig(target, format=form, dpi=DPI, metadata=_METADATA[form])
-    write_bytes(path, target.getvalue())
+        draw().savefig(target, format=form, dpi=dpi, metadata=_METADATA[form])
+    return target.getvalue()
