@@ -48,6 +48,28 @@ class ProgressLine:
             self._width = 0
 
 
+def position(done: int, total: int, elapsed: float) -> str:
+    """Say which of several instances is under way and, once one is done, about how long all take.
+
+    Parameters
+    ----------
+    done, total : int
+        Instances.
+    elapsed : float
+        Seconds since the first began.
+    """
+    where = f"{done + 1}/{total}"
+    if total < 2:
+        return ""
+    if not done:
+        return f"[{where}] "
+    left = elapsed / done * (total - done)
+    for unit, seconds in (("h", 3600), ("min", 60)):
+        if left >= 2 * seconds:
+            return f"[{where}, about {left / seconds:.0f} {unit} left] "
+    return f"[{where}, about {left:.0f} s left] "
+
+
 def said(name: str, step: Progress | None, width: int | None = None) -> str:
     """Return progress on one line.
 
