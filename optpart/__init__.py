@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from optpart.showing import shown_by
 from optpart.version import __version__
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from optpart.problem.rational import RationalArray as RationalArray
     from optpart.problem.workload import Work as Work
     from optpart.problem.workload import Workload as Workload
+    from optpart.report.comparison_plot import plot_comparisons as plot_comparisons
+    from optpart.report.live import live as live
     from optpart.solution.goal import Goal as Goal
     from optpart.solution.result import Budget as Budget
     from optpart.solution.result import Result as Result
@@ -107,11 +110,13 @@ _HOME = {
     "draw": "api",
     "draw_strategy": "training_api",
     "export_strategy": "training_api",
+    "live": "report.live",
     "load": "api",
     "makespan_bounds": "ordering.efficiency",
     "pareto": "api",
     "pipeline_problem": "api",
     "plan": "api",
+    "plot_comparisons": "report.comparison_plot",
     "read_instance": "formats.detect",
     "register": "methods.registry",
     "retime": "solution.schedule",
@@ -129,6 +134,8 @@ _HOME = {
     "workload": "api",
     "write_report": "api",
 }
+
+shown_by(lambda: import_module("optpart.report.faces"))
 
 # Packages that can be called; see there.
 _CALLABLE = ("bounds", "certify", "export")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from optpart.costs.costed import Costed
     from optpart.devices.named import NamedCluster
     from optpart.export.llm import Text
+    from optpart.export.trace import Scheduled
     from optpart.methods.solve import Fix, Start
     from optpart.ordering.compare import Orders
     from optpart.pipeline.plan import PipelinePlan
@@ -768,9 +769,25 @@ def draw(
 def _draw_file(
     result: str | Path, path: str | Path, instance: Instance | str | Path | None
 ) -> None:
-    from optpart.formats.result import read_document, read_schedule
     from optpart.problem.rational import rational
     from optpart.report import gantt
+
+    found, schedule, document = _checked(result, instance)
+    bound = document.get("lower_bound")
+    gantt.draw(
+        found,
+        schedule,
+        path,
+        title=f"{found.name}, {document.get('method', '')}",
+        bound=None if bound is None else rational(bound, "lower_bound"),
+    )
+
+
+def _checked(
+    result: str | Path, instance: Instance | str | Path | None
+) -> tuple[Instance, Schedule, Mapping[str, Any]]:
+    """Read a result file; return its instance, its schedule, which is valid, and the document."""
+    from optpart.formats.result import read_document, read_schedule
     from optpart.report.verification import check_result
 
     document = read_document(result)
@@ -787,14 +804,7 @@ def _draw_file(
             "name its instance with `instance`",
             str(result),
         )
-    bound = document.get("lower_bound")
-    gantt.draw(
-        found,
-        read_schedule(result, found),
-        path,
-        title=f"{found.name}, {document.get('method', '')}",
-        bound=None if bound is None else rational(bound, "lower_bound"),
-    )
+    return found, read_schedule(result, found), document
 
 
 def write_report(
@@ -926,8 +936,9 @@ def export(
     names: Mapping[str, str] | None = None,
     shapes: Mapping[str, int] | None = None,
     architecture: str | None = None,
+    unit: str | None = None,
 ) -> Text:
-    """Hand a plan to a runtime, or the linear program of an instance to a solver.
+    """Hand a plan to a runtime or a viewer, or the linear program of an instance to a solver.
 
     Parameters
     ----------
@@ -940,13 +951,16 @@ def export(
     model : path, optional
         The file that the instance was made of, for targets that write it again.
     instance : Instance, str or Path, optional
-        That of a result file, which is then verified first.
+        That of a result file, which is then verified first. ``"trace"`` needs it, unless it is of
+        the library.
     names : mapping from str to str, optional
         What the target calls the devices.
     shapes : mapping from str to int, optional
         Sizes that were given when an ONNX model was read.
     architecture : str, optional
         How the modules of a language model are called: ``"llama"``, ``"gpt2"`` or ``"gpt-neox"``.
+    unit : {"ns", "us", "ms", "s"}, optional
+        The unit of the instance's times, for ``"trace"``; nanoseconds if not given.
 
     Returns
     -------
@@ -960,13 +974,13 @@ def export(
         something cannot be read or written.
     """
     from optpart.export.plan import plan_of, read_plan
-    from optpart.export.registry import InstanceTarget, Options, target
+    from optpart.export.registry import InstanceTarget, Options, ScheduleTarget, target
     from optpart.export.registry import export as hand_out
     from optpart.problem.instance import Instance
 
     row = target(to)
     place = None if output is None else Path(output)
-    options = Options(model, names or {}, shapes or {}, architecture)
+    options = Options(model, names or {}, shapes or {}, architecture, unit)
     if isinstance(row, InstanceTarget):
         if instance is not None:
             remedy = "give the instance in place of the result"
@@ -976,6 +990,8 @@ def export(
         return hand_out(_instance(what), row, options, place)
     if isinstance(what, Instance):
         raise InputError("what", "is an instance", f"give a result for the target {to!r}")
+    if isinstance(row, ScheduleTarget):
+        return hand_out(_scheduled(what, instance), row, options, place)
     if isinstance(what, str | Path):
         found = read_plan(what, None if instance is None else _instance(instance))
     elif instance is not None:
@@ -983,6 +999,20 @@ def export(
     else:
         found = plan_of(what)
     return hand_out(found, row, options, place)
+
+
+def _scheduled(what: Result | str | Path, instance: Instance | str | Path | None) -> Scheduled:
+    """Return a valid schedule with its instance."""
+    from optpart.export.trace import Scheduled
+
+    if isinstance(what, str | Path):
+        found, schedule, document = _checked(what, instance)
+        return Scheduled(found, schedule, str(document.get("method", "")))
+    if instance is not None:
+        raise InputError("instance", "given, but the result has its own", "leave it out")
+    if what.schedule is None:
+        raise InputError("schedule", "missing", "give a result that holds a schedule")
+    return Scheduled(what.instance, what.schedule, what.method)
 
 
 def _instance(instance: Instance | str | Path) -> Instance:

@@ -29,16 +29,16 @@ class ReaderGoneError(OptpartError):
 
 
 def say(line: str) -> None:
-    """Print one line, escaping the names in it."""
-    print(visible(line))  # noqa: T201
-
-
-def say_wrapped(line: str) -> None:
-    """Print one line, on a terminal broken between words and indented from the second line on."""
+    """Print one line, escaping the names in it; a terminal gets it broken between words."""
     shown = visible(line)
     if sys.stdout.isatty():
         width = max(shutil.get_terminal_size().columns, 20)
-        shown = textwrap.fill(shown, width, subsequent_indent="  ", break_on_hyphens=False)
+        if len(shown) > width:
+            # Words are never broken: no figure is cut, and a path stays whole.
+            shown = textwrap.fill(
+                shown, width, subsequent_indent="    ", break_on_hyphens=False,
+                break_long_words=False,
+            )  # fmt: skip
     print(shown)  # noqa: T201
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from optpart.terminal import say_wrapped
+from optpart.terminal import say
 
 _OPTPART = f'{sys.executable} -c "from optpart.cli import main; main()"'
 
@@ -71,11 +71,11 @@ def test_remarks_are_wrapped_on_terminals_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = "one two " * 10
-    say_wrapped(line)
+    say(line)
     assert capsys.readouterr().out.count("\n") == 1
     monkeypatch.setenv("COLUMNS", "30")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    say_wrapped(line)
+    say(line)
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) > 2
     assert max(map(len, shown)) <= 30

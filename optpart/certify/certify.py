@@ -30,6 +30,7 @@ from optpart.files import check_folder, write_bytes, write_faults
 from optpart.formats import native
 from optpart.formats import result as result_format
 from optpart.problem.instance import Instance
+from optpart.showing import Shown
 from optpart.solution.result import Result, conclude
 from optpart.solution.schedule import Schedule
 
@@ -61,7 +62,7 @@ class _TooLongError(UncertifiedError):
 
 
 @dataclass(frozen=True)
-class Refutation:
+class Refutation(Shown):
     """A proof that no schedule is shorter, and its size.
 
     Attributes

@@ -18,7 +18,7 @@ def export(
         str,
         typer.Option(
             help="onnx, onnx-layers, tensorflow, device-map, llama.cpp, llama.cpp-ot, vllm, "
-            "megatron, torch, lp or mps."
+            "megatron, torch, trace, lp or mps."
         ),
     ],
     output: Annotated[
@@ -46,8 +46,14 @@ def export(
         str | None,
         typer.Option(help="For device-map and torch: llama (default), gpt2 or gpt-neox."),
     ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            help="For trace: the unit of the instance's times, ns (default), us, ms or s."
+        ),
+    ] = None,
 ) -> None:
-    """Hand a plan to a runtime, or the linear program of an instance to a solver."""
+    """Hand a plan to a runtime or a viewer, or the linear program of an instance to a solver."""
     from optpart.api import export as hand_out
 
     found = hand_out(
@@ -59,6 +65,7 @@ def export(
         names=_distinct(name or (), "--name"),
         shapes={key: _size(key, text) for key, text in _distinct(shape or (), "--shape").items()},
         architecture=architecture,
+        unit=unit,
     )
     # What a text does not say must not get into it where it is printed.
     tell = note if output is None else say

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -88,7 +89,7 @@ def gap(
     from optpart.methods.solve import SEARCHED
     from optpart.report import gap_table
     from optpart.report.console import plain_console
-    from optpart.report.progress import ProgressLine
+    from optpart.report.progress import ProgressLine, position
     from optpart.solution.result import Budget, Progress
     from optpart.study import library
     from optpart.study.engine import choose
@@ -116,12 +117,11 @@ def gap(
     spread = choose(engine, workers)
     instances = [open_instance(file) for file in chosen]
     note_limits(instances)
-    number = {id(instance): i for i, instance in enumerate(instances, 1)}
-    line = ProgressLine()
+    line, began = ProgressLine(), time.monotonic()
 
     def watch(run: Run, step: Progress | None) -> None:
-        where = f"[{number[id(run.instance)]}/{len(instances)}] {run.instance.name}"
-        line(f"{where}  {run.method}", step)
+        line.label = position(len(comparisons), len(instances), time.monotonic() - began)
+        line(f"{run.instance.name}  {run.method}", step)
 
     comparisons: list[Comparison] = []
     fault: OptpartError | None = None
@@ -210,7 +210,7 @@ def _gap_by_axis(
     from optpart.formats.json import pretty
     from optpart.methods import registry
     from optpart.report import axis_table
-    from optpart.report.progress import ProgressLine
+    from optpart.report.progress import ProgressLine, position
     from optpart.solution.result import Status
     from optpart.study import library
     from optpart.study.attribution import Division, divide
@@ -223,12 +223,13 @@ def _gap_by_axis(
     chosen = files or library.small()
     instances = [open_instance(file) for file in chosen]
     note_limits(instances)
-    line = ProgressLine()
+    line, began = ProgressLine(), time.monotonic()
     done: list[Division] = []
     announce_compilation()
     try:
         for instance in instances:
-            line.label = f"{instance.name}  "
+            where = position(len(done), len(instances), time.monotonic() - began)
+            line.label = f"{where}{instance.name}  "
             done.append(divide(instance, pairs, budget=budget, seeds=seeds, watch=line))
             line.clear()
             if not json:
@@ -266,5 +267,5 @@ def _list_library(console: Any) -> None:
             number(row.bound, up=False),
             row.status,
         )
-    console.print(table)
+    console.show(table)
     _say_findings([], whole_library=True)

@@ -14,7 +14,7 @@ from optpart.commands.options import Needed, option_of
 from optpart.errors import FaultsOf, InputError
 from optpart.formats.detect import FORMATS, Format
 from optpart.limits import LARGEST_SEED, MOST_DEVICES, MOST_TOKENS
-from optpart.terminal import say, say_wrapped
+from optpart.terminal import say
 
 if TYPE_CHECKING:
     from optpart.costs.costed import Costed
@@ -275,7 +275,7 @@ def import_(
     instance = made.instance if name is None else replace(made.instance, name=name)
     native.write(instance, output)
     for remark in made.remarks:
-        say_wrapped(remark)
+        say(remark)
     say(
         f"{instance.name}: {instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
         f"{instance.devices} devices → {output}"

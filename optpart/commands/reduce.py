@@ -119,7 +119,8 @@ def _lines(answer: Answer[Any, Any]) -> list[tuple[str, str]]:
         (
             "TF",
             f"{instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
-            f"{instance.devices} devices{model}; makespan at most {question.deadline}?",
+            f"{instance.devices} devices{model}; makespan at most {question.deadline}?"
+            + (f" {added}" if (added := reduction.added(answer.source)) else ""),
         ),
     ]
     why = f"makespan {result.makespan}" if answer.verdict else result.reason

@@ -15,6 +15,7 @@ from optpart.errors import InputError
 from optpart.export import linear_program, llm, onnx_layers, onnx_parts, tensorflow
 from optpart.export.llm import Text
 from optpart.export.plan import Plan
+from optpart.export.trace import Scheduled, trace
 from optpart.files import write_text
 from optpart.problem.instance import Instance
 
@@ -33,16 +34,20 @@ class Options:
         Sizes that were given when the model was read.
     architecture : str, optional
         How modules are called (:data:`optpart.export.llm.ARCHITECTURES`).
+    unit : str, optional
+        The unit of the instance's times (:data:`optpart.export.trace.UNITS`).
     """
 
     model: str | Path | None = None
     names: Mapping[str, str] = field(default_factory=dict)
     shapes: Mapping[str, int] = field(default_factory=dict)
     architecture: str | None = None
+    unit: str | None = None
 
 
 #: Returns a text, or writes it to a path if there is one; in either case, remarks.
 Write: TypeAlias = Callable[[Plan, Options, Path | None], Text]
+WriteSchedule: TypeAlias = Callable[[Scheduled, Options, Path | None], Text]
 WriteInstance: TypeAlias = Callable[[Instance, Options, Path | None], Text]
 
 
@@ -69,6 +74,17 @@ class Target:
 
 
 @dataclass(frozen=True)
+class ScheduleTarget:
+    """A target that takes a schedule with its instance; otherwise as :class:`Target`."""
+
+    name: str
+    summary: str
+    needs: str
+    takes: frozenset[str]
+    write: WriteSchedule
+
+
+@dataclass(frozen=True)
 class InstanceTarget:
     """A target that takes an instance, and no plan; otherwise as :class:`Target`."""
 
@@ -79,7 +95,10 @@ class InstanceTarget:
     write: WriteInstance
 
 
-def target(name: str) -> Target | InstanceTarget:
+AnyTarget: TypeAlias = Target | ScheduleTarget | InstanceTarget
+
+
+def target(name: str) -> AnyTarget:
     """Return a target by its name."""
     if name not in TARGETS:
         raise InputError("to", f"unknown {name!r}", f"choose of {', '.join(TARGETS)}")
@@ -87,9 +106,9 @@ def target(name: str) -> Target | InstanceTarget:
 
 
 def export(
-    what: Plan | Instance, to: Target | InstanceTarget, options: Options, output: Path | None
+    what: Plan | Scheduled | Instance, to: AnyTarget, options: Options, output: Path | None
 ) -> Text:
-    """Hand a plan, or an instance, to a target.
+    """Hand a plan, a schedule or an instance to a target.
 
     Parameters
     ----------
@@ -115,6 +134,9 @@ def export(
         raise InputError("model", "missing", "name the file that the instance was made of")
     if isinstance(to, InstanceTarget):
         assert isinstance(what, Instance)
+        return to.write(what, options, output)
+    if isinstance(to, ScheduleTarget):
+        assert isinstance(what, Scheduled)
         return to.write(what, options, output)
     assert isinstance(what, Plan)
     if not what.device:
@@ -160,6 +182,13 @@ def _tensorflow(plan: Plan, options: Options, output: Path | None) -> Text:
     return Text("", found)
 
 
+def _trace(scheduled: Scheduled, options: Options, output: Path | None) -> Text:
+    found = trace(scheduled, options.unit)
+    if output is not None:
+        write_text(output, found.text)
+    return found
+
+
 def _program(
     form: Literal["lp", "mps"], instance: Instance, options: Options, output: Path | None
 ) -> Text:
@@ -172,7 +201,7 @@ def _program(
 _LLM = "a plan for a language model, of whole blocks"
 
 #: By name, in the order in which they are listed.
-TARGETS: dict[str, Target | InstanceTarget] = {
+TARGETS: dict[str, AnyTarget] = {
     each.name: each
     for each in (
         Target(
@@ -237,6 +266,13 @@ TARGETS: dict[str, Target | InstanceTarget] = {
             f"{_LLM}; adjacent on every device",
             frozenset({"architecture"}),
             _text(lambda p, o: llm.torch_split(p, architecture=o.architecture)),
+        ),
+        ScheduleTarget(
+            "trace",
+            "the schedule over time, for Perfetto and Chrome's trace viewer",
+            "the instance: --instance, if it is not of the library",
+            frozenset({"unit"}),
+            _trace,
         ),
         InstanceTarget(
             "lp",

@@ -193,13 +193,14 @@ class Graph:
 
     @classmethod
     def from_networkx(cls, graph: nx.DiGraph[Any]) -> Graph:
-        """Read a networkx ``DiGraph``.
+        """Read a networkx ``DiGraph`` or ``MultiDiGraph``.
 
         Node attributes: ``ops`` (or ``weight``), ``memory``, ``device_type``, ``devices``,
-        ``outputs``. Edge attributes: ``output``, the output consumed (``None`` for a control
-        dependency), or ``size`` (or ``weight``), the size of a tensor of its own; an edge with
-        neither is a control dependency. Graph attributes: ``colocation`` and ``separation``, lists
-        of groups and pairs of nodes.
+        ``outputs``, and ``delays``, measured transfer times by the number of an output. Edge
+        attributes: ``output``, the output consumed (``None`` for a control dependency), or ``size``
+        (or ``weight``), the size of a tensor of its own; an edge with neither is a control
+        dependency. Graph attributes: ``colocation`` and ``separation``, lists of groups and pairs
+        of nodes.
         """
         builder = GraphBuilder()
         for node, data in graph.nodes(data=True):
@@ -207,10 +208,12 @@ class Graph:
                 str(node),
                 data.get("ops", data.get("weight", 0)),
                 memory=data.get("memory", 0),
-                outputs=data.get("outputs", ()),
                 device_type=data.get("device_type"),
                 devices=data.get("devices"),
             )
+            delays = data.get("delays", {})
+            for i, size in enumerate(data.get("outputs", ())):
+                builder.output(str(node), size, delays.get(i))
         for source, target, data in graph.edges(data=True):
             size = data.get("size", data.get("weight"))
             if "output" not in data and size is not None:
@@ -222,6 +225,48 @@ class Graph:
         for first, second in graph.graph.get("separation", ()):
             builder.separate(str(first), str(second))
         return builder.build()
+
+    def to_networkx(self) -> nx.MultiDiGraph[str]:
+        """Return the graph with the attributes that :meth:`from_networkx` reads.
+
+        Numbers are exact. Several edges may lead from one vertex to another.
+        """
+        import networkx as nx
+
+        names = self.names
+        graph: nx.MultiDiGraph[str] = nx.MultiDiGraph(
+            colocation=[[names[v] for v in group] for group in self.colocation],
+            separation=[(names[u], names[v]) for u, v in self.separation],
+        )
+        outputs: list[dict[int, Fraction]] = [{} for _ in names]
+        delays: list[dict[int, DelayMatrix]] = [{} for _ in names]
+        for tensor, (v, i) in enumerate(
+            zip(self.tensor_vertex.tolist(), self.tensor_output.tolist(), strict=True)
+        ):
+            if i != CONTROL:
+                outputs[v][i] = self.tensor_size[tensor]
+                if tensor in self.tensor_delay:
+                    delays[v][i] = self.tensor_delay[tensor]
+        for v, name in enumerate(names):
+            known = {
+                "device_type": self.device_types[v],
+                "devices": self.allowed_devices.get(v),
+                "delays": delays[v] or None,
+            }
+            graph.add_node(
+                name,
+                ops=self.ops[v],
+                memory=self.memory[v],
+                outputs=[outputs[v][i] for i in sorted(outputs[v])],
+                **{key: value for key, value in known.items() if value is not None},
+            )
+        for u, v, tensor in zip(
+            self.edge_source.tolist(), self.edge_target.tolist(), self.edge_tensor.tolist(),
+            strict=True,
+        ):  # fmt: skip
+            output = int(self.tensor_output[tensor])
+            graph.add_edge(names[u], names[v], output=None if output == CONTROL else output)
+        return graph
 
 
 def grouped(key: NDArray[np.int32], groups: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

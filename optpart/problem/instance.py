@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import networkx as nx
 import numpy as np
@@ -22,10 +22,15 @@ from optpart.problem.durations import Durations
 from optpart.problem.graph import Graph
 from optpart.problem.model import Model
 from optpart.problem.rational import Number, RationalArray
+from optpart.showing import Shown, faces
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True, eq=False)
-class Instance:
+class Instance(Shown):
     """One TF problem; immutable and checked when built.
 
     Parameters
@@ -104,6 +109,35 @@ class Instance:
             f"<Instance {brief(self.name)}: {self.vertices:,} vertices, {self.devices:,} devices, "
             f"{self.model.communication}, memory {self.model.memory}>"
         )
+
+    # --- for other libraries ---------------------------------------------------------------
+
+    def plot(self, placement: Mapping[str, str] | None = None, *, ax: Axes | None = None) -> Axes:
+        """Draw the graph from left to right, coloured by device if there is a placement.
+
+        Parameters
+        ----------
+        placement : mapping from vertex names to device names, optional
+            Vertices that it leaves out stay grey.
+        ax : Axes, optional
+            Where to draw; by default, a new figure of pyplot.
+        """
+        axes: Axes = faces().plot_graph(self, placement, ax)
+        return axes
+
+    def to_networkx(self) -> nx.MultiDiGraph[str]:
+        """Return the graph; :meth:`Graph.from_networkx` reads it."""
+        return self.graph.to_networkx()
+
+    def to_dataframe(self) -> DataFrame:
+        """Return a row per vertex; exact numbers as fractions.
+
+        Raises
+        ------
+        InputError
+            If pandas is not installed.
+        """
+        return faces().frame_of_instance(self)
 
     # --- sizes -----------------------------------------------------------------------------
 

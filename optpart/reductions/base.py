@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -70,6 +70,9 @@ class Reduction(ABC, Generic[Source, Solution]):
         Default size of a random source.
     keys : frozenset of str
         Keys of a source file, besides ``problem``.
+    colours : {"never", "solution", "always"}
+        When the colours of a picture of the source are those of devices: if there is a solution,
+        always, or never. Otherwise devices have no colours either.
     """
 
     name: ClassVar[str]
@@ -78,6 +81,7 @@ class Reduction(ABC, Generic[Source, Solution]):
     reading: ClassVar[str]
     size: ClassVar[int]
     keys: ClassVar[frozenset[str]]
+    colours: ClassVar[Literal["never", "solution", "always"]] = "solution"
 
     @abstractmethod
     def read(self, document: Mapping[str, Any]) -> Source:
@@ -110,6 +114,10 @@ class Reduction(ABC, Generic[Source, Solution]):
     @abstractmethod
     def describe(self, source: Source) -> str:
         """Return the source instance and its question in a few words."""
+
+    def added(self, source: Source) -> str:
+        """Return what TF has that the source does not show, in a few words; empty if nothing."""
+        return ""
 
     @abstractmethod
     def describe_solution(self, source: Source, solution: Solution) -> str:

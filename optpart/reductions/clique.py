@@ -97,6 +97,7 @@ class Clique(Reduction[Network, Nodes]):
     reading = "TF is NP-hard for a makespan of 3, with unit times and nothing to communicate"
     size = 6
     keys = frozenset({"nodes", "edges", "size"})
+    colours = "never"
 
     def read(self, document: Mapping[str, Any]) -> Network:
         """Read names, pairs of names and a size."""

@@ -63,6 +63,7 @@ class JobShop(Reduction[Shop, Starts]):
     reading = "TF is NP-hard even if the placement is given and only the order is free"
     size = 4
     keys = frozenset({"jobs", "limit"})
+    colours = "always"
 
     def read(self, document: Mapping[str, Any]) -> Shop:
         """Read a list of jobs, each a list of [machine, time], and the limit."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from optpart.errors import InputError
 from optpart.files import write_bytes
-from optpart.reductions.decide import WORDS, Answer, best_heuristic
+from optpart.reductions.decide import WORDS, Answer, shortest
+from optpart.solution.result import Result, Status
 from optpart.solution.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def _figure(answer: Answer[Any, Any]) -> Figure:
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.15])
     figure.subplots_adjust(left=0.06, right=0.97, top=0.74, bottom=0.14, wspace=0.2)
     reduction, question = answer.reduction, answer.question
+    best = answer.result if answer.verdict else shortest(question)
     verdict = WORDS[answer.verdict]
     figure.text(
         0.02, 0.95, f"{reduction.title}  →  TF:  {verdict}", fontsize=13, weight="bold", color=_INK
@@ -76,10 +78,11 @@ def _figure(answer: Answer[Any, Any]) -> Figure:
         0.51,
         "TF",
         f"{instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
-        f"{instance.devices} devices; makespan at most {question.deadline}? {_said(answer)}",
+        f"{instance.devices} devices; makespan at most {question.deadline}? {_said(answer, best)}"
+        + (f" {added}." if (added := reduction.added(answer.source)) else ""),
     )
     reduction.draw(left, answer.source, answer.solution)
-    schedule = answer.result.schedule if answer.verdict else best_heuristic(question)
+    schedule = best.schedule
     if schedule is None:
         right.set_axis_off()
         right.text(0.5, 0.5, "no schedule to draw", ha="center", va="center", color=_INK)
@@ -90,14 +93,27 @@ def _figure(answer: Answer[Any, Any]) -> Figure:
     return figure
 
 
-def _said(answer: Answer[Any, Any]) -> str:
+def _said(answer: Answer[Any, Any], best: Result) -> str:
+    if best.schedule is None:
+        shown = ""
+    elif best.status is Status.OPTIMAL:
+        shown = f" Below an optimal schedule, makespan {best.makespan}."
+    else:
+        shown = f" Below a schedule of makespan {best.makespan}, not proven shortest."
     match answer.verdict:
         case True:
             return "Yes: this schedule, which the verifier accepts."
         case False:
-            return "No, proven. Below the best schedule of the heuristics."
+            return f"No, proven.{shown}"
         case None:
-            return "Not known within the time limit. Below the best schedule of the heuristics."
+            return f"Not known within the time limit.{shown}"
+
+
+def _colour(answer: Answer[Any, Any], device: int) -> str:
+    """Return the colour of a device: what it means on the left, or none."""
+    kind = answer.reduction.colours
+    means = kind == "always" or (kind == "solution" and answer.solution is not None)
+    return _COLOURS[device % len(_COLOURS)] if means else _PLAIN
 
 
 def _head(figure: Figure, x: float, name: str, text: str) -> None:
@@ -120,7 +136,7 @@ def _draw_gantt(axes: Axes, answer: Answer[Any, Any], schedule: Schedule) -> Non
         start, length = schedule.start[v], instance.duration(v, d)
         axes.barh(
             row[d], float(length), left=float(start), height=0.8,
-            color=_COLOURS[row[d] % len(_COLOURS)], edgecolor="white", linewidth=1,
+            color=_colour(answer, d), edgecolor="white", linewidth=1,
         )  # fmt: skip
         if labels and length / end > Fraction(len(instance.graph.names[v]), 100):
             middle = float(start + length / 2)
@@ -142,7 +158,7 @@ def _draw_gantt(axes: Axes, answer: Answer[Any, Any], schedule: Schedule) -> Non
     axes.text(float(deadline), 1.01, f"deadline {deadline}", color=_LIMIT, ha="center",
               transform=axes.get_xaxis_transform())  # fmt: skip
     _whole_ticks(axes)
-    axes.set_xlabel(f"time; makespan {schedule.makespan(instance)}")
+    axes.set_xlabel(f"time (units of the instance); makespan {schedule.makespan(instance)}")
 
 
 def _draw_memory(axes: Axes, answer: Answer[Any, Any], schedule: Schedule) -> None:
@@ -151,7 +167,7 @@ def _draw_memory(axes: Axes, answer: Answer[Any, Any], schedule: Schedule) -> No
     held = [Fraction(0)] * instance.devices
     for v, d in enumerate(schedule.placement.tolist()):
         size = instance.graph.memory[v]
-        axes.bar(d, float(size), bottom=float(held[d]), color=_COLOURS[d % len(_COLOURS)],
+        axes.bar(d, float(size), bottom=float(held[d]), color=_colour(answer, d),
                  edgecolor="white", linewidth=1)  # fmt: skip
         if instance.vertices <= _MOST_LABELS:
             axes.text(d, float(held[d] + size / 2), instance.graph.names[v], ha="center",
@@ -206,7 +222,7 @@ def draw_order(
     column: Sequence[int],
     colour: Sequence[int] | None = None,
 ) -> None:
-    """Draw a partial order in columns, coloured by ``colour`` or else by column."""
+    """Draw a partial order in columns, coloured by ``colour`` or else without colours."""
     place = {}
     for at in sorted(set(column)):
         members = [v for v in range(len(names)) if column[v] == at]
@@ -217,8 +233,8 @@ def draw_order(
         axes.annotate("", place[v], place[u], arrowprops=_arrow(len(names)))
     labels = len(names) <= _MOST_LABELS
     for v, (x, y) in place.items():
-        shade = column[v] if colour is None else colour[v]
-        axes.scatter([x], [y], s=330 if labels else 40, color=_COLOURS[shade % len(_COLOURS)],
+        shade = _PLAIN if colour is None else _COLOURS[colour[v] % len(_COLOURS)]
+        axes.scatter([x], [y], s=330 if labels else 40, color=shade,
                      edgecolors=_INK, linewidths=0.6, zorder=3)  # fmt: skip
         if labels:
             axes.text(x, y, names[v], ha="center", va="center", fontsize=6, color=_INK, zorder=4)
@@ -285,4 +301,8 @@ def draw_jobs(
     _whole_ticks(axes)
     axes.set_yticks(range(len(jobs)), [f"job {j}" for j in range(len(jobs))])
     axes.invert_yaxis()
-    axes.set_xlabel("time" if starts is not None else "time of each operation, one after another")
+    axes.set_xlabel(
+        "time (units of the source)"
+        if starts is not None
+        else "time of each operation, one after another"
+    )

@@ -90,6 +90,7 @@ class SingleExecutionTime(Reduction[Jobs, Slots]):
     reading = "t = B = 0 is read as no time to cross; max f < limit as makespan ≤ limit"
     size = 10
     keys = frozenset({"jobs", "order", "processors", "limit"})
+    colours = "never"
 
     def read(self, document: Mapping[str, Any]) -> Jobs:
         """Read names, pairs of names and two numbers."""
@@ -170,6 +171,14 @@ class SingleExecutionTime(Reduction[Jobs, Slots]):
             f"{len(source.names)} jobs of one slot each, {len(source.order)} ordered pairs, "
             f"{source.processors} processors; do {source.limit} slots suffice?"
         )
+
+    def added(self, source: Jobs) -> str:
+        """Return how many edges follow from others."""
+        more = len(source.before) - len(source.order)
+        if not more:
+            return ""
+        follow = "1 edge follows" if more == 1 else f"{more} edges follow"
+        return f"{follow} from the {len(source.order)} pairs (transitive closure)"
 
     def describe_solution(self, source: Jobs, solution: Slots) -> str:
         """Return the jobs of each slot."""

@@ -25,10 +25,10 @@ def print_division(console: PlainConsole, division: Division) -> None:
         f"{instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
         f"{instance.devices} devices"
     )
-    console.print(Text.assemble((visible(instance.name), "bold"), f"  {size}"))
-    console.print("  " + _said(division.free))
+    console.print(Text.assemble((visible(instance.name), "bold"), f"  {size}"), soft_wrap=False)
+    console.tell("  " + _said(division.free))
     if division.free.status is not Status.INFEASIBLE:
-        console.print(_table(division))
+        console.show(_table(division))
     console.print()
 
 

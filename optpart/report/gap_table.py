@@ -6,6 +6,7 @@ import csv
 import io
 from typing import Any
 
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -25,13 +26,14 @@ def print_comparison(console: PlainConsole, comparison: Comparison) -> None:
         f"{instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
         f"{instance.devices} devices"
     )
-    console.print(Text.assemble((visible(instance.name), "bold"), f"  {size}"))
+    console.print(Text.assemble((visible(instance.name), "bold"), f"  {size}"), soft_wrap=False)
     if reference.infeasible:
-        console.print(f"  {_infeasible(reference)}\n")
+        console.tell(f"  {_infeasible(reference)}")
+        console.print()
         return
-    console.print("  " + _said(comparison))
+    console.tell("  " + _said(comparison))
     several = _several_seeds([comparison])
-    console.print(_seeds_table(comparison) if several else _table(comparison))
+    console.show(_seeds_table(comparison) if several else _table(comparison))
     console.print()
 
 
@@ -106,7 +108,7 @@ def print_line(console: PlainConsole, comparison: Comparison) -> None:
     reference = comparison.reference
     name = f"{visible(comparison.instance.name):34}"
     if reference.infeasible:
-        console.print(f"{name} {_infeasible(reference)}")
+        console.tell(f"{name} {_infeasible(reference)}")
         return
     found = [r for r in comparison.results if r.makespan is not None and r.method != EXACT]
     best = min(found, key=_by_makespan, default=None)
@@ -120,7 +122,12 @@ def print_line(console: PlainConsole, comparison: Comparison) -> None:
         figure += ", certified"
     if reference.kind != "optimum":
         figure += f", bound {number(reference.bound, up=False)}"
-    console.print(f"{name} {figure:28} {heuristic}")
+    line = f"{name} {figure:28} {heuristic}"
+    if cell_len(line) <= console.width:
+        console.print(line)
+        return
+    for part in (name.rstrip(), f"  {figure}", f"  {heuristic.strip()}"):
+        console.tell(part)
 
 
 def _by_makespan(result: Result) -> tuple[bool, Any, str]:
@@ -176,9 +183,10 @@ def print_summary(console: PlainConsole, comparisons: list[Comparison]) -> None:
         if kind in kinds
     )
     console.print()
-    console.print(Text.assemble((f"{len(comparisons)} instances", "bold"), f": {counts}"))
+    found = Text.assemble((f"{len(comparisons)} instances", "bold"), f": {counts}")
+    console.print(found, soft_wrap=False)
     if certified:
-        console.print(f"{certified} optima certified (make check-certificates)")
+        console.tell(f"{certified} optima certified (make check-certificates)")
     table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="dim")
     table.add_column("  method", no_wrap=True)
     for column in ("solved", "mean over reference", "worst", "mean over bound", "optimal", "time"):
@@ -193,7 +201,7 @@ def print_summary(console: PlainConsole, comparisons: list[Comparison]) -> None:
             f"{row.optimal}/{row.references}",
             seconds(row.seconds),
         )
-    console.print(table)
+    console.show(table)
 
 
 def _by_mean(row: Summary) -> tuple[bool, float, str]:

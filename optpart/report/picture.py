@@ -56,7 +56,7 @@ def write_picture(path: str | Path, draw: Callable[[], Figure]) -> None:
     write_bytes(path, render(draw, form))
 
 
-def render(draw: Callable[[], Figure], form: str) -> bytes:
+def render(draw: Callable[[], Figure], form: str, dpi: int = DPI) -> bytes:
     """Return the figure that a function draws, in one of :data:`PAPER_FORMS`."""
     import matplotlib as mpl
 
@@ -65,5 +65,5 @@ def render(draw: Callable[[], Figure], form: str) -> bytes:
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         mpl.rcdefaults()  # the user's settings must not change the picture
         mpl.rcParams.update(_STYLE)
-        draw().savefig(target, format=form, dpi=DPI, metadata=_METADATA[form])
+        draw().savefig(target, format=form, dpi=dpi, metadata=_METADATA[form])
     return target.getvalue()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 
-from optpart.escaping import visible
+from optpart.escaping import shortened, visible
 from optpart.report.text import between, percent
 from optpart.solution.result import Progress, gap
 from optpart.terminal import note
 
 #: Seconds between lines if standard error is not a terminal.
 _QUIET = 10.0
+
+#: A name is not shortened further as long as there are several figures.
+_NAME = 8
 
 
 class ProgressLine:
@@ -25,22 +29,15 @@ class ProgressLine:
 
     def __call__(self, name: str, step: Progress | None) -> None:
         """Show the progress of a method."""
-        text = f"{self.label}{name}"
-        if step is not None:
-            incumbent, bound = between(step.objective, step.bound)
-            text += (
-                f"  incumbent {incumbent}"
-                f"  bound {bound}"
-                f"  gap {percent(gap(step.objective, step.bound))}  {step.seconds:.1f} s"
-                f"  {step.remark}".rstrip()
-            )
-        text = visible(text)
+        name = f"{self.label}{name}"
         if self._terminal:
+            # A line as wide as the terminal would already wrap on some.
+            text = said(name, step, shutil.get_terminal_size().columns - 1)
             sys.stderr.write("\r" + text.ljust(self._width))
             sys.stderr.flush()
             self._width = len(text)
         elif time.monotonic() - self._last >= _QUIET:
-            note(text)
+            note(said(name, step))
             self._last = time.monotonic()
 
     def clear(self) -> None:
@@ -49,3 +46,57 @@ class ProgressLine:
             sys.stderr.write("\r" + " " * self._width + "\r")
             sys.stderr.flush()
             self._width = 0
+
+
+def position(done: int, total: int, elapsed: float) -> str:
+    """Say which of several instances is under way and, once one is done, about how long all take.
+
+    Parameters
+    ----------
+    done, total : int
+        Instances.
+    elapsed : float
+        Seconds since the first began.
+    """
+    where = f"{done + 1}/{total}"
+    if total < 2:
+        return ""
+    if not done:
+        return f"[{where}] "
+    left = elapsed / done * (total - done)
+    for unit, seconds in (("h", 3600), ("min", 60)):
+        if left >= 2 * seconds:
+            return f"[{where}, about {left / seconds:.0f} {unit} left] "
+    return f"[{where}, about {left:.0f} s left] "
+
+
+def said(name: str, step: Progress | None, width: int | None = None) -> str:
+    """Return progress on one line.
+
+    Parameters
+    ----------
+    width : int, optional
+        The line has at most so many characters. The remark goes first, then the name is shortened,
+        then whole figures are left out from the end; none is ever cut.
+    """
+    name = visible(name)
+    if step is None:
+        return name if width is None else shortened(name, max(width, 1))
+    incumbent, bound = between(step.objective, step.bound)
+    figures = [
+        f"  incumbent {incumbent}",
+        f"  bound {bound}",
+        f"  gap {percent(gap(step.objective, step.bound))}",
+        f"  {step.seconds:.1f} s",
+    ]
+    remark = visible(f"  {step.remark}").rstrip()
+    if width is None:
+        return f"{name}{''.join(figures)}{remark}"
+    while len(figures) > 1 and len("".join(figures)) + min(len(name), _NAME) > width:
+        del figures[-1]
+    text = "".join(figures)
+    if len(text) >= width:
+        return shortened(name, max(width, 1))
+    named = shortened(name, width - len(text))
+    whole = f"{named}{text}{remark}"
+    return whole if len(whole) <= width else f"{named}{text}"

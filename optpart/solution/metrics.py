@@ -112,6 +112,23 @@ def peak_memory(
 Use = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
 
 
+def uses_over_time(
+    instance: Instance, schedule: Schedule, memory: Literal["edges", "refcount"], release: Release
+) -> tuple[list[Fraction], Use]:
+    """Return everything that takes memory for a part of the run, as parallel arrays.
+
+    Returns
+    -------
+    moments : list of Fraction
+        Ascending.
+    device, since, until, amount : ndarray
+        What a device holds from one moment until another, as indices of ``moments``. An amount is
+        in units of one over the denominator of the tensors' sizes.
+    """
+    times = _Times(instance, schedule)
+    return times.moments, times.active_edges() if memory == "edges" else times.copies(release)
+
+
 class _Times:
     """Starts, ends and arrivals of a schedule as ranks: equal times have equal ranks."""
 
@@ -133,7 +150,9 @@ class _Times:
         end = [s + int(p * scale) for s, p in zip(start, run, strict=True)]
         begin = whole(moves.start.numerators, moves.start.denominator)
         arrive = whole(moves.end.numerators, moves.end.denominator)
-        rank = {time: r for r, time in enumerate(sorted({*start, *end, *begin, *arrive}))}
+        distinct = sorted({*start, *end, *begin, *arrive})
+        rank = {time: r for r, time in enumerate(distinct)}
+        self.scale, self.distinct = scale, distinct
         self.start, self.end, self.begin, self.arrive = (
             np.array([rank[time] for time in times], dtype=np.int64)
             for times in (start, end, begin, arrive)
@@ -153,6 +172,11 @@ class _Times:
         self.edge_copy = np.searchsorted(
             self.copy_key, graph.edge_tensor.astype(np.int64) * k + there
         )
+
+    @property
+    def moments(self) -> list[Fraction]:
+        """The time of each rank."""
+        return [Fraction(time, self.scale) for time in self.distinct]
 
     def active_edges(self) -> Use:
         """Return the use by in-edges, each active from its arrival until its target starts."""

@@ -9,16 +9,21 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import cache
 from importlib import metadata
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from optpart.escaping import brief
 from optpart.limits import check_seconds, check_workers
 from optpart.problem.instance import Instance
+from optpart.showing import Shown, faces
 from optpart.solution.goal import Goal, Objective
 from optpart.solution.metrics import bottleneck, traffic
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 
 class Status(StrEnum):
@@ -93,7 +98,7 @@ class Budget:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class Result(Shown):
     """The outcome of one method on one instance; built by :func:`conclude` only.
 
     Attributes
@@ -176,6 +181,43 @@ class Result:
     def order(self) -> dict[str, list[str]] | None:
         """The vertices of each device in order of start, by name; ``None`` without a schedule."""
         return None if self.schedule is None else self.schedule.named_order(self.instance)
+
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """Draw the schedule, devices over time.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; by default, a new figure of pyplot.
+
+        Raises
+        ------
+        InputError
+            If there is no schedule.
+        """
+        axes: Axes = faces().plot_schedule(self, ax)
+        return axes
+
+    def plot_progress(self, *, ax: Axes | None = None) -> Axes:
+        """Draw the best value found and the best bound over the seconds of the run.
+
+        Raises
+        ------
+        InputError
+            If the method left no trace.
+        """
+        axes: Axes = faces().plot_progress(self, ax)
+        return axes
+
+    def to_dataframe(self) -> DataFrame:
+        """Return a row per vertex in order of start; times as doubles, and as exact fractions.
+
+        Raises
+        ------
+        InputError
+            If there is no schedule, or pandas is not installed.
+        """
+        return faces().frame_of_result(self)
 
     @property
     def gap(self) -> float | None:

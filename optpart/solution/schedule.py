@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from optpart.errors import InputError
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
+from optpart.showing import Shown
 from optpart.solution.names import NamedPlacement, placement_of, vertex, whole_order
 
 
@@ -54,7 +55,7 @@ class Transfers:
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule:
+class Schedule(Shown):
     """A placement with exact start times.
 
     Attributes

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import stdev
+from typing import TYPE_CHECKING, Literal
 
 from optpart.bounds.best import best_bound
 from optpart.escaping import brief
@@ -13,12 +14,17 @@ from optpart.limits import check_seed
 from optpart.methods import registry
 from optpart.problem import feasibility
 from optpart.problem.instance import Instance
+from optpart.showing import Shown, faces
 from optpart.solution.audit import Finding, contradicted, contradiction, denied, findings
 from optpart.solution.result import Budget, Progress, Result, Status
 from optpart.study import library
 from optpart.study.engine import Engine, local
 from optpart.study.run import Run, Watch, interrupted
 from optpart.study.store import RowError, Store
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 #: The method that proves the reference.
 EXACT = "cpsat"
@@ -70,7 +76,7 @@ class Reference:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Shown):
     """The results of all methods on one instance, and their reference.
 
     Attributes
@@ -92,6 +98,23 @@ class Comparison:
     def __repr__(self) -> str:
         name = brief(self.instance.name)
         return f"<Comparison on {name}: {len(self.results)} results, {self.reference.kind}>"
+
+    def plot(
+        self, kind: Literal["box", "profile", "gap"] = "gap", *, ax: Axes | None = None
+    ) -> Axes:
+        """Draw all methods; see :func:`optpart.plot_comparisons`."""
+        axes: Axes = faces().plot_comparisons([self], kind, ax=ax)
+        return axes
+
+    def to_dataframe(self) -> DataFrame:
+        """Return a row per method and seed; exact numbers as strings.
+
+        Raises
+        ------
+        InputError
+            If pandas is not installed.
+        """
+        return faces().frame_of_comparison(self)
 
     def over_reference(self, result: Result) -> float | None:
         """``makespan / reference − 1``."""

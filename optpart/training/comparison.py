@@ -10,6 +10,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from optpart.errors import ArgumentError, ContradictionError, InputError
+from optpart.escaping import brief
+from optpart.showing import Shown
 from optpart.solution.result import gap
 from optpart.training.actions import actions
 from optpart.training.bounds.certificate import write_certificate
@@ -95,7 +97,7 @@ class Bounded:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Shown):
     """What makers made of one problem.
 
     Attributes
@@ -110,6 +112,9 @@ class Comparison:
     problem: StrategyProblem
     rows: tuple[tuple[str, Made], ...]
     bound: Bounded
+
+    def __repr__(self) -> str:
+        return f"<Comparison on {brief(self.problem.graph.name)}: {len(self.rows)} methods>"
 
     @property
     def best(self) -> tuple[str, Made] | None:

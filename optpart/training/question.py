@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from optpart.errors import FaultsOf, InputError
+from optpart.escaping import brief
 from optpart.methods import registry
+from optpart.showing import Shown
 from optpart.solution.result import Status
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import verify
@@ -60,9 +62,16 @@ class Question:
     header: Header
     remarks: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        problem = self.problem
+        return (
+            f"<Question on {brief(problem.graph.name)}: batch {problem.batch:,}, "
+            f"{len(problem.groups):,} groups, {len(problem.cluster):,} devices>"
+        )
+
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class Solved(Shown):
     """A strategy, and what is proven about it.
 
     Attributes
@@ -80,6 +89,12 @@ class Solved:
     made: Made
     bound: Bounded
     order: tuple[Step, ...] = ()
+
+    def __repr__(self) -> str:
+        header = self.question.header
+        where = f" on {brief(header.cluster, 30)}" if header.cluster else ""
+        model = brief(self.question.problem.graph.name, 30)
+        return f"<Solved {brief(self.method, 20)} for {model}{where}: {self.made!r}>"
 
     @property
     def gap(self) -> float | None:

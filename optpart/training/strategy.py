@@ -10,6 +10,7 @@ from typing import Literal
 
 from optpart.errors import InputError
 from optpart.problem.rational import shown
+from optpart.showing import Shown
 from optpart.training.cluster import TrainingCluster
 from optpart.training.graph import TrainingGraph
 
@@ -85,7 +86,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Strategy:
+class Strategy(Shown):
     """Groups of operations with a decision each.
 
     Attributes
@@ -101,6 +102,13 @@ class Strategy:
     batch: int
     groups: tuple[tuple[int, ...], ...]
     decisions: tuple[Decision, ...]
+
+    def __repr__(self) -> str:
+        devices = {d for decision in self.decisions for d in decision.devices}
+        return (
+            f"<Strategy: batch {self.batch:,}, {len(self.groups):,} groups on "
+            f"{len(devices):,} devices>"
+        )
 
     def of_operations(self, n: int) -> tuple[Decision, ...]:
         """Return the decision of every operation of a graph of ``n``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +112,37 @@ def test_pictures_show_both_sides(name: str, verdict: bool, tmp_path: Path) -> N
     text = (tmp_path / "a.svg").read_text()
     assert f"TF:  {'yes' if verdict else 'no'}" in text
     assert ("No, proven" in text) != verdict
+
+
+def test_a_no_is_shown_beside_an_optimal_schedule(tmp_path: Path) -> None:
+    found = decide(reduction("partition"), reduction("partition").read(NO), "enumerate")
+    picture.draw(found, tmp_path / "a.svg")
+    text = " ".join(re.findall(r">([^<>]+)</text>", (tmp_path / "a.svg").read_text()))
+    assert "Below an optimal schedule, makespan" in text
+    assert "time (units of the instance)" in text
+
+
+def test_colours_of_devices_mean_the_same_in_the_source(tmp_path: Path) -> None:
+    colours = {picture._COLOURS[0], picture._COLOURS[1]}
+    for document, meant in ((YES, colours), (NO, set())):
+        source = reduction("partition").read(document)
+        picture.draw(decide(reduction("partition"), source, budget=ONE), tmp_path / "a.svg")
+        assert {*re.findall(r"#[0-9a-f]{6}", (tmp_path / "a.svg").read_text())} & {
+            *picture._COLOURS
+        } == meant
+    source = draw("scheduling", np.random.default_rng(0))
+    picture.draw(decide(reduction("scheduling"), source, budget=ONE), tmp_path / "a.svg")
+    text = (tmp_path / "a.svg").read_text()
+    assert not any(f"fill: {colour}" in text for colour in picture._COLOURS)
+
+
+def test_edges_of_the_transitive_closure_are_explained() -> None:
+    chain = {"jobs": ["a", "b", "c"], "order": [["a", "b"], ["b", "c"]], "processors": 1,
+             "limit": 3}  # fmt: skip
+    scheduling = reduction("scheduling")
+    said = "1 edge follows from the 2 pairs (transitive closure)"
+    assert scheduling.added(scheduling.read(chain)) == said
+    assert scheduling.added(scheduling.read({**chain, "order": []})) == ""
 
 
 def test_pictures_depend_only_on_the_answer(tmp_path: Path) -> None:

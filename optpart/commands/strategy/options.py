@@ -12,7 +12,7 @@ import typer
 
 from optpart.errors import InputError
 from optpart.limits import MOST_GROUPS, MOST_SAMPLES
-from optpart.terminal import say_wrapped
+from optpart.terminal import say
 
 if TYPE_CHECKING:
     from optpart.training.compiled import Options
@@ -203,7 +203,7 @@ def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
 def say_remarks(remarks: Sequence[str]) -> None:
     """Print what had to be assumed."""
     for remark in remarks:
-        say_wrapped(remark)
+        say(remark)
 
 
 def _each(

@@ -20,8 +20,7 @@ from optpart.report.gantt.rows import draw_rows
 from optpart.report.gantt.style import INK, NORMAL, WIDTH
 from optpart.report.gantt.transfers import draw_arrows, draw_panels, draw_sends
 from optpart.report.gantt.vertices import draw_vertices
-from optpart.report.gantt.words import superscript
-from optpart.report.picture import write_picture
+from optpart.report.picture import render, write_picture
 from optpart.solution.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -64,6 +63,12 @@ def draw(
     write_picture(path, lambda: _figure(chart))
 
 
+def png(instance: Instance, schedule: Schedule, *, bound: Fraction | None = None) -> bytes:
+    """Return the chart as PNG, small enough for a cell of a notebook."""
+    chart = Chart(instance, schedule, instance.name, bound)
+    return render(lambda: _figure(chart), "png", dpi=80)
+
+
 def _figure(chart: Chart) -> Figure:
     from matplotlib.figure import Figure
 
@@ -84,8 +89,7 @@ def _figure(chart: Chart) -> Figure:
         axes.tick_params(axis="x", labelbottom=False)
     else:
         keys += draw_arrows(axes, chart, page)
-    unit = f" (×10{superscript(chart.exponent)})" if chart.exponent else ""
-    lowest.set_xlabel(f"time{unit}", fontsize=NORMAL, color=INK)
+    lowest.set_xlabel(chart.axis_label, fontsize=NORMAL, color=INK)
     draw_header(figure, chart, page, keys)
     if colouring.labels:
         draw_colours(figure, page, colouring, columns)

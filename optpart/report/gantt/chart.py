@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
 from optpart.report.gantt.style import MOST_ARROWS
-from optpart.report.gantt.words import number, short
+from optpart.report.gantt.words import number, short, superscript
 from optpart.solution.metrics import utilisation
 from optpart.solution.schedule import Schedule
 
@@ -73,6 +73,12 @@ class Chart:
     def crowded(self) -> bool:
         """Whether there are too many transfers to draw each of them."""
         return len(self.sender) > MOST_ARROWS
+
+    @property
+    def axis_label(self) -> str:
+        """What the time axis shows; an instance does not say which unit its times have."""
+        power = f"10{superscript(self.exponent)} " if self.exponent else ""
+        return f"time ({power}units of the instance)"
 
     @cached_property
     def sends(self) -> Floats:

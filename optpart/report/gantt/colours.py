@@ -15,7 +15,7 @@ from optpart.problem.instance import Instance
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart, without black and the colour
 # of the bound.
-_QUALITATIVE = ("#56b4e9", "#e69f00", "#009e73", "#f0e442", "#0072b2", "#cc79a7")
+QUALITATIVE = ("#56b4e9", "#e69f00", "#009e73", "#f0e442", "#0072b2", "#cc79a7")
 _OTHER = "#bdbdbd"
 # ColorBrewer's YlGnBu: ordered by lightness, so that depth is readable without the legend.
 _SEQUENTIAL = ("#c7e9b4", "#7fcdbb", "#41b6c4", "#1d91c0", "#225ea8", "#0c2c84")
@@ -43,7 +43,7 @@ def _by_scope(names: Sequence[str]) -> Colouring:
     If there are more scopes than colours, ``Variable_1`` and ``Variable_2`` count as one.
     """
     paths = [tuple(name.split("/")) for name in names]
-    if len({path[0] for path in paths}) > len(_QUALITATIVE):
+    if len({path[0] for path in paths}) > len(QUALITATIVE):
         paths = [tuple(re.sub(r"_\d+$", "", part) for part in path) for path in paths]
     scopes = [path[:1] for path in paths]
     for _ in range(6):
@@ -52,14 +52,14 @@ def _by_scope(names: Sequence[str]) -> Colouring:
             path[: len(largest) + 1] if scope == largest else scope
             for path, scope in zip(paths, scopes, strict=True)
         ]
-        coloured = sum(count for _, count in Counter(finer).most_common(len(_QUALITATIVE)))
+        coloured = sum(count for _, count in Counter(finer).most_common(len(QUALITATIVE)))
         if 2 * size <= len(names) or 2 * coloured < len(names):
             break
         scopes = finer
     ranked = sorted(Counter(scopes).items(), key=lambda item: (-item[1], item[0]))
-    shown = {scope: rank for rank, (scope, _) in enumerate(ranked[: len(_QUALITATIVE)])}
+    shown = {scope: rank for rank, (scope, _) in enumerate(ranked[: len(QUALITATIVE)])}
     labels = ["/".join(scope) or "/" for scope in shown]
-    colours = list(_QUALITATIVE[: len(shown)])
+    colours = list(QUALITATIVE[: len(shown)])
     if len(ranked) > len(shown):
         labels.append("other")
         colours.append(_OTHER)

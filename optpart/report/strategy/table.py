@@ -62,7 +62,7 @@ def said_bounds(bound: Bounded, makespan: Fraction | None = None) -> list[str]:
 
 def print_comparison(console: PlainConsole, question: Question, found: Comparison) -> None:
     """Print a row per maker, its distance to the best, its gap to the bound, and what failed."""
-    console.print(heading(question))
+    console.tell(heading(question))
     table = Table(box=None, pad_edge=False)
     table.add_column("strategy", no_wrap=True)
     for title in ("time", "over best", "gap"):
@@ -83,16 +83,16 @@ def print_comparison(console: PlainConsole, question: Question, found: Compariso
             percent(found.bound.gap(made.makespan)),
             *([remark(_short(made))] if failed else []),
         )
-    console.print(table)
+    console.show(table)
     for name, made in found.rows:
         if made.reason:
-            console.print(f"{name}: {made.reason}")
+            console.tell(f"{name}: {made.reason}")
     if best is None:
-        console.print("best: none is feasible")
+        console.tell("best: none is feasible")
     else:
-        console.print(f"best: {best[0]}, {milliseconds(least, up=True)}")
+        console.tell(f"best: {best[0]}, {milliseconds(least, up=True)}")
     for line in said_bounds(found.bound, least):
-        console.print(line)
+        console.tell(line)
 
 
 def _short(made: Made) -> str:

@@ -1,0 +1,165 @@
+"""Tables on narrow terminals: no line is wider than the terminal, and no figure is cut."""
+
+import io
+import re
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from rich.cells import cell_len
+from rich.table import Table
+
+import optpart as op
+from optpart.report.axis_table import print_division
+from optpart.report.console import PlainConsole
+from optpart.report.gap_table import print_comparison, print_line, print_summary
+from optpart.report.progress import position, said
+from optpart.report.text import remark
+from optpart.solution.result import Progress, Result
+from optpart.study.attribution import Division, Split
+from optpart.study.gap import Comparison, Reference
+
+WIDTHS = (80, 60, 40)
+
+
+def console(width: int) -> PlainConsole:
+    return PlainConsole(file=io.StringIO(), markup=False, emoji=False, highlight=False,
+                        soft_wrap=True, width=width)  # fmt: skip
+
+
+def printed(width: int, show: Callable[[PlainConsole], None]) -> str:
+    where = console(width)
+    show(where)
+    text = where.file.getvalue()
+    assert max(cell_len(line.rstrip()) for line in text.splitlines()) <= width, text
+    return text
+
+
+def figures(text: str) -> list[str]:
+    return re.findall(r"\d[\d.,/%]*\d%?|\d%?", text)
+
+
+def result(instance: op.Instance, method: str, makespan: int, seed: int, **known: object) -> Result:
+    return Result(
+        instance, method, op.Status.FEASIBLE, Fraction(makespan), traffic=Fraction(98765432),
+        seconds=123.4, seed=seed, **known,
+    )  # fmt: skip
+
+
+METHODS = ("critical-path-paper+pct-min", "heft", "mite+pct", "a-method-of-the-user-with-a-name")
+
+
+def comparison(seeds: int, name: str = "gpt2-xl-decode-workstation-tight") -> Comparison:
+    builder = op.GraphBuilder().vertex("a", 1)
+    instance = op.Instance(builder.build(), op.Cluster.uniform(2), name=name)
+    reference = Reference(
+        Fraction(1_234_567_890), Fraction(1_234_567_889), "search", "crossings",
+        note="the time limit was reached before the proof",
+    )  # fmt: skip
+    results = [
+        result(instance, method, 1_334_567_890 + 7919 * i + 31 * seed, seed, reason="out of time")
+        for i, method in enumerate(METHODS)
+        for seed in range(seeds)
+    ]
+    return Comparison(instance, reference, tuple(results))
+
+
+def division(seeds: int) -> Division:
+    made = comparison(seeds)
+    splits = [Split(each, None, each) for each in made.results]
+    return Division(made.instance, made.results[0], tuple(splits))
+
+
+TABLES: dict[str, Callable[[PlainConsole], None]] = {
+    "gap": lambda c: print_comparison(c, comparison(1)),
+    "gap --seeds": lambda c: print_comparison(c, comparison(3)),
+    "gap of many": lambda c: print_line(c, comparison(1)),
+    "summary": lambda c: print_summary(c, [comparison(2), comparison(2, "x")]),
+    "gap --axis": lambda c: print_division(c, division(1)),
+    "gap --axis --seeds": lambda c: print_division(c, division(2)),
+}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("table", TABLES)
+def test_every_figure_of_a_table_stays_whole(table: str, width: int) -> None:
+    wide, narrow = printed(500, TABLES[table]), printed(width, TABLES[table])
+    missing = {*figures(wide)} - {*figures(narrow)}
+    assert not missing
+    assert "…" not in re.sub(r"[a-z-]+…[a-z-]*", "", narrow)  # only words may be shortened
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_drawn_tables_fit_and_keep_their_figures(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    table = Table(box=None, pad_edge=False, padding=(0, 2))
+    columns = int(rng.integers(1, 9))
+    table.add_column("  name", no_wrap=True)
+    for i in range(columns):
+        table.add_column("of the " * int(rng.integers(0, 3)) + f"head{i}", justify="right")
+    remarks = bool(rng.integers(2))
+    if remarks:
+        table.add_column("")
+    shown = []
+    for row in range(int(rng.integers(1, 40))):
+        cells = [str(rng.integers(10 ** int(rng.integers(1, 12)))) for _ in range(columns)]
+        shown += cells
+        why = [remark("why " * int(rng.integers(0, 30)))] if remarks else []
+        table.add_row(f"  {'n' * int(rng.integers(1, 50))}{row}", *cells, *why)
+    text = printed(int(rng.integers(40, 120)), lambda c: c.show(table))
+    assert {*shown} <= {*re.findall(r"\d+", text)}
+
+
+def test_heads_break_first_then_letters_stand_for_names_then_rows_break() -> None:
+    table = Table(box=None, pad_edge=False, padding=(0, 2))
+    for head in ("  method", "mean over optimum", "worst"):
+        table.add_column(head, justify="left" if head == "  method" else "right")
+    table.add_row("! mite+pct-with-a-name", "35.62%", "1,234,567")
+    assert printed(80, lambda c: c.show(table)).splitlines()[0].split() == [
+        "method", "mean", "over", "optimum", "worst",
+    ]  # fmt: skip
+    assert printed(45, lambda c: c.show(table)).splitlines()[2].split() == [
+        "method", "optimum", "worst",
+    ]  # fmt: skip
+    assert "! a" in printed(30, lambda c: c.show(table))
+    assert "  a = mite+pct-with-a-name" in printed(30, lambda c: c.show(table))
+    text = console(20)
+    text.show(table)
+    assert text.file.getvalue().splitlines() == [
+        "! mite+pct…th-a-name", "    mean over optimum 35.62%,", "    worst 1,234,567",
+    ]  # fmt: skip
+
+
+def test_names_bring_neither_markup_nor_control_characters() -> None:
+    name = "[red]x[/red]\x1b[31m\u202e:smile:\n"
+    text = printed(60, lambda c: print_comparison(c, comparison(1, name)))
+    assert "[red]x[/red]\\x1b[31m\\u202e:smile:\\n" in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80])
+def test_a_progress_line_never_wraps_and_cuts_no_figure(width: int) -> None:
+    class Remarked(Progress):
+        @property
+        def remark(self) -> str:
+            return "a remark " * 9
+
+    for step in (
+        None,
+        Progress(1.5, Fraction(10**17), Fraction(10**16)),
+        Remarked(1234.5, Fraction(80), Fraction(73)),
+    ):
+        line = said("[1/9, about 3 min left] a-long-name-of-an-instance  mite+pct", step, width)
+        assert len(line) <= width
+        if step is not None:
+            whole = {*figures(said("x", step))} | {*figures("[1/9, about 3")}
+            assert {*figures(re.sub(r"^.*?  ", "", line))} <= whole
+
+
+def test_a_sweep_says_how_long_it_will_take() -> None:
+    assert position(0, 1, 5) == ""
+    assert position(0, 4, 5) == "[1/4] "
+    assert position(1, 4, 5) == "[2/4, about 15 s left] "
+    assert position(2, 4, 400) == "[3/4, about 7 min left] "
+    assert position(1, 3, 5000) == "[2/3, about 3 h left] "
