@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types layers wheel sdist check-certificates clean
+.PHONY: demo test docs lint types layers wheel sdist check-certificates clean
 
 demo: $(VENV)/run
 	$(BIN)/optpart gap --time-limit 10
@@ -14,6 +14,11 @@ demo: $(VENV)/run
 
 test: $(VENV)/develop
 	$(BIN)/pytest -n 2
+
+# The site, in docs/_build/html: without network, and with warnings as errors.
+docs: $(VENV)/docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
+	$(BIN)/python docs/check_site.py docs/_build/html
 
 lint: $(VENV)/develop
 	$(BIN)/ruff check .
@@ -45,5 +50,9 @@ $(VENV)/develop: $(VENV)/run
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
 
+$(VENV)/docs: $(VENV)/run
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) dist build demo.json demo.png
+	rm -rf $(VENV) dist build docs/_build demo.json demo.png

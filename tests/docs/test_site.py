@@ -1,0 +1,37 @@
+"""The site describes the whole interface; the check of a built site finds what is wrong."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import optpart
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_whole_interface_is_described() -> None:
+    described = {
+        name.rpartition(".")[2]
+        for page in (DOCS / "api").glob("*.md")
+        for name in re.findall(r"^\.\. auto\w+:: (\S+)$", page.read_text("utf-8"), re.MULTILINE)
+    }
+    assert described == {*optpart.__all__} - {"__version__"}
+
+
+def test_the_check_finds_dead_links_and_what_is_loaded_from_elsewhere(tmp_path: Path) -> None:
+    faults = runpy.run_path(str(DOCS / "check_site.py"))["faults"]
+    page = tmp_path / "index.html"
+    page.write_text('<p id="here"><a href="#here">fine</a> <a href="https://example.org">fine</a>')
+    assert faults(tmp_path) == []
+    page.write_text(
+        '<a href="#gone">a</a><a href="gone.html">b</a><script src="https://example.org/a.js">'
+    )
+    (tmp_path / "style.css").write_text("p { background: url(//example.org/a.png) }")
+    assert faults(tmp_path) == [
+        "index.html: loads https://example.org/a.js",
+        "index.html: no such place: #gone",
+        "index.html: no such file: gone.html",
+        "style.css: loads url(//example.org/a.png",
+    ]
