@@ -82,7 +82,20 @@ class Schedule:
 
     def makespan(self, instance: Instance) -> Fraction:
         """Return the latest end of a vertex; 0 for an empty graph."""
-        return max((self.end(instance, v) for v in range(instance.vertices)), default=Fraction(0))
+        # Of the vertices with the same run time, only the last to start can end last.
+        given, where = instance.given_durations, self.placement.tolist()
+        if given is None:
+            lengths = instance.graph.ops
+        else:
+            lengths = given.times.take((np.arange(len(where)), self.placement))
+        latest: dict[tuple[int, int], tuple[int, int]] = {}
+        kinds = zip(lengths.numerators.tolist(), where, strict=True)
+        starts = self.start.numerators.tolist()
+        for v, (kind, start) in enumerate(zip(kinds, starts, strict=True)):
+            known = latest.get(kind)
+            if known is None or start > known[0]:
+                latest[kind] = start, v
+        return max((self.end(instance, v) for _, v in latest.values()), default=Fraction(0))
 
     def check_fits(self, instance: Instance) -> None:
         """Raise :class:`InputError` if it has other vertices or devices than an instance."""
