@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -48,7 +49,7 @@ _VERIFYING = 0.1
 #: Seconds between two checkpoints.
 _CHECKPOINT = 10.0
 
-#: Up to this many vertices, heads, tails and load take at most two seconds.
+#: Up to this many vertices, heads, tails and load take at most two seconds, whatever the budget.
 _QUICK = 6000
 
 #: Up to this many vertices, an exact method looks for a first schedule if the search finds no
@@ -238,7 +239,8 @@ class _Search:
             if schedule is not None:
                 self.record.offer(schedule)
             late = self.record.seconds > _STARTING * self.budget.seconds
-            if late and tried >= _TRIED and not counted:
+            enough = tried >= _TRIED or 2 * self.record.seconds > self.budget.seconds
+            if late and enough and not counted and self.record.incumbent is not None:
                 return
 
     def _first_layout(self, start: Schedule | None) -> Layout | None:
@@ -297,12 +299,18 @@ class _Search:
     # --- incumbent and bound ---------------------------------------------------------------
 
     def _bound_cheaply(self) -> None:
-        if self.instance.vertices <= _QUICK:
-            self._bounded(critical_path_bound(self.instance))
-            self._bounded(load_bound(self.instance))
+        seconds = math.inf
+        if self.instance.vertices > _QUICK:
+            left = self.budget.seconds - self.record.seconds
+            seconds = max(0.0, min(left, _BOUNDING * self.budget.seconds))
+        for bound in (critical_path_bound, load_bound):
+            self._bounded(bound(self.instance, seconds))
+            if self.infeasible:
+                return
 
     def _bound_here(self) -> None:
-        seconds = min(_BOUNDING * self.budget.seconds, _MOST_BOUNDING)
+        left = max(0.0, self.budget.seconds - self.record.seconds)
+        seconds = min(_BOUNDING * self.budget.seconds, _MOST_BOUNDING, left)
         counted = self.budget.deterministic is not None
         self._bounded(bounded(self.instance, seconds, self.record.makespan, brief=counted))
 

@@ -198,7 +198,7 @@ class _Retiming:
         self.producer: list[int] = instance.graph.tensor_vertex.tolist()
         self.crossings = crossings(instance, placement)
         self.number = {crossing: c for c, crossing in enumerate(self.crossings)}
-        durations = [instance.duration(v, d) for v, d in enumerate(self.device)]
+        durations = self._durations()
         delays = self._delays()
         sends = [instance.send_duration(d) for d in range(instance.devices)]
         self.scale = math.lcm(1, *{f.denominator for f in (*durations, *delays, *sends)})
@@ -217,6 +217,19 @@ class _Retiming:
 
     def _ticks(self, time: Fraction) -> int:
         return time.numerator * (self.scale // time.denominator)
+
+    def _durations(self) -> list[Fraction]:
+        instance = self.instance
+        if instance.given_durations is not None:
+            return [instance.duration(v, d) for v, d in enumerate(self.device)]
+        cache: dict[tuple[int, int], Fraction] = {}
+        durations: list[Fraction] = []
+        kinds = zip(instance.graph.ops.numerators.tolist(), self.device, strict=True)
+        for v, kind in enumerate(kinds):
+            if kind not in cache:
+                cache[kind] = instance.duration(v, kind[1])
+            durations.append(cache[kind])
+        return durations
 
     def _delays(self) -> list[Fraction]:
         instance, graph = self.instance, self.instance.graph
