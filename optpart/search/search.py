@@ -16,7 +16,7 @@ import numpy as np
 
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.load import load_bound
-from optpart.errors import UnsupportedError
+from optpart.errors import InputError, UnsupportedError
 from optpart.exact.packing import pack
 from optpart.limits import available_processors, check_seed
 from optpart.problem.feasibility import contradiction, excluded
@@ -39,8 +39,8 @@ from optpart.solution.termination import Termination
 #: Shares of the budget for initial schedules and for bounds, and maximum seconds for bounds.
 _STARTING, _BOUNDING, _BOUNDING_BESIDE, _MOST_BOUNDING = 0.05, 0.1, 0.2, 120.0
 
-#: Heuristics that are tried even if the share for them is spent: in a new process, it may take
-#: longer to load their compiled code than to run them.
+#: Heuristics that are tried even if the share for them is spent, unless half of the budget is: in a
+#: new process, it may take longer to load their compiled code than to run them.
 _TRIED = 2
 
 #: Maximum share of the time for timing and verifying new incumbents exactly.
@@ -212,6 +212,7 @@ class _Search:
         if self.resumed is not None:
             at = Evaluator(self.instance, self.goal.objective)
             self.record.offer(at.schedule(self.resumed.layout))
+            self._resume_bound(self.resumed)
         self._bound_cheaply()
         layout = self._first_layout(start)
         if self.infeasible or self._proven():
@@ -226,6 +227,17 @@ class _Search:
             if self.infeasible or self._proven():
                 return
         self._climb(layout)
+
+    def _resume_bound(self, before: checkpoints.Checkpoint) -> None:
+        """Take what the earlier run has proven, and say how much of the budget it has spent."""
+        left = max(0.0, self.budget.seconds - before.seconds)
+        spent = f"resumed after {before.seconds:.1f} s, with {left:.1f} s left"
+        self.record.remarks.append(spent if left else f"{spent}: give a longer time limit to go on")
+        if self.record.makespan is not None and before.bound > self.record.makespan:
+            raise InputError(
+                "bound", "is above a verified schedule", "start without the checkpoint"
+            )
+        self.record.raise_bound(before.bound)
 
     # --- starts ----------------------------------------------------------------------------
 
@@ -461,6 +473,10 @@ class _Search:
             self.written = now
             before = self.resumed or checkpoints.Checkpoint(climb.best, 0.0, 0)
             reached = checkpoints.Checkpoint(
-                climb.best, before.seconds + self.record.seconds, before.moves + climb.effort
+                climb.best,
+                before.seconds + self.record.seconds,
+                before.moves + climb.effort,
+                # What is proven for a given placement does not hold for others.
+                before.bound if self.goal.given else self.record.bound or Fraction(0),
             )
             self.checkpoint.keep(self.given, reached)
