@@ -17,16 +17,17 @@ from optpart.bounds.load import load_bound
 from optpart.bounds.one_machine import one_machine_bound
 from optpart.problem.instance import Instance
 
-#: Cost of a bound. A ``cheap`` one takes little time on graphs of any size. A ``timed`` one ends by
-#: itself, but respects a time limit. An ``anytime`` one uses all the time it is given.
+#: Cost of a bound. A ``cheap`` one is proven whatever the time limit, if need be a weaker one. A
+#: ``timed`` one ends by itself, but respects a time limit. An ``anytime`` one uses all the time it
+#: is given.
 Cost = Literal["cheap", "timed", "anytime"]
 
 
 class BoundFunction(Protocol):
     """A function that bounds the makespan of an instance; ``None`` proves it infeasible.
 
-    It stops after about ``seconds``, unless it is cheap. ``makespan`` is that of a schedule, if one
-    is known; no bound need be higher.
+    It stops after about ``seconds``; a cheap one then proves something less. ``makespan`` is that
+    of a schedule, if one is known; no bound need be higher.
     """
 
     def __call__(
@@ -46,8 +47,10 @@ class Bound:
 
 
 _ROWS = (
-    Bound("critical-path", "cheap", lambda x, *, seconds, makespan: critical_path_bound(x)),
-    Bound("load", "cheap", lambda x, *, seconds, makespan: load_bound(x)),
+    Bound(
+        "critical-path", "cheap", lambda x, *, seconds, makespan: critical_path_bound(x, seconds)
+    ),
+    Bound("load", "cheap", lambda x, *, seconds, makespan: load_bound(x, seconds)),
     Bound("one-machine", "timed", lambda x, *, seconds, makespan: one_machine_bound(x, seconds)),
     Bound("energy", "timed", energy_bound),
     Bound("crossings", "anytime", crossings_bound),
@@ -83,8 +86,9 @@ def all_bounds(
     Parameters
     ----------
     seconds : float
-        Time limit for all of them together, which cheap ones ignore. Each of the others gets an
-        equal share of the remaining time, so that later, stronger ones profit from time saved.
+        Time limit for all of them together. Cheap ones come first and are always computed. Each of
+        the others gets an equal share of the remaining time, so that later, stronger ones profit
+        from time saved; when none remains, they are left out.
     besides : sequence of Bound
         Bounds from a higher layer, computed last.
     """
@@ -134,11 +138,14 @@ def _each(
 ) -> Iterator[LowerBound]:
     deadline = time.perf_counter() + seconds
     sharing = sum(bound.cost != "cheap" for bound in bounds)
+    done = False
     for bound in bounds:
         begin = time.perf_counter()
         share = max(0.0, deadline - begin)
         if bound.cost != "cheap":
+            if share == 0.0 and done:
+                continue
             share /= sharing
             sharing -= 1
-        value = bound.compute(instance, seconds=share, makespan=makespan)
+        value, done = bound.compute(instance, seconds=share, makespan=makespan), True
         yield LowerBound(bound.name, value, time.perf_counter() - begin)

@@ -98,17 +98,18 @@ def least_admitted(
     """Return the least length that is not refuted, with branching to each depth in turn."""
     deadline = time.perf_counter() + seconds
     grid = Grid.of(instance)
-    window = windows(instance, grid)
+    window = windows(instance, grid, seconds=seconds)
     if window.bound is None:
         return None
     relaxation = Relaxation(instance, grid, deadline)
     ends = np.isfinite(seconds) or relaxation.crossings <= _MAX_UNTIMED
     if relaxation.crossings > _MAX_CROSSINGS or not ends or not instance.vertices:
-        return grid.time(load_ticks(instance, grid, window))
-    window = sharpened(instance, grid, window, seconds=seconds)
+        left = deadline - time.perf_counter()
+        return grid.time(load_ticks(instance, grid, window, seconds=left))
+    window = sharpened(instance, grid, window, seconds=deadline - time.perf_counter())
     if window.bound is None:
         return None
-    least = load_ticks(instance, grid, window)
+    least = load_ticks(instance, grid, window, seconds=deadline - time.perf_counter())
     found = relaxation.unlimited(window, least)
     if found is None:
         return None

@@ -64,10 +64,11 @@ def destructive_bound(
     deadline = time.perf_counter() + seconds
     grid = Grid.of(instance)
     refutation = Refutation(instance, grid, deadline)
-    window = sharpened(instance, grid, windows(instance, grid), seconds=seconds)
+    window = windows(instance, grid, seconds=seconds)
+    window = sharpened(instance, grid, window, seconds=refutation.left)
     if window.bound is None:
         return None
-    least = load_ticks(instance, grid, window)
+    least = load_ticks(instance, grid, window, seconds=refutation.left)
     searches: list[tuple[Callable[[int], bool], int]] = [(refutation.follows, _FINE)]
     searches += [(partial(refutation.by_trial, depth=depth), _PART) for depth in _DEPTHS]
     for refuted, part in searches:
@@ -88,6 +89,11 @@ class Refutation:
         self.grid = grid
         self.deadline = deadline
 
+    @property
+    def left(self) -> float:
+        """The seconds that are left."""
+        return self.deadline - time.perf_counter()
+
     def follows(self, limit: int) -> bool:
         """Return whether propagation and energy refute a length."""
         return self._left(limit) is None
@@ -98,6 +104,8 @@ class Refutation:
         return work is None or self._refuted(work, limit, depth)
 
     def _refuted(self, work: Sharpening, limit: int, depth: int) -> bool:
+        if self.left <= 0:
+            return False
         while self._strike_off(work, limit):
             if not work.run(self.deadline) or self._overfull(work, limit):
                 return True
@@ -119,7 +127,7 @@ class Refutation:
     def _left(self, limit: int) -> Sharpening | None:
         """Return heads, tails and devices for a length; ``None`` if it is refuted."""
         instance, grid = self.instance, self.grid
-        window = windows(instance, grid, limit)
+        window = windows(instance, grid, limit, seconds=self.left)
         if window.bound is None:
             return None
         work = Sharpening(instance, grid, window, limit)
@@ -130,7 +138,7 @@ class Refutation:
     def _overfull(self, work: Sharpening, limit: int) -> bool:
         if (must_run_on(work) > limit).any():
             return True
-        return overloaded(self.instance, self.grid, work.windows(), limit)
+        return overloaded(self.instance, self.grid, work.windows(), limit, seconds=self.left)
 
     def _strike_off(self, work: Sharpening, limit: int) -> bool:
         """Try units on the devices left to them; return whether a device was excluded."""

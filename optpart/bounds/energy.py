@@ -57,20 +57,25 @@ def energy_bound(
     Fraction or None
         ``None`` if some unit has no device at all.
     """
+    deadline = time.perf_counter() + seconds
+
+    def rest() -> float:
+        return deadline - time.perf_counter()
+
     grid = Grid.of(instance)
-    window = windows(instance, grid)
+    window = windows(instance, grid, seconds=rest())
     if window.bound is None:
         return None
 
     def refuted(limit: int) -> bool:
-        left = windows(instance, grid, limit)
-        return left.bound is None or overloaded(instance, grid, left, limit)
+        left = windows(instance, grid, limit, seconds=rest())
+        return left.bound is None or overloaded(instance, grid, left, limit, seconds=rest())
 
     least = least_not_refuted(
         refuted,
         grid,
-        load_ticks(instance, grid, window),
-        deadline=time.perf_counter() + seconds,
+        load_ticks(instance, grid, window, seconds=rest()),
+        deadline=deadline,
         makespan=makespan,
     )
     return None if least is None else grid.time(least)
@@ -84,13 +89,17 @@ class Intervals(NamedTuple):
     room: NDArray[np.int64]
 
 
-def overloaded(instance: Instance, grid: Grid, window: Windows, limit: int) -> bool:
+def overloaded(
+    instance: Instance, grid: Grid, window: Windows, limit: int, *, seconds: float = np.inf
+) -> bool:
     """Return whether energy proves that no schedule takes at most ``limit`` ticks.
 
     Parameters
     ----------
     window : Windows
         Heads, tails and devices for that limit.
+    seconds : float
+        Time limit; without an answer by then, nothing is proven.
 
     Notes
     -----
@@ -100,14 +109,14 @@ def overloaded(instance: Instance, grid: Grid, window: Windows, limit: int) -> b
     integers. There is no schedule if
     ``Σ_u min_d (Σ_{r of d} y_r e[u,r] + μ_d need_u) > Σ_r y_r b_r + Σ_d μ_d M_d``.
     """
-    if window.possible.sum() > _MAX_COLUMNS:
+    if seconds <= 0 or window.possible.sum() > _MAX_COLUMNS:
         return False
     rows = intervals(instance, grid, window, limit)
     need, capacity = whole_memory(instance, relax=True)
     limited = np.flatnonzero(capacity < need.sum())
     if not len(rows.room) and not len(limited):
         return False
-    y, mu = _multipliers(rows, window.possible, need, capacity, limited, limit)
+    y, mu = _multipliers(rows, window.possible, need, capacity, limited, limit, seconds)
     cost = np.zeros(window.possible.shape, dtype=object)
     for r in np.flatnonzero(y):
         cost[:, rows.device[r]] += rows.work[r] * y[r]
@@ -161,6 +170,7 @@ def _multipliers(
     capacity: NDArray[np.int64],
     limited: NDArray[np.int64],
     limit: int,
+    seconds: float,
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Propose whole multipliers, from the least common excess over intervals and memory."""
     u, d = np.nonzero(possible)
@@ -182,6 +192,7 @@ def _multipliers(
     objective = np.zeros(len(u) + 1)
     objective[-1] = 1.0
     # The type stubs of linprog lack sparse matrices.
+    options: Any = {"time_limit": seconds} if np.isfinite(seconds) else {}
     left: Any = hstack([above, excess]).tocsr()
     equal: Any = once.tocsr()
     solved = linprog(
@@ -191,6 +202,7 @@ def _multipliers(
         A_eq=equal,
         b_eq=np.ones(len(possible)),
         method="highs",
+        options=options,
     )
     if solved.status != 0:
         return np.zeros(len(rows.room), dtype=np.int64), np.zeros(len(limited), dtype=object)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from fractions import Fraction
 from typing import Any
 
@@ -24,12 +25,17 @@ _LONGEST = 2**41
 _MAX_COLUMNS = 100_000
 
 
-def load_bound(instance: Instance) -> Fraction | None:
+def load_bound(instance: Instance, seconds: float = np.inf) -> Fraction | None:
     """Bound the makespan by the load of the devices, with memory and allowed devices.
 
     The linear program: minimise C over shares ``x[u,d] ≥ 0`` of units, ``Σ_d x[u,d] = 1``,
     ``a_d + Σ_u p[u,d]·x[u,d] + z_d ≤ C`` and ``Σ_u need_u·x[u,d] ≤ M_d``, where ``a_d`` and
     ``z_d`` are the least head and tail of a vertex on ``d``.
+
+    Parameters
+    ----------
+    seconds : float
+        Time limit; without the solver's multipliers, devices count by their total run time.
 
     Notes
     -----
@@ -44,11 +50,13 @@ def load_bound(instance: Instance) -> Fraction | None:
     Fraction or None
         ``None`` if some unit has no device at all.
     """
+    deadline = time.perf_counter() + seconds
     grid = Grid.of(instance)
-    window = windows(instance, grid)
+    window = windows(instance, grid, seconds=seconds)
     if window.bound is None:
         return None
-    return grid.time(load_ticks(instance, grid, window))
+    left = deadline - time.perf_counter()
+    return grid.time(load_ticks(instance, grid, window, seconds=left))
 
 
 def unit_durations(instance: Instance, grid: Grid) -> NDArray[np.int64]:
@@ -58,7 +66,7 @@ def unit_durations(instance: Instance, grid: Grid) -> NDArray[np.int64]:
     return total
 
 
-def load_ticks(instance: Instance, grid: Grid, window: Windows) -> int:
+def load_ticks(instance: Instance, grid: Grid, window: Windows, *, seconds: float = np.inf) -> int:
     """Return the load bound in ticks, at least the bound of the windows."""
     if not instance.vertices:
         return 0
@@ -69,7 +77,7 @@ def load_ticks(instance: Instance, grid: Grid, window: Windows) -> int:
     rim = np.minimum(window.head.min(axis=0) + window.tail.min(axis=0), least)
     # A limit is left out if all units together respect it, or the program would be too large.
     limited = (capacity < need.sum()) & bool(window.possible.sum() <= _MAX_COLUMNS)
-    y, mu = _multipliers(work, window.possible, rim, need, np.where(limited, capacity, -1))
+    y, mu = _multipliers(work, window.possible, rim, need, np.where(limited, capacity, -1), seconds)
     cost = np.where(window.possible, work * y, np.iinfo(np.int64).max // 4)
     if limited.any() and mu.any():
         exact = cost.astype(object) + need.astype(object)[:, None] * mu.astype(object)
@@ -88,10 +96,13 @@ def _multipliers(
     rim: NDArray[np.int64],
     need: NDArray[np.int64],
     capacity: NDArray[np.int64],
+    seconds: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Propose whole multipliers of load rows (with a positive sum) and memory rows."""
     units, k = work.shape
     limited = np.flatnonzero(capacity >= 0)
+    if seconds <= 0:
+        return _by_total(work, possible), np.zeros(k, dtype=np.int64)
     if possible.sum() > _MAX_COLUMNS:
         work, possible = _merged(work, possible)
         units = len(work)
@@ -116,6 +127,7 @@ def _multipliers(
     objective = np.zeros(size)
     objective[-1] = 1.0
     # The type stubs of linprog lack sparse matrices.
+    options: Any = {"time_limit": seconds} if np.isfinite(seconds) else {}
     above: Any = vstack(rows).tocsr()
     equal: Any = once.tocsr()
     solved = linprog(
@@ -125,9 +137,10 @@ def _multipliers(
         A_eq=equal,
         b_eq=np.ones(units),
         method="highs",
+        options=options,
     )
-    if solved.status != 0:  # no multipliers; equal ones are valid, too
-        return np.ones(k, dtype=np.int64), np.zeros(k, dtype=np.int64)
+    if solved.status != 0:  # no multipliers; others are valid, too
+        return _by_total(work, possible), np.zeros(k, dtype=np.int64)
     dual = np.maximum(0.0, -np.asarray(solved.ineqlin.marginals))
     y = np.round(dual[:k] * _PARTS).astype(np.int64)
     mu = np.zeros(k, dtype=np.int64)
@@ -136,6 +149,14 @@ def _multipliers(
     if not y.any():
         y[:] = 1
     return y, mu
+
+
+def _by_total(work: NDArray[np.int64], possible: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return a multiplier of each device, larger where everything together takes less time."""
+    total = np.where(possible, work, 0).sum(axis=0, dtype=np.float64)
+    least = float(total[total > 0].min(initial=np.inf))
+    share = np.where(total > 0, least / np.maximum(total, 1.0), 1.0)
+    return np.maximum(1, np.round(share * _PARTS)).astype(np.int64)
 
 
 def _merged(

@@ -35,7 +35,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from optpart.bounds.jackson import jackson, one_after_the_other, sort
-from optpart.bounds.windows import NEVER, Windows, _delay, windows
+from optpart.bounds.windows import NEVER, Windows, _delay, windows, windows_seconds
 from optpart.kernels.compiled import arrays, inner, kernel
 from optpart.kernels.ticks import Grid
 from optpart.problem.graph import grouped
@@ -44,8 +44,9 @@ from optpart.problem.instance import Instance
 #: Passes forwards and backwards; further ones would hardly change anything.
 _ROUNDS = 10
 
-#: Vertices between two checks of the time.
+#: Vertices between two checks of the time, at most, and steps of their loops.
 _CHUNK = 64
+_STEPS = 50_000_000
 
 #: Edges times devices; beyond, tables of delays take too much memory, and nothing is sharpened.
 _MAX_CELLS = 20_000_000
@@ -59,8 +60,11 @@ def one_machine_bound(instance: Instance, seconds: float = np.inf) -> Fraction |
     Fraction or None
         ``None`` if some unit has no device at all, which proves the instance infeasible.
     """
+    deadline = time.perf_counter() + seconds
     grid = Grid.of(instance)
-    window = sharpened(instance, grid, windows(instance, grid), seconds=seconds)
+    window = windows(instance, grid, seconds=seconds)
+    left = deadline - time.perf_counter()
+    window = sharpened(instance, grid, window, seconds=left)
     return None if window.bound is None else grid.time(window.bound)
 
 
@@ -83,8 +87,11 @@ def sharpened(
     seconds : float
         Time limit; what has been sharpened by then is returned, as it is valid at any moment.
     """
+    if windows_seconds(instance) > seconds:
+        return window
+    deadline = time.perf_counter() + seconds
     work = Sharpening(instance, grid, window, limit)
-    work.run(time.perf_counter() + seconds)
+    work.run(deadline)
     return work.windows()
 
 
@@ -148,7 +155,8 @@ class Sharpening:
         for _ in range(rounds):
             changed = 0
             for side in self._sides:
-                if not self.feasible or time.perf_counter() > deadline:
+                late = time.perf_counter() + windows_seconds(self.instance) > deadline
+                if not self.feasible or late:
                     return self.feasible
                 changed += self._sweep(side, deadline)
             changed += self._one_after_the_other()
@@ -186,12 +194,14 @@ class Sharpening:
         )  # fmt: skip
         remote, away = np.full_like(near, NEVER), np.full_like(fastest, NEVER)
         changed, pairs = 0, 0
-        for first in range(0, n, _CHUNK):
+        steps = (n + len(side.before)) * head.shape[1] ** 2
+        chunk = max(1, min(_CHUNK, _STEPS // max(1, steps)))
+        for first in range(0, n, chunk):
             if time.perf_counter() > deadline:
                 break
             raised, pairs = _raise_heads(
                 *side, *self._delays, self.unit, self.grid.duration, self.possible, head, tail,
-                self.limit, near, far, fastest, remote, away, first, min(n, first + _CHUNK),
+                self.limit, near, far, fastest, remote, away, first, min(n, first + chunk),
                 together, pairs,
             )  # fmt: skip
             changed += raised

@@ -5,6 +5,7 @@ Everything is computed in integers on a :class:`~optpart.kernels.ticks.Grid` and
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,9 @@ from optpart.problem.instance import Instance
 
 #: Head or tail of a vertex on a device that it cannot use.
 NEVER = 2**60
+
+#: Estimated seconds per vertex or edge and pair of devices.
+_PER_PAIR = 4e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +62,8 @@ def windows(
     limit: int | None = None,
     allowed: NDArray[np.bool_] | None = None,
     known: Windows | None = None,
+    *,
+    seconds: float = np.inf,
 ) -> Windows:
     """Compute device- and group-aware heads and tails (design §7).
 
@@ -74,7 +80,13 @@ def windows(
         Where units may be, if more restricted than in the instance.
     known : Windows, optional
         Heads and tails proven before, which are passed on along the edges and only get larger.
+    seconds : float
+        Time limit. Where it is too short for any of this, transfers are ignored and every vertex
+        takes its least run time, which needs a moment even for a large graph.
     """
+    deadline = time.perf_counter() + seconds
+    if windows_seconds(instance) > seconds:
+        return _without_transfers(instance, grid, limit, allowed)
     a = arrays(instance)
     if known is None:
         known = no_windows(instance)
@@ -93,8 +105,38 @@ def windows(
         if (left == possible).all():
             return Windows(head, tail, through, possible)
         possible = left
-        if not left.any(axis=1).all():
+        if not left.any(axis=1).all() or time.perf_counter() > deadline:
             return Windows(head, tail, through, possible)
+
+
+def windows_seconds(instance: Instance) -> float:
+    """Return an estimate of the seconds that :func:`windows` takes."""
+    return _PER_PAIR * (instance.vertices + len(instance.graph.edge_source)) * instance.devices**2
+
+
+def _without_transfers(
+    instance: Instance, grid: Grid, limit: int | None, allowed: NDArray[np.bool_] | None
+) -> Windows:
+    """Return windows from longest paths of least run times alone."""
+    a, n, units = arrays(instance), instance.vertices, len(instance.units)
+    possible = instance.allowed if allowed is None else allowed
+    usable = possible[instance.unit_of]
+    duration = np.where(usable, grid.duration, NEVER)
+    least = duration.min(axis=1, initial=NEVER)
+    # As on a single device, where nothing has to cross.
+    least = np.where(least < NEVER, least, 0).reshape(n, 1)
+    nothing = np.zeros((n, 1), dtype=np.int64)
+    head, tail, _ = _windows(
+        a.order, a.in_start, a.in_source, a.in_tensor, a.out_start, a.out_target, a.out_tensor,
+        a.tensor_vertex, a.unit, least, *grid.arrays, np.zeros(1, dtype=np.int64),
+        np.ones((units, 1), dtype=np.bool_), nothing, nothing,
+    )  # fmt: skip
+    total = np.where(usable, head + duration + tail, NEVER)
+    through = np.zeros(possible.shape, dtype=np.int64)
+    np.maximum.at(through, instance.unit_of, total)
+    left = possible & (through <= (NEVER - 1 if limit is None else limit))
+    usable = left[instance.unit_of]
+    return Windows(np.where(usable, head, NEVER), np.where(usable, tail, NEVER), through, left)
 
 
 def no_windows(instance: Instance) -> Windows:

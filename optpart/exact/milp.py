@@ -19,7 +19,7 @@ from optpart.exact.block_starts import block_schedules
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
 from optpart.exact.milp_job import Job, Solver, passed_tensors
 from optpart.exact.model_data import channels
-from optpart.exact.process import SolverDiedError, borrowed
+from optpart.exact.process import SolverDiedError, SolverLateError, borrowed, prompt_grace
 from optpart.exact.pruning import NONE, Pruning
 from optpart.exact.retiming import prompt
 from optpart.exact.symmetry import canonical, interchangeable_devices
@@ -40,6 +40,9 @@ HORIZON = 10**6
 
 #: Width of a rounded grid in ticks.
 _ROUNDED = 2**16
+
+#: Share of the time after which no further heuristic is tried for a start.
+_STARTING = 0.2
 
 #: Larger models take impractically long to build and load.
 _MAX_ROWS = 100_000
@@ -230,9 +233,16 @@ class _Solve:
             self.record.offer_start(start)
         for schedule in self.starts(restricted, self.seed) if self.starts else ():
             self.record.offer(schedule)
+            late = self.record.seconds > _STARTING * self.budget.seconds
+            if late and self.record.incumbent is not None:
+                break
         if self.goal.blocks:
             for schedule in block_schedules(restricted, self.goal):
                 self.record.offer(schedule)
+
+    def _left(self) -> float:
+        """Return the seconds that are left."""
+        return max(0.0, self.budget.seconds - self.record.seconds)
 
     def _search(self, restricted: Instance) -> str:
         if self.goal.objective == "makespan":
@@ -251,11 +261,11 @@ class _Solve:
         if Pruning.WINDOWS in self.without:
             window = no_windows(restricted)
         else:
-            window = windows(restricted, grid, limit)
+            window = windows(restricted, grid, limit, seconds=self._left())
         if window.bound is None:
             return self._excluded()
         if Pruning.BOUNDS not in self.without:
-            lower = load_ticks(restricted, grid, window)
+            lower = load_ticks(restricted, grid, window, seconds=self._left())
             if limit is not None and lower > limit:
                 return self._excluded()
             self.record.raise_bound(grid.time(lower))
@@ -287,12 +297,12 @@ class _Solve:
         if Pruning.WINDOWS in self.without:
             window = no_windows(restricted)
         else:
-            window = windows(restricted, grid, upper)
+            window = windows(restricted, grid, upper, seconds=self._left())
         lower: int | None = 0
         if window.bound is None:
             lower = None
         elif Pruning.BOUNDS not in self.without:
-            lower = load_ticks(restricted, grid, window)
+            lower = load_ticks(restricted, grid, window, seconds=self._left())
         if lower is None or lower > upper:
             return self._excluded()
         self.record.raise_bound(grid.time(lower))
@@ -367,8 +377,10 @@ class _Solve:
         status = ""
         try:
             with borrowed(WORKER) as process:
-                for message in process.solve(job, limits):
+                for message in process.solve(job, limits, prompt_grace(limits)):
                     status = self._hear(message, job) or status
+        except SolverLateError:
+            self.record.end(Termination.TIME_LIMIT, "time limit")
         except SolverDiedError as error:
             self.record.end(Termination.FAILED, str(error))
         return status

@@ -13,12 +13,28 @@ from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
 #: Seconds beyond its limit for the solver to answer before it is killed.
 GRACE = 10.0
 
+#: The same at least where it must keep its limit, once the process has started, and the seconds
+#: that a process may take to start.
+_SHORT_GRACE = 0.4
+_STARTING = 5.0
+
 #: Most seconds between two messages to the caller.
 _PULSE = 0.1
 
 
 class SolverDiedError(RuntimeError):
     """The solver process died or hung; its earlier messages remain valid."""
+
+
+class SolverLateError(SolverDiedError):
+    """The solver process did not answer within its limit; its earlier messages remain valid."""
+
+
+def prompt_grace(limits: Limits) -> float:
+    """Return the grace period of a solve that must keep its limit: it may cost the process."""
+    if limits.deterministic is not None:
+        return GRACE
+    return min(GRACE, max(_SHORT_GRACE, 0.05 * limits.seconds))
 
 
 class SolverProcess:
@@ -38,16 +54,26 @@ class SolverProcess:
         self.worker: Worker | None = None
 
     def solve(
-        self, task: object, limits: Limits
+        self, task: object, limits: Limits, grace: float | None = None
     ) -> Iterator[Incumbent | LowerBound | Waiting | Done]:
         """Yield the solver's messages until the job is done, and ``Waiting`` in between.
+
+        Parameters
+        ----------
+        grace : float, optional
+            Seconds beyond the limit after which the process is killed.
 
         Raises
         ------
         SolverDiedError
-            If the process ended, or did not answer within its limit and a grace period.
+            If the process ended.
+        SolverLateError
+            If it did not answer within its limit and the grace period.
         """
-        deadline = time.monotonic() + limits.seconds + GRACE
+        grace = GRACE if grace is None else grace
+        if self.worker is None or not self.worker.running:
+            grace = max(grace, min(GRACE, _STARTING))
+        deadline = time.monotonic() + limits.seconds + grace
         try:
             worker = self._started()
             worker.send((task, limits))
@@ -69,7 +95,7 @@ class SolverProcess:
             raise SolverDiedError(f"the solver {error}") from None
         except TimeoutError:
             self.stop()
-            raise SolverDiedError("the solver did not stop at its limit") from None
+            raise SolverLateError("the solver did not stop at its limit") from None
         except BaseException:  # including interrupts and generators closed early
             self.stop()
             raise

@@ -21,7 +21,7 @@ from optpart.exact.identical import identical
 from optpart.exact.memory import Amounts, amounts
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
 from optpart.exact.model_data import channels
-from optpart.exact.process import SolverDiedError, borrowed
+from optpart.exact.process import SolverDiedError, SolverLateError, borrowed, prompt_grace
 from optpart.exact.pruning import NONE, Pruning
 from optpart.exact.retiming import prompt, schedules
 from optpart.exact.symmetry import (
@@ -53,6 +53,9 @@ _MAX_TERMS = 4_000_000
 
 #: Maximum seconds for finding which constraints make an instance infeasible.
 _EXPLAINING = 5.0
+
+#: Share of the time after which no further heuristic is tried for a start.
+_STARTING = 0.2
 
 #: Share of the time for tightening the windows, and again for bounds other than the load.
 _BEFORE = 0.03
@@ -186,10 +189,18 @@ class _Solve:
         for schedule in self.starts(self.instance, self.seed) if self.starts else ():
             if not self.goal.broken(self.instance, schedule):
                 self.record.take(schedule)
+            if self._late():
+                break
         if self.goal.blocks:
             for schedule in block_schedules(self.instance, self.goal):
                 self.record.offer(schedule)
         self._improve_start()
+
+    def _late(self) -> bool:
+        """Return whether the share of the time for starts is spent, and there is one."""
+        spent = self.record.seconds > _STARTING * self.budget.seconds
+        timed = self.budget.deterministic is None
+        return spent and timed and self.record.incumbent is not None
 
     def _improve_start(self) -> None:
         """Run local search first on large instances, where the solver finds little."""
@@ -203,7 +214,10 @@ class _Solve:
             return  # for a decision problem, the incumbent is the answer
         if goal.blocks:  # search does not support them
             return
-        budget = replace(self.budget, seconds=_SEARCHING * self.budget.seconds)
+        if _terms(self.instance, self.instance.allowed) > _MAX_TERMS:
+            return  # the solver cannot go on from there
+        seconds = min(_SEARCHING * self.budget.seconds, self._left())
+        budget = replace(self.budget, seconds=seconds)
         found = self.improve(self.instance, budget, self.seed, self.record.incumbent)
         if found.lower_bound is not None:
             self.record.raise_bound(found.lower_bound)
@@ -255,8 +269,12 @@ class _Solve:
         span = self._span(grid, limit)
         if span is None:
             return self._excluded_by_bounds()
+        if self._too_large(span):
+            return ""
         for bound in self._further_bounds():
             self.record.pulse()
+            if self._left() <= 0 and self.budget.deterministic is None:
+                break
             if self.record.bound != self.record.makespan:
                 value = bound.compute(self.instance, seconds=self._share(), makespan=limit)
                 self.record.raise_bound(value or Fraction(0))
@@ -340,8 +358,8 @@ class _Solve:
         allowed = None
         if not self._identical():
             allowed = possible_first(self.instance, self.alike, self.turn)
-        window = windows(self.instance, grid, upper, allowed)
-        if window.bound is None:
+        window = windows(self.instance, grid, upper, allowed, seconds=self._share())
+        if window.bound is None or _terms(self.instance, window.possible) > _MAX_TERMS:
             return window
         return sharpened(self.instance, grid, window, upper, seconds=self._share())
 
@@ -351,14 +369,22 @@ class _Solve:
 
     def _load(self, grid: Grid, window: Windows) -> int:
         """Return a bound in ticks from the load of the devices."""
-        return 0 if Pruning.BOUNDS in self.without else load_ticks(self.instance, grid, window)
+        return (
+            0
+            if Pruning.BOUNDS in self.without
+            else load_ticks(self.instance, grid, window, seconds=self._share())
+        )
 
     def _share(self) -> float:
         """Return the seconds available to each preprocessing step."""
         if self.budget.deterministic is not None:
             return math.inf
         part = _BEFORE if self.instance.vertices <= _PROVABLE else _BEFORE_LARGE
-        return part * self.budget.seconds
+        return min(part * self.budget.seconds, self._left())
+
+    def _left(self) -> float:
+        """Return the seconds that are left."""
+        return max(0.0, self.budget.seconds - self.record.seconds)
 
     def _further_bounds(self) -> list[Bound]:
         """Return the further bounds to compute; on large instances, the solver proves little."""
@@ -375,11 +401,7 @@ class _Solve:
         return excluded(self.given, "bounds", self.goal.given)
 
     def _solve_on(self, grid: Grid, span: _Span, asked: Asked) -> str:
-        if (terms := _terms(self.instance, span.window)) > _MAX_TERMS:
-            self.record.end(
-                Termination.UNSUPPORTED,
-                f"too large for CP-SAT ({terms:,} terms of {_MAX_TERMS:,} at most)",
-            )
+        if self._too_large(span):
             return ""
         left = self.budget.seconds - self.record.seconds
         if left <= 0:
@@ -396,6 +418,16 @@ class _Solve:
         if self.record.termination is Termination.COMPLETED and not self._closed(asked):
             self.record.end(Termination.ROUNDING, self.refused or "closed except for rounding")
         return ""
+
+    def _too_large(self, span: _Span) -> bool:
+        """Return whether the model would be too large, before anything is done for it."""
+        terms = _terms(self.instance, span.window.possible)
+        if terms > _MAX_TERMS:
+            self.record.end(
+                Termination.UNSUPPORTED,
+                f"too large for CP-SAT ({terms:,} terms of {_MAX_TERMS:,} at most)",
+            )
+        return terms > _MAX_TERMS
 
     def _why(self) -> str:
         """Return the reason for infeasibility, the smallest conflict found in the time left."""
@@ -499,8 +531,10 @@ class _Solve:
         status = ""
         try:
             with borrowed(WORKER) as solver:
-                for message in solver.solve(task, limits):
+                for message in solver.solve(task, limits, prompt_grace(limits)):
                     status = self._hear(message, task, units) or status
+        except SolverLateError:  # what it had found and proven before has been heard
+            self.record.end(Termination.TIME_LIMIT, "time limit")
         except SolverDiedError as error:
             self.record.end(Termination.FAILED, str(error))
         return status
@@ -559,8 +593,8 @@ def _traffic_units(instance: Instance) -> _Units:
     return _Units(weight, Fraction(divide, sizes.denominator))
 
 
-def _terms(instance: Instance, window: Windows) -> int:
+def _terms(instance: Instance, possible: NDArray[np.bool_]) -> int:
     """Return the size of the model: the number of terms in its largest constraint group."""
-    devices = window.possible.sum(axis=1)[instance.unit_of]
+    devices = possible.sum(axis=1)[instance.unit_of]
     graph = instance.graph
     return int((devices[graph.edge_source] * devices[graph.edge_target]).sum())

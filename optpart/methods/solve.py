@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from optpart.bounds.best import BRIEF, best_bound
+from optpart.bounds.best import BRIEF, SECONDS, best_bound
 from optpart.errors import ArgumentError, InputError, OptpartError, PluginError
 from optpart.exact.given_order import given_by
 from optpart.exact.pruning import ALL
@@ -95,7 +95,10 @@ class Question:
             If enumeration contradicts the result for a small instance.
         """
         own = registry.is_own(self.method)
-        result = bounded(self._own(watch) if own else self._run(watch))
+        begin = time.perf_counter()
+        result = self._own(watch) if own else self._run(watch)
+        left = self.budget.seconds - (time.perf_counter() - begin)
+        result = bounded(result, min(SECONDS, max(0.0, left)))
         return confirmed(result, self.goal)
 
     def _run(self, watch: Watch | None) -> Result:
@@ -221,14 +224,20 @@ def ask(
     )
 
 
-def bounded(result: Result) -> Result:
-    """Add the combinatorial bounds to a result without a lower bound."""
+def bounded(result: Result, seconds: float = SECONDS) -> Result:
+    """Add the combinatorial bounds to a result without a lower bound.
+
+    Parameters
+    ----------
+    seconds : float
+        Time limit; some bound is proven in any case.
+    """
     if result.lower_bound is not None or result.status is Status.INFEASIBLE:
         return result
     reason = contradiction(result.instance)
     if reason:
         return proven_infeasible(result, reason)
-    bound = best_bound(result.instance, makespan=result.makespan, among=BRIEF)
+    bound = best_bound(result.instance, seconds, result.makespan, among=BRIEF)
     if bound.value is None:
         return proven_infeasible(result, excluded(result.instance, "bounds"))
     return with_bound(result, bound.value)

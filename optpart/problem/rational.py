@@ -172,7 +172,7 @@ class RationalArray:
         """Return the same numbers in another shape."""
         return RationalArray(self.numerators.reshape(shape), self.denominator)
 
-    def take(self, index: NDArray[Any]) -> RationalArray:
+    def take(self, index: NDArray[Any] | tuple[NDArray[Any], ...]) -> RationalArray:
         """Return the entries at ``index`` (any NumPy index)."""
         return RationalArray(self.numerators[index], self.denominator)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from optpart.search.plan import Layout
 FORMAT = "optpart-search/1"
 
 _KEYS = {"format", "instance_sha256", "seconds", "moves", "device", "order", "eager"}
+_OF_BOUND = {"bound", "bound_sha256"}
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,14 @@ class Checkpoint:
     seconds : float
         Spent so far.
     moves : int
+    bound : Fraction
+        Proven lower bound of the makespan of every schedule, whatever decisions are given.
     """
 
     layout: Layout
     seconds: float
     moves: int
+    bound: Fraction = Fraction(0)
 
 
 def write(path: str | Path, instance: Instance, reached: Checkpoint) -> None:
@@ -50,6 +56,8 @@ def write(path: str | Path, instance: Instance, reached: Checkpoint) -> None:
         "device": layout.device.tolist(),
         "order": layout.order.tolist(),
         "eager": layout.eager.astype(int).tolist(),
+        "bound": str(reached.bound),
+        "bound_sha256": _stamp(instance, reached.bound),
     }
     write_text(path, json.dumps(document) + "\n")
 
@@ -98,7 +106,7 @@ def read(path: str | Path, instance: Instance) -> Checkpoint:
 
 def _checkpoint(document: Any, instance: Instance) -> Checkpoint:
     version(document, FORMAT)
-    fields = keys(document, _KEYS, "")
+    fields = keys(document, _KEYS | _OF_BOUND, "")
     if fields.get("instance_sha256") != instance.sha256:
         raise InputError(
             "instance_sha256", "belongs to another instance", "use the instance it was written for"
@@ -116,7 +124,17 @@ def _checkpoint(document: Any, instance: Instance) -> Checkpoint:
     seconds = non_negative(fields.get("seconds"), "seconds")
     moves = non_negative(fields.get("moves"), "moves")
     layout = Layout(device, order, eager.astype(np.bool_))
-    return Checkpoint(layout, float(seconds), int(moves))
+    bound = Fraction(0)
+    if _OF_BOUND & fields.keys():  # files of earlier versions have none
+        bound = non_negative(fields.get("bound"), "bound")
+        if fields.get("bound_sha256") != _stamp(instance, bound):
+            raise InputError("bound", "was changed", "use the file as it was written")
+    return Checkpoint(layout, float(seconds), int(moves), bound)
+
+
+def _stamp(instance: Instance, bound: Fraction) -> str:
+    """Return a checksum of a bound, without which damage to the file could pass for a proof."""
+    return sha256(f"{instance.sha256} {bound}".encode()).hexdigest()
 
 
 def _whole(value: Any, place: str, length: int, bound: int) -> np.ndarray[Any, np.dtype[np.int32]]:

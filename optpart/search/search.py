@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import numpy as np
 
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.load import load_bound
-from optpart.errors import UnsupportedError
+from optpart.errors import InputError, UnsupportedError
 from optpart.exact.packing import pack
 from optpart.limits import available_processors, check_seed
 from optpart.problem.feasibility import contradiction, excluded
@@ -38,8 +39,8 @@ from optpart.solution.termination import Termination
 #: Shares of the budget for initial schedules and for bounds, and maximum seconds for bounds.
 _STARTING, _BOUNDING, _BOUNDING_BESIDE, _MOST_BOUNDING = 0.05, 0.1, 0.2, 120.0
 
-#: Heuristics that are tried even if the share for them is spent: in a new process, it may take
-#: longer to load their compiled code than to run them.
+#: Heuristics that are tried even if the share for them is spent, unless half of the budget is: in a
+#: new process, it may take longer to load their compiled code than to run them.
 _TRIED = 2
 
 #: Maximum share of the time for timing and verifying new incumbents exactly.
@@ -48,7 +49,7 @@ _VERIFYING = 0.1
 #: Seconds between two checkpoints.
 _CHECKPOINT = 10.0
 
-#: Up to this many vertices, heads, tails and load take at most two seconds.
+#: Up to this many vertices, heads, tails and load take at most two seconds, whatever the budget.
 _QUICK = 6000
 
 #: Up to this many vertices, an exact method looks for a first schedule if the search finds no
@@ -211,6 +212,7 @@ class _Search:
         if self.resumed is not None:
             at = Evaluator(self.instance, self.goal.objective)
             self.record.offer(at.schedule(self.resumed.layout))
+            self._resume_bound(self.resumed)
         self._bound_cheaply()
         layout = self._first_layout(start)
         if self.infeasible or self._proven():
@@ -226,6 +228,17 @@ class _Search:
                 return
         self._climb(layout)
 
+    def _resume_bound(self, before: checkpoints.Checkpoint) -> None:
+        """Take what the earlier run has proven, and say how much of the budget it has spent."""
+        left = max(0.0, self.budget.seconds - before.seconds)
+        spent = f"resumed after {before.seconds:.1f} s, with {left:.1f} s left"
+        self.record.remarks.append(spent if left else f"{spent}: give a longer time limit to go on")
+        if self.record.makespan is not None and before.bound > self.record.makespan:
+            raise InputError(
+                "bound", "is above a verified schedule", "start without the checkpoint"
+            )
+        self.record.raise_bound(before.bound)
+
     # --- starts ----------------------------------------------------------------------------
 
     def _start(self, start: Schedule | None) -> None:
@@ -238,7 +251,8 @@ class _Search:
             if schedule is not None:
                 self.record.offer(schedule)
             late = self.record.seconds > _STARTING * self.budget.seconds
-            if late and tried >= _TRIED and not counted:
+            enough = tried >= _TRIED or 2 * self.record.seconds > self.budget.seconds
+            if late and enough and not counted and self.record.incumbent is not None:
                 return
 
     def _first_layout(self, start: Schedule | None) -> Layout | None:
@@ -297,12 +311,18 @@ class _Search:
     # --- incumbent and bound ---------------------------------------------------------------
 
     def _bound_cheaply(self) -> None:
-        if self.instance.vertices <= _QUICK:
-            self._bounded(critical_path_bound(self.instance))
-            self._bounded(load_bound(self.instance))
+        seconds = math.inf
+        if self.instance.vertices > _QUICK:
+            left = self.budget.seconds - self.record.seconds
+            seconds = max(0.0, min(left, _BOUNDING * self.budget.seconds))
+        for bound in (critical_path_bound, load_bound):
+            self._bounded(bound(self.instance, seconds))
+            if self.infeasible:
+                return
 
     def _bound_here(self) -> None:
-        seconds = min(_BOUNDING * self.budget.seconds, _MOST_BOUNDING)
+        left = max(0.0, self.budget.seconds - self.record.seconds)
+        seconds = min(_BOUNDING * self.budget.seconds, _MOST_BOUNDING, left)
         counted = self.budget.deterministic is not None
         self._bounded(bounded(self.instance, seconds, self.record.makespan, brief=counted))
 
@@ -453,6 +473,10 @@ class _Search:
             self.written = now
             before = self.resumed or checkpoints.Checkpoint(climb.best, 0.0, 0)
             reached = checkpoints.Checkpoint(
-                climb.best, before.seconds + self.record.seconds, before.moves + climb.effort
+                climb.best,
+                before.seconds + self.record.seconds,
+                before.moves + climb.effort,
+                # What is proven for a given placement does not hold for others.
+                before.bound if self.goal.given else self.record.bound or Fraction(0),
             )
             self.checkpoint.keep(self.given, reached)

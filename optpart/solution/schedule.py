@@ -83,7 +83,20 @@ class Schedule(Shown):
 
     def makespan(self, instance: Instance) -> Fraction:
         """Return the latest end of a vertex; 0 for an empty graph."""
-        return max((self.end(instance, v) for v in range(instance.vertices)), default=Fraction(0))
+        # Of the vertices with the same run time, only the last to start can end last.
+        given, where = instance.given_durations, self.placement.tolist()
+        if given is None:
+            lengths = instance.graph.ops
+        else:
+            lengths = given.times.take((np.arange(len(where)), self.placement))
+        latest: dict[tuple[int, int], tuple[int, int]] = {}
+        kinds = zip(lengths.numerators.tolist(), where, strict=True)
+        starts = self.start.numerators.tolist()
+        for v, (kind, start) in enumerate(zip(kinds, starts, strict=True)):
+            known = latest.get(kind)
+            if known is None or start > known[0]:
+                latest[kind] = start, v
+        return max((self.end(instance, v) for _, v in latest.values()), default=Fraction(0))
 
     def check_fits(self, instance: Instance) -> None:
         """Raise :class:`InputError` if it has other vertices or devices than an instance."""
@@ -186,7 +199,7 @@ class _Retiming:
         self.producer: list[int] = instance.graph.tensor_vertex.tolist()
         self.crossings = crossings(instance, placement)
         self.number = {crossing: c for c, crossing in enumerate(self.crossings)}
-        durations = [instance.duration(v, d) for v, d in enumerate(self.device)]
+        durations = self._durations()
         delays = self._delays()
         sends = [instance.send_duration(d) for d in range(instance.devices)]
         self.scale = math.lcm(1, *{f.denominator for f in (*durations, *delays, *sends)})
@@ -205,6 +218,19 @@ class _Retiming:
 
     def _ticks(self, time: Fraction) -> int:
         return time.numerator * (self.scale // time.denominator)
+
+    def _durations(self) -> list[Fraction]:
+        instance = self.instance
+        if instance.given_durations is not None:
+            return [instance.duration(v, d) for v, d in enumerate(self.device)]
+        cache: dict[tuple[int, int], Fraction] = {}
+        durations: list[Fraction] = []
+        kinds = zip(instance.graph.ops.numerators.tolist(), self.device, strict=True)
+        for v, kind in enumerate(kinds):
+            if kind not in cache:
+                cache[kind] = instance.duration(v, kind[1])
+            durations.append(cache[kind])
+        return durations
 
     def _delays(self) -> list[Fraction]:
         instance, graph = self.instance, self.instance.graph

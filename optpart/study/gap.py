@@ -8,7 +8,7 @@ from fractions import Fraction
 from statistics import stdev
 from typing import TYPE_CHECKING, Literal
 
-from optpart.bounds.best import best_bound
+from optpart.bounds.best import SECONDS, best_bound
 from optpart.escaping import brief
 from optpart.limits import check_seed
 from optpart.methods import registry
@@ -337,7 +337,7 @@ def sweep(
             results.update([arrival])
         done = [results[run] for run in runs if run in results]
         if done:
-            reference, judged, found = _judge(instance, done)
+            reference, judged, found = _judge(instance, done, min(SECONDS, budget.seconds))
             yield Comparison(
                 instance,
                 reference,
@@ -387,9 +387,14 @@ def _arrivals(
 
 
 def _judge(
-    instance: Instance, results: list[Result]
+    instance: Instance, results: list[Result], seconds: float
 ) -> tuple[Reference, list[Result], list[Finding]]:
     """Establish the reference from verified schedules and claims that they do not contradict.
+
+    Parameters
+    ----------
+    seconds : float
+        Time limit of the combinatorial bounds, for which no method has stated one as good.
 
     Returns
     -------
@@ -422,7 +427,7 @@ def _judge(
             else result
             for result in results
         ]
-    reference = _reference(instance, results, known, (least, by), holds)
+    reference = _reference(instance, results, known, (least, by), holds, seconds)
     claimed, proven = known.claimed, reference.bound
     if claimed is not None and proven is not None and claimed < proven:
         bound = f"bound {proven} by {reference.bound_by}"
@@ -437,6 +442,7 @@ def _reference(
     known: library.Evidence,
     best: tuple[Fraction | None, str],
     holds: Callable[[str, Fraction | None], bool],
+    seconds: float,
 ) -> Reference:
     """Return the reference that uncontradicted results prove."""
     makespan, makespan_by = best
@@ -452,7 +458,7 @@ def _reference(
         if result.lower_bound is not None and not result.given
     ]
     if makespan is None or makespan not in (bound for bound, _ in bounds):
-        combinatorial = best_bound(instance, makespan=makespan)
+        combinatorial = best_bound(instance, seconds, makespan)
         if holds(combinatorial.name, combinatorial.value):
             if combinatorial.value is None:
                 return Reference(None, None, infeasible=feasibility.excluded(instance, "bounds"))

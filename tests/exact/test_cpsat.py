@@ -561,8 +561,8 @@ class TestSolverProcess:
         signal_with_the_job(monkeypatch, signal.SIGSTOP)
         result = cpsat(HARD, budget=Budget(2, 1))
         assert result.status is Status.FEASIBLE
-        assert result.reason == "the solver did not stop at its limit"
-        assert result.termination is Termination.FAILED
+        assert result.reason == "time limit"
+        assert result.termination is Termination.TIME_LIMIT
         self.still_works()
 
     def test_an_interrupt_returns_the_best_so_far(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
@@ -163,10 +164,8 @@ def test_the_result_is_never_worse_than_the_start() -> None:
     assert again.makespan <= best.makespan
 
 
-@pytest.mark.parametrize(("limit", "expected"), [(Budget(1e-6, 1), 2), (COUNTED, 4)])
-def test_the_first_two_heuristics_are_tried_even_if_they_take_too_long(
-    limit: Budget, expected: int
-) -> None:
+@pytest.mark.parametrize(("limit", "expected"), [(Budget(1e-6, 1), 1), (COUNTED, 4)])
+def test_one_heuristic_is_tried_even_if_it_takes_all_the_time(limit: Budget, expected: int) -> None:
     """A budget of moves tries all."""
     instance, tried = medium(49), []
 
@@ -260,6 +259,37 @@ def test_a_resumed_search_continues_from_the_checkpoint(tmp_path: Path) -> None:
     assert second.makespan is not None
     assert second.makespan <= first.makespan
     assert checkpoint.read(file, instance).moves == 6000
+
+
+def test_a_resumed_search_keeps_the_bound_and_says_what_is_spent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance, file = medium(49), tmp_path / "state.json"
+    first = search(instance, budget=COUNTED, checkpoint=file)
+    for bound in ("critical_path_bound", "load_bound"):
+        monkeypatch.setattr(module, bound, lambda *_: Fraction(0))
+    second = search(instance, budget=COUNTED, checkpoint=file, resume=True)
+    assert first.lower_bound
+    assert second.lower_bound == first.lower_bound
+    assert "resumed after" in second.reason
+    assert "s left" in second.reason
+
+
+def test_a_bound_for_a_given_placement_is_not_kept(tmp_path: Path) -> None:
+    instance, file = medium(49), tmp_path / "state.json"
+    goal = Goal(placement={0: 0})
+    found = search(instance, budget=COUNTED, checkpoint=file, goal=goal)
+    assert found.lower_bound
+    assert checkpoint.read(file, instance).bound == 0
+
+
+def test_a_changed_bound_is_refused(tmp_path: Path) -> None:
+    instance, file = medium(49), tmp_path / "state.json"
+    search(instance, budget=COUNTED, checkpoint=file)
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps({**content, "bound": "100000"}))
+    with pytest.raises(InputError, match="bound"):
+        checkpoint.read(file, instance)
 
 
 @pytest.mark.parametrize(

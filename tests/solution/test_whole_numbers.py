@@ -1,0 +1,123 @@
+"""Valid schedules are accepted in whole numbers exactly if the reference finds no violation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optpart import Instance, Model, RationalArray, Schedule, Transfers
+from optpart.methods import registry
+from optpart.solution import verifier
+from optpart.solution.schedule import crossings, retime
+from optpart.solution.verifier import reference, verify
+from optpart.solution.whole_numbers import accepts
+from optpart.testing.draw import random_instance
+from optpart.testing.solutions import random_order, random_placement
+
+MODELS = [
+    Model(communication, memory=memory, release=release, **more)
+    for communication, more in (
+        ("delay", {}),
+        ("sendrecv", {"send_ops": Fraction(1, 3)}),
+        ("link", {}),
+        ("port", {}),
+        ("port", {"channels": 2}),
+    )
+    for memory, release in (
+        ("none", "end"),
+        ("estimate", "end"),
+        ("edges", "end"),
+        ("refcount", "end"),
+        ("refcount", "start"),
+    )
+]
+
+
+def drawn(seed: int) -> tuple[np.random.Generator, Instance, Schedule | None]:
+    """Draw an instance of any model, with a schedule that may exceed its memory."""
+    rng = np.random.default_rng(seed)
+    instance = replace(random_instance(rng), model=MODELS[seed % len(MODELS)])
+    placement = random_placement(rng, instance)
+    if placement is None:
+        return rng, instance, None
+    order = random_order(rng, instance, crossings(instance, placement))
+    return rng, instance, retime(instance, placement, order)
+
+
+def disturbed(rng: np.random.Generator, schedule: Schedule, devices: int) -> Schedule:
+    """Change one thing at random: a device, a start, or a row of the transfers."""
+    placement, moves = schedule.placement.copy(), schedule.transfers
+    start = schedule.start.fractions()
+    rows = list(
+        zip(
+            moves.tensor.tolist(),
+            moves.target.tolist(),
+            moves.start.fractions(),
+            moves.end.fractions(),
+            strict=True,
+        )
+    )
+    shift = Fraction(int(rng.integers(-6, 7)), int(rng.integers(1, 8)))
+    what = int(rng.integers(5 if rows else 2))
+    if what == 0:
+        placement[rng.integers(len(placement))] = rng.integers(devices)
+    elif what == 1:
+        start[rng.integers(len(start))] += shift
+    else:
+        row = int(rng.integers(len(rows)))
+        tensor, target, begin, end = rows.pop(row)
+        if what == 2:
+            rows.append((tensor, target, begin + shift, end + shift))
+        elif what == 3:
+            rows += [(tensor, target, begin, end + shift)] * 2
+    return Schedule(placement, RationalArray.from_fractions(start), Transfers.of(rows))
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_both_agree_on_valid_and_on_disturbed_schedules(seed: int) -> None:
+    rng, instance, schedule = drawn(seed)
+    if schedule is None:
+        return
+    for _ in range(4):
+        assert accepts(instance, schedule) == (not reference(instance, schedule))
+        schedule = disturbed(rng, schedule, instance.devices)
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("factor", [Fraction(2**70), Fraction(1, 3**50)])
+def test_numbers_beyond_64_bits_change_nothing(seed: int, factor: Fraction) -> None:
+    _, instance, _ = drawn(seed)
+    graph = instance.graph
+    enlarged = RationalArray.from_fractions(x * factor for x in graph.ops.fractions())
+    instance = replace(instance, graph=replace(graph, ops=enlarged), durations=None)
+    rng = np.random.default_rng(seed)
+    placement = random_placement(rng, instance)
+    if placement is None:
+        return
+    order = random_order(rng, instance, crossings(instance, placement))
+    schedule = retime(instance, placement, order)
+    for _ in range(4):
+        assert accepts(instance, schedule) == (not reference(instance, schedule))
+        schedule = disturbed(rng, schedule, instance.devices)
+
+
+def test_arrays_of_the_wrong_size_are_left_to_the_reference() -> None:
+    _, instance, schedule = drawn(0)
+    assert schedule is not None
+    shorter = replace(schedule, placement=schedule.placement[:-1])
+    assert not accepts(instance, shorter)
+    assert verify(instance, shorter)[0].rule == "complete"
+
+
+def test_a_valid_schedule_never_costs_fractions(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise AssertionError("the reference was asked")
+
+    _, instance, _ = drawn(0)
+    monkeypatch.setattr(verifier, "reference", refuse)
+    result = registry.get("hash+fifo")(replace(instance, model=Model()))
+    assert result.schedule is not None
