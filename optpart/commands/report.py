@@ -7,7 +7,11 @@ from typing import Annotated
 
 import typer
 
-from optpart.commands.options import Needed
+from optpart.errors import InputError
+from optpart.files import check_target
+
+#: Ends of the names of pages; everything else is a folder.
+_PAGES = (".html", ".htm")
 
 
 def report(
@@ -19,13 +23,41 @@ def report(
             "name of a library instance. Results of library instances need no instance.",
         ),
     ],
-    output: Needed,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="A page, NAME.html; or a folder for tables about one store."
+        ),
+    ],
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FACTOR",
+            help="For tables: a factor that divides the instances into groups, such as n or ccr; "
+            "repeat it.",
+        ),
+    ] = None,
     certificate: Annotated[
         Path | None,
         typer.Option(help="A certificate of the optimum; it is checked, and the report says so."),
     ] = None,
 ) -> None:
-    """Write a report as one HTML file that opens without a network."""
-    from optpart.api import write_report
+    """Write one HTML page that opens without a network, or tables and figures for a paper."""
+    if output.suffix.lower() in _PAGES:
+        from optpart.api import write_report
 
-    write_report(what, output, certificate=certificate)
+        if by:
+            raise InputError("--by", "is for tables", "give a folder with --output", str(output))
+        check_target(output)
+        write_report(what, output, certificate=certificate)
+        return
+    from optpart.report.paper.folder import write_folder
+    from optpart.terminal import note, say
+
+    if len(what) > 1 or certificate is not None:
+        raise InputError(
+            "", "is not a page", f"name it {output}.html, or give only a store", str(output)
+        )
+    for line in write_folder(what[0], by or [], output):
+        note(line)
+    say(f"tables and figures → {output}")

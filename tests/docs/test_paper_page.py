@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from commandline import Run
 
-from optpart.commands.report_tables import report_tables
 from optpart.generate.registry import GENERATORS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "use" / "paper.md").read_text(encoding="utf-8")
@@ -26,11 +25,6 @@ def test_the_page_runs(
     for part in "".join(blocks("console")).split("$ optpart ")[1:]:
         command, _, shown = part.partition("\n")
         words = shlex.split(command)
-        if words[0] == "report":  # what it does for a store and a folder
-            by = [words[i + 1] for i, word in enumerate(words) if word == "--by"]
-            report_tables(Path(words[1]), by, Path(words[words.index("-o") + 1]))
-            assert capsys.readouterr().out == shown
-            continue
         done = run(*words)
         assert done.code == 0, done.err
         assert done.out == shown or words[0] == "gap"

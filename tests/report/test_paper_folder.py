@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from optpart import Budget, InputError, conclude, retime
-from optpart.commands.report_tables import report_tables
 from optpart.generate.fft import fft
 from optpart.generate.fork_join import fork_join
 from optpart.problem.instance import Instance
+from optpart.report.paper.folder import write_folder
 from optpart.report.paper.tables import latex
 from optpart.solution.result import Result
 from optpart.study.run import Run, execute
@@ -56,7 +56,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def folder(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("reports") / "out"
-    report_tables(store, ["ccr"], path)
+    write_folder(store, ["ccr"], path)
     return path
 
 
@@ -76,7 +76,7 @@ def test_every_file_is_there_and_pictures_are_what_their_names_say(folder: Path)
 def test_the_same_store_gives_the_same_bytes(
     store: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report_tables(store, ["ccr"], tmp_path / "again")
+    write_folder(store, ["ccr"], tmp_path / "again")
     assert capsys.readouterr().out == f"tables and figures → {tmp_path / 'again'}\n"
     for name in FILES:
         assert (folder / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
@@ -130,12 +130,12 @@ def test_notes_define_every_figure(folder: Path) -> None:
 
 def test_nothing_is_written_if_the_store_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(InputError):
-        report_tables(tmp_path / "missing.db", [], tmp_path / "out")
+        write_folder(tmp_path / "missing.db", [], tmp_path / "out")
     assert not [*tmp_path.iterdir()]
 
 
 def test_a_file_is_not_taken_for_a_folder(store: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(InputError, match="is not a folder"):
-        report_tables(store, [], tmp_path / "file")
+        write_folder(store, [], tmp_path / "file")
     assert (tmp_path / "file").read_text() == "mine"
