@@ -51,8 +51,9 @@ def plot_schedule(result: Result, ax: Axes | None = None) -> Axes:
     chart = Chart(result.instance, result.schedule, result.instance.name, result.lower_bound)
     colouring = colouring_of(result.instance)
     rows = len(chart.used) + bool(chart.idle)
+    # Outside of the context, which would undo what the first figure of a notebook sets.
+    axes = given_or_new(ax, height=1.6 + min(0.5 * rows, 8.0))
     with mpl.rc_context({"text.parse_math": False}):  # a "$" in a name is a dollar sign
-        axes = given_or_new(ax, height=1.6 + min(0.5 * rows, 8.0))
         box, dpi = axes.get_window_extent(), axes.figure.get_dpi()
         wide, high = box.width / dpi, box.height / dpi
         whole = Page.of(chart, 0)

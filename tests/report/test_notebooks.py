@@ -12,6 +12,7 @@ from pathlib import Path
 import matplotlib as mpl
 import networkx as nx
 import pytest
+from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 import optpart as op
@@ -145,6 +146,23 @@ def test_plots_return_the_axes_that_were_given_or_new_ones(ax: str | None) -> No
 def test_pictures_take_names_literally() -> None:
     for plot in (solved("$x$").plot, pair("$x$").plot, compared("$x$").plot):
         assert "$x$" in drawn(plot(ax=Figure().add_subplot()))
+
+
+def test_the_first_picture_of_a_notebook_leaves_pictures_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    subplots = pyplot.subplots
+
+    def first(*sizes: object, **options: object) -> object:
+        mpl.interactive(True)  # as the backend of notebooks does when it is loaded
+        return subplots(*sizes, **options)
+
+    monkeypatch.setattr(pyplot, "subplots", first)
+    with mpl.rc_context():
+        mpl.interactive(False)
+        solved().plot()
+        assert mpl.is_interactive()
+    pyplot.close("all")
 
 
 def test_axes_name_their_units() -> None:
