@@ -19,7 +19,8 @@ def _name(person: dict[str, str]) -> str:
 
 def _told(work: dict[str, Any]) -> str:
     """The fields of a work in one line."""
-    parts = [", ".join(map(_name, work["authors"])), f"*{work['title']}*"]
+    authors = ", ".join(map(_name, work["authors"])).replace(", others", " and others")
+    parts = [authors, f"*{work['title']}*"]
     if "journal" in work:
         parts.append(f"{work['journal']} {work['volume']}({work['issue']})")
     if "collection-title" in work:

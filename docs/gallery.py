@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import html
-import io
 import os
 import re
 import shlex
@@ -14,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from IPython.display import HTML, display
+from IPython.utils.capture import capture_output
 from matplotlib_inline.backend_inline import set_matplotlib_formats
 
 from optpart.cli import app
@@ -45,18 +44,17 @@ def drawn(
     """
     said = []
     for command in commands:
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
+        with capture_output() as captured:
             code = app(shlex.split(command)[1:], prog_name="optpart", standalone_mode=False) or 0
         if code not in codes:
-            raise RuntimeError(f"{command}: exit code {code}: {printed.getvalue()}")
-        said.append(f"$ {command}\n{'' if quiet else printed.getvalue()}")
-    display(HTML(f"<pre>{html.escape(''.join(said))}</pre>"))
+            raise RuntimeError(f"{command}: exit code {code}: {captured.stdout}")
+        said.append(f"$ {command}\n{'' if quiet else captured.stdout}")
+    display(HTML(f'<pre class="commands">{html.escape("".join(said))}</pre>'))
     for name, alt in pictures.items():
         shutil.copyfile(name, MADE / Path(name).name)
         target = f"gallery/{Path(name).name}"
         if name.endswith(".html"):
-            frame = f'<iframe src="{target}" title="{html.escape(alt)}" loading="lazy"></iframe>'
+            frame = f'<iframe src="{target}" title="{html.escape(alt)}"></iframe>'
             display(HTML(f'{frame}<p><a href="{target}">Open the page by itself</a></p>'))
         else:
             image = f'<img src="{target}" alt="{html.escape(alt)}">'

@@ -75,7 +75,9 @@ def bar(
         row, float(length), left=float(begin), height=height, color=colour, edgecolor=INK,
         linewidth=0.8, hatch=hatch,
     )  # fmt: skip
-    axes.text(float(begin) + float(length) / 2, row, text, ha="center", va="center")
+    shown = axes.text(float(begin) + float(length) / 2, row, text, ha="center", va="center")
+    if hatch is not None:
+        shown.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1})
 
 
 def mark(axes: Axes, at: float, text: str, *, side: str = "right") -> None:
