@@ -38,7 +38,7 @@ myst_enable_extensions = ["colon_fence", "attrs_inline", "deflist"]
 myst_heading_anchors = 4
 
 nb_execution_mode = "force"
-nb_execution_timeout = 60
+nb_execution_timeout = 600  # the first cells in a new checkout compile optpart's loops
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 nb_execution_show_tb = True
@@ -53,6 +53,9 @@ html_theme = "furo"
 html_title = f"optpart {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+# What the gallery makes while it is built.
+(HERE / "_build" / "extra").mkdir(parents=True, exist_ok=True)
+html_extra_path = ["_build/extra"]
 html_copy_source = False
 html_show_sphinx = False
 pygments_style = "friendly"
