@@ -290,6 +290,7 @@ def solve(
     )
     if audit:
         question.check_audit()
+    question.warm_up()
     result = question.answer(watch)
     if audit:
         question.audit(result)
@@ -347,7 +348,9 @@ def pareto(
     """
     from optpart.methods.solve import ask
 
-    return ask(_instance(instance), seconds=seconds, workers=workers, seed=seed).front(watch)
+    question = ask(_instance(instance), seconds=seconds, workers=workers, seed=seed)
+    question.warm_up()
+    return question.front(watch)
 
 
 def bounds(
@@ -369,6 +372,7 @@ def bounds(
         only entry is ``feasibility``.
     """
     from optpart.bounds.best import LowerBound, all_bounds
+    from optpart.methods.solve import prepare
     from optpart.methods.solver_bound import solver_rows
     from optpart.problem.feasibility import contradiction
     from optpart.series.bound import SERIES
@@ -376,6 +380,7 @@ def bounds(
     instance = _instance(instance)
     if contradiction(instance):
         return [LowerBound("feasibility", None, 0.0)]
+    prepare([instance])
     return all_bounds(instance, seconds, besides=(SERIES, *solver_rows(workers, seed)))
 
 
@@ -485,14 +490,15 @@ def compare(
 
     See :func:`sweep`; ``watch`` is called with the name of the running method and its progress.
     """
+    from optpart.methods.solve import prepare
     from optpart.solution.result import Budget
     from optpart.study.gap import chosen_methods
     from optpart.study.gap import compare as compared
 
     names = chosen_methods([methods] if isinstance(methods, str) else list(methods))
-    found = compared(
-        _instance(instance), names, budget=Budget(seconds, workers), seed=seed, watch=watch
-    )
+    instance = _instance(instance)
+    prepare([instance], names)
+    found = compared(instance, names, budget=Budget(seconds, workers), seed=seed, watch=watch)
     return _bounded_rows(found)
 
 
@@ -544,6 +550,7 @@ def sweep(
     from contextlib import nullcontext
 
     from optpart.limits import check_seed
+    from optpart.methods.solve import prepare
     from optpart.solution.result import Budget
     from optpart.study.engine import choose
     from optpart.study.gap import chosen_methods
@@ -557,6 +564,7 @@ def sweep(
 
     def compared() -> Iterator[Comparison]:
         with nullcontext() if store is None else Store(Path(store)) as kept:
+            prepare(chosen, names)
             for comparison in swept(
                 chosen,
                 names,

@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
-from scipy.sparse import coo_array, csr_array, hstack, vstack
 
 from optpart.bounds.bisection import least_not_refuted
 from optpart.bounds.load import load_ticks
@@ -173,6 +171,10 @@ def _multipliers(
     seconds: float,
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Propose whole multipliers, from the least common excess over intervals and memory."""
+    # Loaded here because it takes long, and not every run needs it.
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_array, csr_array, hstack, vstack
+
     u, d = np.nonzero(possible)
     column = np.full(possible.shape, -1, dtype=np.int64)
     column[u, d] = np.arange(len(u))

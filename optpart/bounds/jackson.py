@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from optpart.bounds.windows import NEVER
-from optpart.kernels.compiled import inner, kernel
+from optpart.kernels.compiled import inner, short_kernel
 
 
 @inner
@@ -77,7 +77,7 @@ def jackson(
     return best
 
 
-@kernel
+@short_kernel
 def one_after_the_other(start: Any, member: Any, duration: Any, head: Any, tail: Any) -> Any:
     """Return the one-machine bound of each group on each device; ``NEVER`` where it cannot be."""
     n, k = head.shape

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
-from scipy.sparse import coo_array, vstack
 
 from optpart.bounds.windows import Windows, windows
 from optpart.kernels.compiled import whole_memory
@@ -106,6 +104,10 @@ def _multipliers(
     if possible.sum() > _MAX_COLUMNS:
         work, possible = _merged(work, possible)
         units = len(work)
+    # Loaded here because it takes long, and not every run needs it.
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_array, vstack
+
     u, d = np.nonzero(possible)
     columns = np.arange(len(u))
     size = len(u) + 1

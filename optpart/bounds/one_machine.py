@@ -31,12 +31,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from optpart.bounds.jackson import jackson, one_after_the_other, sort
 from optpart.bounds.windows import NEVER, Windows, _delay, windows, windows_seconds
-from optpart.kernels.compiled import arrays, inner, kernel
+from optpart.kernels.compiled import arrays, inner, short_kernel
 from optpart.kernels.ticks import Grid
 from optpart.problem.graph import grouped
 from optpart.problem.instance import Instance
@@ -213,6 +211,10 @@ class Sharpening:
         """Merge units that must share a device; return by how many units there are fewer."""
         if not len(pairs):
             return 0
+        # Loaded here because it takes long, and few instances need it.
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
         units = len(self.possible)
         links = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(units, units))
         parts, part = connected_components(links, directed=False)
@@ -260,7 +262,7 @@ class _Side(NamedTuple):
     after: NDArray[np.int32]  # per vertex, the edges of which it is the earlier vertex
 
 
-@kernel
+@short_kernel
 def _reach(
     backwards: bool, start: Any, before: Any, tensor: Any, size_class: Any, link_class: Any,
     delays: Any, measured: Any, sending: Any, unit: Any, duration: Any, possible: Any,
@@ -414,7 +416,7 @@ def _least_start(
     return best
 
 
-@kernel
+@short_kernel
 def _raise_heads(
     backwards: bool, order: Any, start: Any, before: Any, tensor: Any, after_start: Any,
     after: Any, size_class: Any, link_class: Any, delays: Any, measured: Any, sending: Any,

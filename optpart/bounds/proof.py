@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
-from scipy.sparse import csr_array, hstack, vstack
 
 #: Denominator to which multipliers are rounded; a proof is valid for any rounding.
 _PARTS = 2**40
@@ -113,6 +111,9 @@ def minimise(
     ``0 ≥ yb − yAz ≥ yb + Σ_j min(0, −(yA)_j)·upper_j``, a contradiction if that is positive. All
     of this is computed in Python's integers.
     """
+    # Loaded here because it takes long, and not every run needs it.
+    from scipy.sparse import csr_array
+
     row, column = np.concatenate(rows.row), np.concatenate(rows.column)
     value, right = np.concatenate(rows.value), np.concatenate(rows.right)
     scale, equal = np.concatenate(rows.scale), np.concatenate(rows.equal)
@@ -153,6 +154,9 @@ def _propose(
     seconds: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], bool] | None:
     """Return multipliers, the solution, and whether there is one that satisfies all rows."""
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array, hstack, vstack
+
     above: Any = -matrix[~equal]
     same: Any = matrix[equal]
     cost = np.zeros(len(most))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.compiled import arrays, kernel
+from optpart.kernels.compiled import arrays, kernel, short_kernel
 from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
 
@@ -161,7 +161,7 @@ def _delay(
     return delay if delay < 0 else delay + sending[d]
 
 
-@kernel
+@short_kernel
 def _windows(
     order: Any, in_start: Any, in_source: Any, in_tensor: Any, out_start: Any, out_target: Any,
     out_tensor: Any, tensor_vertex: Any, unit: Any, duration: Any, size_class: Any,

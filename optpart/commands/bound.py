@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from optpart.commands.instances import announce_compilation, note_limits, open_instance
+from optpart.commands.instances import note_limits, open_instance
 from optpart.commands.options import File, Json
 from optpart.limits import MOST_SECONDS
 from optpart.terminal import note, put, say
@@ -22,6 +22,7 @@ def bound(
     """Prove lower bounds of the makespan."""
     from optpart.bounds.best import each_bound, largest
     from optpart.formats.json import pretty
+    from optpart.methods.solve import prepare
     from optpart.methods.solver_bound import solver_rows
     from optpart.problem.feasibility import contradiction, excluded
     from optpart.report.text import infeasible, number, seconds
@@ -33,7 +34,7 @@ def bound(
     if reason:
         (note if json else say)(f"{instance.name}: {infeasible(reason)}")
         raise typer.Exit(3)
-    announce_compilation()
+    prepare([instance])
     found = []
     interrupted = False
     try:

@@ -55,7 +55,6 @@ def certify(
     from optpart.errors import InputError
     from optpart.formats.json import pretty
     from optpart.formats.result import read_document, read_schedule
-    from optpart.kernels.compiled import announce_compilation
     from optpart.methods.cpsat import cpsat
     from optpart.report.text import infeasible
     from optpart.solution.result import Budget, Status
@@ -69,7 +68,6 @@ def certify(
         schedule = read_schedule(result, instance)
         method = str(read_document(result).get("method", "given"))
     else:
-        announce_compilation()
         solved = cpsat(instance, budget=Budget(time_limit, workers), seed=seed)
         if solved.status is Status.INFEASIBLE:
             note(f"{instance.name}: {infeasible(solved.reason)}")

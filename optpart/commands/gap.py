@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optpart.commands.instances import announce_compilation, note_limits, open_instance
+from optpart.commands.instances import note_limits, open_instance
 from optpart.commands.options import Json, Seed, Workers, file_to_write
 from optpart.errors import InputError, OptpartError
 from optpart.limits import MOST_RUNS, MOST_SECONDS, check_seed
@@ -81,12 +81,15 @@ def gap(
     store or the library; none of them is used. The rest of the table stands,
     and the exit code is 1.
     """
+    if list_:
+        _list_library()
+        return
+
     from contextlib import nullcontext
 
     from optpart.files import write_text, written_first
     from optpart.formats.json import pretty
-    from optpart.methods import registry
-    from optpart.methods.solve import SEARCHED
+    from optpart.methods.solve import prepare
     from optpart.report import gap_table
     from optpart.report.console import plain_console
     from optpart.report.progress import ProgressLine, position
@@ -98,9 +101,6 @@ def gap(
     from optpart.study.store import Store
 
     console = plain_console()
-    if list_:
-        _list_library(console)
-        return
     check_seed(seed, seeds, "--seed and --seeds")
     if axis:
         if csv or engine != "local" or store is not None:
@@ -126,8 +126,7 @@ def gap(
     comparisons: list[Comparison] = []
     fault: OptpartError | None = None
     with nullcontext() if store is None else Store(store) as kept:
-        announce_compilation()
-        registry.warm_up(names, large=any(instance.vertices > SEARCHED for instance in instances))
+        prepare(instances, names)
         try:
             for comparison in sweep(
                 instances,
@@ -225,7 +224,6 @@ def _gap_by_axis(
     note_limits(instances)
     line, began = ProgressLine(), time.monotonic()
     done: list[Division] = []
-    announce_compilation()
     try:
         for instance in instances:
             where = position(len(done), len(instances), time.monotonic() - began)
@@ -246,9 +244,10 @@ def _gap_by_axis(
         raise typer.Exit(3)
 
 
-def _list_library(console: Any) -> None:
+def _list_library() -> None:
     from rich.table import Table
 
+    from optpart.report.console import plain_console
     from optpart.report.text import number
     from optpart.study import library
 
@@ -267,5 +266,5 @@ def _list_library(console: Any) -> None:
             number(row.bound, up=False),
             row.status,
         )
-    console.show(table)
+    plain_console().show(table)
     _say_findings([], whole_library=True)

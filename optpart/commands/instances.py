@@ -27,10 +27,3 @@ def note_limits(instances: Iterable[Instance]) -> None:
                 f"{instance.name}: the memory limits of its devices do not count, since its memory "
                 "model is none; 'optpart import --memory' sets another"
             )
-
-
-def announce_compilation() -> None:
-    """Tell the user, once, that the program is compiling."""
-    from optpart.kernels.compiled import announce_compilation as announce
-
-    announce()

@@ -33,7 +33,6 @@ def ordering(
     """Measure orders of an assigned graph by ordering efficiency and against the optimal order."""
     from optpart.formats.detect import read_instance
     from optpart.formats.json import pretty
-    from optpart.kernels.compiled import announce_compilation
     from optpart.ordering.compare import compare_orders
     from optpart.ordering.oracle import read_times, with_times
     from optpart.report.progress import ProgressLine
@@ -46,7 +45,6 @@ def ordering(
     instance = library.load(file) if in_library else read_instance(file)
     if times is not None:
         instance = with_times(instance, read_times(times))
-    announce_compilation()
     line = ProgressLine()
     found = compare_orders(
         instance, Budget(time_limit, workers), seed=seed, watch=lambda step: line("cpsat", step)

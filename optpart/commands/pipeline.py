@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optpart.commands.instances import announce_compilation
 from optpart.commands.options import DeviceOrder, Json, Output, listed_devices
 from optpart.limits import MOST_DEVICES
 from optpart.terminal import put, say
@@ -65,7 +64,6 @@ def pipeline(
             raise typer.Exit(1)
         say(f"{check}: the plan keeps every rule, and its loads are as stated")
         return
-    announce_compilation()
     found = make_plan(problem, replicas=replicas, device_order=listed_devices(device_order))
     with nullcontext() if output is None else written_first(lambda: write_plan(found, output)):
         if json:

@@ -51,7 +51,6 @@ def reduce(
     from optpart.errors import InputError
     from optpart.files import written_first
     from optpart.formats.json import pretty
-    from optpart.kernels.compiled import announce_compilation
     from optpart.reductions.base import read_source
     from optpart.reductions.catalogue import REDUCTIONS, reduction
     from optpart.reductions.decide import decide, document
@@ -70,7 +69,6 @@ def reduce(
         source = read_source(chosen, file)
     else:
         source = chosen.random(random or chosen.size, np.random.default_rng(seed))
-    announce_compilation()
     answer = decide(chosen, source, method, budget=Budget(time_limit, workers), seed=seed)
     written: list[str] = []
     with written_first(lambda: written.extend(_write(answer, paths))):

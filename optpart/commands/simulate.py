@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from optpart.commands.instances import announce_compilation, note_limits, open_instance
+from optpart.commands.instances import note_limits, open_instance
 from optpart.commands.options import File, Json, Output, Seed
 from optpart.commands.results import leave
 from optpart.limits import MOST_RUNS, check_seed
@@ -41,7 +41,6 @@ def simulate(
     instance = open_instance(file)
     note_limits([instance])
     placed = None if start is None else result_format.read_schedule(start, instance).placement
-    announce_compilation()
     runs_ = simulation.run(instance, method, placed, range(seed, seed + runs))
     found = [run for run in runs_ if run.result.schedule is not None]
     best = min(found, key=lambda run: run.result.makespan or 0) if found else runs_[0]

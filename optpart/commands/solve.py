@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optpart.commands.instances import announce_compilation, note_limits, open_instance
+from optpart.commands.instances import note_limits, open_instance
 from optpart.commands.options import (
     DeviceOrder,
     File,
@@ -166,7 +166,6 @@ def solve(
     if audit and (pareto or not registry.takes(method, "without")):
         able = registry.listed(registry.taking("without"))
         raise InputError("--audit", "not supported by this method, or --pareto", f"use {able}")
-    announce_compilation()
     question.warm_up()
     if pareto:
         front = question.front()

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
-from ortools.sat.python import cp_model
 
 from optpart.kernels.compiled import UNLIMITED, whole_memory
 from optpart.problem.feasibility import devices_named, units_named
@@ -130,6 +129,8 @@ class _Placements:
 
     def impossible(self, kept: _Kept) -> bool:
         """Return whether the units are proven to have no placement within the limits."""
+        from ortools.sat.python import cp_model  # slow to load, and seldom needed
+
         model = cp_model.CpModel()
         on = {
             (u, d): model.new_bool_var("")

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-import networkx as nx
 import numpy as np
 
 from optpart.bounds.load import load_ticks
@@ -435,6 +434,8 @@ def _timed(job: Job, found: Incumbent) -> Schedule:
         return retime(job.instance, found.placement, first_to_last)
     start, placement = found.start.tolist(), found.placement.tolist()
     end = [start[v] + int(job.grid.duration[v, d]) for v, d in enumerate(placement)]
+    import networkx as nx  # slow to load, and not needed to tell what the method supports
+
     order: nx.DiGraph[int] = nx.DiGraph()
     order.add_nodes_from(range(len(start)))
     order.add_edges_from(passed_tensors(job.instance))

@@ -100,6 +100,10 @@ class SolverProcess:
             self.stop()
             raise
 
+    def start(self) -> None:
+        """Start the process, if it is not running, so that it is ready when its job comes."""
+        self._started()
+
     def _started(self) -> Worker:
         if self.worker is None or not self.worker.running:
             self.stop()
@@ -120,6 +124,16 @@ _lent: dict[str, threading.Lock] = {}
 def shared(module: str) -> SolverProcess:
     """Return the shared process for a module."""
     return _shared.setdefault(module, SolverProcess(module))
+
+
+def expect(module: str) -> None:
+    """Start the shared process, so that it loads its libraries while this one prepares its job."""
+    lock = _lent.setdefault(module, threading.Lock())
+    if lock.acquire(blocking=False):
+        try:
+            shared(module).start()
+        finally:
+            lock.release()
 
 
 @contextmanager

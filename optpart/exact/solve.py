@@ -15,13 +15,13 @@ from optpart.bounds.best import BOUNDS, Bound
 from optpart.bounds.load import load_ticks
 from optpart.bounds.one_machine import sharpened
 from optpart.bounds.windows import Windows, no_windows, windows
+from optpart.exact.amounts import Amounts, amounts
 from optpart.exact.block_starts import block_schedules
 from optpart.exact.conflict import conflict, memory_conflict
 from optpart.exact.identical import identical
-from optpart.exact.memory import Amounts, amounts
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
 from optpart.exact.model_data import channels
-from optpart.exact.process import SolverDiedError, SolverLateError, borrowed, prompt_grace
+from optpart.exact.process import SolverDiedError, SolverLateError, borrowed, expect, prompt_grace
 from optpart.exact.pruning import NONE, Pruning
 from optpart.exact.retiming import prompt, schedules
 from optpart.exact.symmetry import (
@@ -62,6 +62,10 @@ _BEFORE = 0.03
 _BEFORE_LARGE = 0.2
 _SEARCHING = 0.3
 _PROVABLE = 100
+
+#: Up to this many vertices, the solver takes less time than it takes to load what solves the linear
+#: programs of the bounds.
+_QUICK = 20
 
 #: Bounds that windows and load on the solver's own grid imply.
 _ON_GRID = ("critical-path", "load", "one-machine")
@@ -174,6 +178,7 @@ class _Solve:
                 self.turn = talkers_first(self.instance)
                 infeasible = contradiction(self.instance)
             if not infeasible:
+                expect(WORKER)
                 self._start(start)
                 infeasible = self._search()
         return self.record.result(
@@ -372,8 +377,14 @@ class _Solve:
         return (
             0
             if Pruning.BOUNDS in self.without
-            else load_ticks(self.instance, grid, window, seconds=self._share())
+            else load_ticks(
+                self.instance, grid, window, seconds=0.0 if self._quick() else self._share()
+            )
         )
+
+    def _quick(self) -> bool:
+        """Return whether linear programs take longer to load than the solver needs."""
+        return self.instance.vertices <= _QUICK
 
     def _share(self) -> float:
         """Return the seconds available to each preprocessing step."""
@@ -388,7 +399,7 @@ class _Solve:
 
     def _further_bounds(self) -> list[Bound]:
         """Return the further bounds to compute; on large instances, the solver proves little."""
-        if Pruning.BOUNDS in self.without:
+        if Pruning.BOUNDS in self.without or self._quick():
             return []
         further = [bound for bound in BOUNDS.values() if bound.name not in _ON_GRID]
         if self.instance.vertices <= _PROVABLE or self.budget.deterministic is not None:

@@ -9,7 +9,7 @@ import time
 
 from ortools.sat.python import cp_model
 
-from optpart.exact.identical import IdenticalModel
+from optpart.exact.identical_model import IdenticalModel
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
 from optpart.exact.model import ScheduleModel
 from optpart.exact.serving import Send, serve

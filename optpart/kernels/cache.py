@@ -35,6 +35,12 @@ def keep_compiled(function: Any) -> None:
         function._cache = _NotKept(str(error))
 
 
+def is_kept(function: Any) -> bool:
+    """Return whether there is machine code of a function on disk."""
+    kept = getattr(function, "_cache", None)
+    return isinstance(kept, _Kept) and kept.is_filled
+
+
 class _NotKept(NullCache):
     """A cache that stores nothing and warns when asked to store something."""
 
@@ -55,6 +61,11 @@ class _Kept(FunctionCache):
             filename_base=self._impl.filename_base,
             source_stamp=self._impl.locator.get_source_stamp(),
         )
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether it holds anything that fits this machine and this version of the function."""
+        return bool(self._cache_file._load_index())
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:

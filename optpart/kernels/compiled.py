@@ -7,24 +7,22 @@ exact arithmetic, and its bounds are computed on integers (:mod:`optpart.kernels
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
-from functools import cache
+from functools import cached_property, update_wrapper
 from typing import Any, NamedTuple, TypeVar, cast
 from weakref import finalize
 
-import numba
 import numpy as np
-from numba.core import event
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from optpart.kernels.cache import keep_compiled
 from optpart.kernels.ticks import quantum
 from optpart.problem.graph import grouped
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
-from optpart.terminal import note
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -33,36 +31,153 @@ _LARGE = 10**300
 #: Capacity of a device without a memory limit.
 UNLIMITED = 2**62
 
+#: A short kernel is interpreted while its arguments have at most this many entries in all.
+_SMALL = 4000
+
+#: Seconds of interpreting, by all kernels, after which those that are on disk are loaded, and by
+#: one kernel, after which it is compiled: about what either takes.
+_LOADING, _COMPILING = 0.5, 5.0
+
+
+class _Now(threading.local):
+    """What this thread is doing.
+
+    Attributes
+    ----------
+    interpreting : bool
+        Whether a kernel is being interpreted, and with it all that it calls.
+    compiling : bool
+        Whether every kernel that is called is to be compiled.
+    """
+
+    interpreting = False
+    compiling = False
+
+
+_now = _Now()
+
+#: Functions that the compiler, which is loaded when the first kernel needs it, does not know yet.
+_waiting: list[Callable[..., Any]] = []
+_knowing = threading.Lock()
+
+
+class Kernel:
+    """A function that runs as machine code where that is worth its price.
+
+    To load the compiler takes half a second, to compile a kernel up to several. A *short* kernel,
+    whose steps are few where its arguments are small, is therefore interpreted at first; its result
+    is the same. This class alone decides.
+
+    Attributes
+    ----------
+    py_func : callable
+        The function as written.
+    """
+
+    _interpreted_by_all = 0.0
+
+    def __init__(self, function: Callable[..., Any], *, short: bool) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self._short = short
+        self._interpreted = 0.0
+        self._compiled = False
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the function."""
+        if _now.interpreting:
+            return self.py_func(*arguments)
+        if self._short and not self._compiled and self._prefers_python(arguments):
+            return self._interpret(arguments)
+        self._compiled = True
+        return self.dispatcher(*arguments)
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """The function that compiles, or loads from disk, what its arguments need."""
+        from optpart.kernels import machine_code
+
+        with _knowing:
+            machine_code.teach(Kernel, _waiting)
+            _waiting.clear()
+        return machine_code.compiled(self.py_func)
+
+    def _prefers_python(self, arguments: tuple[Any, ...]) -> bool:
+        if _now.compiling or _entries(arguments) > _SMALL or self._interpreted > _COMPILING:
+            return False
+        return Kernel._interpreted_by_all <= _LOADING or not self._kept
+
+    @cached_property
+    def _kept(self) -> bool:
+        """Whether there is machine code on disk."""
+        from optpart.kernels.cache import is_kept
+
+        return is_kept(self.dispatcher)
+
+    def _interpret(self, arguments: tuple[Any, ...]) -> Any:
+        _now.interpreting, begin = True, time.thread_time()
+        try:
+            # Compiled code neither warns of infinities nor of integers that wrap around.
+            with np.errstate(all="ignore"):
+                return _plain(self.py_func(*arguments))
+        finally:
+            _now.interpreting = False
+            spent = time.thread_time() - begin
+            self._interpreted += spent
+            Kernel._interpreted_by_all += spent
+
+
+def _entries(arguments: Iterable[Any]) -> int:
+    """Return the number of entries of all arrays among the arguments, also those in tuples."""
+    count = 0
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            count += argument.size
+        elif isinstance(argument, tuple):
+            count += _entries(argument)
+    return count
+
+
+def _plain(result: Any) -> Any:
+    """Return a result with Python's numbers in place of numpy's, as compiled code returns it."""
+    if isinstance(result, np.generic):
+        return result.item()
+    if type(result) is tuple:
+        return tuple(map(_plain, result))
+    return result
+
 
 def kernel(function: Function) -> Function:
     """Compile a function at its first call and keep the machine code on disk."""
-    compiled = numba.njit(error_model="numpy")(function)
-    keep_compiled(compiled)
-    return cast(Function, compiled)
+    return cast(Function, Kernel(function, short=False))
+
+
+def short_kernel(function: Function) -> Function:
+    """Make a kernel that may be interpreted: its steps are few where its arguments are small."""
+    return cast(Function, Kernel(function, short=True))
 
 
 def inner(function: Function) -> Function:
     """Compile a function for calls from kernels only, which avoids a costly Python wrapper."""
-    compiled: Function = register_jitable(error_model="numpy")(function)
-    return compiled
+    with _knowing:
+        _waiting.append(function)
+    return function
 
 
-class _Announcer(event.Listener):
-    said = False
-
-    def on_start(self, event: Any) -> None:
-        if not self.said:
-            note("compiling the inner loops, once (about 20 seconds) …")
-        self.said = True
-
-    def on_end(self, event: Any) -> None:
-        pass
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Compile every kernel that this thread calls, even for small arguments."""
+    before, _now.compiling = _now.compiling, True
+    try:
+        yield
+    finally:
+        _now.compiling = before
 
 
-@cache
-def announce_compilation() -> None:
-    """Announce once, on standard error, that functions are being compiled."""
-    event.register("numba:compile", _Announcer())  # type: ignore[no-untyped-call]
+def is_interpreted(instance: Instance) -> bool:
+    """Return whether an instance is so small that its kernels are interpreted at first."""
+    cells = instance.vertices * 5 + len(instance.graph.edge_source) * 3
+    return cells * instance.devices <= _SMALL
 
 
 class Arrays(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.compiled import Arrays, arrays, crossing_time, kernel, run_time
+from optpart.kernels.compiled import Arrays, arrays, crossing_time, run_time, short_kernel
 from optpart.problem.graph import grouped
 from optpart.problem.instance import Instance
 from optpart.solution.schedule import crossings
@@ -53,7 +53,7 @@ def tasks(instance: Instance, placement: NDArray[np.int32]) -> Tasks:
     return _with_transfers(instance, placement, a)
 
 
-@kernel
+@short_kernel
 def _times(a: Arrays, placement: Any) -> Any:
     n = placement.shape[0]
     duration = np.empty(n)

@@ -1,4 +1,8 @@
-"""The registry of all methods by name; they share one signature (design §4)."""
+"""The registry of all methods by name; they share one signature (design §4).
+
+Importing it loads neither a method nor the parts that methods consist of: ``optpart methods`` lists
+them in a moment.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +18,14 @@ from inspect import signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
-import numpy as np
-
 from optpart.errors import ArgumentError, InputError, OptpartError, PluginError
 from optpart.limits import check_seed
-from optpart.methods.own import checked_partitioner, checked_scheduler
-from optpart.problem.instance import Instance
-from optpart.solution.goal import Goal
-from optpart.solution.result import Budget, Method, Result, Watch, conclude
-from optpart.solution.schedule import Schedule
 
 if TYPE_CHECKING:
+    from optpart.problem.instance import Instance
+    from optpart.solution.goal import Goal
+    from optpart.solution.result import Budget, Method, Result, Watch
+    from optpart.solution.schedule import Schedule
     from optpart.strategies.simulator import Scheduler
 
 
@@ -498,6 +499,8 @@ def forget(name: str, kind: Kind = "method") -> None:
 
 def _own_row(kind: Kind, name: str) -> Own | None:
     """Return the registered or plug-in strategy of this name; ``None`` if there is none."""
+    from optpart.methods.own import checked_partitioner, checked_scheduler
+
     checked = checked_partitioner if kind == "partitioner" else checked_scheduler
     found = _registered()[kind].get(name)
     if found is not None:
@@ -684,11 +687,14 @@ def supports(name: str, instance: Instance, goal: Goal | None = None) -> str:
     InputError
         If the name is unknown, or the goal refers to something that the instance lacks.
     """
-    fault = _fault(name, instance, goal or Goal())
+    fault = _fault(name, instance, goal)
     return "" if fault is None else fault.problem
 
 
-def _fault(name: str, instance: Instance, goal: Goal) -> InputError | None:
+def _fault(name: str, instance: Instance, goal: Goal | None) -> InputError | None:
+    from optpart.solution.goal import Goal
+
+    goal = goal or Goal()
     goal.check(instance)
     if goal != Goal() and not takes_goal(name):
         unable = (
@@ -732,7 +738,7 @@ def require(name: str, instance: Instance, goal: Goal | None = None) -> None:
     InputError
         With the reason, and the names of the solvers and registered methods that support it.
     """
-    fault = _fault(name, instance, goal or Goal())
+    fault = _fault(name, instance, goal)
     if fault is None:
         return
     plug_ins = [point.name for point in entry_points(group=GROUP)]
@@ -761,28 +767,24 @@ def warm_up(names: Iterable[str] = (), *, large: bool = False) -> None:
         Whether to include the code of the search, which large instances use.
     """
     from optpart.bounds.best import all_bounds
+    from optpart.kernels.compiled import compiling
 
-    warm_up_starts()
-    for name in names:
-        if split(name) is not None and not is_own(name):
-            with suppress(OptpartError):  # the run itself will say so
-                get(name)(_tiny())
-    all_bounds(_tiny())
+    with compiling():
+        for name in dict.fromkeys([*starts(), *names]):
+            if split(name) is not None and not is_own(name):
+                with suppress(OptpartError):  # the run itself will say so
+                    get(name)(_tiny())
+        all_bounds(_tiny())
     if large:
         from optpart.search import searcher
 
         searcher.warm_up("search")
 
 
-def warm_up_starts() -> None:
-    """Load and compile the code of the heuristics that solvers and searches start from."""
-    for name in starts():
-        get(name)(_tiny())
-
-
 def _tiny() -> Instance:
     from optpart.problem.cluster import Cluster
     from optpart.problem.graph import GraphBuilder
+    from optpart.problem.instance import Instance
 
     graph = GraphBuilder().vertex("a", 1, outputs=[1]).vertex("b", 1).edge("a", "b").build()
     return Instance(graph, Cluster.uniform(2, bandwidth=1), name="warm-up")
@@ -841,6 +843,9 @@ def _pair(name: str, partition: str, scheduler: str) -> Method:
         start: Schedule | None = None,
         watch: Watch | None = None,
     ) -> Result:
+        import numpy as np
+
+        from optpart.solution.result import conclude
         from optpart.solution.schedule import retime
         from optpart.strategies.base import NoPlacementError
         from optpart.strategies.simulator import simulate
@@ -849,9 +854,11 @@ def _pair(name: str, partition: str, scheduler: str) -> Method:
         begin = time.perf_counter()
         schedule, reason = None, ""
         try:
-            found = partitioner(partition)(instance, np.random.default_rng(seed))
-            if scheduler:
-                schedule = simulate(instance, found, _scheduler_of(scheduler), seed)
+            place, order = partitioner(partition), scheduler and _scheduler_of(scheduler)
+            begin = time.perf_counter()  # what is loaded once is not the method's time
+            found = place(instance, np.random.default_rng(seed))
+            if order:
+                schedule = simulate(instance, found, order, seed)
             else:
                 schedule = retime(instance, found.placement, found.order)
         except NoPlacementError as error:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from optpart.bounds.best import BRIEF, SECONDS, best_bound
 from optpart.errors import ArgumentError, InputError, OptpartError, PluginError
 from optpart.exact.given_order import given_by
 from optpart.exact.pruning import ALL
 from optpart.exact.second_opinion import compare, confirmed
+from optpart.kernels.compiled import is_interpreted
 from optpart.methods import registry
 from optpart.methods.pareto import pareto
 from optpart.methods.starts import only_placement, started
@@ -37,6 +38,9 @@ from optpart.solution.result import (
 )
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import verify
+
+if TYPE_CHECKING:
+    from optpart.search.searcher import Manner
 
 #: The parts of a schedule that can be fixed.
 Fix = Literal["placement", "order", "both"]
@@ -74,17 +78,16 @@ class Question:
     forced: bool
 
     def warm_up(self) -> None:
-        """Load or compile what the method needs, so that this does not count towards the budget."""
+        """Load or compile what the method needs, so that this does not count towards the budget.
+
+        What runs on a small instance is not compiled.
+        """
         searched = self.method in ("auto", "cpsat") and self.instance.vertices > SEARCHED
+        prepare([self.instance], [self.method])
         if registry.repairs(self.method) or searched:
-            from optpart.search.searcher import warm_up
-
-            registry.warm_up_starts()
-            warm_up("hybrid" if self.method in ("auto", "hybrid") else "search")
+            _prepare_search("hybrid" if self.method in ("auto", "hybrid") else "search")
         if self.method in ("auto", "pipeline") and self.goal is not None and self.goal.blocks:
-            from optpart.methods.pipeline import warm_up as warm_up_pipeline
-
-            warm_up_pipeline()
+            _prepare_pipeline()
 
     def answer(self, watch: Watch | None = None) -> Result:
         """Run the method, add a lower bound, and check proofs about small instances.
@@ -148,6 +151,34 @@ class Question:
         other: Result = partial(run, without=ALL)(self.instance, budget=self.budget, seed=self.seed)
         compare(result, other)
         return other
+
+
+def prepare(instances: Sequence[Instance], methods: Iterable[str] = ()) -> None:
+    """Compile heuristics, bounds and these methods before the clock starts.
+
+    Where all instances are small, they run without compiled code, and nothing is done.
+    """
+    if not all(map(is_interpreted, instances)):
+        _prepare(tuple(methods), any(instance.vertices > SEARCHED for instance in instances))
+
+
+@cache
+def _prepare(methods: tuple[str, ...], large: bool) -> None:
+    registry.warm_up(methods, large=large)
+
+
+@cache
+def _prepare_search(manner: Manner) -> None:
+    from optpart.search.searcher import warm_up
+
+    warm_up(manner)
+
+
+@cache
+def _prepare_pipeline() -> None:
+    from optpart.methods.pipeline import warm_up
+
+    warm_up()
 
 
 def ask(

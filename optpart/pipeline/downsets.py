@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import UnsupportedError
 from optpart.pipeline.clock import NEVER, check
 from optpart.pipeline.problem import Pipeline
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 #: Most downsets to enumerate.
 MOST_DOWNSETS = 50_000
@@ -61,6 +64,8 @@ def items_of(pipeline: Pipeline, *, merge: bool = True) -> Items:
         neighbour: in any split, such an item may move there, and no load grows.
     """
     n = len(pipeline.vertices)
+    import networkx as nx  # slow to load, and not needed to tell what the method supports
+
     groups: nx.Graph[int] = nx.Graph()
     groups.add_nodes_from(range(n))
     for group in pipeline.together:
@@ -102,6 +107,8 @@ def _leaves(pipeline: Pipeline, groups: nx.Graph[int]) -> list[tuple[int, int]]:
 
     Where all memory fits every device, memory does not count.
     """
+    import networkx as nx  # as above
+
     group_of: dict[int, int] = {}
     for component in nx.connected_components(groups):
         group_of.update(dict.fromkeys(component, min(component)))

@@ -10,7 +10,6 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +24,7 @@ from optpart.problem.rational import Number, RationalArray
 from optpart.showing import Shown, faces
 
 if TYPE_CHECKING:
+    import networkx as nx
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
@@ -197,6 +197,10 @@ class Instance(Shown):
     @cached_property
     def unit_of(self) -> NDArray[np.int32]:
         """The assignment unit of each vertex; units are numbered by their first vertex."""
+        if not self.graph.colocation:
+            return np.arange(self.vertices, dtype=np.int32)
+        import networkx as nx  # which takes long to load, and few instances need
+
         groups: nx.Graph[int] = nx.Graph()
         for group in self.graph.colocation:
             nx.add_path(groups, group)

@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.optimize import linprog
 
 #: Cost of as much memory in excess as a device has, in schedules.
 _EXCESS = 8.0
@@ -83,6 +81,10 @@ def prices(
         Ticks per unit of memory, and the least time. ``None`` if no chain exists, or the solver
         fails; prices only make choices, so nothing else depends on it.
     """
+    # Loaded here because it takes long, and not every run needs it.
+    from scipy import sparse
+    from scipy.optimize import linprog
+
     devices, parts, count = len(capacity), len(columns.first) - 1, len(columns.time)
     part = np.repeat(np.arange(parts), np.diff(columns.first))
     number = np.arange(count)

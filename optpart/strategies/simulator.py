@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.compiled import inner, kernel
+from optpart.kernels.compiled import inner, short_kernel
 from optpart.kernels.heap import heap_pop, heap_push
 from optpart.kernels.tasks import Tasks, tasks
 from optpart.problem.instance import Instance
@@ -137,7 +137,7 @@ def execute(work: Tasks, priority: Priority) -> Execution:
 _NONE = np.zeros(0)
 
 
-@kernel
+@short_kernel
 def _execute(
     resource: Any,
     duration: Any,

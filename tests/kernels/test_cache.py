@@ -31,7 +31,7 @@ def loaded() -> bool:
     """Call the function as a new process would; say whether its machine code was there."""
     fresh: Any = kernel(twice)
     assert fresh(4) == 8
-    return sum(fresh.stats.cache_hits.values()) == 1
+    return sum(fresh.dispatcher.stats.cache_hits.values()) == 1
 
 
 def kept(folder: Path, suffix: str) -> Path:

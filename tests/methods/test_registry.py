@@ -139,7 +139,7 @@ class TestRegistry:
     def test_warming_up_runs_each_start(self, monkeypatch: pytest.MonkeyPatch) -> None:
         run: list[str] = []
         monkeypatch.setattr(registry, "get", lambda name: lambda instance: run.append(name))
-        registry.warm_up_starts()
+        registry.warm_up()
         assert run == starts()
 
     def test_a_method_of_your_own_joins_by_a_decorator(self) -> None:

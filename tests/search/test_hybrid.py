@@ -104,7 +104,7 @@ def test_two_workers_give_a_valid_schedule() -> None:
 @pytest.mark.parametrize("manner", ["search", "hybrid"])
 def test_the_code_of_a_search_can_be_loaded_beforehand(manner: Manner) -> None:
     warm_up(manner)
-    compiled = len(anneal.signatures)
+    compiled = len(anneal.dispatcher.signatures)
     assert compiled > 0
     warm_up(manner)
-    assert len(anneal.signatures) == compiled
+    assert len(anneal.dispatcher.signatures) == compiled

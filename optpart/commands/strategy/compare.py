@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from optpart.commands.instances import announce_compilation
 from optpart.commands.options import Json, Seed, TimeLimit
 from optpart.commands.strategy.options import Asked, asking, say_remarks
 from optpart.terminal import put
@@ -30,7 +29,6 @@ def compare(
     from optpart.training_api import compare_strategies
 
     question = asked.question()
-    announce_compilation()
     found = compare_strategies(question, method or (), seconds=time_limit, seed=seed)
     if json:
         put(pretty(comparison_document(question, found)))

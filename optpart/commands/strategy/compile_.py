@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from optpart.commands.instances import announce_compilation
 from optpart.commands.options import Needed
 from optpart.commands.strategy.options import ItsCluster, ItsModel, StrategyPath, say_remarks
 from optpart.terminal import say
@@ -18,7 +17,6 @@ def compile_(
     from optpart.formats import native
     from optpart.training_api import verify_strategy
 
-    announce_compilation()
     found = verify_strategy(strategy, model=model, cluster=cluster)
     instance = found.compiled.instance
     native.write(instance, output)

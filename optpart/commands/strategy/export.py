@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from optpart.commands.instances import announce_compilation
 from optpart.commands.options import file_to_write
 from optpart.commands.strategy.options import ItsCluster, ItsModel, StrategyPath
 from optpart.terminal import note, put, say
@@ -25,7 +24,6 @@ def export(
     """Hand a strategy to a runtime: devices of operations, stages, or batch sizes of ranks."""
     from optpart.training_api import export_strategy
 
-    announce_compilation()
     found = export_strategy(strategy, to=to, output=output, model=model, cluster=cluster)
     # What a text does not say must not get into it where it is printed.
     tell = note if output is None else say

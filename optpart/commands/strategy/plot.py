@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from optpart.commands.instances import announce_compilation
 from optpart.commands.options import Needed
 from optpart.commands.strategy.options import ItsCluster, ItsModel, StrategyPath
 
@@ -24,5 +23,4 @@ def plot(
     """Draw the iteration, devices and links over time, or the shares, as PNG or SVG."""
     from optpart.training_api import draw_strategy
 
-    announce_compilation()
     draw_strategy(strategy, output, shares=shares, model=model, cluster=cluster)

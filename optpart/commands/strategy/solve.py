@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from optpart.commands.instances import announce_compilation
 from optpart.commands.options import Json, Output, Seed, TimeLimit
 from optpart.commands.strategy.options import Asked, asking, say_remarks
 from optpart.terminal import put, say
@@ -39,7 +38,6 @@ def solve(
     from optpart.training_api import solve_strategy
 
     question = asked.question()
-    announce_compilation()
     found = solve_strategy(question, method, order=order, seconds=time_limit, seed=seed)
     save = output if found.made.feasible else None
     with nullcontext() if save is None else written_first(lambda: found.save(save)):

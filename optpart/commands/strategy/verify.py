@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import typer
 
-from optpart.commands.instances import announce_compilation
 from optpart.commands.options import Json
 from optpart.commands.strategy.options import ItsCluster, ItsModel, StrategyPath, say_remarks
 from optpart.terminal import put, say
@@ -21,7 +20,6 @@ def verify(
     from optpart.report.strategy.table import check_document, said_check
     from optpart.training_api import verify_strategy
 
-    announce_compilation()
     found = verify_strategy(strategy, model=model, cluster=cluster)
     if json:
         put(pretty(check_document(found)))

@@ -13,9 +13,9 @@ from optpart.kernels.compiled import (
     assign,
     fits,
     inner,
-    kernel,
     nothing_placed,
     run_time,
+    short_kernel,
 )
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
@@ -88,7 +88,7 @@ def line(
     return Line(vertices, units, run, first, live, size, measured, add)
 
 
-@kernel
+@short_kernel
 def _segments(a: Arrays, units: Any, position: Any, strict: bool) -> Any:
     """Return ``run`` and ``first`` of :class:`Line`."""
     m, k = units.shape[0], a.speed.shape[0]
@@ -126,7 +126,7 @@ def _segments(a: Arrays, units: Any, position: Any, strict: bool) -> Any:
     return run, first
 
 
-@kernel
+@short_kernel
 def _cuts(a: Arrays, position: Any, largest_first: Any, add: bool) -> Any:
     """Return ``live``, ``size`` and ``measured`` of :class:`Line`."""
     m, k = position.shape[0], a.speed.shape[0]
@@ -184,7 +184,7 @@ def _add_measured(a: Arrays, row: int, measured: Any, add: bool) -> None:
                 )
 
 
-@kernel
+@short_kernel
 def _extent(a: Arrays, position: Any) -> Any:
     """Return the first and the last position of a unit that produces or consumes each tensor."""
     tensors = a.size.shape[0]
@@ -250,7 +250,7 @@ def settle(
     return partition_of(instance, state)
 
 
-@kernel
+@short_kernel
 def _place(a: Arrays, units: Any, place: Any, devices: Any) -> Any:
     """Place units in turn, each on the first of ``devices`` from its place on that can take it."""
     state, k = nothing_placed(a), devices.shape[0]

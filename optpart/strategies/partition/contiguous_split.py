@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.compiled import Arrays, arrays, crossing_time, inner, kernel, run_time
+from optpart.kernels.compiled import Arrays, arrays, crossing_time, inner, run_time, short_kernel
 from optpart.problem.instance import Instance
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.partition.contiguous import Line, cut_time, line, settle
@@ -87,7 +87,7 @@ def orders(instance: Instance) -> list[NDArray[np.int32]]:
     return list({order.tobytes(): order for order in found}.values())
 
 
-@kernel
+@short_kernel
 def _depth_first(a: Arrays) -> Any:
     n = a.order.shape[0]
     order, stack, size = np.empty(n, np.int32), np.empty(n, np.int32), 0
@@ -204,8 +204,10 @@ def over_sets(instance: Instance, row: Line, devices: NDArray[np.int32]) -> list
     list of Split
         For every set and last device the best one, the least estimate first; at most _TIMED.
     """
-    value, before = _over_sets(arrays(instance), row, devices)
-    count, found = len(devices), []
+    m, count, found = len(row.units), len(devices), []
+    table = np.full((1 << count, count, m + 1), np.inf)
+    before = np.zeros((1 << count, count, m + 1), dtype=np.int32)
+    value = _over_sets(arrays(instance), row, devices, table, before)
     for index in np.argsort(value, axis=None, kind="stable")[:_TIMED].tolist():
         chosen, last = divmod(index, count)
         if not np.isfinite(value[chosen, last]):
@@ -220,16 +222,15 @@ def over_sets(instance: Instance, row: Line, devices: NDArray[np.int32]) -> list
     return found
 
 
-@kernel
-def _over_sets(a: Arrays, row: Line, devices: Any) -> Any:
-    """Return the least estimate per set and last device, and where its last segment begins.
+@short_kernel
+def _over_sets(a: Arrays, row: Line, devices: Any, table: Any, before: Any) -> Any:
+    """Return the least estimate per set and last device; enter where its last segment begins.
 
-    ``before[set, last, i]`` is ``j · count + previous``: the first ``i`` units are best split at
-    ``j``, after a segment on the device ``previous``.
+    ``table[set, last, i]`` becomes the least estimate of the first ``i`` units, and
+    ``before[set, last, i]`` becomes ``j · count + previous``: they are best split at ``j``, after
+    a segment on the device ``previous``.
     """
     m, count = row.units.shape[0], devices.shape[0]
-    table = np.full((1 << count, count, m + 1), np.inf)
-    before = np.zeros((1 << count, count, m + 1), np.int32)
     cross = np.empty((count, count, m + 1))
     for x in range(count):
         for y in range(count):
@@ -255,7 +256,7 @@ def _over_sets(a: Arrays, row: Line, devices: Any) -> Any:
                         if time < rest[j]:
                             rest[j], previous[j] = time, x
             _append_segment(rest, previous, run, first, count, queue, best, before[chosen, last])
-    return table[:, :, m].copy(), before
+    return table[:, :, m].copy()
 
 
 def _in_turn(instance: Instance, row: Line, devices: NDArray[np.int32]) -> list[Split]:
@@ -273,7 +274,7 @@ def _in_turn(instance: Instance, row: Line, devices: NDArray[np.int32]) -> list[
     return found
 
 
-@kernel
+@short_kernel
 def _one_order(a: Arrays, row: Line, devices: Any) -> Any:
     """Do as ``_over_sets`` does, for the sets that are reached in one order of devices."""
     m, count = row.units.shape[0], devices.shape[0]
@@ -320,7 +321,7 @@ def _append_segment(
             before[i] = np.int64(j) * count + previous[j]
 
 
-@kernel
+@short_kernel
 def _makespan(
     a: Arrays, vertices: Any, device: Any, begin: int, idle: Any, end: Any, limit: float
 ) -> Any:
@@ -375,7 +376,7 @@ def _pairs(instance: Instance, row: Line) -> NDArray[np.int32]:
     return np.concatenate(found)
 
 
-@kernel
+@short_kernel
 def _cut_times(a: Arrays, row: Line, s: int, d: int) -> Any:
     time = np.empty(row.units.shape[0] + 1)
     for i in range(time.shape[0]):
@@ -383,7 +384,7 @@ def _cut_times(a: Arrays, row: Line, s: int, d: int) -> Any:
     return time
 
 
-@kernel
+@short_kernel
 def _best_of(a: Arrays, vertices: Any, devices: Any, limit: float) -> Any:
     """Return the least makespan, if any is below ``limit``, and the row of ``devices`` it is of."""
     best, chosen = np.inf, 0
@@ -397,7 +398,7 @@ def _best_of(a: Arrays, vertices: Any, devices: Any, limit: float) -> Any:
     return best, chosen
 
 
-@kernel
+@short_kernel
 def _best_pair(a: Arrays, row: Line, pairs: Any, limit: float) -> Any:
     """Do as ``_best_of`` does, for splits between two devices."""
     m, n = row.units.shape[0], row.vertices.shape[0]

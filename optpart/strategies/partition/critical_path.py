@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.compiled import Arrays, arrays, fits, kernel, nothing_placed
+from optpart.kernels.compiled import Arrays, arrays, fits, nothing_placed, short_kernel
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.common import (
@@ -67,7 +67,7 @@ def heaviest_path(instance: Instance, *, variant: Variant = "thesis") -> NDArray
     return path[::-1]
 
 
-@kernel
+@short_kernel
 def _heaviest(a: Arrays, source: Any, ops: Any, paper: bool) -> Any:
     """Return the critical path, sink first."""
     n = ops.shape[0]
@@ -101,7 +101,7 @@ def _heaviest(a: Arrays, source: Any, ops: Any, paper: bool) -> Any:
     return path
 
 
-@kernel
+@short_kernel
 def _assign(a: Arrays, path: Any, by_speed: Any, paper: bool) -> Any:
     k = by_speed.shape[0]
     state = nothing_placed(a)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optpart.kernels.compiled import Arrays, arrays, assign, fits, kernel, nothing_placed
+from optpart.kernels.compiled import Arrays, arrays, assign, fits, nothing_placed, short_kernel
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.ranks import devices_by_speed
@@ -24,7 +24,7 @@ def fastest(instance: Instance, rng: np.random.Generator) -> Partition:
     return partition_of(instance, _first_fit(a, units, devices_by_speed(instance)))
 
 
-@kernel
+@short_kernel
 def _first_fit(a: Arrays, units: Any, devices: Any) -> Any:
     state = nothing_placed(a)
     for unit in units:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optpart.kernels.compiled import Arrays, arrays, assign, fits, kernel, nothing_placed
+from optpart.kernels.compiled import Arrays, arrays, assign, fits, nothing_placed, short_kernel
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 
@@ -22,7 +22,7 @@ def hashing(instance: Instance, rng: np.random.Generator) -> Partition:
     return partition_of(instance, _in_turn(arrays(instance), groups, singles))
 
 
-@kernel
+@short_kernel
 def _in_turn(a: Arrays, groups: Any, singles: Any) -> Any:
     k = a.speed.shape[0]
     state = nothing_placed(a)

@@ -16,6 +16,7 @@ from optpart.kernels.compiled import (
     kernel,
     nothing_placed,
     run_time,
+    short_kernel,
 )
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
@@ -72,7 +73,7 @@ def by_priority(instance: Instance, priority: NDArray[np.float64]) -> NDArray[np
     return turn
 
 
-@kernel
+@short_kernel
 def _by_priority(a: Arrays, highest_first: Any) -> Any:
     n = highest_first.shape[0]
     rank = np.empty(n, np.int64)
@@ -99,7 +100,7 @@ def _by_priority(a: Arrays, highest_first: Any) -> Any:
     return turn
 
 
-@kernel
+@short_kernel
 def _insert(a: Arrays, turn: Any, wanted: Any, ahead: Any) -> Any:
     n, k = turn.shape[0], a.speed.shape[0]
     state = nothing_placed(a)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.compiled import Arrays, arrays, kernel
+from optpart.kernels.compiled import Arrays, arrays, short_kernel
 from optpart.problem.instance import Instance
 
 
@@ -59,7 +59,7 @@ def operations_rank(instance: Instance) -> OperationsRank:
     return OperationsRank(*_operations_rank(arrays(instance), work(instance)))
 
 
-@kernel
+@short_kernel
 def _operations_rank(a: Arrays, ops: Any) -> Any:
     n = ops.shape[0]
     source, sink = np.zeros(n), np.zeros(n)
@@ -106,7 +106,7 @@ def _measured(a: Arrays) -> tuple[list[int], list[int]]:
     return tensors.tolist(), a.measured_row[tensors].tolist()
 
 
-@kernel
+@short_kernel
 def _upward(a: Arrays, run: Any, transfer: Any) -> Any:
     n = run.shape[0]
     rank = np.empty(n)

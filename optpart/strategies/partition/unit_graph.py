@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from optpart.kernels.compiled import Arrays, State, arrays, assign, fits, kernel, nothing_placed
 from optpart.problem.graph import grouped
@@ -91,6 +89,10 @@ def _closes_cycle(
     back = position[source] > position[target]
     if not back.any():
         return back
+    # Loaded here because it takes long, and few instances need it.
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     edges = coo_array((np.ones(len(source), dtype=np.int8), (source, target)), (units, units))
     _, component = connected_components(edges, connection="strong")
     closing: NDArray[np.bool_] = back & (component[source] == component[target])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.compiled import kernel
+from optpart.kernels.compiled import short_kernel
 from optpart.kernels.tasks import Tasks
 from optpart.strategies.base import Partition
 from optpart.strategies.simulator import Priority
@@ -30,7 +30,7 @@ def path_computation_time(work: Tasks) -> NDArray[np.float64]:
     return times
 
 
-@kernel
+@short_kernel
 def _longest(order: Any, duration: Any, out_start: Any, out_target: Any, out_delay: Any) -> Any:
     n = order.shape[0]
     rank = np.empty(n)

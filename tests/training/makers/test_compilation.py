@@ -17,11 +17,10 @@ from optpart.training.problem import StrategyProblem
 CALLED = """
 from optpart.training.makers.compilation import compile_loops
 from optpart.training.makers import search_kernel
-import numba
+from optpart.kernels.compiled import Kernel
 compile_loops(["search"])
-dispatcher = numba.core.registry.CPUDispatcher
-kernels = [each for each in vars(search_kernel).values() if isinstance(each, dispatcher)]
-print(len(kernels), sum(bool(each.signatures) for each in kernels))
+kernels = [each for each in vars(search_kernel).values() if isinstance(each, Kernel)]
+print(len(kernels), sum(bool(each.dispatcher.signatures) for each in kernels))
 """
 
 

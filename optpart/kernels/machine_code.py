@@ -1,0 +1,49 @@
+"""The compiler; importing this module loads it, which takes half a second."""
+
+# mypy: allow-untyped-calls
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numba
+from numba.core import event
+from numba.extending import register_jitable, typeof_impl
+
+from optpart.kernels.cache import keep_compiled
+from optpart.terminal import note
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Return a function that compiles itself when called, and keeps the machine code on disk."""
+    dispatcher = numba.njit(error_model="numpy")(function)
+    keep_compiled(dispatcher)
+    return dispatcher
+
+
+def teach(kind: type[Any], functions: Iterable[Callable[..., Any]]) -> None:
+    """Let compiled code call objects of a class by their ``dispatcher``, and functions directly."""
+    if kind not in _known:
+        _known.add(kind)
+        typeof_impl.register(kind)(lambda value, context: typeof_impl(value.dispatcher, context))
+    for function in functions:
+        register_jitable(error_model="numpy")(function)
+
+
+_known: set[type[Any]] = set()
+
+
+class _Announcer(event.Listener):
+    said = False
+
+    def on_start(self, event: Any) -> None:
+        if not self.said:
+            note("compiling the inner loops, once (about 20 seconds) …")
+        self.said = True
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+event.register("numba:compile", _Announcer())
