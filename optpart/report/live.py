@@ -72,4 +72,4 @@ def _cell() -> Any:
         return None
     from IPython.display import display
 
-    return display(_Text("…"), display_id=True)
+    return display(_Text("…"), display_id=True)  # type: ignore[no-untyped-call]
