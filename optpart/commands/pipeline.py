@@ -37,7 +37,7 @@ def pipeline(
     sync_rate: Annotated[
         str | None,
         typer.Option(
-            metavar="NUMBER|links",
+            metavar="RATE",
             help="Replicas exchange the memory of their vertices after each item: at this size "
             "per time, or over the links of the instance.",
         ),

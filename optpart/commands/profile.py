@@ -25,8 +25,9 @@ def fit(
     tables: Annotated[
         list[Path],
         typer.Argument(
-            metavar="TIMES.csv…",
-            help="Tables of 'op,kind,batch,time (us)' or 'sender,receiver,bytes,time (us)'.",
+            metavar="TIMES.csv",
+            help="Tables with the columns op, kind, batch and time (us), or sender, receiver, "
+            "bytes and time (us).",
         ),
     ],
     output: Output = None,

@@ -18,7 +18,7 @@ def report(
     what: Annotated[
         list[str],
         typer.Argument(
-            metavar="RESULT|INSTANCE|STORE",
+            metavar="FILE",
             help="Result files, stores of 'optpart gap --store', and the instance: a file, or the "
             "name of a library instance. Results of library instances need no instance.",
         ),

@@ -206,6 +206,13 @@ const verdict = (result) => {
   if (bound === null) return ["FEASIBLE", `A valid schedule with ${what} ${shown(value)}${under}; no bound is known.`];
   return ["FEASIBLE", `A valid schedule with ${what} ${shown(value)}${under}; at most ${percent(result.gap ?? 0)} of it could be saved, since no schedule is below ${shown(bound)}.`];
 };
+const largestReason = data.reasons.reduce((best, reason) => (best === null || near(reason.value) > near(best.value) ? reason : best), null);
+/** The largest bound of this report, if it says more about the makespan of a result than its run. */
+const beyondRun = (result) => {
+  const known = ["makespan", "lexicographic"].includes(result.objective) && result.makespan !== null && result.status === "FEASIBLE" && !result.given;
+  const best = largestReason;
+  return known && best && near(best.value) > (result.lower_bound === null ? 0 : near(result.lower_bound)) ? best : null;
+};
 const drawHeader = () => {
   $("instances").hidden = !reports;
   if (reports) {
@@ -237,6 +244,8 @@ const drawSummary = () => {
   }
   const [kind, said] = verdict(result);
   const lines = [];
+  const beyond = beyondRun(result);
+  if (beyond) lines.push(el("p", { id: "beyond" }, same(beyond.value, result.makespan) ? `In fact it is optimal: the bound ${beyond.name} below, which the run did not use, reaches its makespan.` : `In fact at most ${percent(share(minus(result.makespan, beyond.value), result.makespan))} could be saved: the bound ${beyond.name} below, which the run did not use, is ${shown(beyond.value)}.`));
   if (result.reason) lines.push(el("p", {}, result.status === "INFEASIBLE" ? `Because: ${result.reason}.`.replace("..", ".") : `Remark: ${result.reason}`));
   if (result.contiguous) lines.push(el("p", {}, "Every device runs one contiguous block."));
   if (result.device_order.length) lines.push(el("p", {}, `Edges lead along the devices in this order: ${result.device_order.join(", ")}.`));
@@ -831,7 +840,7 @@ const explained = (reason) => {
   const parts = [];
   if (reason.devices.length) {
     const equal = reason.devices.every(([, weight]) => same(weight, 1));
-    parts.push(el("p", {}, `The bound load counts ${equal ? "alike " : ""}the work of ${reason.devices.map(([name, weight]) => (equal ? name : `${name} (${percent(near(weight))})`)).join(", ")}${reason.memory.length ? `, and the memory of ${reason.memory.join(", ")}` : ""}: wherever the vertices are placed, the average of these loads is at least ${shown(reason.value)}.`));
+    parts.push(el("p", {}, `The bound load counts ${equal ? "alike " : ""}the work of ${reason.devices.map(([name, weight]) => (equal ? name : `${name} (${percent(near(weight))})`)).join(", ")}${reason.memory.length ? `, and the memory of ${reason.memory.join(", ")}` : ""}: wherever the vertices are placed, the ${equal ? "" : "weighted "}average of these loads, each with the least time before and after it, is at least ${shown(reason.value)}.`));
   }
   if (reason.path.length) {
     const chain = reason.name === "critical-path" || !reason.intervals.length;
@@ -855,7 +864,6 @@ const explained = (reason) => {
   }
   return parts;
 };
-const largestReason = data.reasons.reduce((best, reason) => (best === null || near(reason.value) > near(best.value) ? reason : best), null);
 const tightReason = (bound) => (bound === null ? null : data.reasons.find((reason) => same(reason.value, bound)) ?? null);
 /** How the bound of the run and those explained here relate. */
 const related = (result, bound) => {
@@ -864,7 +872,7 @@ const related = (result, bound) => {
   const makespan = result.makespan;
   if (bound === null) return `The run proved no bound of the makespan. The largest explained here is ${shown(best.value)}, by ${best.name}.`;
   const tight = tightReason(bound);
-  if (tight && !result.given) return `It is the bound ${tight.name}, which needs no search: ${WHY[tight.name]}.`;
+  if (tight && same(best.value, bound) && !result.given) return `It is the bound ${tight.name}, which needs no search: ${WHY[tight.name]}.`;
   if (near(best.value) > near(bound)) {
     const closed = makespan !== null && same(best.value, makespan) ? " That is the makespan of this schedule: none is shorter, although the run did not prove it." : "";
     return `The bound ${best.name} below proves more than the run: ${shown(best.value)}.${closed}`;
@@ -888,7 +896,7 @@ const drawBounds = () => {
   if (result && bound !== null) {
     parts.push(el("p", {}, `The proven lower bound of the makespan is ${shown(bound)}${result.bound_by ? `, by ${result.bound_by}` : ""}${result.given ? `, given ${result.given}` : ""}.`));
   }
-  if (data.reasons.length) {
+  if (data.reasons.length && !(result?.status === "INFEASIBLE" && !result.given)) {
     if (result && result.status !== "INFEASIBLE" && (makespanAsked || bound !== null)) parts.push(el("p", { id: "tight" }, related(result, bound)));
     const rows = data.reasons.map((reason) => el("tr", { class: bound !== null && same(reason.value, bound) ? "chosen" : null }, el("td", { class: "text" }, reason.name), el("td", {}, figure(reason.value)),
       el("td", {}, result?.makespan ? percent(share(reason.value, result.makespan)) : "–"),
