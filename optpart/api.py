@@ -827,7 +827,8 @@ def write_report(
     ----------
     what : result, instance or path, or several results and paths
         Results of one instance, files of results, stores and instances, or names of library
-        instances. Result files of library instances need no instance.
+        instances. Results of library instances need no instance. Of stores, the page has a table
+        of all instances, or of those given, and a report on each.
     path : path
         The file to write.
     certificate : path, optional
@@ -836,32 +837,36 @@ def write_report(
     Raises
     ------
     InputError
-        If something cannot be read or written, results belong to several instances, or the
+        If something cannot be read or written, result files belong to several instances, or the
         certificate is rejected or of another instance.
     """
     from optpart.certify.check import RejectedError
     from optpart.formats import native
     from optpart.problem.instance import Instance
     from optpart.report.html.page import write_report as write
-    from optpart.report.html.sources import Subject, read_subject
+    from optpart.report.html.sources import Subject, read_subjects
     from optpart.solution.result import Result
 
     if isinstance(what, Instance):
-        subject = Subject(what, ())
+        subjects = [Subject(what, ())]
     else:
         several = [what] if isinstance(what, (Result, str, Path)) else list(what)
-        subject = read_subject(several, load)
+        subjects = read_subjects(several, load)
     said = None
     if certificate is not None:
+        if len(subjects) > 1:
+            remedy = f"report on one instance, such as {subjects[0].instance.name}"
+            raise InputError("", "is of one instance, but the report of several", remedy,
+                             str(certificate))  # fmt: skip
         try:
             said = check(certificate)
         except RejectedError as error:
             remedy = "give a certificate that 'optpart check' accepts"
             raise InputError("", f"is rejected ({error})", remedy, str(certificate)) from None
-        if native.read(Path(certificate) / "instance.json").sha256 != subject.instance.sha256:
-            remedy = f"give one of {subject.instance.name}"
+        if native.read(Path(certificate) / "instance.json").sha256 != subjects[0].instance.sha256:
+            remedy = f"give one of {subjects[0].instance.name}"
             raise InputError("", "certifies another instance", remedy, str(certificate))
-    write(subject, path, certificate=said)
+    write(subjects, path, certificate=said)
 
 
 def pipeline_problem(source: Instance | str | Path, *, sync_rate: Number | None = None) -> Pipeline:

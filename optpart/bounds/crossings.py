@@ -351,7 +351,7 @@ class Relaxation:
     def _intervals(self, state: _State, limit: int | None) -> Intervals:
         if limit is None:
             nothing = np.zeros((0, len(self._work)), dtype=np.int64)
-            return Intervals(nothing[:, 0], nothing, nothing[:, 0])
+            return Intervals(nothing[:, 0], nothing, nothing[:, 0], nothing[:, 0])
         return intervals(self.instance, self.grid, state.window, limit)
 
     def _columns(self, state: _State) -> tuple[_Columns, NDArray[np.bool_]]:

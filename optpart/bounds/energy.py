@@ -85,12 +85,42 @@ class Intervals(NamedTuple):
     device: NDArray[np.int64]
     work: NDArray[np.int64]  # rows × units
     room: NDArray[np.int64]
+    begin: NDArray[np.int64]
+
+
+class Overload(NamedTuple):
+    """A proof that no schedule takes at most a given length.
+
+    Attributes
+    ----------
+    rows : Intervals
+        Those that count.
+    weight : ndarray of int64, length rows
+        How much each of them counts; positive.
+    memory : ndarray of int
+        The devices of which the memory counts, too.
+    required, room : int
+        The weighted work (and memory) that every placement needs, and the smaller one there is.
+    """
+
+    rows: Intervals
+    weight: NDArray[np.int64]
+    memory: NDArray[np.int64]
+    required: int
+    room: int
 
 
 def overloaded(
     instance: Instance, grid: Grid, window: Windows, limit: int, *, seconds: float = np.inf
 ) -> bool:
-    """Return whether energy proves that no schedule takes at most ``limit`` ticks.
+    """Return whether energy proves that no schedule takes at most ``limit`` ticks."""
+    return overload(instance, grid, window, limit, seconds=seconds) is not None
+
+
+def overload(
+    instance: Instance, grid: Grid, window: Windows, limit: int, *, seconds: float = np.inf
+) -> Overload | None:
+    """Return a proof that no schedule takes at most ``limit`` ticks; ``None`` without one.
 
     Parameters
     ----------
@@ -108,12 +138,12 @@ def overloaded(
     ``Σ_u min_d (Σ_{r of d} y_r e[u,r] + μ_d need_u) > Σ_r y_r b_r + Σ_d μ_d M_d``.
     """
     if seconds <= 0 or window.possible.sum() > _MAX_COLUMNS:
-        return False
+        return None
     rows = intervals(instance, grid, window, limit)
     need, capacity = whole_memory(instance, relax=True)
     limited = np.flatnonzero(capacity < need.sum())
     if not len(rows.room) and not len(limited):
-        return False
+        return None
     y, mu = _multipliers(rows, window.possible, need, capacity, limited, limit, seconds)
     cost = np.zeros(window.possible.shape, dtype=object)
     for r in np.flatnonzero(y):
@@ -121,14 +151,19 @@ def overloaded(
     cost[:, limited] += need.astype(object)[:, None] * mu
     least = np.where(window.possible, cost, cost.max(initial=0)).min(axis=1).sum()
     room = (y.astype(object) * rows.room).sum() + (mu * capacity[limited].astype(object)).sum()
-    return bool(least > room)
+    if least <= room:
+        return None
+    used = np.flatnonzero(y)
+    return Overload(
+        Intervals(*(column[used] for column in rows)), y[used], limited[mu != 0], least, room
+    )
 
 
 def intervals(instance: Instance, grid: Grid, window: Windows, limit: int) -> Intervals:
     """List the intervals that would be overfull if all units were on the device."""
     units, k = window.possible.shape
     count = min(_THRESHOLDS, max(1, int((_MAX_ENTRIES / max(1, units * k)) ** 0.5)))
-    device, work, room = [], [], []
+    device, work, room, first_tick = [], [], [], []
     for d in range(k):
         here = np.flatnonzero(window.possible[instance.unit_of, d])
         unit = instance.unit_of[here]
@@ -146,10 +181,12 @@ def intervals(instance: Instance, grid: Grid, window: Windows, limit: int) -> In
                     device.append(d)
                     work.append(np.minimum(total, _LONGEST))
                     room.append(end - begin)
+                    first_tick.append(begin)
     return Intervals(
         np.array(device, dtype=np.int64),
         np.array(work, dtype=np.int64).reshape(len(room), units),
         np.array(room, dtype=np.int64),
+        np.array(first_tick, dtype=np.int64),
     )
 
 

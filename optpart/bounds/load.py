@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,10 +64,34 @@ def unit_durations(instance: Instance, grid: Grid) -> NDArray[np.int64]:
     return total
 
 
+class Load(NamedTuple):
+    """A load bound and the multipliers that prove it.
+
+    Attributes
+    ----------
+    ticks : int
+        At least the bound of the windows.
+    weight : ndarray of int64, length k
+        How much the load of each device counts; only their ratios matter.
+    memory : ndarray of int64, length k
+        Positive where the memory of a device counts, too.
+    """
+
+    ticks: int
+    weight: NDArray[np.int64]
+    memory: NDArray[np.int64]
+
+
 def load_ticks(instance: Instance, grid: Grid, window: Windows, *, seconds: float = np.inf) -> int:
     """Return the load bound in ticks, at least the bound of the windows."""
+    return load_proof(instance, grid, window, seconds=seconds).ticks
+
+
+def load_proof(instance: Instance, grid: Grid, window: Windows, *, seconds: float = np.inf) -> Load:
+    """Return the load bound, and by which devices it is proven."""
     if not instance.vertices:
-        return 0
+        nothing = np.zeros(instance.devices, dtype=np.int64)
+        return Load(0, nothing, nothing)
     need, capacity = whole_memory(instance, relax=True)
     least = window.bound or 0
     # Shorter run times only weaken the bound, and keep the products below within 64 bits.
@@ -85,7 +109,7 @@ def load_ticks(instance: Instance, grid: Grid, window: Windows, *, seconds: floa
         total = int(cost.min(axis=1).astype(object).sum())
     total += int((rim.astype(object) * y).sum())
     parts = int(y.sum())
-    return max(least, -(-total // parts))
+    return Load(max(least, -(-total // parts)), y, mu)
 
 
 def _multipliers(

@@ -168,6 +168,51 @@ class Sharpening:
         through = self._through()
         return Windows(self.head, self.tail, through[label], self.possible[label])
 
+    def queue(self, v: int, d: int, *, backwards: bool = False) -> Queue | None:
+        """Return the vertices that queue on ``d`` before ``v``, if they delay its start.
+
+        Parameters
+        ----------
+        backwards : bool
+            Whether those after ``v`` are wanted, with all times counted from the end.
+        """
+        side = self._sides[backwards]
+        head = self.tail if backwards else self.head
+        near, far, fastest = _reach(
+            side.backwards, side.start, side.before, side.tensor, *self._delays, self.unit,
+            self.grid.duration, self.possible,
+        )  # fmt: skip
+        ancestor, after, bound = _ancestors_of(
+            *side[:5], *self._delays, self.unit, self.grid.duration, self.possible, head, near,
+            far, fastest, int(np.flatnonzero(side.order == v)[0]), d,
+        )  # fmt: skip
+        here = self.possible[self.unit[ancestor], d]
+        job = ancestor[here][np.argsort(-bound[ancestor[here]], kind="stable")]
+        # J grows and R falls with the number of jobs: the best of min(J, R) is where they meet.
+        low, high = 0, len(job)
+        best: Queue | None = None
+        while low < high:
+            size = (low + high) // 2 + 1
+            chosen = job[:size]
+            queue = _busiest(
+                chosen, head[chosen, d], self.grid.duration[chosen, d], after[chosen],
+                int(bound[job[size - 1]]),
+            )  # fmt: skip
+            if best is None or queue.value > best.value:
+                best = queue
+            if queue.begin + queue.work + queue.after >= queue.elsewhere:
+                high = size - 1
+            else:
+                low = size
+        return best
+
+    def queue_of_unit(self, unit: int, d: int) -> Queue:
+        """Return the members of a unit that take longest one after the other on a device."""
+        member = np.flatnonzero(self.unit == unit).astype(np.int32)
+        return _busiest(
+            member, self.head[member, d], self.grid.duration[member, d], self.tail[member, d], NEVER
+        )
+
     def settle(self) -> None:
         """Set heads and tails to ``NEVER`` on devices that are no longer possible."""
         gone = ~self.possible[self.unit]
@@ -248,6 +293,57 @@ def must_run_on(work: Sharpening) -> NDArray[np.int64]:
     start, member = grouped(device, k + 1)
     bound = one_after_the_other(start[: k + 1], member, work.grid.duration, work.head, work.tail)
     return np.asarray(bound.diagonal())
+
+
+class Queue(NamedTuple):
+    """Vertices that run one at a time on a device, and bound what comes after them.
+
+    Either one of them is on another device, and then what follows starts no earlier than
+    ``elsewhere``; or all of them are there, and then no earlier than ``begin + work + after``.
+
+    Attributes
+    ----------
+    begin : int
+        The earliest start of the first of them, in ticks.
+    work : int
+        Their run times together.
+    after : int
+        The least time from the last of them to what follows.
+    """
+
+    vertices: NDArray[np.int32]
+    begin: int
+    work: int
+    after: int
+    elsewhere: int
+
+    @property
+    def value(self) -> int:
+        """The bound of what follows."""
+        return min(self.elsewhere, self.begin + self.work + self.after)
+
+
+def _busiest(
+    job: NDArray[np.int32],
+    head: NDArray[np.int64],
+    duration: NDArray[np.int64],
+    after: NDArray[np.int64],
+    elsewhere: int,
+) -> Queue:
+    """Return the jobs with the largest least head + run times + least time after them.
+
+    Their value is the end of Jackson's preemptive schedule (Carlier 1982).
+    """
+    falling = np.argsort(-after, kind="stable")
+    best = Queue(job[:0], 0, 0, 0, elsewhere)
+    for begin in np.unique(head).tolist():
+        late = falling[head[falling] >= begin]
+        total = np.cumsum(duration[late])
+        value = begin + total + after[late]
+        i = int(value.argmax())
+        if value[i] > best.begin + best.work + best.after:
+            best = Queue(job[late[: i + 1]], begin, int(total[i]), int(after[late[i]]), elsewhere)
+    return best
 
 
 class _Side(NamedTuple):
@@ -361,6 +457,43 @@ def _of_units(unit: Any, ancestor: Any, size: int, bound: Any, of_unit: Any) -> 
         of_unit[unit[x]] = max(of_unit[unit[x]], bound[x])
     for a in range(1, size):
         bound[ancestor[a]] = of_unit[unit[ancestor[a]]]
+
+
+@kernel
+def _ancestors_of(
+    backwards: bool, order: Any, start: Any, before: Any, tensor: Any, size_class: Any,
+    link_class: Any, delays: Any, measured: Any, sending: Any, unit: Any, duration: Any,
+    possible: Any, head: Any, near: Any, far: Any, fastest: Any, position: int, d: int,
+) -> Any:  # fmt: skip
+    """Return the ancestors of the vertex at a position, and by vertex what `_look_back` finds."""
+    n, k = duration.shape
+    remote, away = np.full_like(near, NEVER), np.full_like(fastest, NEVER)
+    for x in range(n):
+        for e in range(k):
+            if e != d and head[x, e] < NEVER:
+                away[x, d] = min(away[x, d], head[x, e] + duration[x, e])
+        for j in range(start[x], start[x + 1]):
+            w = before[j]
+            for e in range(k):
+                if e == d or head[w, e] >= NEVER:
+                    continue
+                sender, receiver = (d, e) if backwards else (e, d)
+                crossing = _delay(
+                    tensor[j], sender, receiver, size_class, link_class, delays, measured, sending
+                )
+                if crossing >= 0:
+                    end = head[w, e] + duration[w, e]
+                    remote[j, d] = min(remote[j, d], end + crossing)
+    ancestor, mark = np.empty(n, np.int32), np.full(n, -1, np.int64)
+    if_here, if_away = np.empty(n, np.int64), np.empty(n, np.int64)
+    bound, of_unit = np.empty(n, np.int64), np.zeros(possible.shape[0], np.int64)
+    size = _lineage(order, start, before, position, mark, ancestor)
+    _look_back(
+        start, before, unit, duration, possible, head, near, far, fastest, remote, away,
+        ancestor, size, d, if_here, if_away, bound,
+    )  # fmt: skip
+    _of_units(unit, ancestor, size, bound, of_unit)
+    return ancestor[1:size], if_here, bound
 
 
 @inner

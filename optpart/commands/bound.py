@@ -25,7 +25,9 @@ def bound(
     from optpart.methods.solve import prepare
     from optpart.methods.solver_bound import solver_rows
     from optpart.problem.feasibility import contradiction, excluded
-    from optpart.report.text import infeasible, number, seconds
+    from optpart.report.bound_table import print_bounds
+    from optpart.report.console import plain_console
+    from optpart.report.text import infeasible
     from optpart.series.bound import SERIES
 
     instance = open_instance(file)
@@ -60,12 +62,8 @@ def bound(
             "bounds": rows,
         }
         put(pretty(document))
-    else:
-        for b in found:
-            value = "infeasible" if b.value is None else number(b.value, up=False)
-            say(f"{b.name:>14}  {value:>12}  {seconds(b.seconds)}")
-        if best is not None and best.value is not None:
-            say(f"{'best':>14}  {number(best.value, up=False):>12}  by {best.name}")
+    elif best is not None:
+        print_bounds(plain_console(), found, best)
     if best is None:
         raise typer.Exit(4)
     if best.value is None:

@@ -10,10 +10,11 @@ import typer
 
 from optpart.commands.options import Json
 from optpart.errors import InputError
-from optpart.terminal import put, say
+from optpart.terminal import put
 
 if TYPE_CHECKING:
     from optpart.devices.spec import DeviceSpec, LinkSpec
+    from optpart.report.console import PlainConsole
 
 _GIB = 2**30
 
@@ -48,46 +49,61 @@ def devices(
 
 
 def _list(devices: list[DeviceSpec], links: list[LinkSpec]) -> None:
+    from optpart.report.console import plain_console
+
+    print_library(plain_console(), devices, links)
+
+
+def print_library(console: PlainConsole, devices: list[DeviceSpec], links: list[LinkSpec]) -> None:
+    """Print the figures of devices and links in two tables."""
+    from optpart.report.console import plain_table
+
     precisions = ("float32", "bfloat16", "float16", "int8")
-    say("Peak rates in TFLOP/s (int8: TOP/s), dense; bandwidth of memory in GB/s")
-    say(f"{'device':16} type {''.join(f'{p:>9}' for p in precisions)} {'GB/s':>7} {'memory':>8}")
+    console.tell("Peak rates in TFLOP/s (int8: TOP/s), dense; bandwidth of memory in GB/s")
+    table = plain_table("device", "type", *precisions, "GB/s", "memory", words=2)
     for device in devices:
-        rates = "".join(f"{_scaled(device.peak.get(p), 1000):>9}" for p in precisions)
-        say(
-            f"{device.name:16} {device.type:4} {rates} {_scaled(device.bandwidth):>7} "
-            f"{_memory(device.memory):>8}"
+        rates = [_scaled(device.peak.get(p), 1000) for p in precisions]
+        table.add_row(
+            device.name,
+            device.type or "-",
+            *rates,
+            _scaled(device.bandwidth),
+            _memory(device.memory),
         )
-    say("")
-    say("GB/s in each direction, as stated and as assumed to be left for payload")
-    say(f"{'link':16} {'stated':>7} {'payload':>8} {'latency':>8}")
+    console.show(table)
+    console.tell("")
+    console.tell("GB/s in each direction, as stated and as assumed to be left for payload")
+    table = plain_table("link", "stated", "payload", "latency")
     for link in links:
-        say(
-            f"{link.name:16} {_scaled(link.nominal):>7} {_scaled(link.bandwidth):>8} "
-            f"{_scaled(link.latency, 1000):>5} us"
-        )
-    say("")
-    say("'optpart devices NAME' shows the source; latencies and overheads are assumptions")
+        latency = f"{_scaled(link.latency, 1000)} us"
+        table.add_row(link.name, _scaled(link.nominal), _scaled(link.bandwidth), latency)
+    console.show(table)
+    console.tell("")
+    console.tell("'optpart devices NAME' shows the source; latencies and overheads are assumptions")
 
 
 def _show(spec: DeviceSpec | LinkSpec) -> None:
     from optpart.devices.spec import DeviceSpec
     from optpart.problem.units import written
+    from optpart.report.console import plain_console
 
-    say(f"{spec.name}: {spec.summary}")
+    rows: list[tuple[str, ...]] = []
     if isinstance(spec, DeviceSpec):
-        say(f"  type        {spec.type}")
-        for precision, rate in spec.peak.items():
-            say(f"  {precision:11} {written(rate, 'speed')}")
-        say(f"  bandwidth   {written(spec.bandwidth, 'bandwidth')}")
-        say(f"  memory      {_memory(spec.memory)}")
-        say(f"  overhead    {written(spec.overhead, 'time')} per operation (assumed)")
+        rows.append(("  type", spec.type or "-"))
+        rows += [(f"  {name}", written(rate, "speed")) for name, rate in spec.peak.items()]
+        rows.append(("  bandwidth", written(spec.bandwidth, "bandwidth")))
+        rows.append(("  memory", _memory(spec.memory)))
+        rows.append(("  overhead", f"{written(spec.overhead, 'time')} per operation (assumed)"))
     else:
-        say(f"  stated      {written(spec.nominal, 'bandwidth')} in each direction")
-        say(f"  efficiency  {float(spec.efficiency):.3f} (assumed)")
-        say(f"  payload     {written(spec.bandwidth, 'bandwidth')} in each direction")
-        say(f"  latency     {written(spec.latency, 'time')} (assumed)")
-    say(f"  source      {spec.source}")
-    say(f"  entered     {spec.date}")
+        stated, payload = written(spec.nominal, "bandwidth"), written(spec.bandwidth, "bandwidth")
+        rows.append(("  stated", f"{stated} in each direction"))
+        rows.append(("  efficiency", f"{float(spec.efficiency):.3f} (assumed)"))
+        rows.append(("  payload", f"{payload} in each direction"))
+        rows.append(("  latency", f"{written(spec.latency, 'time')} (assumed)"))
+    rows += [("  source", spec.source), ("  entered", str(spec.date))]
+    console = plain_console()
+    console.tell(f"{spec.name}: {spec.summary}")
+    console.tell_rows(rows)
 
 
 def _document(spec: DeviceSpec | LinkSpec) -> dict[str, Any]:

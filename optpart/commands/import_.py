@@ -103,7 +103,10 @@ def import_(
         ),
     ] = None,
     communication: Annotated[
-        Communications | None, typer.Option(help="How transfers count; delay by default.")
+        Communications | None,
+        typer.Option(
+            metavar="MODEL", help="How transfers count: delay (default), sendrecv, link or port."
+        ),
     ] = None,
     seed: Annotated[
         int | None,

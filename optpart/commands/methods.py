@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from optpart.terminal import say
-
 
 def methods() -> None:
     """List the methods for --method."""
-    from optpart.methods import registry as registry
+    from optpart.methods import registry
+    from optpart.report.console import plain_console
 
-    for entry in registry.entries():
-        say(f"{entry.name:26} {entry.kind:13} {entry.summary}")
+    plain_console().tell_rows(
+        [(entry.name, entry.kind, entry.summary) for entry in registry.entries()]
+    )

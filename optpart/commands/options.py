@@ -58,9 +58,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard outpu
 DeviceOrder = Annotated[
     str | None,
     typer.Option(
-        metavar="DEVICE,DEVICE,…",
-        help="Use only these devices, each for one block, with no edge from a later one to an "
-        "earlier one; any may stay empty.",
+        metavar="DEVICES",
+        help="Use only these devices, separated by commas, each for one block, with no edge from a "
+        "later one to an earlier one; any may stay empty.",
     ),
 ]
 Start = Annotated[

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from optpart.commands.options import Json, Seed, Workers
 from optpart.limits import MOST_SECONDS
+
+if TYPE_CHECKING:
+    from optpart.ordering.compare import Orders
+    from optpart.report.console import PlainConsole
 
 
 def ordering(
@@ -35,11 +39,11 @@ def ordering(
     from optpart.formats.json import pretty
     from optpart.ordering.compare import compare_orders
     from optpart.ordering.oracle import read_times, with_times
+    from optpart.report.console import plain_console
     from optpart.report.progress import ProgressLine
-    from optpart.report.text import number
     from optpart.solution.result import Budget
     from optpart.study import library
-    from optpart.terminal import put, say
+    from optpart.terminal import put
 
     in_library = not Path(file).exists() and file in library.index()
     instance = library.load(file) if in_library else read_instance(file)
@@ -67,22 +71,33 @@ def ordering(
         }
         put(pretty(document))
         return
-    say(
-        f"{instance.name}: makespan from {number(bounds.lower, up=False)} (eq. 2) to "
+    print_orders(plain_console(), instance.name, found)
+
+
+def print_orders(console: PlainConsole, name: str, found: Orders) -> None:
+    """Print what is proven of the optimal order, and a row per order."""
+    from optpart.report.console import plain_table
+    from optpart.report.text import number
+
+    best, bounds = found.best, found.best.bounds
+    low, high = best.efficiency
+    loose = best.looseness
+    console.tell(
+        f"{name}: makespan from {number(bounds.lower, up=False)} (eq. 2) to "
         f"{number(bounds.upper, up=True)} (eq. 1), S = {bounds.speedup:.3f}"
     )
     told = f"E* = {high:.4f}" if best.optimal else f"E* from {low:.4f} to {high:.4f}"
-    say(
+    console.tell(
         f"optimal order {'proven' if best.optimal else 'not proven'}: {told}; it lies "
         + (f"{loose[0]:.2%}" if best.optimal else f"{loose[0]:.2%} to {loose[1]:.2%}")
         + " above eq. 2"
     )
-    for name, result in found.results.items():
+    table = plain_table("order", "makespan", "E", "E/E*")
+    for order, result in found.results.items():
         if result.makespan is None:
             continue
         share = best.share(result.makespan)
         text = f"{share[1]:.4f}" if best.optimal else f"{share[0]:.4f} to {share[1]:.4f}"
-        say(
-            f"  {name:14}{number(result.makespan, up=True):>14}  "
-            f"E {bounds.efficiency(result.makespan):7.4f}  E/E* {text}"
-        )
+        efficiency = f"{bounds.efficiency(result.makespan):.4f}"
+        table.add_row(order, number(result.makespan, up=True), efficiency, text)
+    console.show(table)

@@ -13,6 +13,7 @@ from optpart.terminal import put, say
 
 if TYPE_CHECKING:
     from optpart.pipeline.plan import PipelinePlan
+    from optpart.report.console import PlainConsole
 
 
 def pipeline(
@@ -35,7 +36,7 @@ def pipeline(
     sync_rate: Annotated[
         str | None,
         typer.Option(
-            metavar="NUMBER|links",
+            metavar="RATE",
             help="Replicas exchange the memory of their vertices after each item: at this size "
             "per time, or over the links of the instance.",
         ),
@@ -53,6 +54,7 @@ def pipeline(
     from optpart.api import plan as make_plan
     from optpart.files import written_first
     from optpart.pipeline.plan_file import check_plan, dumps_plan, write_plan
+    from optpart.report.console import plain_console
     from optpart.solution.result import Status
 
     problem = pipeline_problem(file, sync_rate=sync_rate)
@@ -69,42 +71,39 @@ def pipeline(
         if json:
             put(dumps_plan(found))
         else:
-            _say(found)
+            print_plan(plain_console(), found)
     if found.status is Status.INFEASIBLE:
         raise typer.Exit(3)
 
 
-def _say(plan: PipelinePlan) -> None:
-    from rich.table import Table
-
-    from optpart.report.console import plain_console
+def print_plan(console: PlainConsole, plan: PipelinePlan) -> None:
+    """Print what is proven of a plan, and a row per stage."""
+    from optpart.report.console import plain_table
     from optpart.report.text import between, infeasible, number, remark, seconds
     from optpart.solution.result import Status
 
     name = plan.pipeline.name
     if plan.status is Status.INFEASIBLE:
-        say(f"{name}: {infeasible(plan.reason)}")
+        console.tell(f"{name}: {infeasible(plan.reason)}")
         return
     value, bound = between(plan.bottleneck, plan.bound)
     note = f" ({plan.reason})" if plan.reason else ""
-    say(
+    console.tell(
         f"{name}: {plan.status}{note}, bottleneck {value}, lower bound {bound}, "
         f"{len(plan.stages)} stages, {seconds(plan.seconds)}"
     )
-    table = Table(box=None, pad_edge=False)
-    for title in ("stage", "devices", "load", "memory", "vertices"):
-        table.add_column(title, justify="right" if title in ("load", "memory") else "left")
+    table = plain_table("stage", "devices", "load", "memory", "vertices", "", words=2)
     names, devices = plan.pipeline.vertices, plan.pipeline.devices
     for i, (stage, load, memory) in enumerate(
         zip(plan.stages, plan.loads, plan.memory, strict=True), 1
     ):
         own = [names[v] for v in stage.vertices]
-        shown = own[0] if len(own) == 1 else f"{own[0]} … {own[-1]} ({len(own)})"
         table.add_row(
             str(i),
             ", ".join(devices[d] for d in stage.devices),
             number(load, up=True),
             number(memory, up=True),
-            remark(shown),
+            str(len(own)),
+            remark(own[0] if len(own) == 1 else f"{own[0]} … {own[-1]}"),
         )
-    plain_console().print(table)
+    console.show(table)

@@ -10,9 +10,10 @@ from typer.core import TyperGroup
 
 from optpart.commands.options import Json, Output
 from optpart.errors import InputError
-from optpart.terminal import put, say
+from optpart.terminal import put
 
 if TYPE_CHECKING:
+    from optpart.report.console import PlainConsole
     from optpart.training.profile import Costs, Fit
 
 
@@ -24,8 +25,9 @@ def fit(
     tables: Annotated[
         list[Path],
         typer.Argument(
-            metavar="TIMES.csv…",
-            help="Tables of 'op,kind,batch,time (us)' or 'sender,receiver,bytes,time (us)'.",
+            metavar="TIMES.csv",
+            help="Tables with the columns op, kind, batch and time (us), or sender, receiver, "
+            "bytes and time (us).",
         ),
     ],
     output: Output = None,
@@ -35,6 +37,7 @@ def fit(
 
     Non-negative least squares of relative errors; α and β are nanoseconds.
     """
+    from optpart.report.console import plain_console
     from optpart.training import profile
 
     if len({path.resolve() for path in tables}) < len(tables):
@@ -45,11 +48,13 @@ def fit(
     if as_json:
         put(profile.dumps(costs))
     else:
-        _show(costs)
+        print_costs(plain_console(), costs)
 
 
-def _show(costs: Costs) -> None:
+def print_costs(console: PlainConsole, costs: Costs) -> None:
+    """Print a row per fitted line, and how large the errors are."""
     from optpart.problem.units import written
+    from optpart.report.console import plain_table
 
     for what, fits, per in (
         ("operation, kind", costs.operations, "sample"),
@@ -57,31 +62,29 @@ def _show(costs: Costs) -> None:
     ):
         if not fits:
             continue
-        width = max(len(what), *(len(", ".join(key)) for key in fits))
-        columns = f"{'rows':>5} {'alpha':>10} {'beta/' + per:>12} {'error':>7} {'worst':>7}"
-        say(f"{what:{width}} {columns}")
+        table = plain_table(what, "rows", "alpha", f"beta/{per}", "error", "worst")
         scale = 1 if per == "sample" else 10**6
         for key, each in fits.items():
-            alpha, beta = each.line.alpha, each.line.beta * scale
-            say(
-                f"{', '.join(key):{width}} {each.rows:>5} {written(alpha, 'time'):>10} "
-                f"{written(beta, 'time'):>12} {_percent(each.error)} {_percent(each.worst)}"
+            table.add_row(
+                ", ".join(key),
+                str(each.rows),
+                written(each.line.alpha, "time"),
+                written(each.line.beta * scale, "time"),
+                f"{each.error:.1%}",
+                f"{each.worst:.1%}",
             )
-        _summary(list(fits.values()))
+        console.show(table)
+        console.tell(_summary(list(fits.values())))
     for remark in costs.remarks():
-        say(remark)
+        console.tell(remark)
 
 
-def _summary(fits: list[Fit]) -> None:
+def _summary(fits: list[Fit]) -> str:
     from statistics import median
 
     rows = sum(each.rows for each in fits)
-    say(
+    return (
         f"{len(fits)} lines of {rows} rows; median of their errors "
         f"{median(each.error for each in fits):.1%}, largest error "
         f"{max(each.worst for each in fits):.1%}"
     )
-
-
-def _percent(error: float) -> str:
-    return f"{error:>7.1%}"

@@ -18,7 +18,7 @@ def report(
     what: Annotated[
         list[str],
         typer.Argument(
-            metavar="RESULT|INSTANCE|STORE",
+            metavar="FILE",
             help="Result files, stores of 'optpart gap --store', and the instance: a file, or the "
             "name of a library instance. Results of library instances need no instance.",
         ),
@@ -45,10 +45,12 @@ def report(
     """Write one HTML page that opens without a network, or tables and figures for a paper."""
     if output.suffix.lower() in _PAGES:
         from optpart.api import write_report
+        from optpart.commands.instances import announce_compilation
 
         if by:
             raise InputError("--by", "is for tables", "give a folder with --output", str(output))
         check_target(output)
+        announce_compilation()
         write_report(what, output, certificate=certificate)
         return
     from optpart.report.paper.folder import write_folder

@@ -17,7 +17,7 @@ from optpart.terminal import put
 def simulate(
     file: File,
     method: Annotated[
-        str, typer.Option("--method", "-m", help="PARTITIONING+SCHEDULER; see 'optpart methods'.")
+        str, typer.Option("--method", "-m", help="A pair such as heft+pct; see 'optpart methods'.")
     ] = "heft+pct",
     start: Annotated[
         Path | None, typer.Option(help="Take the placement from this result file.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
 from typing import Any
@@ -26,9 +26,20 @@ _UNLIMITED = 10**6
 #: A remark with less room than this is left for the lines below.
 _REMARK = 12
 
+#: A sentence with less room than this beside the words before it goes below them.
+_SENTENCE = 24
+
 
 class PlainConsole(Console):
-    """A console that shows strings literally: no markup or emoji, control characters escaped."""
+    """A console that shows strings literally: no markup or emoji, control characters escaped.
+
+    Attributes
+    ----------
+    breaks : bool
+        Whether sentences are broken between words; those for files and pipes stay whole.
+    """
+
+    breaks = True
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Return the literal text of a string, also in tables."""
@@ -67,8 +78,31 @@ class PlainConsole(Console):
 
     def tell(self, line: str) -> None:
         """Print a line of text, broken between words."""
-        for part in _wrapped(visible(line), self.width, "    "):
+        for part in _wrapped(visible(line), self.width if self.breaks else _UNLIMITED, "    "):
             self.print(part)
+
+    def tell_rows(self, rows: Sequence[tuple[str, ...]]) -> None:
+        """Print rows of words, the last of which is a sentence.
+
+        The words are aligned, and the sentence is broken beside them; where there is little room,
+        it goes below them.
+        """
+        rows = [tuple(visible(cell) for cell in row) for row in rows]
+        widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)][:-1]
+        lead = sum(widths) + _GAP * len(widths)
+        width = self.width if self.breaks else _UNLIMITED
+        for *words, sentence in rows:
+            if width - lead < _SENTENCE:
+                for line in (*_wrapped((" " * _GAP).join(words).rstrip(), width, "    "),
+                             *_wrapped(f"    {sentence}", width, "    ")):  # fmt: skip
+                    self.print(line)
+                continue
+            before = "".join(
+                word + " " * (room - cell_len(word) + _GAP)
+                for word, room in zip(words, widths, strict=True)
+            )
+            for i, line in enumerate(_wrapped(sentence, width - lead, "")):
+                self.print(f"{before if i == 0 else ' ' * lead}{line}")
 
 
 @dataclass(frozen=True)
@@ -156,10 +190,10 @@ class _Cells:
             for pair in [*pairs, *([remark] if remark else [])]:
                 longer = f"{line}, {pair}" if line else f"    {pair}"
                 if line and cell_len(longer) + 1 > width:
-                    yield f"{line},"
+                    yield from _wrapped(f"{line},", width, "    ")
                     longer = f"    {pair}"
                 line = longer
-            yield _cut(line, remark, width) if remark else line
+            yield from [_cut(line, remark, width)] if remark else _wrapped(line, width, "    ")
 
 
 def _marked(name: str) -> tuple[str, str]:
@@ -187,5 +221,20 @@ def _wrapped(line: str, width: int, indent: str) -> list[str]:
 
 def plain_console() -> PlainConsole:
     """Return a console as wide as the terminal; for files and pipes, wide enough for any table."""
-    width = None if sys.stdout.isatty() else 200
-    return PlainConsole(markup=False, emoji=False, highlight=False, soft_wrap=True, width=width)
+    breaks = sys.stdout.isatty()
+    console = PlainConsole(markup=False, emoji=False, highlight=False, soft_wrap=True,
+                           width=None if breaks else 200)  # fmt: skip
+    console.breaks = breaks
+    return console
+
+
+def plain_table(*heads: str, words: int = 1) -> Table:
+    """Return an empty table: ``words`` columns of words on the left, then figures.
+
+    A last column without a head takes remarks, which may be cut.
+    """
+    table = Table(box=None, pad_edge=False)
+    for i, head in enumerate(heads):
+        left = i < words or not head
+        table.add_column(head, justify="left" if left else "right", no_wrap=True)
+    return table

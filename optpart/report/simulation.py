@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import ArgumentError
-from optpart.escaping import visible
 from optpart.formats import result as result_format
 from optpart.methods import registry
 from optpart.problem.instance import Instance
+from optpart.report.console import PlainConsole, plain_console, plain_table
 from optpart.report.text import number, percent
 from optpart.solution.metrics import busy, peak_memory
 from optpart.solution.result import Result, conclude
@@ -161,7 +161,7 @@ def print_runs(runs: list[Simulated]) -> None:
             f"quartiles {quarter:.4g}, {half:.4g}, {np.quantile(first.choices, 0.75):.4g}, "
             f"most {most:.4g}"
         )
-    _print_devices(instance, first.schedule)
+    print_devices(plain_console(), instance, first.schedule)
 
 
 def _spread(runs: list[Simulated]) -> str:
@@ -176,18 +176,23 @@ def _spread(runs: list[Simulated]) -> str:
     )
 
 
-def _print_devices(instance: Instance, schedule: Schedule) -> None:
+def print_devices(console: PlainConsole, instance: Instance, schedule: Schedule) -> None:
+    """Print the activity of each device that runs or holds anything."""
     makespan = schedule.makespan(instance)
-    say(f"{'':56}peak memory by")
-    say(
-        f"{'device':>12}  {'vertices':>8}  {'busy':>10}  {'idle':>10}  {'busy':>6}"
-        f"  {'edges':>10}  {'refcount':>10}"
-    )
+    table = plain_table(
+        "device", "vertices", "busy", "idle", "share busy", "peak memory by edges",
+        "peak memory by refcount",
+    )  # fmt: skip
     for row in rows(instance, schedule):
         if row.vertices or row.refcount:
             share = float(row.busy / makespan) if makespan else 0.0
-            say(
-                f"{visible(row.device):>12}  {row.vertices:>8}  {number(row.busy, up=True):>10}  "
-                f"{number(row.idle, up=True):>10}  {percent(share):>6}  "
-                f"{number(row.edges, up=True):>10}  {number(row.refcount, up=True):>10}"
+            table.add_row(
+                row.device,
+                str(row.vertices),
+                number(row.busy, up=True),
+                number(row.idle, up=True),
+                percent(share),
+                number(row.edges, up=True),
+                number(row.refcount, up=True),
             )
+    console.show(table)

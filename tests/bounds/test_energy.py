@@ -9,7 +9,7 @@ import pytest
 from relabelling import relabelled
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
-from optpart.bounds.energy import energy_bound, overloaded
+from optpart.bounds.energy import energy_bound, overload, overloaded
 from optpart.bounds.load import load_bound
 from optpart.bounds.windows import windows
 from optpart.kernels import ticks
@@ -32,6 +32,18 @@ class TestByHand:
         instance = hourglass(1, [2, 2, 2, 2], [Device("d0"), Device("d1")])
         assert load_bound(instance) == 5
         assert energy_bound(instance) == 6
+
+    def test_its_proof_names_the_intervals(self) -> None:
+        instance = hourglass(1, [2, 2, 2, 2], [Device("d0"), Device("d1")])
+        grid = Grid.of(instance)
+        proof = overload(instance, grid, windows(instance, grid, 5), 5)
+        assert proof is not None
+        assert [grid.time(int(x)) for x in proof.rows.begin] == [1, 1]
+        assert [grid.time(int(x)) for x in proof.rows.room] == [3, 3]
+        weight = int(proof.weight[0])
+        assert proof.weight.tolist() == [weight, weight]
+        assert (proof.required, proof.room) == (8 * weight, 6 * weight)
+        assert overload(instance, grid, windows(instance, grid, 6), 6) is None
 
     def test_on_unlike_devices(self) -> None:
         """24 of 42 operations, at 1 + 3 a time, between 3 and the end minus 3."""

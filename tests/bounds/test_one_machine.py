@@ -224,6 +224,62 @@ class TestNothingIsLost:
             assert one_machine_bound(instance) == one_machine_bound(relabelled(instance, rng))
 
 
+class TestQueue:
+    """The vertices that delay the start of another one on its device."""
+
+    def test_every_optimal_schedule_keeps_it(self) -> None:
+        rng = np.random.default_rng(8)
+        found = 0
+        for _ in range(60):
+            instance = random_instance(rng, 7, 3)
+            best = optimum(instance)
+            if best is None:
+                continue
+            schedule = retime(instance, best.placement, best.order)
+            grid = Grid.of(instance, best.makespan)
+            work = Sharpening(instance, grid, windows(instance, grid))
+            work.run()
+            for v, d in enumerate(best.placement):
+                start = grid.floor(schedule.start[v])
+                left = best.makespan - schedule.end(instance, v)
+                for queue, room in (
+                    (work.queue(v, d), start),
+                    (work.queue(v, d, backwards=True), grid.floor(left) + (not grid.exact) * 2),
+                ):
+                    if queue is None:
+                        continue
+                    found += 1
+                    assert queue.value <= room
+                    # Its cases hold one by one, too.
+                    others = [best.placement[u] == d for u in queue.vertices]
+                    case = queue.begin + queue.work + queue.after
+                    assert (case if all(others) else queue.elsewhere) <= room
+        assert found > 50
+
+    def test_it_explains_the_head_of_a_vertex(self) -> None:
+        # Either all three run before the sink on its device, or one of them sends to it.
+        builder = GraphBuilder().vertex("sink", 1)
+        for name in "abc":
+            builder.vertex(name, 10, outputs=[1]).edge(name, "sink")
+        instance = Instance(builder.build(), Cluster.uniform(2, 1, Fraction(1, 15)))
+        grid = Grid.of(instance)
+        work = Sharpening(instance, grid, windows(instance, grid))
+        work.run()
+        queue = work.queue(0, 0)
+        assert queue is not None
+        assert sorted(queue.vertices.tolist()) == [1, 2, 3]
+        assert [grid.time(x) for x in (queue.begin, queue.work, queue.elsewhere)] == [0, 30, 25]
+        assert grid.time(queue.value) == grid.time(int(work.head[0, 0])) == 25
+
+    def test_members_of_a_unit_queue_on_their_device(self) -> None:
+        builder = GraphBuilder().vertex("a", 3).vertex("b", 4).vertex("c", 5)
+        instance = Instance(builder.colocate("a", "b").build(), Cluster.uniform(2, 1))
+        grid = Grid.of(instance)
+        work = Sharpening(instance, grid, windows(instance, grid))
+        queue = work.queue_of_unit(0, 0)
+        assert (sorted(queue.vertices.tolist()), grid.time(queue.work)) == ([0, 1], 7)
+
+
 def check_optimal_schedule(instance: Instance, slack: int | None, most: int = 2**40) -> bool:
     """Assert that windows hold an optimal schedule; say whether times are rounded."""
     best = optimum(instance)

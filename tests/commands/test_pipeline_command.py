@@ -38,8 +38,8 @@ def test_stages_and_their_loads(run: Run, chain: Path) -> None:
     first, _, *rows = found.out.splitlines()
     assert first.startswith("chain: OPTIMAL, bottleneck 6, lower bound 6, 2 stages, ")
     assert [row.split() for row in rows] == [
-        ["1", "d0", "4", "0", "a"],
-        ["2", "d1", "6", "0", "b", "…", "d", "(3)"],
+        ["1", "d0", "4", "0", "1", "a"],
+        ["2", "d1", "6", "0", "3", "b", "…", "d"],
     ]
 
 

@@ -1,9 +1,11 @@
 """Tables on narrow terminals: no line is wider than the terminal, and no figure is cut."""
 
 import io
+import itertools
 import re
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,14 +13,29 @@ from rich.cells import cell_len
 from rich.table import Table
 
 import optpart as op
+from optpart.api import pipeline_problem, plan
+from optpart.bounds.best import LowerBound
+from optpart.commands.devices import print_library
+from optpart.commands.ordering import print_orders
+from optpart.commands.pipeline import print_plan
+from optpart.commands.profile import print_costs
+from optpart.devices import library
+from optpart.methods import registry
+from optpart.ordering.compare import Orders, compare_orders
+from optpart.pipeline.plan import PipelinePlan
 from optpart.report.axis_table import print_division
+from optpart.report.bound_table import print_bounds
 from optpart.report.console import PlainConsole
 from optpart.report.gap_table import print_comparison, print_line, print_summary
 from optpart.report.progress import position, said
+from optpart.report.simulation import print_devices
 from optpart.report.text import remark
 from optpart.solution.result import Progress, Result
+from optpart.solution.schedule import retime
 from optpart.study.attribution import Division, Split
 from optpart.study.gap import Comparison, Reference
+from optpart.training.graph import Line
+from optpart.training.profile import Costs, Fit
 
 WIDTHS = (80, 60, 40)
 
@@ -71,6 +88,48 @@ def division(seeds: int) -> Division:
     return Division(made.instance, made.results[0], tuple(splits))
 
 
+@cache  # its seconds differ from run to run
+def stages() -> PipelinePlan:
+    builder = op.GraphBuilder()
+    names = [f"transformer/block-{'abcdef'[i]}/attention" for i in range(6)]
+    for name in names:
+        builder.vertex(name, 1_234_567, outputs=[10])
+    for one, next_one in itertools.pairwise(names):
+        builder.edge(one, next_one)
+    cluster = op.Cluster.of([op.Device(f"a-device-of-the-lab-{d}") for d in "abc"], 10)
+    return plan(pipeline_problem(op.Instance(builder.build(), cluster, name="stages")))
+
+
+def fitted() -> Costs:
+    fit = Fit(Line(Fraction(123_456_789), Fraction(98_765)), 1234, 0.0123, 1.2345)
+    keys = [("transformer/h/attention", "v100-16gb"), ("conv", "a100")]
+    return Costs(dict.fromkeys(keys, fit), {("gpu-of-rack-a", "gpu-of-rack-b"): fit})
+
+
+@cache
+def orders() -> Orders:
+    builder = op.GraphBuilder()
+    for name, time, where in (("r", 3_000_001, "c"), ("s", 3_000_017, "c"), ("o", 4_000_037, "w")):
+        builder.vertex(name, time, devices=[where])
+    builder.edge("r", "o", None)
+    cluster = op.Cluster.of([op.Device("w"), op.Device("c")])
+    instance = op.Instance(builder.build(), cluster, name="figure")
+    return compare_orders(instance, op.Budget(10.0, 1))
+
+
+def simulated(c: PlainConsole) -> None:
+    instance = op.load("heft-10")
+    placement = [0] * instance.vertices
+    order = instance.graph.topological_order.tolist()
+    print_devices(c, instance, retime(instance, placement, order))
+
+
+def bounds(c: PlainConsole) -> None:
+    names = ("critical-path", "one-machine", "a-bound-of-the-user-with-a-long-name")
+    found = [LowerBound(n, Fraction(10**15 + i), 12.3 + i) for i, n in enumerate(names)]
+    print_bounds(c, [*found, LowerBound("load", None, 0.0)], found[2])
+
+
 TABLES: dict[str, Callable[[PlainConsole], None]] = {
     "gap": lambda c: print_comparison(c, comparison(1)),
     "gap --seeds": lambda c: print_comparison(c, comparison(3)),
@@ -78,6 +137,15 @@ TABLES: dict[str, Callable[[PlainConsole], None]] = {
     "summary": lambda c: print_summary(c, [comparison(2), comparison(2, "x")]),
     "gap --axis": lambda c: print_division(c, division(1)),
     "gap --axis --seeds": lambda c: print_division(c, division(2)),
+    "simulate": simulated,
+    "bound": bounds,
+    "devices": lambda c: print_library(
+        c, [*library.devices().values()], [*library.links().values()]
+    ),
+    "methods": lambda c: c.tell_rows([(e.name, e.kind, e.summary) for e in registry.entries()]),
+    "pipeline": lambda c: print_plan(c, stages()),
+    "profile fit": lambda c: print_costs(c, fitted()),
+    "ordering": lambda c: print_orders(c, "figure", orders()),
 }
 
 
@@ -127,7 +195,23 @@ def test_heads_break_first_then_letters_stand_for_names_then_rows_break() -> Non
     text = console(20)
     text.show(table)
     assert text.file.getvalue().splitlines() == [
-        "! mite+pct…th-a-name", "    mean over optimum 35.62%,", "    worst 1,234,567",
+        "! mite+pct…th-a-name", "    mean over", "    optimum 35.62%,", "    worst 1,234,567",
+    ]  # fmt: skip
+
+
+def test_sentences_are_broken_beside_their_words_or_below_them() -> None:
+    rows = [("heft", "pair", "earliest finish time first"), ("cpsat", "exact", "a solver")]
+    assert printed(40, lambda c: c.tell_rows(rows)).splitlines() == [
+        "heft   pair   earliest finish time first",
+        "cpsat  exact  a solver",
+    ]
+    assert printed(38, lambda c: c.tell_rows(rows)).splitlines() == [
+        "heft   pair   earliest finish time",
+        "              first",
+        "cpsat  exact  a solver",
+    ]
+    assert printed(30, lambda c: c.tell_rows(rows)).splitlines() == [
+        "heft  pair", "    earliest finish time first", "cpsat  exact", "    a solver",
     ]  # fmt: skip
 
 

@@ -35,21 +35,22 @@ Groups = Annotated[
     ),
 ]
 Grouping = Annotated[
-    str, typer.Option(metavar="contiguous|nearest", help="How operations are grouped.")
+    str, typer.Option(metavar="WAY", help="How operations are grouped: contiguous or nearest.")
 ]
 Compiler = Annotated[
     list[str] | None,
     typer.Option(
         metavar="KEY=VALUE",
-        help="How strategies are compiled: replicas=fused|separate, resharding=overlap|heterog, "
-        "auxiliary=memory|free, collectives=queue|ring, topology=pairs|shared, "
-        "memory=refcount|none, slots=N, tick=NANOSECONDS|none, microbatches=N; repeatable.",
+        help="How strategies are compiled; repeatable. Replicas fused or separate, resharding "
+        "overlap or heterog, auxiliary memory or free, collectives queue or ring, topology pairs "
+        "or shared, memory refcount or none, slots a number, tick nanoseconds or none, "
+        "microbatches a number; such as replicas=fused.",
     ),
 ]
 Samples = Annotated[
     str | None,
     typer.Option(
-        metavar="NUMBER|SYMBOL",
+        metavar="SAMPLES",
         help="Samples that the figures of a profile or model file are for, or its symbol for them.",
     ),
 ]

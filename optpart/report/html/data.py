@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from optpart.report.gantt.colours import colouring_of
 from optpart.report.html.detail import MOST_STEPS, schedule_data
 from optpart.report.html.groups import groups_of
 from optpart.report.html.numbers import encoded, encoded_all, encoded_or_none
-from optpart.report.html.reasons import reasons_of
+from optpart.report.html.reasons import SECONDS, reasons_of
 from optpart.report.html.sources import Entry, Subject
 from optpart.study import library
 from optpart.version import __version__
@@ -24,24 +25,43 @@ from optpart.version import __version__
 #: Up to this many vertices, times the number of schedules, every vertex is in the page.
 WHOLE = 10_000
 
-#: Most results whose schedules are in a page; the best ones.
+#: Most results of an instance whose schedules are in a page; the best ones.
 SCHEDULES = 8
 
+#: Most devices, intervals, and vertices of an interval, that a bound lists.
+_LISTED = 12
 
-def page_data(subject: Subject, certificate: str | None = None) -> dict[str, Any]:
-    """Return everything that the page of a report shows.
+#: Seconds for the bounds of several instances that take longer, each, over all instances.
+_SECONDS_OF_ALL = 20.0
+
+#: Most instances that a page shows more of than a row of its table.
+INSTANCES = 100
+
+
+def page_data(
+    subject: Subject,
+    certificate: str | None = None,
+    *,
+    whole_up_to: int | None = None,
+    seconds: float = SECONDS,
+) -> dict[str, Any]:
+    """Return everything that the page of a report shows of one instance.
 
     Parameters
     ----------
     certificate : str, optional
         What a certificate proves, as its checker says.
+    whole_up_to : int, optional
+        Most vertices, over all schedules, that are shown one by one; by default :data:`WHOLE`.
+    seconds : float
+        Limit for each bound that takes longer.
     """
     instance = subject.instance
     shown = _shown(subject.entries)
     scheduled = sum(
         i in shown and e.result.schedule is not None for i, e in enumerate(subject.entries)
     )
-    whole = instance.vertices * max(1, scheduled) <= WHOLE
+    whole = instance.vertices * max(1, scheduled) <= (WHOLE if whole_up_to is None else whole_up_to)
     labels = _labels(subject.entries)
     results = [
         _result(entry, label, with_schedule=i in shown, whole=whole)
@@ -57,9 +77,56 @@ def page_data(subject: Subject, certificate: str | None = None) -> dict[str, Any
         "instance": _instance(instance),
         "whole": whole,
         "graph": _graph(instance, placements, whole=whole),
-        "reasons": _reasons(instance),
+        "reasons": _reasons(subject, seconds),
         "certificate": _certificate(subject, certificate),
         "results": results,
+    }
+
+
+def pages_data(subjects: Sequence[Subject], certificate: str | None = None) -> dict[str, Any]:
+    """Return everything that the page of a report shows: of one instance, or of several.
+
+    Of several, ``instances`` has the rows of a table, and ``reports`` what :func:`page_data`
+    returns for the first :data:`INSTANCES` of them.
+    """
+    if len(subjects) == 1:
+        return page_data(subjects[0], certificate)
+    drawn = subjects[:INSTANCES]
+    reports = [
+        page_data(
+            subject,
+            whole_up_to=max(200, 4 * WHOLE // len(drawn)),
+            seconds=min(SECONDS, _SECONDS_OF_ALL / len(drawn)),
+        )
+        for subject in drawn
+    ]
+    return {
+        "optpart": __version__,
+        "instances": [_row(subject) for subject in subjects],
+        "reports": reports,
+    }
+
+
+def _row(subject: Subject) -> dict[str, Any]:
+    """Return what the table of several instances shows of one."""
+    instance, known = subject.instance, library.known(subject.instance)
+    results = [entry.result for entry in subject.entries]
+    bounds = [one.lower_bound for one in results if not one.given and not one.refused]
+    if known is not None:
+        bounds.append(known.bound)
+    return {
+        "name": visible(instance.name),
+        "vertices": instance.vertices,
+        "devices": instance.devices,
+        "bound": encoded_or_none(max((one for one in bounds if one is not None), default=None)),
+        "runs": [
+            {
+                "method": visible(one.method),
+                "makespan": encoded_or_none(one.makespan),
+                "status": "refused" if one.refused else str(one.status),
+            }
+            for one in results
+        ],
     }
 
 
@@ -154,8 +221,15 @@ def _result(entry: Entry, label: str, *, with_schedule: bool, whole: bool) -> di
     }
 
 
-def _reasons(instance: Instance) -> list[dict[str, Any]]:
+def _reasons(subject: Subject, seconds: float) -> list[dict[str, Any]]:
+    instance = subject.instance
     names, devices = instance.graph.names, instance.cluster.names
+    found = [entry.result.makespan for entry in subject.entries]
+    least = min((one for one in found if one is not None), default=None)
+
+    def shares(rows: Iterable[tuple[int, Fraction]], of: Sequence[str]) -> list[list[Any]]:
+        return [[visible(of[i]), encoded(share)] for i, share in rows]
+
     return [
         {
             "name": reason.name,
@@ -164,8 +238,30 @@ def _reasons(instance: Instance) -> list[dict[str, Any]]:
             "length": len(reason.path),
             "path": [[visible(names[v]), visible(devices[d])] for v, d in reason.path[:MOST_STEPS]],
             "vertex": visible(names[reason.vertex]) if reason.vertex >= 0 else "",
+            "devices": shares(reason.devices[:_LISTED], devices),
+            "memory": [visible(devices[d]) for d in reason.memory[:_LISTED]],
+            "refuted": encoded_or_none(reason.length),
+            "required": encoded_or_none(reason.required),
+            "room": encoded_or_none(reason.room),
+            "more": max(0, len(reason.intervals) - _LISTED),
+            "intervals": [
+                {
+                    "device": one.device,
+                    "start": encoded(one.start),
+                    "end": encoded(one.end),
+                    "weight": encoded(one.weight),
+                    "side": one.side,
+                    "of": visible(names[one.of]) if one.of >= 0 else "",
+                    "rest": encoded(one.rest),
+                    "elsewhere": encoded_or_none(one.elsewhere),
+                    "count": len(one.vertices),
+                    "work": encoded(sum((time for _, time in one.vertices), Fraction(0))),
+                    "vertices": shares(one.vertices[:_LISTED], names),
+                }
+                for one in reason.intervals[:_LISTED]
+            ],
         }
-        for reason in reasons_of(instance)
+        for reason in reasons_of(instance, least, seconds)
     ]
 
 

@@ -1,7 +1,12 @@
 "use strict";
 // The page of `optpart report`. Names from files reach the document as text only, never as markup.
 (() => {
-const data = JSON.parse(document.getElementById("data").textContent);
+const everything = JSON.parse(document.getElementById("data").textContent);
+// Of several instances, the address says by a number which one is shown; without one, a table of all is.
+const reports = everything.reports ?? null;
+const picked = reports ? Math.min(reports.length, Math.max(0, Math.floor(Number(location.hash.slice(1))) || 0)) : 0;
+const data = reports ? reports[Math.max(0, picked - 1)] : everything;
+if (reports) window.addEventListener("hashchange", () => location.reload());
 const { instance, graph, results, whole } = data;
 const k = instance.devices.length;
 const $ = (id) => document.getElementById(id);
@@ -136,6 +141,7 @@ const state = {
   path: true,
   idle: true,
   selected: -1,
+  bound: "",
   open: new Set(),
 };
 const current = () => results[state.result];
@@ -200,7 +206,19 @@ const verdict = (result) => {
   if (bound === null) return ["FEASIBLE", `A valid schedule with ${what} ${shown(value)}${under}; no bound is known.`];
   return ["FEASIBLE", `A valid schedule with ${what} ${shown(value)}${under}; at most ${percent(result.gap ?? 0)} of it could be saved, since no schedule is below ${shown(bound)}.`];
 };
+const largestReason = data.reasons.reduce((best, reason) => (best === null || near(reason.value) > near(best.value) ? reason : best), null);
+/** The largest bound of this report, if it says more about the makespan of a result than its run. */
+const beyondRun = (result) => {
+  const known = ["makespan", "lexicographic"].includes(result.objective) && result.makespan !== null && result.status === "FEASIBLE" && !result.given;
+  const best = largestReason;
+  return known && best && near(best.value) > (result.lower_bound === null ? 0 : near(result.lower_bound)) ? best : null;
+};
 const drawHeader = () => {
+  $("instances").hidden = !reports;
+  if (reports) {
+    const link = (i, text) => el("a", { href: `#${i || ""}` }, text);
+    $("instances").replaceChildren(...[link(0, "All instances"), picked > 1 ? link(picked - 1, `← ${short(reports[picked - 2].instance.name, 30)}`) : null, picked < reports.length ? link(picked + 1, `${short(reports[picked].instance.name, 30)} →`) : null].filter(Boolean));
+  }
   document.title = `${instance.name} – optpart report`;
   $("title").textContent = instance.name;
   const memory = instance.memory === "none" ? "memory not limited" : `memory ${instance.memory}`;
@@ -226,6 +244,8 @@ const drawSummary = () => {
   }
   const [kind, said] = verdict(result);
   const lines = [];
+  const beyond = beyondRun(result);
+  if (beyond) lines.push(el("p", { id: "beyond" }, same(beyond.value, result.makespan) ? `In fact it is optimal: the bound ${beyond.name} below, which the run did not use, reaches its makespan.` : `In fact at most ${percent(share(minus(result.makespan, beyond.value), result.makespan))} could be saved: the bound ${beyond.name} below, which the run did not use, is ${shown(beyond.value)}.`));
   if (result.reason) lines.push(el("p", {}, result.status === "INFEASIBLE" ? `Because: ${result.reason}.`.replace("..", ".") : `Remark: ${result.reason}`));
   if (result.contiguous) lines.push(el("p", {}, "Every device runs one contiguous block."));
   if (result.device_order.length) lines.push(el("p", {}, `Edges lead along the devices in this order: ${result.device_order.join(", ")}.`));
@@ -242,6 +262,41 @@ const drawSummary = () => {
   rows.push(["Method", result.method, "method"], ["Run time", seconds(result.seconds), "seconds"]);
   rows.push(["Ended", result.termination ?? "unknown", "termination"], ["Seed", String(result.seed), "seed"]);
   box.append(el("dl", { class: "figures", id: "figures" }, rows.map(([name, value, key]) => el("div", { "data-key": key }, el("dt", {}, name), el("dd", {}, value)))));
+};
+
+// --- several instances -----------------------------------------------------------------------
+
+const MOST_METHODS = 12;
+const drawOverview = () => {
+  document.body.classList.add("overview");
+  const rows = everything.instances;
+  document.title = `${rows.length} instances – optpart report`;
+  $("title").textContent = `${rows.length} instances`;
+  const methods = [...new Set(rows.flatMap((row) => row.runs.map((run) => run.method)))];
+  const named = methods.slice(0, MOST_METHODS);
+  const runs = rows.reduce((sum, row) => sum + row.runs.length, 0);
+  $("facts").textContent = `${counted(runs, "run")} of ${counted(methods.length, "method")}`;
+  const valid = (run) => run.makespan !== null && run.status !== "refused";
+  const least = (list) => list.filter(valid).reduce((best, run) => (best === null || near(run.makespan) < near(best) ? run.makespan : best), null);
+  const over = (row, method) => {
+    const own = row.runs.filter((run) => run.method === method);
+    if (!own.length) return "not run";
+    const makespan = least(own);
+    if (makespan === null) return own.some((run) => run.status === "refused") ? "refused" : own.some((run) => run.status === "INFEASIBLE") ? "infeasible" : "nothing found";
+    if (row.bound === null) return brief(makespan);
+    if (same(makespan, row.bound)) return "0 %";
+    return near(row.bound) ? percent(share(minus(makespan, row.bound), row.bound)) : brief(makespan);
+  };
+  const line = (row, i) => el("tr", {}, el("td", { class: "text" }, i < reports.length ? el("a", { href: `#${i + 1}` }, row.name) : row.name),
+    el("td", {}, row.vertices.toLocaleString("en-US")), el("td", {}, String(row.devices)), el("td", {}, figure(least(row.runs))), el("td", {}, figure(row.bound)),
+    named.map((method) => el("td", {}, over(row, method))));
+  const head = [["Instance", "text"], ["Vertices"], ["Devices"], ["Best makespan"], ["Bound"], ...named.map((method) => [method])];
+  $("overview-table").replaceChildren(el("thead", {}, el("tr", {}, head.map(([text, kind]) => el("th", { class: kind ?? null }, text)))), el("tbody", {}, rows.map(line)));
+  $("overview-note").textContent = "Below a method is how far the best of its runs is above the bound, the largest that a run or the instance library has proven: 0 % is optimal. A name leads to the report on the instance." +
+    (reports.length < rows.length ? ` The report holds the first ${reports.length} of them.` : "") +
+    (named.length < methods.length ? ` ${counted(methods.length - named.length, "more method")} have no column here; the reports have them.` : "");
+  $("overview").hidden = false;
+  $("footer").textContent = `Written by optpart ${everything.optpart}. The verifier checked every schedule against its instance, in exact arithmetic, when the report was written.`;
 };
 
 // --- comparison ------------------------------------------------------------------------------
@@ -403,6 +458,15 @@ const ganttOption = (result, rows, height) => {
       return { type: "rect", shape: { x: left, y: y + h / 2 - tall, width: Math.max(1, right - left + 0.4), height: tall }, style: { fill: deviceColour(api.value(4)) } };
     } });
   }
+  const reason = data.reasons.find(({ name }) => name === state.bound);
+  if (reason) {
+    series.push({ ...common, name: "bound intervals", z: 5, silent: true, data: reason.intervals.filter((one) => at.has(one.device)).map((one) => [near(one.start), near(one.end), at.get(one.device)]),
+      renderItem: (params, api) => {
+        const { left, right, y, h } = bar(params, api);
+        if (right < left) return null;
+        return { type: "rect", shape: { x: left, y: y - h / 2 - 4, width: Math.max(2, right - left), height: h + 8, r: 3 }, style: { fill: "transparent", stroke: theme.bound, lineWidth: 2.5, lineDash: [7, 4] } };
+      } });
+  }
   series.push({ type: "line", data: [], silent: true, z: 6, markLine: { silent: true, symbol: "none", animation: false, precision: -1, data: marks } });
   return {
     animation: false,
@@ -533,6 +597,11 @@ const drawTools = () => {
     parts.push(el("label", {}, "Colour by ", el("select", { id: "colour", on: { change: (event) => { state.colour = event.target.value; drawSchedules(); drawGraph(); } } },
       el("option", { value: "device", selected: state.colour === "device" }, "device"), el("option", { value: "kind", selected: state.colour === "kind" }, graph.kinds.labels.some((label) => label.startsWith("depth ")) ? "depth in the graph" : "name scope"))));
     parts.push(toggle("transfers", "transfers", drawSchedules), toggle("critical path", "path", drawSchedules), toggle("idle times", "idle", drawSchedules));
+  }
+  const spans = data.reasons.filter((reason) => reason.intervals.length);
+  if (spans.length) {
+    parts.push(el("label", {}, "Intervals of bound ", el("select", { id: "bound", on: { change: (event) => { state.bound = event.target.value; drawSchedules(); } } },
+      el("option", { value: "" }, "none"), spans.map(({ name }) => el("option", { value: name, selected: name === state.bound }, name)))));
   }
   const others = withSchedule.filter((i) => i !== state.result);
   if (others.length) {
@@ -733,6 +802,83 @@ const drawProgress = () => {
 const WHY = {
   "critical-path": "the longest chain, with every vertex where the chain is shortest",
   load: "all vertices together, spread over the devices as well as possible",
+  "one-machine": "the longest chain, where vertices that must share a device run there one at a time",
+  energy: "the work that falls into an interval of time wherever it is placed, against the time there is",
+  crossings: "one (fractional) placement for chains, loads and memory together, in which leaving a device costs time",
+  series: "the graph as a series of parts: what it costs to pass from device to device, with a price for memory",
+  destructive: "shorter lengths are assumed and refuted, one device of a vertex after the other",
+  branching: "shorter lengths are refuted on every device of the vertices in doubt",
+};
+const SOLVERS = { cpsat: "CP-SAT", milp: "the MILP solver", minizinc: "MiniZinc", enumerate: "enumeration of all schedules" };
+/** What proved a bound, in words. */
+const proved = (by) => {
+  const solver = Object.keys(SOLVERS).find((name) => by === name || by.startsWith(`${name}-`) || by.startsWith(`${name}+`));
+  if (solver) return `${SOLVERS[solver]} proved it in its search`;
+  return WHY[by] ? `the bound ${by} proved it (${WHY[by]})` : `${by} proved it`;
+};
+const several = (list, count, word = (one) => one[0]) => list.map(word).join(", ") + (count > list.length ? ` and ${(count - list.length).toLocaleString("en-US")} more` : "");
+/** One interval of the bound one-machine in words. */
+const queued = (reason, one) => {
+  const where = device(one.device);
+  const names = several(one.vertices, one.count);
+  const after = minus(reason.value, one.end);
+  const must = one.count === 1 ? `${names} has to run` : `${counted(one.count, "vertex", "vertices")} (${names}) have to run one at a time`;
+  if (one.side === "together") {
+    return `These vertices share a device: ${names}. Even on ${where}, where it takes least, they run one at a time: not before ${shown(one.start)}, for ${shown(one.work)}, and at least ${shown(one.rest)} is left after the last of them.`;
+  }
+  const before = one.side === "before";
+  const start = before ? one.start : after;
+  const bound = (time) => (before ? `${one.of} starts no earlier than ${shown(time)}` : `at least ${shown(time)} follows after ${one.of}`);
+  const there = `not ${before ? "before" : "later than"} ${shown(before ? one.start : one.end)}${before ? "" : " in a schedule as short as the bound"}, for ${shown(one.work)}${near(one.rest) ? `, and at least ${shown(one.rest)} ${before ? "before" : "after"} ${one.of}` : ""}`;
+  const total = plus(plus(start, one.work), one.rest);
+  if (one.elsewhere === null) return `If ${one.of} is on ${where}, ${must} there ${one.side} it: ${there}. So ${bound(total)}.`;
+  const all = one.count === 1 ? `${names} runs` : `${counted(one.count, "vertex", "vertices")} (${names}) all run`;
+  return `If ${one.of} is on ${where}, there are two cases. Either ${all} there ${one.side} it${one.count === 1 ? "" : ", one at a time"}: ${there}; then ${bound(total)}. Or ${one.count === 1 ? "it" : "one of them"} runs elsewhere; then ${bound(one.elsewhere)}.`;
+};
+/** What a bound is made of, as elements. */
+const explained = (reason) => {
+  const parts = [];
+  if (reason.devices.length) {
+    const equal = reason.devices.every(([, weight]) => same(weight, 1));
+    parts.push(el("p", {}, `The bound load counts ${equal ? "alike " : ""}the work of ${reason.devices.map(([name, weight]) => (equal ? name : `${name} (${percent(near(weight))})`)).join(", ")}${reason.memory.length ? `, and the memory of ${reason.memory.join(", ")}` : ""}: wherever the vertices are placed, the ${equal ? "" : "weighted "}average of these loads, each with the least time before and after it, is at least ${shown(reason.value)}.`));
+  }
+  if (reason.path.length) {
+    const chain = reason.name === "critical-path" || !reason.intervals.length;
+    parts.push(el("p", {}, `The path of the bound ${reason.name}: wherever ${reason.vertex} runs, ${chain ? "the chain through it" : "the chain through it, and what queues for the devices of its ends,"} takes at least ${shown(reason.value)}. It is shortest with these devices:`));
+    const items = reason.path.map(([name, where]) => el("li", {}, `${name}, ${where}`));
+    if (reason.length > reason.path.length) items.push(el("li", {}, `… ${(reason.length - reason.path.length).toLocaleString("en-US")} more`));
+    parts.push(el("ol", { class: "path" }, items));
+  }
+  if (reason.name === "one-machine") parts.push(...reason.intervals.map((one) => el("p", { class: "interval" }, queued(reason, one))));
+  if (reason.name === "energy" && reason.refuted !== null) {
+    const most = `The bound energy: no schedule takes ${shown(reason.refuted)} or less.`;
+    const weighted = reason.intervals.some((one) => !same(one.weight, 1)) || reason.memory.length ? " (both weighted as in the table)" : "";
+    parts.push(el("p", { class: "interval" }, !reason.intervals.length
+      ? `${most} Heads and tails would leave the vertices so few devices that the memory of ${reason.memory.join(", ")} would not hold them.`
+      : `${most} Heads and tails would leave the vertices so little time that, wherever they are placed, at least ${shown(reason.required)} of work${reason.memory.length ? " and memory" : ""} falls into the intervals below, which have room for ${shown(reason.room)}${weighted}.${reason.memory.length ? ` The memory of ${reason.memory.join(", ")} counts, too.` : ""}`));
+    if (!reason.intervals.length) return parts;
+    const rows = reason.intervals.map((one) => el("tr", {}, el("td", { class: "text" }, device(one.device)), el("td", {}, figure(one.start)), el("td", {}, figure(one.end)), el("td", {}, figure(minus(one.end, one.start))), el("td", {}, percent(near(one.weight))),
+      el("td", { class: "text wrap" }, several(one.vertices, one.count, ([name, time]) => `${name} ${brief(time)}`))));
+    if (reason.more) rows.push(el("tr", {}, el("td", { class: "text", colspan: 6 }, `… ${counted(reason.more, "more interval")}`)));
+    parts.push(el("div", { class: "scroll" }, el("table", { class: "intervals" }, el("thead", {}, el("tr", {}, el("th", { class: "text" }, "Device"), el("th", {}, "From"), el("th", {}, "To"), el("th", {}, "Room"), el("th", {}, "Weight"), el("th", { class: "text" }, "Work in it, of what is on the device"))), el("tbody", {}, rows))));
+  }
+  return parts;
+};
+const tightReason = (bound) => (bound === null ? null : data.reasons.find((reason) => same(reason.value, bound)) ?? null);
+/** How the bound of the run and those explained here relate. */
+const related = (result, bound) => {
+  const by = result.bound_by || result.method;
+  const best = largestReason;
+  const makespan = result.makespan;
+  if (bound === null) return `The run proved no bound of the makespan. The largest explained here is ${shown(best.value)}, by ${best.name}.`;
+  const tight = tightReason(bound);
+  if (tight && same(best.value, bound) && !result.given) return `It is the bound ${tight.name}, which needs no search: ${WHY[tight.name]}.`;
+  if (near(best.value) > near(bound)) {
+    const closed = makespan !== null && same(best.value, makespan) ? " That is the makespan of this schedule: none is shorter, although the run did not prove it." : "";
+    return `The bound ${best.name} below proves more than the run: ${shown(best.value)}.${closed}`;
+  }
+  const reach = near(bound) ? `; the largest of them, ${best.name}, is ${shown(best.value)}, ${percent(share(best.value, bound))} of it` : "";
+  return `None of the bounds below, which need no search, reaches it${reach}. ${proved(by)[0].toUpperCase()}${proved(by).slice(1)}.`;
 };
 const drawBounds = () => {
   const box = $("bounds-text");
@@ -740,24 +886,25 @@ const drawBounds = () => {
   const parts = [];
   const bound = result?.lower_bound ?? null;
   const makespanAsked = !result || ["makespan", "lexicographic"].includes(result.objective);
+  if (result && !makespanAsked) {
+    const own = main(result)[1];
+    const how = { traffic: "the total size that crosses between devices", bottleneck: "the work of the busiest device, link or port, which limits how often a pipeline can run the graph" }[result.objective];
+    parts.push(el("p", { id: "own-bound" }, `This run minimised the ${OBJECTIVE[result.objective]}: ${how}. ${own === null ? "It proved no bound of it." : `The bound that counts for it is ${shown(own)}: ${proved(result.bound_by || result.method)}${result.given ? `, given ${result.given}` : ""}.`} The bounds below are of the makespan, and say nothing about the ${OBJECTIVE[result.objective]}.`));
+  } else if (result?.objective === "lexicographic" && result.traffic_bound !== null) {
+    parts.push(el("p", { id: "own-bound" }, `Among the schedules of least makespan, the traffic is at least ${shown(result.traffic_bound)}: ${proved(result.bound_by || result.method)}. The bounds below are of the makespan.`));
+  }
   if (result && bound !== null) {
     parts.push(el("p", {}, `The proven lower bound of the makespan is ${shown(bound)}${result.bound_by ? `, by ${result.bound_by}` : ""}${result.given ? `, given ${result.given}` : ""}.`));
   }
-  if (data.reasons.length) {
-    const tight = data.reasons.filter((reason, i) => bound !== null && same(reason.value, bound) && !(i && same(reason.value, data.reasons[0].value)));
-    if (bound !== null && makespanAsked) {
-      parts.push(el("p", {}, tight.length ? `It is already reached by ${tight[0].name}, which needs no search.` : "It is larger than the bounds below, which need no search: a solver or another bound proved it."));
-    }
-    const rows = data.reasons.map((reason) => el("tr", {}, el("td", { class: "text" }, reason.name), el("td", {}, figure(reason.value)),
+  if (data.reasons.length && !(result?.status === "INFEASIBLE" && !result.given)) {
+    if (result && result.status !== "INFEASIBLE" && (makespanAsked || bound !== null)) parts.push(el("p", { id: "tight" }, related(result, bound)));
+    const rows = data.reasons.map((reason) => el("tr", { class: bound !== null && same(reason.value, bound) ? "chosen" : null }, el("td", { class: "text" }, reason.name), el("td", {}, figure(reason.value)),
       el("td", {}, result?.makespan ? percent(share(reason.value, result.makespan)) : "–"),
       el("td", { class: "text wrap" }, WHY[reason.name] ?? "", reason.name === "load" && same(reason.value, data.reasons[0].value) ? "; no larger than the bound above" : "", reason.exact ? "" : " (times rounded down)")));
     parts.push(el("div", { class: "scroll" }, el("table", { id: "bounds-table" }, el("thead", {}, el("tr", {}, el("th", { class: "text" }, "Bound"), el("th", {}, "Value"), el("th", {}, "Of the makespan"), el("th", { class: "text" }, "What it counts"))), el("tbody", {}, rows))));
-    const path = data.reasons.find((reason) => reason.path.length);
-    if (path) {
-      parts.push(el("p", {}, `The path of the bound critical-path: wherever ${path.vertex} runs, the chain through it takes at least ${shown(path.value)}. It is shortest with these devices:`));
-      const items = path.path.map(([name, where]) => el("li", {}, `${name}, ${where}`));
-      if (path.length > path.path.length) items.push(el("li", {}, `… ${(path.length - path.path.length).toLocaleString("en-US")} more`));
-      parts.push(el("ol", { class: "path" }, items));
+    const [first, second] = data.reasons;
+    for (const reason of data.reasons) {
+      if (reason !== second || near(second.value) > near(first.value)) parts.push(...explained(reason));
     }
   }
   const certificate = data.certificate;
@@ -1063,6 +1210,16 @@ const choose = (i) => {
   if (state.other === i) state.other = -1;
   draw();
 };
+{
+  const bound = results.length ? current().lower_bound : null;
+  const tight = tightReason(bound);
+  if (tight?.intervals.length) state.bound = tight.name;
+}
+if (reports && !picked) {
+  drawOverview();
+  document.body.dataset.ready = "yes";
+  return;
+}
 draw();
 document.body.dataset.ready = "yes";
 

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from optpart.files import write_text
-from optpart.report.html.data import page_data
+from optpart.report.html.data import pages_data
 from optpart.report.html.sources import Subject
 
 #: Escapes by which no text can end the element that holds the data, or begin another.
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
-def write_report(subject: Subject, path: str | Path, *, certificate: str | None = None) -> None:
+def write_report(
+    subjects: Sequence[Subject], path: str | Path, *, certificate: str | None = None
+) -> None:
     """Write the report, completely or not at all.
 
     Parameters
     ----------
+    subjects : sequence of Subject
+        One for each instance.
     certificate : str, optional
         What a certificate proves, as its checker says.
 
@@ -28,7 +33,7 @@ def write_report(subject: Subject, path: str | Path, *, certificate: str | None 
     InputError
         If the file cannot be written.
     """
-    write_text(path, page(page_data(subject, certificate)))
+    write_text(path, page(pages_data(subjects, certificate)))
 
 
 def page(data: dict[str, Any]) -> str:

@@ -19,6 +19,19 @@ from optpart.study.store import Store
 
 _ALONE = "report on one instance at a time"
 
+#: Files that are neither instances nor results: what they are, and what to do with them.
+_OTHERS = {
+    "optpart-strategy/1": (
+        "a strategy of training",
+        "draw it with 'optpart strategy plot', or make an instance of it with 'optpart strategy "
+        "compile' and solve that",
+    ),
+    "optpart-pipeline/1": (
+        "a plan of a pipeline",
+        "solve its instance with --objective bottleneck --contiguous, and report on the result",
+    ),
+}
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -47,35 +60,39 @@ class _Found:
     document: Any
 
 
-def read_subject(what: Iterable[Result | str | Path], load: Callable[[str], Instance]) -> Subject:
+def read_subjects(
+    what: Iterable[Result | str | Path], load: Callable[[str], Instance]
+) -> list[Subject]:
     """Read results, instances and stores.
 
     Parameters
     ----------
     what : iterable of Result, str or Path
-        Results; files of results, instances and stores; names of library instances. Result files
-        of library instances need no instance; of a store, only the rows of the instance count.
+        Results; files of results, instances and stores; names of library instances. Results of
+        library instances need no instance.
     load : callable
         Opens an instance by path or name.
 
     Returns
     -------
-    Subject
-        A library instance alone comes with the best schedule and bound that the library knows.
+    list of Subject
+        Several only of stores: one for each instance that is named, or for all that have runs. A
+        library instance alone comes with the best schedule and bound that the library knows.
 
     Raises
     ------
     InputError
-        If something cannot be read, results belong to several instances, or theirs is unknown.
+        If something cannot be read, result files belong to several instances, or an instance is
+        unknown.
     """
-    instance: Instance | None = None
+    instances: list[Instance] = []
     results: list[_Found] = []
     stores: list[_Found] = []
     given: list[Entry] = []
     for one in what:
         if isinstance(one, Result):
             given.append(Entry(one, ""))
-            instance = _same(one.instance, instance, f"the result of {one.method}")
+            instances = _with(instances, one.instance)
             continue
         path = str(one)
         match _kind(path):
@@ -87,11 +104,28 @@ def read_subject(what: Iterable[Result | str | Path], load: Callable[[str], Inst
                 sha = document.get("instance_sha256")
                 results.append(_Found(path, "", sha, name, document))
             case _:
-                instance = _same(load(path), instance, path)
-    if not results and not stores and not given and instance is not None:
-        return Subject(instance, _known(instance))
-    if instance is None:
-        instance = _instance_of([*results, *stores])
+                instances = _with(instances, load(path))
+    alone = bool(results or given) or not stores
+    if alone and len(instances) > 1:
+        problem = f"is another instance than {instances[0].name}"
+        raise InputError("", problem, _ALONE, instances[1].name)
+    if not (results or stores or given or instances):
+        raise InputError("", "nothing to report on", "give results, instances or stores")
+    if not results and not stores and not given:
+        return [Subject(instances[0], _known(instances[0]))]
+    if not instances:
+        instances = [_instance_of(results)] if results else _instances_of(stores)
+    return [_subject(instance, given, results, stores) for instance in instances]
+
+
+def _with(instances: list[Instance], another: Instance) -> list[Instance]:
+    known = any(one.sha256 == another.sha256 for one in instances)
+    return instances if known else [*instances, another]
+
+
+def _subject(
+    instance: Instance, given: list[Entry], results: list[_Found], stores: list[_Found]
+) -> Subject:
     rows = [row for row in stores if row.sha256 == instance.sha256]
     if stores and not rows:
         problem = f"has no run on {instance.name}"
@@ -100,25 +134,21 @@ def read_subject(what: Iterable[Result | str | Path], load: Callable[[str], Inst
     return Subject(instance, (*given, *entries))
 
 
-def _same(instance: Instance, before: Instance | None, file: str) -> Instance:
-    if before is not None and before.sha256 != instance.sha256:
-        problem = f"is of {instance.name}, another instance than {before.name}"
-        raise InputError("", problem, _ALONE, file)
-    return instance
-
-
 def _kind(path: str) -> str:
     if not Path(path).is_file():
         return "instance"
     content = read_bytes(path)
     if content.startswith(b"SQLite format 3\0"):
         return "store"
-    if FORMAT.encode() not in content:
+    if not any(name.encode() in content for name in (FORMAT, *_OTHERS)):
         return "instance"
     with FaultsOf(path):
         document = parse_json(content.decode("utf-8-sig", errors="replace"))
-    found = isinstance(document, dict) and document.get("format") == FORMAT
-    return "result" if found else "instance"
+    name = document.get("format") if isinstance(document, dict) else None
+    if name in _OTHERS:
+        kind, remedy = _OTHERS[name]
+        raise InputError("", f"is {kind}, of which there is no report", remedy, path)
+    return "result" if name == FORMAT else "instance"
 
 
 def _stored(path: str) -> list[_Found]:
@@ -140,15 +170,6 @@ def _instance_of(found: list[_Found]) -> Instance:
     first = found[0]
     for other in found:
         if other.sha256 != first.sha256:
-            names = list(dict.fromkeys(one.name for one in found))
-            listed = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-            if other.file == first.file:
-                raise InputError(
-                    "",
-                    f"holds runs on several instances ({listed})",
-                    "name one as well",
-                    other.file,
-                )
             problem = f"is a result of {other.name}, unlike {first.file} of {first.name}"
             raise InputError("", problem, _ALONE, other.file)
     if first.name not in library.index():
@@ -159,6 +180,26 @@ def _instance_of(found: list[_Found]) -> Instance:
             first.file,
         )
     return library.load(first.name)
+
+
+def _instances_of(stores: list[_Found]) -> list[Instance]:
+    """Return the library instances of all runs, in the order of their names."""
+    first = {row.sha256: row for row in stores}
+    known = {name: library.load(name) for name in {row.name for row in stores} & {*library.index()}}
+    missing = sorted(
+        row.name or "a run without a name"
+        for sha, row in first.items()
+        if row.name not in known or known[row.name].sha256 != sha
+    )
+    if missing:
+        listed = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if missing[3:] else "")
+        raise InputError(
+            "",
+            f"has runs on instances that are not in the library ({listed})",
+            "give the files of the instances to report on as well",
+            stores[0].file,
+        )
+    return [known[row.name] for row in sorted(first.values(), key=lambda row: row.name)]
 
 
 def _entry(found: _Found, instance: Instance) -> Entry:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -19,6 +20,9 @@ from optpart.problem.instance import Instance
 from optpart.problem.model import Model
 from optpart.solution.result import Progress, Result, conclude
 from optpart.solution.schedule import retime
+from optpart.study import library
+from optpart.study.run import Run
+from optpart.study.store import Store
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 
@@ -293,3 +297,123 @@ def test_an_empty_graph_and_a_bare_instance_have_reports(opened: Browser, tmp_pa
     op.write_report(diamond(), tmp_path / "i.html")
     opened.open(tmp_path / "i.html")
     assert "without a result" in opened.value("document.getElementById('summary').textContent")
+
+
+def text(page: Browser, name: str) -> str:
+    found = page.value(f"document.getElementById('{name}').textContent")
+    assert isinstance(found, str)
+    return found
+
+
+def test_the_tight_bound_is_explained_and_its_interval_marked(
+    opened: Browser, tmp_path: Path
+) -> None:
+    builder = GraphBuilder().vertex("sink", 1)
+    for name in "abc":
+        builder.vertex(name, 10, outputs=[1]).edge(name, "sink")
+    instance = Instance(builder.build(), Cluster.uniform(4, 1, Fraction(1, 15)), name="fan")
+    order = instance.graph.topological_order.tolist()
+    schedule = retime(instance, [0, 0, 1, 2], order)
+    found = conclude(instance, "cpsat", schedule, bound=Fraction(26))
+    assert found.makespan == 26
+    op.write_report(found, tmp_path / "r.html")
+    opened.open(tmp_path / "r.html")
+    assert text(opened, "tight").startswith("It is the bound one-machine")
+    said = opened.value("document.querySelector('.interval').textContent")
+    assert "3 vertices (a, b, c) all run there before it, one at a time" in said
+    assert "then sink starts no earlier than 30" in said
+    assert "Or one of them runs elsewhere; then sink starts no earlier than 25" in said
+    picture = "document.querySelector('#gantt canvas').toDataURL()"
+    assert opened.value("document.getElementById('bound').value") == "one-machine"
+    before = opened.value(picture)
+    choose(opened, "bound", "")
+    opened.wait(f"{picture} !== {json.dumps(before)}")
+
+
+def test_a_bound_by_a_solver_says_so_and_how_far_the_others_reach(
+    opened: Browser, tmp_path: Path
+) -> None:
+    instance = op.load("small-10-2-ccr0.1-g-s1")
+    known = library.evidence(instance).best
+    assert known is not None
+    found = conclude(instance, "cpsat", known.schedule, bound=known.makespan)
+    op.write_report(found, tmp_path / "r.html")
+    opened.open(tmp_path / "r.html")
+    assert "CP-SAT proved it in its search" in text(opened, "tight")
+    assert "the largest of them, load, is 1595, 99.7 % of it" in text(opened, "tight")
+
+
+def test_energy_lists_its_intervals_with_exact_figures(opened: Browser, tmp_path: Path) -> None:
+    op.write_report("kwok-ahmad-9-2", tmp_path / "r.html")
+    opened.open(tmp_path / "r.html")
+    rows = opened.value(
+        "[...document.querySelectorAll('table.intervals tbody tr')]"
+        ".map(row => [...row.querySelectorAll('[data-exact]')].map(f => f.dataset.exact))"
+    )
+    assert rows == [["2", "15", "13"], ["2", "15", "13"]]
+    said = text(opened, "bounds-text")
+    assert "no schedule takes 15 or less" in said
+    assert "at least 28 of work" in said
+    assert "room for 26" in said
+
+
+@pytest.mark.parametrize("objective", ["traffic", "bottleneck"])
+def test_other_objectives_say_which_bound_counts(
+    opened: Browser, tmp_path: Path, objective: str
+) -> None:
+    found = op.solve(diamond("none"), "enumerate", objective=objective, seconds=10)
+    op.write_report(found, tmp_path / "r.html")
+    opened.open(tmp_path / "r.html")
+    assert text(opened, "own-bound").startswith(f"This run minimised the {objective}")
+    assert f"say nothing about the {objective}" in text(opened, "own-bound")
+
+
+def test_a_store_of_several_instances_has_a_table_and_a_page_for_each(
+    opened: Browser, tmp_path: Path
+) -> None:
+    path = tmp_path / "runs.db"
+    makespans = {}
+    with Store(path) as store:
+        for name in ("heft-10", "kwok-ahmad-9-2"):
+            instance = op.load(name)
+            found = result(instance, [0] * instance.vertices)
+            makespans[name] = found.makespan
+            store.add(Run(instance, "given", 0, op.Budget()), found)
+    op.write_report(path, tmp_path / "r.html")
+    opened.open(tmp_path / "r.html")
+    rows = (
+        "[...document.querySelectorAll('#overview-table tbody tr')]"
+        ".map(row => [row.cells[0].textContent, row.querySelector('[data-exact]').dataset.exact])"
+    )
+    assert dict(opened.value(rows)) == {name: str(value) for name, value in makespans.items()}
+    assert opened.value("getComputedStyle(document.getElementById('bounds')).display") == "none"
+    opened.value("document.querySelectorAll('#overview-table a')[1].click()")
+    arrive(opened, "kwok-ahmad-9-2")
+    assert exact(opened, "makespan") == str(makespans["kwok-ahmad-9-2"])
+    opened.value("document.querySelector('#instances a').click()")
+    arrive(opened, "2 instances")
+
+
+def arrive(page: Browser, title: str) -> None:
+    """Wait until a link has led to the page with a title; until then, it may be going away."""
+    ready = "document.body?.dataset.ready === 'yes' && document.getElementById('title').textContent"
+    for _ in range(500):
+        try:
+            if page.value(ready) == title:
+                return
+        except AssertionError:
+            pass
+        time.sleep(0.02)
+    raise AssertionError(f"{title} did not appear")
+
+
+def test_a_bound_of_the_report_that_proves_more_than_the_run_is_told(
+    opened: Browser, tmp_path: Path
+) -> None:
+    known = library.evidence(op.load("kwok-ahmad-9-2")).best
+    assert known is not None
+    found = conclude(known.instance, "given", known.schedule, bound=Fraction(11))
+    op.write_report(found, tmp_path / "r.html")
+    opened.open(tmp_path / "r.html")
+    assert text(opened, "beyond").startswith("In fact it is optimal: the bound series below")
+    assert "The bound series below proves more than the run: 17." in text(opened, "tight")

@@ -10,7 +10,7 @@ from commandline import Run
 
 import optpart as op
 from optpart.problem.instance import Instance
-from optpart.report.html.sources import read_subject
+from optpart.report.html.sources import read_subjects
 from optpart.solution.result import Budget, Result, conclude
 from optpart.solution.schedule import retime
 from optpart.study.run import Run as StudyRun
@@ -47,7 +47,7 @@ def test_a_result_of_the_library_needs_no_instance(run: Run, tmp_path: Path) -> 
 
 
 def test_an_instance_of_the_library_comes_with_its_best_schedule() -> None:
-    subject = read_subject(["heft-10"], op.load)
+    (subject,) = read_subjects(["heft-10"], op.load)
     assert [entry.result.makespan for entry in subject.entries] == [73]
     assert subject.entries[0].result.status == "OPTIMAL"
 
@@ -57,7 +57,8 @@ def test_a_result_that_found_and_proved_says_by_which_members(tmp_path: Path) ->
     document = json.loads((tmp_path / "r.json").read_text())
     document["bound_by"] = "cpsat"
     (tmp_path / "r.json").write_text(json.dumps(document))
-    assert read_subject([tmp_path / "r.json"], op.load).entries[0].result.bound_by == "cpsat"
+    (subject,) = read_subjects([tmp_path / "r.json"], op.load)
+    assert subject.entries[0].result.bound_by == "cpsat"
 
 
 def test_of_a_store_the_runs_on_the_instance_count(run: Run, tmp_path: Path) -> None:
@@ -66,10 +67,41 @@ def test_of_a_store_the_runs_on_the_instance_count(run: Run, tmp_path: Path) -> 
         for name in ("heft-10", "kwok-ahmad-9-2"):
             found = result(name)
             store.add(StudyRun(found.instance, "given", 0, Budget()), found)
-    subject = read_subject([path, "heft-10"], op.load)
+    (subject,) = read_subjects([path, "heft-10"], op.load)
     assert [entry.result.instance.name for entry in subject.entries] == ["heft-10"]
-    assert_refused(run, tmp_path, "holds runs on several instances (heft-10, kwok-ahmad-9-2)", path)
     assert_refused(run, tmp_path, "has no run on laich-2.5", path, "laich-2.5")
+
+
+def test_a_store_of_several_instances_gives_a_report_on_each(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with Store(path) as store:
+        for name in ("kwok-ahmad-9-2", "heft-10"):
+            found = result(name)
+            store.add(StudyRun(found.instance, "given", 0, Budget()), found)
+    subjects = read_subjects([path], op.load)
+    assert [subject.instance.name for subject in subjects] == ["heft-10", "kwok-ahmad-9-2"]
+    assert all(len(subject.entries) == 1 for subject in subjects)
+    certificate = ("--certificate", "somewhere")
+    assert_refused(
+        run, tmp_path, "is of one instance, but the report of several", path, *certificate
+    )
+    with Store(path) as store:
+        found = conclude(own(), "given", retime(own(), [0], [0]))
+        store.add(StudyRun(found.instance, "given", 0, Budget()), found)
+    assert_refused(run, tmp_path, "runs on instances that are not in the library (own)", path)
+    op.save(own(), tmp_path / "own.json")
+    subjects = read_subjects([path, "heft-10", tmp_path / "own.json"], op.load)
+    assert [subject.instance.name for subject in subjects] == ["heft-10", "own"]
+
+
+def test_strategies_and_plans_are_refused_with_what_to_do(run: Run, tmp_path: Path) -> None:
+    for kind, said in (
+        ("strategy", "optpart strategy plot"),
+        ("pipeline", "--objective bottleneck"),
+    ):
+        file = tmp_path / "file.json"
+        file.write_text(json.dumps({"format": f"optpart-{kind}/1"}))
+        assert_refused(run, tmp_path, said, file)
 
 
 def test_results_of_several_instances_are_refused(run: Run, tmp_path: Path) -> None:
@@ -120,6 +152,6 @@ def test_a_certificate_is_checked_and_must_be_of_the_instance(run: Run, tmp_path
 @pytest.mark.parametrize("method", ["one", "two"])
 def test_results_given_in_python_keep_their_order(method: str) -> None:
     several = [result(method="one"), result(method="two")]
-    subject = read_subject(several, op.load)
+    (subject,) = read_subjects(several, op.load)
     found = [entry.result.method for entry in subject.entries]
     assert found.index(method) == [one.method for one in several].index(method)
