@@ -16,6 +16,7 @@ from signalling import signal_with_the_job
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, RationalArray, Schedule, retime
 from optpart.bounds.load import load_bound
+from optpart.children.worker import Worker
 from optpart.exact import process
 from optpart.exact import solve as module
 from optpart.exact.process import shared
@@ -575,10 +576,21 @@ class TestSolverProcess:
         assert result.termination is Termination.INTERRUPTED
         self.still_works()
 
-    def test_an_error_in_the_watch_reaches_the_caller_and_leaves_nothing_behind(self) -> None:
+    def test_an_error_in_the_watch_reaches_the_caller_and_leaves_nothing_behind(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sent: list[object] = []
+        send = Worker.send
+
+        def recorded(worker: Worker, message: object) -> None:
+            sent.append(message)
+            send(worker, message)
+
         def fail(step: Progress) -> None:
-            if shared(module.WORKER).worker is not None:
+            if sent:  # before, the process waits for its job
                 raise ZeroDivisionError
+
+        monkeypatch.setattr(Worker, "send", recorded)
 
         with pytest.raises(ZeroDivisionError):
             cpsat(HARD, budget=NEVER_REACHED, watch=fail)
