@@ -459,7 +459,7 @@ def _of_units(unit: Any, ancestor: Any, size: int, bound: Any, of_unit: Any) -> 
         bound[ancestor[a]] = of_unit[unit[ancestor[a]]]
 
 
-@kernel
+@short_kernel
 def _ancestors_of(
     backwards: bool, order: Any, start: Any, before: Any, tensor: Any, size_class: Any,
     link_class: Any, delays: Any, measured: Any, sending: Any, unit: Any, duration: Any,

@@ -45,12 +45,10 @@ def report(
     """Write one HTML page that opens without a network, or tables and figures for a paper."""
     if output.suffix.lower() in _PAGES:
         from optpart.api import write_report
-        from optpart.commands.instances import announce_compilation
 
         if by:
             raise InputError("--by", "is for tables", "give a folder with --output", str(output))
         check_target(output)
-        announce_compilation()
         write_report(what, output, certificate=certificate)
         return
     from optpart.report.paper.folder import write_folder
