@@ -34,6 +34,7 @@ WHOLE = {
     "pipeline": ("bench.pipeline.__main__", "python -m bench.pipeline"),
     "scale": ("bench.scale", "python bench/scale.py"),
     "speed": ("bench.speed", "python bench/speed.py --peer"),
+    "training": ("bench.training.agreement", "python bench/training/agreement.py, bounds.py"),
 }
 
 

@@ -65,7 +65,7 @@ _PROVABLE = 100
 
 #: Up to this many vertices, the solver takes less time than it takes to load what solves the linear
 #: programs of the bounds.
-_QUICK = 20
+_QUICK = 12
 
 #: Bounds that windows and load on the solver's own grid imply.
 _ON_GRID = ("critical-path", "load", "one-machine")

@@ -71,7 +71,7 @@ def test_the_bound_of_the_example_takes_part_in_search_and_in_cpsat(tmp_path: Pa
         return computed[-1]
 
     BOUNDS["pigeonhole"] = replace(row, compute=counted)
-    no_bound_reaches_it = random_instance(np.random.default_rng(60), 6, 3)
+    no_bound_reaches_it = random_instance(np.random.default_rng(65), 13, 3)
     bounded(no_bound_reaches_it, 5.0, None)
     assert len(computed) == 1
     registry.get("cpsat")(no_bound_reaches_it, budget=Budget(20.0, 1))

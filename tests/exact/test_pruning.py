@@ -101,7 +101,7 @@ class TestMutation:
         """Solve in this process, where the model can be mutated."""
 
         class Here:
-            def solve(self, task: Any, limits: Any) -> list[Any]:
+            def solve(self, task: Any, limits: Any, grace: float) -> list[Any]:
                 messages: list[Any] = []
                 worker._solve(task, limits, messages.append)
                 return messages
@@ -143,7 +143,9 @@ class TestMutation:
 
     def test_bounds(self, monkeypatch: pytest.MonkeyPatch) -> None:
         original = module.load_ticks
-        monkeypatch.setattr(module, "load_ticks", lambda *given: original(*given) + 1)
+        monkeypatch.setattr(
+            module, "load_ticks", lambda *given, **options: original(*given, **options) + 1
+        )
         assert self.noticed(questions())
 
     def test_horizon(self, monkeypatch: pytest.MonkeyPatch) -> None:
