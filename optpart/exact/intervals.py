@@ -7,8 +7,13 @@ device ``d`` before ``B − p[b,d] − tail[b,d]``: one solve yields a head for 
 tails as potentials that say what each device is worth. The next interval begins at ``b`` with its
 new heads, so that the gains along a critical path add up. Tails follow likewise, backwards.
 
-All devices but the few best for the interval are merged into one that is at least as good as any of
-them: it has the least run times, heads, tails and delays, and runs everything at once.
+All devices but the few best for the interval are merged into a *pool*, which is at least as good as
+any of them: it has the least run times, heads, tails and delays. Which of its devices a unit is on
+is not decided, but whether two units are on the same one: a tensor that passes between adjacent
+units of the pool is there at once only if they are *together*, and takes the least delay between
+two of its devices otherwise. Units that are together with a third are together, and vertices of
+units that are together run one at a time. So the pool cannot run a branch beside another one for
+free, however many devices it has. Every schedule says who is together, so this is a relaxation.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,20 +33,21 @@ from optpart.bounds.windows import NEVER, Windows, windows
 from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
 
-#: Vertices of an interval at most, one pass after the other.
-_SIZES = (24, 40, 64, 96)
+#: Vertices of an interval at most, and devices that are not merged, one pass after the other; every
+#: second one backwards. Longer intervals pay more than devices that are told apart.
+_PASSES = (
+    *((24, 0), (48, 0), (96, 0), (24, 2), (48, 1), (24, 4)),
+    *((48, 2), (160, 0), (96, 1), (48, 4), (96, 4)),
+)
 
-#: Seconds of a solve at most, per vertex of the interval.
+#: Deterministic time of a solve at most, per vertex of the interval.
 _PER_VERTEX = 0.1
-
-#: Devices that are not merged.
-_APART = 4
 
 #: Times are rounded down so that an interval takes about this many ticks.
 _TICKS = 2**20
 
 #: Share of the time for sharpening before the first interval.
-_SHARPENING = 0.3
+_SHARPENING = 0.1
 
 
 def interval_bound(
@@ -56,7 +63,7 @@ def interval_bound(
     Parameters
     ----------
     seconds : float
-        Time limit. The work ends when longer intervals bring nothing.
+        Time limit; the last pass may end earlier.
     makespan : Fraction, optional
         Makespan of a schedule; the work ends when the bound reaches it.
 
@@ -73,24 +80,19 @@ def interval_bound(
     window = sharpened(instance, grid, window, seconds=_SHARPENING * seconds)
     work = Intervals(instance, grid, window, deadline, workers, seed)
     enough = None if makespan is None else grid.floor(makespan)
-    for size in _SIZES:
-        before = work.bound
-        for backwards in (False, True):
-            if work.bound is None:
-                return None
-            if work.bound == enough or time.perf_counter() > deadline:
-                return grid.time(work.bound)
-            work.sweep(size, backwards)
-        if work.bound == before:
+    for i, (size, apart) in enumerate(_PASSES):
+        if work.bound is None or work.bound == enough or time.perf_counter() > deadline:
             break
+        work.sweep(size, apart, backwards=i % 2 == 1)
     return None if work.bound is None else grid.time(work.bound)
 
 
 class _Part(NamedTuple):
-    """An interval: its vertices, and the one whose head or tail is to be raised."""
+    """An interval: its vertices, the one whose head or tail is to be raised, devices not merged."""
 
     members: list[int]
     goal: int
+    apart: int
 
 
 class Intervals:
@@ -130,11 +132,13 @@ class Intervals:
         """Lower bound of the makespan in ticks; ``None`` if some unit has no device."""
         return self.window.bound
 
-    def sweep(self, size: int, backwards: bool) -> None:
+    def sweep(self, size: int, apart: int, backwards: bool) -> None:
         """Solve the intervals of a critical path, each from where the one before ends."""
         path = self.critical_path()
         if backwards:
             path.reverse()
+        window = self.window
+        self.window = replace(window, head=window.head.copy(), tail=window.tail.copy())
         first = 0
         while first < len(path) - 1 and time.perf_counter() < self.deadline:
             step = min(size, len(path) - 1 - first)
@@ -143,9 +147,13 @@ class Intervals:
                 if len(members) <= size or step == 1:
                     break
                 step = max(1, 3 * step // 4)
+            self._pass_on(path[first], members, backwards)
             if 2 < len(members) <= size:
-                self._raise(_Part(members, path[first + step]), backwards)
+                self._raise(_Part(members, path[first + step], apart), backwards)
             first += step
+        self.window = windows(
+            self.instance, self.grid, allowed=self.window.possible, known=self.window
+        )
 
     def critical_path(self) -> list[int]:
         """Return a path through the vertex that bounds the makespan, along the most critical."""
@@ -184,31 +192,41 @@ class Intervals:
                     reached.append(u)
         return sorted(after & before, key=lambda v: int(self._position[v]))
 
+    def _pass_on(self, origin: int, members: list[int], backwards: bool) -> None:
+        """Raise heads or tails in an interval by what is known of the vertex where it begins.
+
+        Crossings are left to the model. New heads and tails of all vertices would take longer.
+        """
+        here = self.window.tail if backwards else self.window.head
+        before = self.successors if backwards else self._predecessors
+        end: dict[int, int] = {}
+        for v in reversed(members) if backwards else members:
+            if v != origin:
+                known = max(end[u] for u in before[v] if u in end)
+                here[v] = np.maximum(here[v], known)
+            end[v] = int((here[v] + self.grid.duration[v]).min())
+
     def _raise(self, part: _Part, backwards: bool) -> None:
         """Solve an interval, and raise the head or the tail of its goal on every device."""
-        left = min(self.deadline - time.perf_counter(), _PER_VERTEX * len(part.members))
-        if left <= 0:
+        left = self.deadline - time.perf_counter()
+        known = self.through()[part.goal]
+        if left <= 0 or known.min() >= NEVER:
             return
-        goal, window = part.goal, self.window
-        least = self._solved(part, backwards, left)
-        raised = window.head.copy(), window.tail.copy()
-        here, there = raised[::-1] if backwards else raised
-        usable = (here[goal] < NEVER) & (there[goal] < NEVER)
-        known = np.where(usable, here[goal] + self.grid.duration[goal] + there[goal], NEVER)
-        if least <= known.min():
-            return
-        from_here = least - self.grid.duration[goal] - there[goal]
-        here[goal] = np.where(usable, np.maximum(here[goal], from_here), here[goal])
-        known_windows = replace(window, head=raised[0], tail=raised[1])
-        self.window = windows(
-            self.instance, self.grid, allowed=window.possible, known=known_windows
-        )
-
-    def _solved(self, part: _Part, backwards: bool, seconds: float) -> int:
-        """Return the least head + run time + tail of the goal that the solver proves, in ticks."""
         model = _Model(self, part, backwards)
+        least = self._solved(model, left)
+        goal, window = part.goal, self.window
+        here, there = (window.tail, window.head) if backwards else (window.head, window.tail)
+        for devices in model.groups:
+            d = [d for d in devices if known[d] < NEVER]
+            if d:
+                from_here = least - self.grid.duration[goal, d] - there[goal, d].min()
+                here[goal, d] = np.maximum(here[goal, d], from_here)
+
+    def _solved(self, model: _Model, seconds: float) -> int:
+        """Return the least head + run time + tail of the goal that the solver proves, in ticks."""
         solver = cp_model.CpSolver()
         solver.parameters.max_time_in_seconds = seconds
+        solver.parameters.max_deterministic_time = _PER_VERTEX * len(model.members)
         solver.parameters.num_workers = self.workers
         solver.parameters.random_seed = self.seed
         if solver.solve(model.model) == cp_model.INFEASIBLE:
@@ -225,6 +243,8 @@ class _Model:
 
     Attributes
     ----------
+    groups : list of list of int
+        Devices that the model does not tell apart.
     limit : int
         The objective is at most this; if there is no solution, it is more.
     """
@@ -232,19 +252,27 @@ class _Model:
     def __init__(self, of: Intervals, part: _Part, backwards: bool) -> None:
         self.model = cp_model.CpModel()
         self._instance, self._grid, self._window = of.instance, of.grid, of.window
-        self._members = members = part.members
+        self.members = members = part.members
         window = of.window
         through = of.through()
-        self._groups = self._grouped(through)
+        self.groups = self._grouped(through, part.apart)
         self._begin = int(window.head[members].min())
         self._end = int(window.tail[members].min())
         likely = max(1, int(through[part.goal].min()) - self._begin - self._end)
         self._coarse = max(1, likely // _TICKS)
         self.limit = 2 * (likely // self._coarse)
-        run = self._least(of.grid.duration)
-        head = self._least(window.head - self._begin)
-        tail = self._least(window.tail - self._end)
+        duration = of.grid.duration
+        run = self._least(duration)
+        # In the pool, vertices take the least time and end when they do; backwards, begin when they
+        # do. So what is known of an end, or a beginning, is not lost to a fast or a slow device.
+        if backwards:
+            head = self._least(window.head - self._begin)
+            tail = self._least(duration + window.tail - self._end, besides=duration)
+        else:
+            head = self._least(window.head + duration - self._begin, besides=duration)
+            tail = self._least(window.tail - self._end)
         self._chosen = self._units()
+        self._together: dict[tuple[int, int], Any] = {}
         self._start = {v: self.model.new_int_var(0, self.limit, "") for v in members}
         makespan = self.model.new_int_var(0, self.limit, "")
         for i, v in enumerate(members):
@@ -255,41 +283,55 @@ class _Model:
             for w, tensors in of.successors[v].items():
                 if w in self._start:
                     self._follow(v, w, tensors, run[i])
-        for g, devices in enumerate(self._groups):
+        for g, devices in enumerate(self.groups):
             if len(devices) == 1:
                 self._one_at_a_time(g, run[:, g].tolist(), makespan)
+            else:
+                self._together_one_at_a_time(
+                    of, dict(zip(members, run[:, g].tolist(), strict=True))
+                )
         self.model.minimize(makespan)
 
     def ticks(self, objective: int) -> int:
         """Return an objective in the ticks of the grid."""
         return objective * self._coarse + self._begin + self._end
 
-    def _grouped(self, through: NDArray[np.int64]) -> list[list[int]]:
-        """Return groups of devices; all but the best for the interval are one."""
-        ranked = through[self._members].sum(axis=0, dtype=np.float64).argsort(kind="stable")
-        if len(ranked) <= _APART + 1:
+    def _grouped(self, through: NDArray[np.int64], apart: int) -> list[list[int]]:
+        """Return groups of devices; all but the best for the interval are one, the pool."""
+        ranked = through[self.members].sum(axis=0, dtype=np.float64).argsort(kind="stable")
+        if len(ranked) <= apart + 1:
             return [[d] for d in ranked.tolist()]
-        return [*([d] for d in ranked[:_APART].tolist()), ranked[_APART:].tolist()]
+        return [*([d] for d in ranked[:apart].tolist()), ranked[apart:].tolist()]
 
-    def _least(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return, per vertex and group, the least time on a possible device in coarse ticks."""
-        possible = self._window.possible[self._instance.unit_of[self._members]]
-        least = np.where(possible, times[self._members], NEVER)
-        best = np.stack([least[:, devices].min(axis=1) for devices in self._groups], axis=1)
+    def _least(
+        self, times: NDArray[np.int64], besides: NDArray[np.int64] | int = 0
+    ) -> NDArray[np.int64]:
+        """Return, per vertex and group, the least time on a possible device in coarse ticks.
+
+        What is least of ``besides`` is subtracted.
+        """
+        best = self._best(times)
+        if not isinstance(besides, int):
+            best = np.where(best < NEVER, best - self._best(besides), NEVER)
         return np.asarray(np.where(best < NEVER, best // self._coarse, 0))
+
+    def _best(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
+        possible = self._window.possible[self._instance.unit_of[self.members]]
+        least = np.where(possible, times[self.members], NEVER)
+        return np.stack([least[:, devices].min(axis=1) for devices in self.groups], axis=1)
 
     def _units(self) -> dict[int, list[Any]]:
         """Return a literal per unit and group, ``None`` where a unit cannot be."""
         instance, possible = self._instance, self._window.possible
         chosen: dict[int, list[Any]] = {}
-        for unit in sorted(set(instance.unit_of[self._members].tolist())):
+        for unit in sorted(set(instance.unit_of[self.members].tolist())):
             chosen[unit] = [
                 self.model.new_bool_var("") if possible[unit, devices].any() else None
-                for devices in self._groups
+                for devices in self.groups
             ]
             self.model.add_exactly_one(x for x in chosen[unit] if x is not None)
         for a, b in instance.separated_units:
-            for g, devices in enumerate(self._groups):
+            for g, devices in enumerate(self.groups):
                 if a in chosen and b in chosen and len(devices) == 1:
                     pair = (chosen[a][g], chosen[b][g])
                     self.model.add_at_most_one(x for x in pair if x is not None)
@@ -313,35 +355,107 @@ class _Model:
                 continue
             arrival = run.copy()
             for f, there in enumerate(self._literals(u)):
-                delay = self._delay(tensors, f, g)
+                delay = 0 if f == g else self._delay(tensors, f, g)
                 if delay is not None:
                     arrival[f] += delay
                 elif there is not None:
                     self.model.add_at_most_one(here, there)
             arrived = self._start[u] + self._at(u, arrival)
             self.model.add(self._start[v] >= arrived).only_enforce_if(here)
+            if len(self.groups[g]) > 1 and self._literals(u)[g] is not None:
+                together = self._joined(u, v)
+                delay = self._delay(tensors, g, g)
+                if delay is None:
+                    self.model.add_bool_or(together, ~here, ~self._literals(u)[g])
+                elif delay > 0:
+                    arrival[g] += delay
+                    arrived = self._start[u] + self._at(u, arrival)
+                    self.model.add(self._start[v] >= arrived).only_enforce_if(here, ~together)
+
+    def _joined(self, u: int, v: int) -> Any:
+        """Return the literal that the units of two vertices are on the same device of the pool."""
+        a, b = sorted(self._instance.unit_of[[u, v]].tolist())
+        if (a, b) not in self._together:
+            self._together[a, b] = self.model.new_bool_var("")
+        return self._together[a, b]
 
     def _delay(self, tensors: list[int], f: int, g: int) -> int | None:
-        """Return the least time of a crossing between groups; ``None`` if there is no link."""
-        if f == g:
-            return 0
-        grid = self._grid
-        sends = self._instance.model.communication == "sendrecv"
-        found = []
-        for d in self._groups[f]:
-            for e in self._groups[g]:
-                delays = [grid.delay(tensor, d, e) for tensor in tensors]
-                if min(delays) >= 0:
-                    found.append(max(delays) + (int(grid.send[d]) if sends else 0))
-        return min(found) // self._coarse if found else None
+        """Return the least time of a crossing between devices of two groups, or of the pool.
+
+        ``None`` if there is no link.
+        """
+        grid, (here, there) = self._grid, np.ix_(self.groups[f], self.groups[g])
+        delays = np.stack([self._crossing(tensor)[here, there] for tensor in tensors])
+        linked = (delays >= 0).all(axis=0) & (here != there)
+        if not linked.any():
+            return None
+        delay = delays.max(axis=0).astype(np.int64)
+        if self._instance.model.communication == "sendrecv":
+            delay += grid.send[here]
+        return int(delay[linked].min()) // self._coarse
+
+    def _crossing(self, tensor: int) -> NDArray[Any]:
+        """Return the transfer times of a tensor, k × k; −1 without a link."""
+        grid, row = self._grid, int(self._grid.size_class[tensor])
+        if row < len(grid.delays):
+            return np.asarray(grid.delays[row, grid.link_class])
+        return np.asarray(grid.measured[row - len(grid.delays)])
 
     def _one_at_a_time(self, g: int, run: list[int], makespan: Any) -> None:
         """Run one vertex at a time on a device, all of them before the end."""
         here = [
             (v, time, self._literals(v)[g])
-            for v, time in zip(self._members, run, strict=True)
+            for v, time in zip(self.members, run, strict=True)
             if self._literals(v)[g] is not None
         ]
         new = self.model.new_optional_fixed_size_interval_var
         self.model.add_no_overlap(new(self._start[v], time, x, "") for v, time, x in here)
         self.model.add(sum(time * x for _, time, x in here) <= makespan)
+
+    def _together_one_at_a_time(self, of: Intervals, run: dict[int, int]) -> None:
+        """Run one vertex at a time of units that are together on a device of the pool."""
+        unit_of, pool = self._instance.unit_of, len(self.groups) - 1
+        parts: dict[int, list[int]] = {}
+        for v in self.members:
+            parts.setdefault(int(unit_of[v]), []).append(v)
+        new = self.model.new_optional_fixed_size_interval_var
+        for unit, vertices in parts.items():
+            here = self._chosen[unit][pool]
+            if len(vertices) > 1 and here is not None:
+                self.model.add_no_overlap(new(self._start[v], run[v], here, "") for v in vertices)
+        self._close()
+        after = self._after(of)
+        for (a, b), together in self._together.items():
+            for u in parts[a]:
+                for v in parts[b]:
+                    if v in after[u] or u in after[v] or not (run[u] and run[v]):
+                        continue
+                    first = self.model.new_bool_var("")
+                    ends = self._start[u] + run[u], self._start[v] + run[v]
+                    self.model.add(self._start[v] >= ends[0]).only_enforce_if(together, first)
+                    self.model.add(self._start[u] >= ends[1]).only_enforce_if(together, ~first)
+
+    def _close(self) -> None:
+        """Let units be together with those that adjacent units of theirs are together with."""
+        steps = list(self._together.items())
+        units = sorted({unit for pair in self._together for unit in pair})
+        for pair in combinations(units, 2):
+            if pair not in self._together:
+                self._together[pair] = self.model.new_bool_var("")
+        for (b, c), step in steps:
+            for a in units:
+                if a not in (b, c):
+                    with_b, with_c = self._pair(a, b), self._pair(a, c)
+                    self.model.add_bool_or(~with_b, ~step, with_c)
+                    self.model.add_bool_or(~with_c, ~step, with_b)
+
+    def _pair(self, a: int, b: int) -> Any:
+        return self._together[min(a, b), max(a, b)]
+
+    def _after(self, of: Intervals) -> dict[int, set[int]]:
+        """Return the vertices that follow each vertex of the interval."""
+        after: dict[int, set[int]] = {}
+        for v in reversed(self.members):
+            next_ones = [w for w in of.successors[v] if w in self._start]
+            after[v] = set(next_ones).union(*(after[w] for w in next_ones))
+        return after

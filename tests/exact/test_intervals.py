@@ -41,7 +41,7 @@ def diamonds(count: int, delay: int = 2) -> Instance:
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Intervals of one diamond."""
-    monkeypatch.setattr(intervals, "_SIZES", (5, 7))
+    monkeypatch.setattr(intervals, "_PASSES", ((5, 4), (7, 4)))
 
 
 class TestByHand:
@@ -52,14 +52,37 @@ class TestByHand:
         assert one_machine_bound(instance) == 1 + 4 * (5 + 1)
         assert interval_bound(instance, 20.0) == 1 + 4 * (7 + 1)
 
-    @pytest.mark.usefixtures("short")
-    def test_merged_devices_are_no_worse_than_any_of_them(
+    @pytest.mark.parametrize("apart", [0, 1])
+    def test_merged_devices_do_not_run_branches_beside_each_other_for_free(
+        self, apart: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """However many devices there are, a branch elsewhere takes 2 + 3 + 2."""
+        monkeypatch.setattr(intervals, "_PASSES", ((5, apart),))
+        instance = Instance(diamonds(4).graph, Cluster.uniform(5, latency=2))
+        assert interval_bound(instance, 20.0) == 1 + 4 * (7 + 1)
+
+    @pytest.mark.parametrize("apart", [0, 1])
+    def test_who_is_together_with_a_third_is_together(
+        self, apart: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Crossings take too long, so both chains and their ends share a device, middles too."""
+        monkeypatch.setattr(intervals, "_PASSES", ((8, apart),))
+        builder = GraphBuilder().vertex("first", 1).vertex("last", 1)
+        for chain in "ab":
+            names = ["first", *(f"{chain}{i}" for i in range(3)), "last"]
+            for name in names[1:-1]:
+                builder.vertex(name, 1)
+            for u, v in pairwise(names):
+                builder.edge(u, v, None)
+        instance = Instance(builder.build(), Cluster.uniform(4, latency=100))
+        assert interval_bound(instance, 20.0) == 8
+
+    def test_where_nothing_can_cross_all_are_together(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Of three devices, two are merged, and run all branches at once."""
-        monkeypatch.setattr(intervals, "_APART", 1)
-        instance = Instance(diamonds(4).graph, Cluster.uniform(3, latency=2))
-        assert interval_bound(instance, 20.0) == one_machine_bound(instance) == 25
+        monkeypatch.setattr(intervals, "_PASSES", ((5, 0),))
+        cluster = Cluster.uniform(3, bandwidth=0)
+        assert interval_bound(Instance(diamonds(1).graph, cluster), 20.0) == 1 + 9 + 1
 
     def test_a_vertex_without_device_gives_none(self) -> None:
         graph = GraphBuilder().vertex("a").build()
@@ -94,12 +117,11 @@ class TestTheCriticalPath:
 
 
 @pytest.mark.parametrize("communication", get_args(Communication))
-@pytest.mark.parametrize("apart", [1, 4])
+@pytest.mark.parametrize("apart", [0, 1, 4])
 def test_it_never_exceeds_the_optimum(
     communication: Communication, apart: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intervals, "_SIZES", (3, 5))
-    monkeypatch.setattr(intervals, "_APART", apart)
+    monkeypatch.setattr(intervals, "_PASSES", ((3, apart), (6, apart)))
     for seed in range(8):
         instance = draw_instance(seed, communication, vertices=(4, 6), devices=(2, 3))
         best = enumerate_all(instance, budget=Budget(20.0))
@@ -113,7 +135,7 @@ def test_it_never_exceeds_the_optimum(
 def test_it_is_valid_on_coarse_grids(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ticks, "MAX_HORIZON", 16)
     monkeypatch.setattr(intervals, "_TICKS", 8)
-    monkeypatch.setattr(intervals, "_SIZES", (4,))
+    monkeypatch.setattr(intervals, "_PASSES", ((4, 0), (6, 0), (4, 1)))
     rng = np.random.default_rng(5)
     for _ in range(15):
         instance = random_instance(rng, 6, 2)
