@@ -123,7 +123,7 @@ def test_it_never_exceeds_the_optimum(
 ) -> None:
     monkeypatch.setattr(intervals, "_PASSES", ((3, apart), (6, apart)))
     for seed in range(8):
-        instance = draw_instance(seed, communication, vertices=(4, 6), devices=(2, 3))
+        instance = draw_instance(seed, communication, vertices=(4, 6), devices=(2, 4))
         best = enumerate_all(instance, budget=Budget(20.0))
         if best.status is Status.OPTIMAL:
             assert best.makespan is not None
