@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
@@ -13,6 +15,10 @@ from optpart.errors import InputError
 
 #: Maximal length of a file; parsed, it takes several times as much memory.
 MOST_BYTES = 2**30
+
+#: How to open a file without a name on Linux, and where it is found to be named.
+_UNNAMED: int = getattr(os, "O_TMPFILE", 0)
+_DESCRIPTORS = "/proc/self/fd"
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -45,24 +51,51 @@ def read_text(path: str | Path) -> str:
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
-    """Write a file under a temporary name and rename it; an interruption leaves the old file."""
+    """Write a file completely or not at all; an interruption leaves the old one.
+
+    Where the file system permits, the new file has no name until it is complete, so that a killed
+    process leaves nothing behind. Elsewhere, it may leave ``.NAME.optpart-…``.
+    """
     target = Path(path)
     with write_faults(path):
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        _check_kind(target)
+        # Hidden, and not any longer than names may be.
+        temporary = target.with_name(f".{target.name[:50]}.optpart-{secrets.token_hex(4)}")
+        unnamed = _unnamed(target.parent)
         try:
-            with os.fdopen(handle, "wb") as stream:
+            with open(temporary, "xb") if unnamed is None else os.fdopen(unnamed, "wb") as stream:
                 stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
-            # mkstemp makes files private; a result should be as readable as any other new file.
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(temporary, 0o666 & ~mask)
+                if unnamed is not None:
+                    _name(unnamed, temporary)
             os.replace(temporary, target)
         except BaseException:
             # It may just have been renamed; an error here would hide the interruption.
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
+
+
+def _unnamed(folder: Path) -> int | None:
+    """Open a new file without a name; ``None`` where this is not possible."""
+    if not _UNNAMED or not os.path.isdir(_DESCRIPTORS):
+        return None
+    try:
+        return os.open(folder, os.O_WRONLY | _UNNAMED, 0o666)
+    except OSError as error:
+        if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
+            return None
+        raise
+
+
+def _name(descriptor: int, path: Path) -> None:
+    """Give an open file its first name."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        # Only with a folder does Python follow the link to the file.
+        os.link(f"{_DESCRIPTORS}/{descriptor}", path.name, dst_dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 def write_text(path: str | Path, content: str) -> None:
@@ -80,12 +113,7 @@ def check_target(path: str | Path) -> None:
     """
     target = Path(path)
     with write_faults(path):
-        if target.is_dir():
-            raise InputError("", "cannot be written (is a folder)", "name a file", str(path))
-        if target.exists() and not target.is_file():  # renaming would replace it
-            raise InputError(
-                "", "cannot be written (is not a regular file)", "name a file", str(path)
-            )
+        _check_kind(target)
         _try(target)
 
 
@@ -95,8 +123,18 @@ def check_folder(target: str | Path) -> None:
         _try(Path(target))
 
 
+def _check_kind(target: Path) -> None:
+    """Refuse what renaming would replace, though it is no regular file."""
+    if target.is_dir():
+        raise InputError("", "cannot be written (is a folder)", "name a file", str(target))
+    if target.exists() and not target.is_file():
+        raise InputError(
+            "", "cannot be written (is not a regular file)", "name a file", str(target)
+        )
+
+
 def _try(target: Path) -> None:
-    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.") as trial:
+    with tempfile.TemporaryFile(dir=target.parent) as trial:
         trial.write(b"\n")
         trial.flush()
 

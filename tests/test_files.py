@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from optpart import InputError
-from optpart.files import MOST_BYTES, read_bytes, read_text, write_bytes, write_text
+from optpart import InputError, files
+from optpart.files import MOST_BYTES, check_target, read_bytes, read_text, write_bytes, write_text
 
 
 class TestReading:
@@ -84,7 +88,7 @@ class TestWriting:
         (tmp_path / "any").write_text("")
         assert (tmp_path / "ours").stat().st_mode == (tmp_path / "any").stat().st_mode
 
-    @pytest.mark.parametrize("place", ["replace", "fsync", "chmod"])
+    @pytest.mark.parametrize("place", ["replace", "fsync", "link"])
     @pytest.mark.parametrize("interruption", [KeyboardInterrupt, MemoryError])
     def test_an_interruption_leaves_the_old_file(
         self,
@@ -96,9 +100,11 @@ class TestWriting:
         path = tmp_path / "file"
         write_text(path, "old")
 
-        def interrupted(*_: Any) -> None:
+        def interrupted(*_: Any, **__: Any) -> None:
             raise interruption
 
+        if place == "link" and not hasattr(os, "O_TMPFILE"):
+            pytest.skip("files have a name from the start")
         monkeypatch.setattr(os, place, interrupted)
         with pytest.raises(interruption):
             write_text(path, "new")
@@ -122,16 +128,21 @@ class TestWriting:
         assert read_text(path) == "new"
         assert list(tmp_path.iterdir()) == [path]
 
+    @pytest.mark.parametrize("place", ["replace", "fsync"])
+    @pytest.mark.parametrize("names", ["last", "first"])
     def test_a_full_disk_leaves_the_old_file(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, names: str
     ) -> None:
+        """Also where a file must have a name from the start."""
         path = tmp_path / "file"
         write_text(path, "old")
 
         def full(*_: Any) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(os, "replace", full)
+        if names == "first":
+            monkeypatch.setattr(files, "_UNNAMED", 0)
+        monkeypatch.setattr(os, place, full)
         with pytest.raises(InputError) as caught:
             write_text(path, "new")
         monkeypatch.undo()
@@ -140,6 +151,37 @@ class TestWriting:
         )
         assert read_text(path) == "old"
         assert list(tmp_path.iterdir()) == [path]
+
+    def test_a_process_killed_while_it_writes_leaves_nothing(self, tmp_path: Path) -> None:
+        if not hasattr(os, "O_TMPFILE"):
+            pytest.skip("files have a name from the start")
+        path = tmp_path / "file"
+        write_text(path, "old")
+        program = (
+            "import os, signal, sys; from optpart.files import write_text;"
+            "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL);"
+            "write_text(sys.argv[1], 'new')"
+        )
+        killed = subprocess.run([sys.executable, "-c", program, str(path)], check=False)
+        assert killed.returncode == -signal.SIGKILL
+        assert read_text(path) == "old"
+        assert list(tmp_path.iterdir()) == [path]
+
+    @pytest.mark.parametrize("write", [write_text, lambda path, _: check_target(path)])
+    def test_what_is_no_regular_file_is_not_replaced(
+        self, tmp_path: Path, write: Callable[[Path, str], None]
+    ) -> None:
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        with pytest.raises(InputError, match=r"cannot be written \(is not a regular file\)"):
+            write(pipe, "new")
+        assert pipe.is_fifo()
+        assert list(tmp_path.iterdir()) == [pipe]
+
+    def test_a_long_name(self, tmp_path: Path) -> None:
+        path = tmp_path / ("n" * 255)
+        write_text(path, "new")
+        assert read_text(path) == "new"
 
     def test_a_place_that_does_not_exist(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="cannot be written"):
