@@ -14,7 +14,15 @@ from typing import Any
 import pytest
 
 from optpart import InputError, files
-from optpart.files import MOST_BYTES, check_target, read_bytes, read_text, write_bytes, write_text
+from optpart.files import (
+    MOST_BYTES,
+    check_target,
+    held,
+    read_bytes,
+    read_text,
+    write_bytes,
+    write_text,
+)
 
 
 class TestReading:
@@ -167,6 +175,27 @@ class TestWriting:
         assert read_text(path) == "old"
         assert list(tmp_path.iterdir()) == [path]
 
+    def test_what_killed_writers_left_is_removed_later(self, tmp_path: Path) -> None:
+        path = tmp_path / "file"
+        new = [".file.optpart-aaaaaaaa"]
+        others = [".file.optpart-original", ".files.optpart-aaaaaaaa"]
+        for name in (*new, *others, ".file.optpart-bbbbbbbb"):
+            (tmp_path / name).touch()
+        for name in (*others, ".file.optpart-bbbbbbbb"):
+            os.utime(tmp_path / name, (1, 1))
+        write_text(path, "new")
+        assert {path.name for path in tmp_path.iterdir()} == {"file", *new, *others}
+
+    def test_where_a_file_cannot_be_named_later_it_has_a_name_at_once(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refused(*_: Any, **__: Any) -> None:
+            raise OSError(1, "Operation not permitted")
+
+        monkeypatch.setattr(os, "link", refused)
+        write_text(tmp_path / "file", "new")
+        assert [path.read_text() for path in tmp_path.iterdir()] == ["new"]
+
     @pytest.mark.parametrize("write", [write_text, lambda path, _: check_target(path)])
     def test_what_is_no_regular_file_is_not_replaced(
         self, tmp_path: Path, write: Callable[[Path, str], None]
@@ -199,3 +228,36 @@ class TestWriting:
         with pytest.raises((InputError, UnicodeEncodeError)):
             write_text(path, "\ud800")
         assert read_text(path) == "old"
+
+
+class TestHolding:
+    """Two searches never share a checkpoint."""
+
+    def test_a_second_holder_is_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "state"
+        with held(path, "another search"):
+            with pytest.raises(InputError) as caught, held(path, "another search"):
+                pass
+            assert str(caught.value) == f"{path}: in use by another search; name another file"
+            with held(tmp_path / "other", "another search"):
+                pass
+        with held(path, "another search"):
+            pass
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_killed_holder_does_not_block(self, tmp_path: Path) -> None:
+        path = tmp_path / "state"
+        program = (
+            "import os, signal, sys; from optpart.files import held;"
+            "held(sys.argv[1], 'another search').__enter__();"
+            "os.kill(os.getpid(), signal.SIGKILL)"
+        )
+        killed = subprocess.run([sys.executable, "-c", program, str(path)], check=False)
+        assert killed.returncode == -signal.SIGKILL
+        with held(path, "another search"):
+            pass
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_folder_that_does_not_exist_holds_nothing(self, tmp_path: Path) -> None:
+        with held(tmp_path / "none" / "state", "another search"):
+            pass

@@ -24,6 +24,8 @@ from typing import Any
 
 #: Values of a module that a function of a file may read, for they may depend on the command line.
 _PLAIN = (bool, int, float, str, bytes, Fraction)
+#: Where class methods and properties hold their functions.
+_HELD = ("__func__", "fget", "fset")
 _SITE = {"site-packages", "dist-packages"}
 
 
@@ -113,14 +115,18 @@ class Sources:
     def _class(self, found: type) -> None:
         if _is_standard(found.__module__):
             return
-        module = sys.modules.get(found.__module__)
-        file = getattr(module, "__file__", None)
+        file = getattr(sys.modules.get(found.__module__), "__file__", None)
         if file is not None:
             self._module(found.__module__, Path(file))
-            return
+        for base in found.__bases__:
+            self._object(base)
+        # Those of a notebook have no file.
         for name, value in vars(found).items():
-            if callable(value) and name not in ("__dict__", "__weakref__"):
-                self._object(value)
+            for part in (value, *(getattr(value, of, None) for of in _HELD)):
+                if isinstance(part, FunctionType):
+                    self._object(part)
+                elif isinstance(part, _PLAIN) and not name.startswith("__"):
+                    self._parts.add(f"{name} = {part!r}")
 
     def _value(self, value: object) -> None:
         self._class(type(value))
