@@ -6,6 +6,8 @@ A row holds the run, its result and its code. It counts as long as its key is th
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -13,7 +15,8 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -82,17 +85,36 @@ class Store:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
     def append(self, run: Values, result: Values) -> Row:
-        """Add a row in one write, so that those of several processes do not mix."""
+        """Add a row in one write, so that those of several processes do not mix.
+
+        Raises
+        ------
+        OSError
+            If the disk is full: then the row is not whole.
+        """
         row = Row(self.key(run), run, result, dict(stamp()))
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
-        try:
+        with self._held() as descriptor:
             size = os.fstat(descriptor).st_size
             cut = bool(size) and os.pread(descriptor, 1, size - 1) != b"\n"
-            os.write(descriptor, ("\n" * cut + _line(row)).encode())
-        finally:
-            os.close(descriptor)
+            content = ("\n" * cut + _line(row)).encode()
+            if os.write(descriptor, content) < len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
         return row
+
+    @contextmanager
+    def _held(self) -> Iterator[int]:
+        """Open the file, and keep other processes from adding rows or writing it anew."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                # It may have been written anew in between.
+                if os.path.samestat(os.stat(self.path), os.fstat(descriptor)):
+                    yield descriptor
+                    return
+            finally:
+                os.close(descriptor)
 
     def all(self) -> list[Row]:
         """Read every row of the file; a line that a stop cut short is skipped, and said."""
@@ -134,9 +156,10 @@ class Store:
 
     def rewrite(self, rows: list[Row]) -> None:
         """Write the file anew, all or nothing; there must be as many rows as before."""
-        if len(rows) != len(self.all()):
-            raise ValueError(f"{self.path}: {len(self.all())} rows, not {len(rows)}")
-        write_text(self.path, "".join(map(_line, rows)))
+        with self._held():
+            if len(rows) != len(self.all()):
+                raise ValueError(f"{self.path}: {len(self.all())} rows, not {len(rows)}")
+            write_text(self.path, "".join(map(_line, rows)))
 
     @property
     def mark(self) -> Path:

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from optpart import InputError
-from optpart.files import MOST_BYTES, read_bytes, read_text, write_bytes, write_text
+from optpart import InputError, files
+from optpart.files import (
+    MOST_BYTES,
+    check_target,
+    held,
+    read_bytes,
+    read_text,
+    write_bytes,
+    write_text,
+)
 
 
 class TestReading:
@@ -84,7 +96,7 @@ class TestWriting:
         (tmp_path / "any").write_text("")
         assert (tmp_path / "ours").stat().st_mode == (tmp_path / "any").stat().st_mode
 
-    @pytest.mark.parametrize("place", ["replace", "fsync", "chmod"])
+    @pytest.mark.parametrize("place", ["replace", "fsync", "link"])
     @pytest.mark.parametrize("interruption", [KeyboardInterrupt, MemoryError])
     def test_an_interruption_leaves_the_old_file(
         self,
@@ -96,9 +108,11 @@ class TestWriting:
         path = tmp_path / "file"
         write_text(path, "old")
 
-        def interrupted(*_: Any) -> None:
+        def interrupted(*_: Any, **__: Any) -> None:
             raise interruption
 
+        if place == "link" and not hasattr(os, "O_TMPFILE"):
+            pytest.skip("files have a name from the start")
         monkeypatch.setattr(os, place, interrupted)
         with pytest.raises(interruption):
             write_text(path, "new")
@@ -122,16 +136,21 @@ class TestWriting:
         assert read_text(path) == "new"
         assert list(tmp_path.iterdir()) == [path]
 
+    @pytest.mark.parametrize("place", ["replace", "fsync"])
+    @pytest.mark.parametrize("names", ["last", "first"])
     def test_a_full_disk_leaves_the_old_file(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, names: str
     ) -> None:
+        """Also where a file must have a name from the start."""
         path = tmp_path / "file"
         write_text(path, "old")
 
         def full(*_: Any) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(os, "replace", full)
+        if names == "first":
+            monkeypatch.setattr(files, "_UNNAMED", 0)
+        monkeypatch.setattr(os, place, full)
         with pytest.raises(InputError) as caught:
             write_text(path, "new")
         monkeypatch.undo()
@@ -140,6 +159,58 @@ class TestWriting:
         )
         assert read_text(path) == "old"
         assert list(tmp_path.iterdir()) == [path]
+
+    def test_a_process_killed_while_it_writes_leaves_nothing(self, tmp_path: Path) -> None:
+        if not hasattr(os, "O_TMPFILE"):
+            pytest.skip("files have a name from the start")
+        path = tmp_path / "file"
+        write_text(path, "old")
+        program = (
+            "import os, signal, sys; from optpart.files import write_text;"
+            "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL);"
+            "write_text(sys.argv[1], 'new')"
+        )
+        killed = subprocess.run([sys.executable, "-c", program, str(path)], check=False)
+        assert killed.returncode == -signal.SIGKILL
+        assert read_text(path) == "old"
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_what_killed_writers_left_is_removed_later(self, tmp_path: Path) -> None:
+        path = tmp_path / "file"
+        new = [".file.optpart-aaaaaaaa"]
+        others = [".file.optpart-original", ".files.optpart-aaaaaaaa"]
+        for name in (*new, *others, ".file.optpart-bbbbbbbb"):
+            (tmp_path / name).touch()
+        for name in (*others, ".file.optpart-bbbbbbbb"):
+            os.utime(tmp_path / name, (1, 1))
+        write_text(path, "new")
+        assert {path.name for path in tmp_path.iterdir()} == {"file", *new, *others}
+
+    def test_where_a_file_cannot_be_named_later_it_has_a_name_at_once(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refused(*_: Any, **__: Any) -> None:
+            raise OSError(1, "Operation not permitted")
+
+        monkeypatch.setattr(os, "link", refused)
+        write_text(tmp_path / "file", "new")
+        assert [path.read_text() for path in tmp_path.iterdir()] == ["new"]
+
+    @pytest.mark.parametrize("write", [write_text, lambda path, _: check_target(path)])
+    def test_what_is_no_regular_file_is_not_replaced(
+        self, tmp_path: Path, write: Callable[[Path, str], None]
+    ) -> None:
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        with pytest.raises(InputError, match=r"cannot be written \(is not a regular file\)"):
+            write(pipe, "new")
+        assert pipe.is_fifo()
+        assert list(tmp_path.iterdir()) == [pipe]
+
+    def test_a_long_name(self, tmp_path: Path) -> None:
+        path = tmp_path / ("n" * 255)
+        write_text(path, "new")
+        assert read_text(path) == "new"
 
     def test_a_place_that_does_not_exist(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="cannot be written"):
@@ -157,3 +228,36 @@ class TestWriting:
         with pytest.raises((InputError, UnicodeEncodeError)):
             write_text(path, "\ud800")
         assert read_text(path) == "old"
+
+
+class TestHolding:
+    """Two searches never share a checkpoint."""
+
+    def test_a_second_holder_is_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "state"
+        with held(path, "another search"):
+            with pytest.raises(InputError) as caught, held(path, "another search"):
+                pass
+            assert str(caught.value) == f"{path}: in use by another search; name another file"
+            with held(tmp_path / "other", "another search"):
+                pass
+        with held(path, "another search"):
+            pass
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_killed_holder_does_not_block(self, tmp_path: Path) -> None:
+        path = tmp_path / "state"
+        program = (
+            "import os, signal, sys; from optpart.files import held;"
+            "held(sys.argv[1], 'another search').__enter__();"
+            "os.kill(os.getpid(), signal.SIGKILL)"
+        )
+        killed = subprocess.run([sys.executable, "-c", program, str(path)], check=False)
+        assert killed.returncode == -signal.SIGKILL
+        with held(path, "another search"):
+            pass
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_folder_that_does_not_exist_holds_nothing(self, tmp_path: Path) -> None:
+        with held(tmp_path / "none" / "state", "another search"):
+            pass

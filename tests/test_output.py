@@ -129,7 +129,7 @@ class TestTargets:
             raise OSError(28, "No space left on device")
 
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(files.tempfile, "NamedTemporaryFile", refuse)
+        monkeypatch.setattr(files.tempfile, "TemporaryFile", refuse)
         shown = run(*command.split(), "out.json")
         assert (shown.code, shown.out) == (2, "")
         assert "cannot be written (No space left on device); name a writable place" in shown.err
@@ -235,7 +235,10 @@ class TestFailedWrites:
             "-o", table, "--csv",
         )  # fmt: skip
         assert shown.code == 2
-        assert [row["instance"] for row in csv.DictReader(io.StringIO(shown.out))] == ["heft-10"]
+        # The run that could not be stored is told as well.
+        assert [row["instance"] for row in csv.DictReader(io.StringIO(shown.out))] == [
+            "heft-10", "kwok-ahmad-9-2",
+        ]  # fmt: skip
         assert table.read_text() == shown.out
         assert "stopped: the results so far follow" in shown.err
         assert shown.err.endswith("optpart: store: cannot be used as a store (full); make room\n")

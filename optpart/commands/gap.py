@@ -125,6 +125,7 @@ def gap(
 
     comparisons: list[Comparison] = []
     fault: OptpartError | None = None
+    interrupted = False
     with nullcontext() if store is None else Store(store) as kept:
         prepare(instances, names)
         try:
@@ -148,9 +149,13 @@ def gap(
             if not comparisons or isinstance(error, ReaderGoneError):
                 raise
             fault = error
+        except KeyboardInterrupt:  # between two runs
+            if not comparisons:
+                raise
+            interrupted = True
     if fault is not None:
         note("stopped: the results so far follow")
-    elif not comparisons or any(comparison.interrupted for comparison in comparisons):
+    elif interrupted or not comparisons or any(c.interrupted for c in comparisons):
         line.clear()
         note("interrupted: the results so far follow")
 

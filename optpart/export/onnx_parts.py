@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from optpart.children.scratch import Scratch
 from optpart.errors import FaultsOf, InputError
 from optpart.export.plan import Plan, named
-from optpart.files import check_folder, write_faults, write_text
+from optpart.files import check_folder, write_bytes, write_faults, write_text
 from optpart.formats.json import pretty
 from optpart.formats.onnx import Nodes, read_nodes
 
@@ -203,7 +203,7 @@ def _save(model: ModelProto, base: Path, path: Path) -> None:
         each.t for node in model.graph.node for each in node.attribute if each.HasField("t")
     ]
     if not any(uses_external_data(tensor) for tensor in tensors):
-        path.write_bytes(model.SerializeToString())
+        write_bytes(path, model.SerializeToString())
         return
     try:
         load_external_data_for_model(model, str(base))

@@ -6,13 +6,14 @@ them in a moment.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from inspect import signature
 from types import MappingProxyType
@@ -84,6 +85,27 @@ class Own:
     def load(self) -> Callable[..., Any]:
         """Return the function, wrapped to check its results and to raise PluginError on failure."""
         return self.checked(self.name, self.find())
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A method or strategy that is not built in.
+
+    Attributes
+    ----------
+    function : callable or None
+        As it was registered; ``None`` if it cannot be loaded.
+    since : int
+        A moment, in nanoseconds since the epoch: a file that is newer may not be what was loaded.
+    distribution : str
+        Of an entry point.
+    """
+
+    kind: str
+    name: str
+    function: Callable[..., Any] | None
+    since: int
+    distribution: str = ""
 
 
 def _load(path: str) -> Callable[..., Any]:
@@ -379,6 +401,12 @@ _own: dict[str, tuple[Method, str]] = {}
 _own_partitioners: dict[str, tuple[Callable[..., Any], str]] = {}
 _own_schedulers: dict[str, tuple[Callable[..., Any], str]] = {}
 
+#: When the code of methods was loaded, in nanoseconds since the epoch: not before this, what was
+#: registered before these times, and modules of plug-ins before those.
+LOADED = time.time_ns()
+_since: dict[tuple[Kind, str], int] = {}
+_since_of_modules: dict[str, int] = {}
+
 #: A function that a user registers.
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -439,6 +467,7 @@ def register(
         _check_name(name, kind, function)
         rows = _registered()[kind]
         rows[name] = function, text
+        _since[kind, name] = time.time_ns()
         for method in _own:
             if split(method) is not None:
                 del rows[name]
@@ -507,7 +536,7 @@ def _own_row(kind: Kind, name: str) -> Own | None:
         return Own(name, found[1], lambda: found[0], checked)
     for point in entry_points(group=_group(kind)):
         if point.name == name:
-            return Own(name, point.value, point.load, checked)
+            return Own(name, point.value, partial(_plug_in, point), checked)
     return None
 
 
@@ -612,7 +641,7 @@ def get(name: str) -> Method:
         return _pair(name, *parts)
     for point in entry_points(group=GROUP):
         if point.name == name:
-            loaded: Method = point.load()
+            loaded: Method = _plug_in(point)
             return loaded
     plug_ins = [point.name for point in entry_points(group=GROUP)]
     partitioners = (f"{p}+…" for p in _every_partitioner())
@@ -634,6 +663,48 @@ def check(name: str) -> None:
         raise
     except (Exception, SystemExit):  # loading a plug-in may raise anything
         pass
+
+
+def foreign(name: str) -> list[Foreign]:
+    """Return the parts of a method that are not built in: itself, or strategies of a pair."""
+    found: list[tuple[Kind, str]] = []
+    parts = None if name in _own else split(name)
+    if parts is not None:
+        partition = parts[0].partition(":")[0]
+        if partition not in PARTITIONERS:
+            found.append(("partitioner", partition))
+        if parts[1] and parts[1] not in _EVERY_SCHEDULER:
+            found.append(("scheduler", parts[1]))
+    elif is_own(name):
+        found.append(("method", name))
+    return [_foreign(kind, part) for kind, part in found]
+
+
+def _foreign(kind: Kind, name: str) -> Foreign:
+    known = _registered()[kind].get(name)
+    if known is not None:
+        return Foreign(kind, name, known[0], _since.get((kind, name), LOADED))
+    for point in entry_points(group=GROUP if kind == "method" else _group(kind)):
+        if point.name == name:
+            source = getattr(point, "dist", None)
+            distribution = "" if source is None else source.name
+            try:
+                function = _plug_in(point)
+            except (Exception, SystemExit):  # loading a plug-in may raise anything
+                return Foreign(kind, name, None, LOADED, distribution)
+            since = _since_of_modules.get(getattr(point, "module", ""), LOADED)
+            return Foreign(kind, name, function, since, distribution)
+    return Foreign(kind, name, None, LOADED)
+
+
+def _plug_in(point: EntryPoint) -> Any:
+    """Load an entry point, and note when its module was loaded unless others have done that."""
+    module = getattr(point, "module", "")
+    is_new = module not in sys.modules
+    found = point.load()
+    if is_new:
+        _since_of_modules[module] = time.time_ns()
+    return found
 
 
 def takes(name: str, parameter: str) -> bool:

@@ -18,6 +18,7 @@ from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.load import load_bound
 from optpart.errors import InputError, UnsupportedError
 from optpart.exact.packing import pack
+from optpart.files import held
 from optpart.limits import available_processors, check_seed
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
@@ -132,8 +133,10 @@ def run_search(
     if checkpoint is not None:
         state = checkpoint if isinstance(checkpoint, StateFile) else StateFile(checkpoint)
         run.checkpoint = state
-        if resume:
-            run.resumed = checkpoints.read(state.path, instance)
+        with held(state.path, "another search"):
+            if resume:
+                run.resumed = checkpoints.read(state.path, instance)
+            return run.run(start)
     return run.run(start)
 
 

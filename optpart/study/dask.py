@@ -199,6 +199,7 @@ def _submit(client: Any, run: Run) -> Any:
             run.seed,
             run.budget,
             __version__,
+            run.key.code,
             _packed(),
             pure=False,
         )

@@ -9,6 +9,7 @@ from statistics import stdev
 from typing import TYPE_CHECKING, Literal
 
 from optpart.bounds.best import SECONDS, best_bound
+from optpart.errors import OptpartError
 from optpart.escaping import brief
 from optpart.limits import check_seed
 from optpart.methods import registry
@@ -21,6 +22,7 @@ from optpart.study import library
 from optpart.study.engine import Engine, local
 from optpart.study.run import Run, Watch, interrupted
 from optpart.study.store import RowError, Store
+from optpart.terminal import note
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -319,8 +321,13 @@ def sweep(
     Yields
     ------
     Comparison
-        In the order of the instances, each as soon as it is complete. After an interruption,
-        incomplete ones that have any results follow.
+        In the order of the instances, each as soon as it is complete. After an interruption or a
+        fault, incomplete ones that have any results follow.
+
+    Raises
+    ------
+    OptpartError
+        After all that was finished: if the store or the engine failed.
     """
     for seed in seeds:
         check_seed(seed)
@@ -329,9 +336,16 @@ def sweep(
     damaged: dict[Run, Finding] = {}
     arrivals = _arrivals([run for runs in plan for run in runs], engine, store, watch, damaged)
     results: dict[Run, Result] = {}
+    fault: OptpartError | None = None
     for instance, runs in zip(instances, plan, strict=True):
         while any(run not in results for run in runs):
-            arrival = next(arrivals, None)
+            try:
+                arrival = next(arrivals, None)
+            except KeyboardInterrupt:  # between two runs
+                break
+            except OptpartError as error:
+                fault = error
+                break
             if arrival is None:
                 break
             results.update([arrival])
@@ -345,6 +359,8 @@ def sweep(
                 interrupted=len(done) < len(runs) or any(map(interrupted, done)),
                 findings=(*(damaged[run] for run in runs if run in damaged), *found),
             )
+    if fault is not None:
+        raise fault
 
 
 def _runs(
@@ -369,6 +385,8 @@ def _arrivals(
     An invalid row of the store is reported, and its run repeated.
     """
     missing = []
+    if store is not None:
+        _say_other(store.begin(runs))
     for run in runs:
         try:
             known = None if store is None else store.get(run)
@@ -381,9 +399,21 @@ def _arrivals(
         else:
             yield run, known
     for run, result in engine(missing, watch):
+        fault: OptpartError | KeyboardInterrupt | None = None
         if store is not None and not interrupted(result):
-            store.add(run, result)
-        yield run, result
+            try:
+                store.add(run, result)
+            except (OptpartError, KeyboardInterrupt) as error:
+                fault = error
+        yield run, result  # whether or not it could be stored
+        if fault is not None:
+            raise fault
+
+
+def _say_other(count: int) -> None:
+    if count:
+        was, is_ = ("run was", "is") if count == 1 else ("runs were", "are")
+        note(f"{count} stored {was} made by other code and {is_} run again")
 
 
 def _judge(

@@ -150,6 +150,7 @@ class Comparison:
             raise InputError("", "has no runs", "fill it with 'optpart gap --store'")
         self.by = tuple(by)
         self.notes: list[str] = []
+        runs = self._of_latest_code(runs)
         self._vertices = {run.sha256: run.vertices for run in runs if run.vertices is not None}
         _check_claims(runs)
         self.runs = self._with_ratio(runs)
@@ -181,6 +182,17 @@ class Comparison:
         if without:
             count = f"{without} of {len(self.runs)} runs"
             self.notes.append(f"Group {NOT_STATED}: {count} do not state {visible(name)}.")
+
+    def _of_latest_code(self, runs: Sequence[StoredRun]) -> list[StoredRun]:
+        """Leave out, with a note, runs of a method as it was before the last sweep with it."""
+        left = sorted(run.method for run in runs if not run.is_latest)
+        if left:
+            shown = ", ".join(visible(name) for name in dict.fromkeys(left))
+            self.notes.append(
+                "Runs by other code than that of the last sweep with the method are left out, "
+                f"{len(left)}: {shown}."
+            )
+        return [run for run in runs if run.is_latest]
 
     def _with_ratio(self, runs: Sequence[StoredRun]) -> list[StoredRun]:
         """Leave out, with a note, instances that are infeasible or whose least makespan is 0."""

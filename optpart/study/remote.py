@@ -12,6 +12,7 @@ from optpart.formats import native
 from optpart.formats import result as result_format
 from optpart.formats.json import parse_json
 from optpart.methods import registry
+from optpart.methods.fingerprint import differing, fingerprint
 from optpart.problem.instance import Instance
 from optpart.solution.result import Budget
 from optpart.study.run import Run, execute
@@ -22,24 +23,35 @@ _taken: dict[tuple[registry.Kind, str], bytes] = {}
 
 
 def execute_text(
-    instance: str, method: str, seed: int, budget: Budget, version: str, registered: bytes = b""
+    instance: str,
+    method: str,
+    seed: int,
+    budget: Budget,
+    version: str,
+    code: str,
+    registered: bytes = b"",
 ) -> str:
     """Execute a run on an instance in native JSON, and return its result document.
 
     Parameters
     ----------
+    code : str
+        The :func:`~optpart.methods.fingerprint.fingerprint` of the method where the sweep runs.
     registered : bytes
         What was registered where the sweep runs, pickled; empty for nothing.
 
     Raises
     ------
     InputError
-        If this machine has another version of optpart, or lacks the method.
+        If this machine has another version of optpart, lacks the method, or has other code of it.
     """
     if version != __version__:
         raise InputError("", f"a worker has optpart {__version__}", f"install {version} there")
     _take_over(registered)
     registry.check(method)  # A method that some machines lack is an error, not a result of a run.
+    sent = any((part.kind, part.name) in _taken for part in registry.foreign(method))
+    if not sent and (other := differing(code, fingerprint(method))):
+        raise InputError("", f"a worker has other code of {method} ({other})", "install the same")
     _warm_up()
     result = execute(Run(_parsed(instance), method, seed, budget))
     return json.dumps(result_format.to_dict(result))

@@ -23,8 +23,8 @@ from optpart.version import __version__
 class Key(NamedTuple):
     """The identity of a run: a run with an equal key would be a repetition.
 
-    Input that a method reads besides the instance, such as the rules in ``expert:FILE``, is
-    identified by its name only; ``deterministic`` is 0 if the budget has no such limit.
+    ``deterministic`` is 0 if the budget has no such limit. ``code`` is the
+    :func:`~optpart.methods.fingerprint.fingerprint` of the method.
     """
 
     instance_sha256: str
@@ -34,6 +34,7 @@ class Key(NamedTuple):
     workers: int
     deterministic: float
     optpart: str
+    code: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,8 @@ class Run:
     @cached_property
     def key(self) -> Key:
         """The identity of this run."""
+        from optpart.methods.fingerprint import fingerprint  # only for runs that are kept
+
         return Key(
             self.instance.sha256,
             self.method,
@@ -56,6 +59,7 @@ class Run:
             self.budget.workers,
             self.budget.deterministic or 0.0,
             __version__,
+            fingerprint(self.method),
         )
 
 

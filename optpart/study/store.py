@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from optpart.errors import InputError
 from optpart.formats import result as result_format
@@ -18,20 +18,52 @@ from optpart.study.run import Key, Run
 
 #: The application id in the header of our files: "optp".
 APPLICATION = 0x6F707470
-VERSION = 1
+VERSION = 2
 
-_TABLE = """
+_RUNS = f"""
 CREATE TABLE run (
     instance_sha256 TEXT NOT NULL, method TEXT NOT NULL, seed INTEGER NOT NULL,
     seconds REAL NOT NULL, workers INTEGER NOT NULL, deterministic REAL NOT NULL,
-    optpart TEXT NOT NULL, document TEXT NOT NULL,
-    PRIMARY KEY (instance_sha256, method, seed, seconds, workers, deterministic, optpart)
+    optpart TEXT NOT NULL, code TEXT NOT NULL, document TEXT NOT NULL,
+    PRIMARY KEY ({", ".join(Key._fields)})
 )
 """
+#: The code of the last sweep with each method.
+_LATEST = """
+CREATE TABLE latest (
+    method TEXT NOT NULL, optpart TEXT NOT NULL, code TEXT NOT NULL,
+    PRIMARY KEY (method, optpart)
+)
+"""
+#: Version 1 did not know the code of its runs: they fit no other.
+_FROM_VERSION_1 = (
+    "ALTER TABLE run RENAME TO run_1",
+    _RUNS,
+    """
+    INSERT INTO run
+    SELECT instance_sha256, method, seed, seconds, workers, deterministic, optpart, '', document
+    FROM run_1 ORDER BY rowid
+    """,
+    "DROP TABLE run_1",
+)
+
+
+def _are(names: Iterable[str]) -> str:
+    return " AND ".join(f"{name} = ?" for name in names)
+
+
+#: The part of a key that a user asks for, whatever code answers.
+_ASKED = Key._fields.index("optpart")
 # Read as bytes: text that cannot be decoded costs one row, not the whole file.
-_KEYED = " AND ".join(f"{name} = ?" for name in Key._fields)
-_FIND = f"SELECT CAST(document AS BLOB) FROM run WHERE {_KEYED}"
-_ADD = f"INSERT OR REPLACE INTO run VALUES ({', '.join('?' for _ in range(len(Key._fields) + 1))})"
+_FIND = f"SELECT CAST(document AS BLOB) FROM run WHERE {_are(Key._fields)}"
+_FIND_ANY = f"SELECT 1 FROM run WHERE {_are(Key._fields[:_ASKED])}"
+_VALUES = ", ".join("?" for _ in range(len(Key._fields) + 1))
+_ADD = f"INSERT INTO run VALUES ({_VALUES}) ON CONFLICT DO NOTHING"
+_REPLACE = f"INSERT OR REPLACE INTO run VALUES ({_VALUES})"
+
+#: Seconds to wait for other processes, which write for a moment only.
+_PATIENCE = 30.0
+_OTHER = "name one that 'optpart gap --store' created"
 
 
 class RowError(InputError):
@@ -41,7 +73,9 @@ class RowError(InputError):
 class Store:
     """A SQLite file with one row per finished run: its key, and its result document.
 
-    A row is on disk before :meth:`add` returns. Several sweeps may use one file at a time.
+    A row is on disk before :meth:`add` returns. Several sweeps may use one file at a time: if two
+    have done the same run, the result that came first stays. Rows are never removed, and only
+    invalid ones are replaced.
 
     Parameters
     ----------
@@ -57,14 +91,17 @@ class Store:
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
         with self._faults():
+            if self._path.exists() and not self._path.is_file():
+                what = "a folder" if self._path.is_dir() else "not a regular file"
+                raise self._refusal(f"cannot be used as a store (is {what})")
             # Absolute, because SQLite gives some names, such as ":memory:", a special meaning.
             self._database = sqlite3.connect(
-                self._path.absolute(), timeout=30.0, isolation_level=None
+                self._path.absolute(), timeout=_PATIENCE, isolation_level=None
             )
         try:
             with self._faults():
                 self._prepare()
-        except InputError:
+        except BaseException:
             self._database.close()
             raise
 
@@ -102,55 +139,84 @@ class Store:
         return result
 
     def add(self, run: Run, result: Result) -> None:
-        """Store the result of a run."""
-        document = json.dumps(result_format.to_dict(result))
+        """Store the result of a run, unless there is a valid one."""
+        row = (*run.key, json.dumps(result_format.to_dict(result)))
         with self._faults():
-            self._database.execute(_ADD, (*run.key, document))
-
-    def documents(self) -> Iterator[tuple[Key, str]]:
-        """Yield the key and the document of every row, in the order in which they were added.
-
-        Raises
-        ------
-        RowError
-            If a document is not text.
-        """
-        keys = ", ".join(Key._fields)
-        with self._faults():
-            rows = self._database.execute(
-                f"SELECT {keys}, CAST(document AS BLOB) FROM run ORDER BY rowid"
-            ).fetchall()
-        for *fields, document in rows:
+            added = self._database.execute(_ADD, row).rowcount
+        if not added:
             try:
-                yield Key(*fields), _decoded(document)
-            except InputError as error:
-                raise RowError("", error.problem, error.remedy, str(self._path)) from None
+                self.get(run)
+            except RowError:
+                with self._faults():
+                    self._database.execute(_REPLACE, row)
+
+    def begin(self, runs: Iterable[Run]) -> int:
+        """Note the code of a sweep, which reports are about from now on.
+
+        Returns
+        -------
+        int
+            The number of runs that are stored, but were made by other code.
+        """
+        keys = [run.key for run in runs]
+        latest = {(key.method, key.optpart): key.code for key in keys}
+        with self._faults(), self._transaction():
+            rows = [(*of, code) for of, code in latest.items()]
+            self._database.executemany("INSERT OR REPLACE INTO latest VALUES (?, ?, ?)", rows)
+            return sum(
+                self._database.execute(_FIND, key).fetchone() is None
+                and self._database.execute(_FIND_ANY, key[:_ASKED]).fetchone() is not None
+                for key in keys
+            )
 
     def _prepare(self) -> None:
-        """Create the table in a new file; refuse any other file that is not a store."""
+        """Create the tables in a new file; refuse any other file that is not a store."""
+        if self._version():
+            damage = self._pragma("quick_check(1)")
+            if damage != "ok":
+                raise self._refusal(f"is damaged ({damage})")
+        self._pragma("journal_mode = WAL")
+        # Refuse a read-only file now, not after the first run.
+        with self._transaction():
+            found = self._version()  # again: another process may have been faster
+            if found != VERSION:
+                for statement in _FROM_VERSION_1 if found else (_RUNS,):
+                    self._database.execute(statement)
+                self._database.execute(_LATEST)
+                self._database.execute(f"PRAGMA application_id = {APPLICATION}")
+                self._database.execute(f"PRAGMA user_version = {VERSION}")
+        self._database.execute(_FIND, Key("", "", 0, 0.0, 0, 0.0, "", ""))
+        self._database.execute("SELECT method, optpart, code FROM latest")
+
+    def _version(self) -> int:
+        """Return the version of a store, 0 for an empty file; refuse any other file."""
         found = self._pragma("application_id"), self._pragma("user_version")
         if found == (0, 0) and not self._database.execute("SELECT 1 FROM sqlite_master").fetchone():
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.executescript(
-                f"BEGIN IMMEDIATE; {_TABLE}; PRAGMA application_id = {APPLICATION};"
-                f"PRAGMA user_version = {VERSION}; COMMIT"
-            )
-        elif found != (APPLICATION, VERSION):
-            raise self._refusal("not a store of this version of optpart")
-        self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute(_FIND, Key("", "", 0, 0.0, 0, 0.0, ""))
-        # Refuse a read-only file now, not after the first run.
-        self._database.executescript("BEGIN IMMEDIATE; ROLLBACK")
+            return 0
+        if fault := _fault_of(*found):
+            raise self._refusal(fault)
+        return int(found[1])
 
     def _pragma(self, name: str) -> Any:
         return self._database.execute(f"PRAGMA {name}").fetchone()[0]
 
     @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._database.execute("COMMIT")
+        except BaseException:
+            if self._database.in_transaction:  # some faults have ended it
+                self._database.execute("ROLLBACK")
+            raise
+
+    @contextmanager
     def _faults(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, UnicodeError, OverflowError) as error:
-            raise self._refusal(f"cannot be used as a store ({error})") from None
+        except (sqlite3.Error, OSError, ValueError, OverflowError) as error:
+            raise self._refusal(f"cannot be used as a store ({_said(error, self._path)})") from None
 
     def _refusal(self, problem: str) -> InputError:
         return InputError(
@@ -159,6 +225,84 @@ class Store:
             "name a new file, or one that 'optpart gap --store' created",
             str(self._path),
         )
+
+
+class Row(NamedTuple):
+    """A run as it is stored.
+
+    Attributes
+    ----------
+    is_latest : bool
+        Whether it was made by the code of the last sweep with this method.
+    """
+
+    key: Key
+    document: bytes
+    is_latest: bool
+
+
+def read_rows(path: str | Path) -> list[Row]:
+    """Read all rows of a store, which is not changed, in the order in which they were added.
+
+    Raises
+    ------
+    InputError
+        If the file is not a store, or is damaged.
+    """
+    place = Path(path).absolute()
+    try:
+        try:
+            return _rows(f"{place.as_uri()}?mode=ro")
+        except sqlite3.OperationalError:
+            # In a folder where nothing can be created, SQLite reads only what nobody writes.
+            if place.with_name(f"{place.name}-wal").exists():
+                raise
+            return _rows(f"{place.as_uri()}?mode=ro&immutable=1")
+    except (sqlite3.Error, OSError, ValueError) as error:
+        said = _said(error, place)
+        raise InputError("", f"cannot be read as a store ({said})", _OTHER, str(path)) from None
+    except InputError as error:
+        raise error.within(str(path)) from None
+
+
+def _rows(uri: str) -> list[Row]:
+    with closing(sqlite3.connect(uri, uri=True, timeout=_PATIENCE)) as database:
+        application, version = (
+            database.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("application_id", "user_version")
+        )
+        if fault := _fault_of(application, version):
+            raise InputError("", fault, _OTHER)
+        names = ", ".join(Key._fields)
+        latest = {}
+        if version == 1:
+            names = names.replace("code", "'' AS code")
+        else:
+            rows = database.execute("SELECT method, optpart, code FROM latest")
+            latest = {(method, optpart): code for method, optpart, code in rows}
+        found = []
+        for *fields, document in database.execute(
+            f"SELECT {names}, CAST(document AS BLOB) FROM run ORDER BY rowid"
+        ):
+            key = Key(*fields)
+            is_latest = latest.get((key.method, key.optpart), key.code) == key.code
+            found.append(Row(key, document, is_latest))
+        return found
+
+
+def _fault_of(application: int, version: int) -> str:
+    """Return why a database cannot be a store by the numbers in its header; empty if it can."""
+    if application != APPLICATION:
+        return "is not a store"
+    if not 1 <= version <= VERSION:
+        return "is a store of a newer version of optpart"
+    return ""
+
+
+def _said(error: Exception, path: Path) -> str:
+    if isinstance(error, sqlite3.OperationalError) and not path.absolute().parent.is_dir():
+        return "its folder does not exist"
+    return str(getattr(error, "strerror", None) or error)
 
 
 def _decoded(document: object) -> str:

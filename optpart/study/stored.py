@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import sqlite3
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -16,13 +14,7 @@ from optpart.formats.json import parse_json, version
 from optpart.formats.result import FORMAT
 from optpart.problem.rational import rational
 from optpart.solution.result import Status
-from optpart.study.store import APPLICATION, VERSION
-
-_ROWS = """
-SELECT instance_sha256, method, seed, seconds, workers, deterministic, optpart,
-    CAST(document AS BLOB)
-FROM run ORDER BY method, instance_sha256, seed, seconds, workers, deterministic, optpart
-"""
+from optpart.study.store import Row, read_rows
 
 #: Factors that every run has, besides ``n`` and those in the names of instances.
 _KEYS = ("instance", "seconds", "workers", "deterministic", "optpart")
@@ -46,6 +38,10 @@ class StoredRun:
         How long the run took.
     trace : tuple of (float, Fraction or None, Fraction or None)
         Seconds, makespan and lower bound of each step.
+    code : str
+        The :func:`~optpart.methods.fingerprint.fingerprint` of the method; empty if not known.
+    is_latest : bool
+        Whether it was made by the code of the last sweep with this method.
     """
 
     instance: str
@@ -63,6 +59,8 @@ class StoredRun:
     vertices: int | None
     refused: bool
     trace: tuple[tuple[float, Fraction | None, Fraction | None], ...]
+    code: str = ""
+    is_latest: bool = True
 
     def factor(self, name: str) -> str | None:
         """Return the value of a factor; ``None`` if the run does not state it.
@@ -92,38 +90,16 @@ def read_runs(path: str | Path) -> list[StoredRun]:
     if not Path(path).is_file():
         raise InputError("", "no such file", "name a store of 'optpart gap --store'", str(path))
     with FaultsOf(path):
-        return [_run(row) for row in _rows(Path(path))]
+        rows = sorted(read_rows(path), key=lambda row: (row.key.method, row.key))
+        return [_run(row) for row in rows]
 
 
-def _rows(path: Path) -> list[Any]:
-    try:
-        database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        try:
-            found = [
-                database.execute(f"PRAGMA {name}").fetchone()[0]
-                for name in ("application_id", "user_version")
-            ]
-            if found != [APPLICATION, VERSION]:
-                raise InputError(
-                    "",
-                    "not a store of this version of optpart",
-                    "name one of 'optpart gap --store'",
-                )
-            return database.execute(_ROWS).fetchall()
-        finally:
-            database.close()
-    except (sqlite3.Error, UnicodeError) as error:
-        raise InputError(
-            "", f"cannot be read as a store ({error})", "name one of 'optpart gap --store'"
-        ) from None
-
-
-def _run(row: Sequence[Any]) -> StoredRun:
-    sha256, method, seed, limit, workers, deterministic, optpart, document = row
+def _run(row: Row) -> StoredRun:
+    sha256, method, seed, limit, workers, deterministic, optpart, code = row.key
     place = f"row of {visible(str(method))}, seed {seed}"
     again = "delete the row, and run 'optpart gap' again"
     try:
-        found = parse_json(document.decode())
+        found = parse_json(row.document.decode())
         version(found, FORMAT)
         if (found["instance_sha256"], found["method"], found["seed"]) != (sha256, method, seed):
             raise InputError("", "belongs to another row", again)
@@ -139,6 +115,8 @@ def _run(row: Sequence[Any]) -> StoredRun:
             workers=workers,
             deterministic=deterministic,
             optpart=optpart,
+            code=code,
+            is_latest=row.is_latest,
             status=Status(found["status"]),
             makespan=_number(found["makespan"]),
             lower_bound=_number(found["lower_bound"]),

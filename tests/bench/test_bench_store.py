@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +254,33 @@ def test_rows_that_two_processes_append_are_all_there(store: Store) -> None:
         process.join()
     found = {(row.run["process"], row.run["number"]) for row in store.rows()}
     assert found == {(n, number) for n in range(2) for number in range(100)}
+
+
+def test_a_row_cut_short_by_a_full_disk_is_an_error(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.append(RUN, {"makespan": 5})
+    with monkeypatch.context() as patch:
+        write = os.write
+        patch.setattr(stores.os, "write", lambda file, content: write(file, content[:20]))
+        with pytest.raises(OSError, match="No space left on device"):
+            store.append(RUN | {"seed": 2}, {"makespan": 6})
+    store.append(RUN | {"seed": 3}, {"makespan": 7})
+    assert [row.result for row in store.rows()] == [{"makespan": 5}, {"makespan": 7}]
+
+
+def test_no_row_is_lost_while_the_file_is_written_anew(store: Store) -> None:
+    store.append(RUN, {"makespan": 5})
+    context = multiprocessing.get_context("fork")
+    appending = context.Process(target=_append, args=(store.path, 0))
+    appending.start()
+    rewritten = 0
+    while appending.is_alive() or not rewritten:
+        with suppress(ValueError):  # there are more rows by now
+            store.rewrite(store.all())
+            rewritten += 1
+    appending.join()
+    assert len(store.rows()) == 101
 
 
 def test_a_half_written_line_is_skipped_and_said(

@@ -127,7 +127,7 @@ def test_a_damaged_row_is_named(path: Path, document: str, problem: str) -> None
 
 
 def test_damaged_rows_of_other_runs_do_not_matter(path: Path) -> None:
-    damaged(path, "INSERT INTO run SELECT 'ab', 'magic', -1, -5.0, 0, 0.0, 'x', '{' FROM run")
+    damaged(path, "INSERT INTO run SELECT 'ab', 'magic', -1, -5.0, 0, 0.0, 'x', '', '{' FROM run")
     with Store(path) as store:
         assert store.get(RUN) is not None
 

@@ -15,7 +15,7 @@ from optpart.problem.instance import Instance
 from optpart.solution.result import Result, with_bound
 from optpart.study import library
 from optpart.study.arrival import rebuild
-from optpart.study.store import Store
+from optpart.study.store import read_rows
 
 _ALONE = "report on one instance at a time"
 
@@ -153,13 +153,16 @@ def _kind(path: str) -> str:
 
 def _stored(path: str) -> list[_Found]:
     found = []
-    with Store(path) as store:
-        for key, text in store.documents():
-            row = f"{key.method}, seed {key.seed}"
-            with FaultsOf(path):
-                document = parse_json(text)
-            name = document.get("instance") if isinstance(document, dict) else None
-            found.append(_Found(path, row, key.instance_sha256, str(name or ""), document))
+    for key, document, is_latest in read_rows(path):
+        row = f"{key.method}, seed {key.seed}"
+        with FaultsOf(path):
+            try:
+                parsed = parse_json(document.decode())
+            except UnicodeError:
+                raise InputError(row, "not text", "run it again") from None
+        name = parsed.get("instance") if isinstance(parsed, dict) else None
+        file = path if is_latest else f"{path}, earlier code"
+        found.append(_Found(file, row, key.instance_sha256, str(name or ""), parsed))
     if not found:
         raise InputError("", "holds no runs", "give a store with results", path)
     return found

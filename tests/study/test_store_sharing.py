@@ -1,0 +1,254 @@
+"""Two processes on one store, stores of other code and other versions, and faults of files."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from commandline import Run as Command
+
+from optpart import Budget, InputError, Result
+from optpart.methods import registry
+from optpart.study import library
+from optpart.study import store as stores
+from optpart.study.run import Key, Run, execute
+from optpart.study.store import Store, read_rows
+
+INSTANCE = library.load("laich-2.5")
+RUN = Run(INSTANCE, "heft", 0, Budget(5, workers=1))
+RESULT = execute(RUN)
+
+_VERSION_1 = """
+CREATE TABLE run (
+    instance_sha256 TEXT NOT NULL, method TEXT NOT NULL, seed INTEGER NOT NULL,
+    seconds REAL NOT NULL, workers INTEGER NOT NULL, deterministic REAL NOT NULL,
+    optpart TEXT NOT NULL, document TEXT NOT NULL,
+    PRIMARY KEY (instance_sha256, method, seed, seconds, workers, deterministic, optpart)
+)
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store that holds one run."""
+    path = tmp_path / "runs.db"
+    with Store(path) as store:
+        store.add(RUN, RESULT)
+    return path
+
+
+@pytest.fixture
+def old(path: Path) -> Path:
+    """The same store as version 1 wrote it."""
+    (row,) = read_rows(path)
+    for file in path.parent.iterdir():
+        file.unlink()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(_VERSION_1)
+        database.execute(
+            "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (*row.key[: Key._fields.index("code")], row.document.decode()),
+        )
+        database.execute(f"PRAGMA application_id = {stores.APPLICATION}")
+        database.execute("PRAGMA user_version = 1")
+        database.commit()
+    return path
+
+
+PLUGIN = """
+from optpart import register
+from optpart.methods import registry
+
+@register("mine")
+def mine(instance, **_):
+    return registry.get("{}")(instance)
+"""
+
+
+class TestOtherCode:
+    @pytest.fixture(autouse=True)
+    def _clean(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(registry, "_own", {})
+
+    def test_a_changed_plug_in_is_run_again_and_its_old_results_stay(
+        self, run: Command, tmp_path: Path
+    ) -> None:
+        plugin, path = tmp_path / "mine.py", tmp_path / "runs.db"
+        seen = []
+        for method in ("heft", "fastest+pct", "heft"):
+            plugin.write_text(PLUGIN.format(method))
+            shown = run(
+                "--plugin", plugin, "gap", "heft-10", "-m", "mine", "--seeds", 2, "--csv",
+                "--store", path,
+            )  # fmt: skip
+            registry.forget("mine")
+            assert shown.code == 0
+            seen.append((shown.out.splitlines()[1].split(",")[:18], shown.err))
+        told = "2 stored runs were made by other code and are run again\n"
+        assert [err for _, err in seen] == ["", told, ""]
+        assert seen[0] == seen[2]
+        rows = [row for row in read_rows(path) if row.key.method == "mine"]
+        assert [(row.key.seed, row.is_latest) for row in rows] == [
+            (0, True), (1, True), (0, False), (1, False),
+        ]  # fmt: skip
+
+    def test_a_report_is_about_the_last_sweep_and_says_so(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from optpart.study.paper import Comparison
+        from optpart.study.stored import read_runs
+
+        monkeypatch.setattr("optpart.methods.fingerprint.fingerprint", lambda _: "another")
+        again = Run(INSTANCE, "heft", 0, Budget(5, workers=1))
+        with Store(path) as store:
+            assert store.begin([again]) == 1
+            store.add(again, RESULT)
+        comparison = Comparison(read_runs(path))
+        assert [run.code for run in comparison.runs] == ["another"]
+        assert comparison.notes == [
+            "Runs by other code than that of the last sweep with the method are left out, 1: heft."
+        ]
+
+
+class TestOtherVersions:
+    def test_a_store_of_an_older_one_is_kept_and_its_runs_are_of_unknown_code(
+        self, old: Path
+    ) -> None:
+        assert [row.key.code for row in read_rows(old)] == [""]
+        with Store(old) as store:
+            assert store.get(RUN) is None
+            assert store.begin([RUN]) == 1
+            store.add(RUN, RESULT)
+            assert store.get(RUN) is not None
+        assert [row.is_latest for row in read_rows(old)] == [False, True]
+
+    def test_a_store_of_a_newer_one_is_refused_and_left_unchanged(self, path: Path) -> None:
+        with closing(sqlite3.connect(path)) as database:
+            database.execute(f"PRAGMA user_version = {stores.VERSION + 1}")
+        before = path.read_bytes()
+        for use in (Store, read_rows):
+            with pytest.raises(InputError, match="is a store of a newer version of optpart"):
+                use(path)
+        assert path.read_bytes() == before
+
+
+def _fill(path: Path, seeds: range) -> None:
+    for seed in seeds:
+        with Store(path) as store:
+            run = Run(INSTANCE, "heft", seed, Budget(5, workers=1))
+            store.begin([run])
+            store.add(run, RESULT)
+
+
+class TestSharing:
+    def test_processes_that_begin_together_lose_and_repeat_nothing(self, tmp_path: Path) -> None:
+        path = tmp_path / "runs.db"
+        start = multiprocessing.get_context("fork").Process
+        filling = [start(target=_fill, args=(path, range(n, n + 6))) for n in (0, 0, 3, 6)]
+        for process in filling:
+            process.start()
+        for process in filling:
+            process.join()
+            assert process.exitcode == 0
+        assert sorted(row.key.seed for row in read_rows(path)) == [*range(12)]
+
+    def test_the_result_that_came_first_stays(self, path: Path) -> None:
+        other = execute(Run(INSTANCE, "heft", 0, Budget(5, workers=1)))
+        with Store(path) as store:
+            before = read_rows(path)
+            store.add(RUN, other)
+        assert read_rows(path) == before
+
+    def test_one_that_is_invalid_does_not(self, path: Path) -> None:
+        with closing(sqlite3.connect(path)) as database:
+            database.execute("UPDATE run SET document = '{'")
+            database.commit()
+        with Store(path) as store:
+            store.add(RUN, RESULT)
+            assert store.get(RUN) is not None
+
+
+def _truncated(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def _spoilt(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[4096:8192] = b"\xa5" * 4096
+    path.write_bytes(content)
+
+
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+class TestFaults:
+    @pytest.mark.parametrize(
+        ("damage", "problem"),
+        [
+            (_truncated, "malformed"),
+            (_spoilt, "is damaged"),
+            (_folder, "is a folder"),
+            (_pipe, "is not a regular file"),
+        ],
+    )
+    def test_are_one_line_before_any_run(
+        self, run: Command, path: Path, damage: Callable[[Path], None], problem: str
+    ) -> None:
+        damage(path)
+        shown = run("gap", "heft-10", "-m", "heft", "--store", path)
+        assert (shown.code, shown.out) == (2, "")
+        assert shown.err.startswith(f"optpart: {path}: ")
+        assert problem in shown.err
+        assert shown.err.count("\n") == 1
+
+    def test_a_missing_folder_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="its folder does not exist"):
+            Store(tmp_path / "none" / "runs.db")
+
+    def test_an_empty_file_becomes_a_store(self, tmp_path: Path) -> None:
+        path = tmp_path / "runs.db"
+        path.touch()
+        with Store(path) as store:
+            store.add(RUN, RESULT)
+        assert len(read_rows(path)) == 1
+
+    def test_a_full_disk_costs_no_finished_run(
+        self, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path, table = tmp_path / "runs.db", tmp_path / "table.json"
+        add = Store.add
+
+        def full(self: Store, run: Run, result: Result) -> None:
+            if run.method == "cpop":
+                self._database.execute(
+                    "CREATE TEMP TRIGGER full BEFORE INSERT ON run "
+                    "BEGIN SELECT RAISE(FAIL, 'database or disk is full'); END"
+                )
+            add(self, run, result)
+
+        monkeypatch.setattr(Store, "add", full)
+        shown = run(
+            "gap", "laich-2.5", "-m", "heft", "-m", "cpop", "-m", "etf", "--store", path,
+            "-o", table,
+        )  # fmt: skip
+        assert shown.code == 2
+        assert "stopped: the results so far follow\n" in shown.err
+        assert shown.err.endswith(
+            f"optpart: {path}: cannot be used as a store (database or disk is full); name a new "
+            "file, or one that 'optpart gap --store' created\n"
+        )
+        assert [row.key.method for row in read_rows(path)] == ["heft"]
+        assert '"method": "cpop"' in table.read_text()
+        assert "cpop" in shown.out
