@@ -6,6 +6,7 @@ them in a moment.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -845,22 +846,30 @@ def _pair(name: str, partition: str, scheduler: str) -> Method:
     ) -> Result:
         import numpy as np
 
+        from optpart.kernels.clock import OutOfTimeError, limited
         from optpart.solution.result import conclude
         from optpart.solution.schedule import retime
+        from optpart.solution.termination import Termination
         from optpart.strategies.base import NoPlacementError
         from optpart.strategies.simulator import simulate
 
         check_seed(seed)
         begin = time.perf_counter()
-        schedule, reason = None, ""
+        schedule, reason, ended = None, "", Termination.COMPLETED
+        untimed = budget is None or budget.deterministic is not None
         try:
             place, order = partitioner(partition), scheduler and _scheduler_of(scheduler)
             begin = time.perf_counter()  # what is loaded once is not the method's time
-            found = place(instance, np.random.default_rng(seed))
+            with limited(math.inf if budget is None or untimed else budget.seconds) as limit:
+                found = place(instance, np.random.default_rng(seed))
+            if limit.reached:
+                reason, ended = str(Termination.TIME_LIMIT), Termination.TIME_LIMIT
             if order:
                 schedule = simulate(instance, found, order, seed)
             else:
                 schedule = retime(instance, found.placement, found.order)
+        except OutOfTimeError:
+            reason, ended = str(Termination.TIME_LIMIT), Termination.TIME_LIMIT
         except NoPlacementError as error:
             reason = str(error)
         except PluginError:
@@ -870,6 +879,14 @@ def _pair(name: str, partition: str, scheduler: str) -> Method:
                 raise
             reason = f"its placement has no schedule: {error.problem}"
         seconds = time.perf_counter() - begin
-        return conclude(instance, name, schedule, reason=reason, seconds=seconds, seed=seed)
+        return conclude(
+            instance,
+            name,
+            schedule,
+            termination=ended,
+            reason=reason,
+            seconds=seconds,
+            seed=seed,
+        )
 
     return run

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from optpart.errors import UnsupportedError
 from optpart.exact.messages import Limits
+from optpart.kernels.clock import limited
 from optpart.kernels.horizon import horizon_without_queues
 from optpart.limits import check_seed
 from optpart.problem.feasibility import contradiction, excluded
@@ -45,6 +46,9 @@ _RELAXING, _RELAXING_ALL = 0.4, 0.95
 
 #: Share of the time for the model of a path of runs.
 _PATH = 0.5
+
+#: Share of the time after which no further heuristic is tried for a start.
+_STARTING = 0.2
 
 _MAKESPAN = Goal()
 
@@ -112,8 +116,16 @@ class _Solve:
         record = self.record
         if start is not None:
             record.offer_start(start)
-        for schedule in starts(self.instance, self.seed) if starts is not None else ():
-            record.offer(schedule)
+        begin, left = time.perf_counter(), max(0.0, self.deadline - time.perf_counter())
+        with limited(left):
+            for schedule in starts(self.instance, self.seed) if starts is not None else ():
+                record.offer(schedule)
+                late = time.perf_counter() - begin > _STARTING * left
+                if late and record.incumbent is not None:
+                    break
+        if time.perf_counter() >= self.deadline:
+            record.end(Termination.TIME_LIMIT, str(Termination.TIME_LIMIT))
+            return ""
         series = self.series = Series(self.instance, record.makespan)
         if len(series) < 2 and not series.solvable:
             record.end(Termination.UNSUPPORTED, "the graph does not fall into parts")
