@@ -13,7 +13,6 @@ them: it has the least run times, heads, tails and delays, and runs everything a
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
+from optpart import clock
 from optpart.bounds.one_machine import sharpened
 from optpart.bounds.windows import NEVER, Windows, windows
 from optpart.kernels.ticks import Grid
@@ -65,7 +65,7 @@ def interval_bound(
     Fraction or None
         ``None`` if some unit has no device at all, which proves the instance infeasible.
     """
-    deadline = time.perf_counter() + seconds
+    deadline = clock.now() + seconds
     grid = Grid.of(instance)
     window = windows(instance, grid)
     if window.bound is None:
@@ -78,7 +78,7 @@ def interval_bound(
         for backwards in (False, True):
             if work.bound is None:
                 return None
-            if work.bound == enough or time.perf_counter() > deadline:
+            if work.bound == enough or clock.now() > deadline:
                 return grid.time(work.bound)
             work.sweep(size, backwards)
         if work.bound == before:
@@ -136,7 +136,7 @@ class Intervals:
         if backwards:
             path.reverse()
         first = 0
-        while first < len(path) - 1 and time.perf_counter() < self.deadline:
+        while first < len(path) - 1 and clock.now() < self.deadline:
             step = min(size, len(path) - 1 - first)
             while True:
                 members = self._between(path[first], path[first + step], backwards)
@@ -186,7 +186,7 @@ class Intervals:
 
     def _raise(self, part: _Part, backwards: bool) -> None:
         """Solve an interval, and raise the head or the tail of its goal on every device."""
-        left = min(self.deadline - time.perf_counter(), _PER_VERTEX * len(part.members))
+        left = min(self.deadline - clock.now(), _PER_VERTEX * len(part.members))
         if left <= 0:
             return
         goal, window = part.goal, self.window

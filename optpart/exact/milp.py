@@ -13,6 +13,7 @@ import numpy as np
 
 from optpart.bounds.load import load_ticks
 from optpart.bounds.windows import Windows, no_windows, windows
+from optpart.clock import limited
 from optpart.errors import UnsupportedError
 from optpart.exact.block_starts import block_schedules
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
@@ -22,7 +23,6 @@ from optpart.exact.process import SolverDiedError, SolverLateError, borrowed, pr
 from optpart.exact.pruning import NONE, Pruning
 from optpart.exact.retiming import prompt
 from optpart.exact.symmetry import canonical, interchangeable_devices
-from optpart.kernels.clock import limited
 from optpart.kernels.compiled import UNLIMITED, whole_memory
 from optpart.kernels.horizon import horizon, horizon_without_queues
 from optpart.kernels.ticks import Grid

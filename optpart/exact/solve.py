@@ -15,6 +15,7 @@ from optpart.bounds.best import BOUNDS, Bound
 from optpart.bounds.load import load_ticks
 from optpart.bounds.one_machine import sharpened
 from optpart.bounds.windows import Windows, no_windows, windows
+from optpart.clock import limited
 from optpart.exact.amounts import Amounts, amounts
 from optpart.exact.block_starts import block_schedules
 from optpart.exact.conflict import conflict, memory_conflict
@@ -31,7 +32,6 @@ from optpart.exact.symmetry import (
     talkers_first,
 )
 from optpart.exact.task import Asked, Known, Task
-from optpart.kernels.clock import limited
 from optpart.kernels.compiled import UNLIMITED, whole_memory
 from optpart.kernels.horizon import horizon
 from optpart.kernels.ticks import Grid

@@ -17,6 +17,7 @@ from typing import Any
 
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
+from optpart import clock
 from optpart.terminal import complain
 
 _DIGEST = hashlib.sha256
@@ -66,6 +67,10 @@ class _Kept(FunctionCache):
     def is_filled(self) -> bool:
         """Whether it holds anything that fits this machine and this version of the function."""
         return bool(self._cache_file._load_index())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        with clock.stopped():
+            return super().load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:

@@ -11,6 +11,7 @@ import numba
 from numba.core import event
 from numba.extending import register_jitable, typeof_impl
 
+from optpart import clock
 from optpart.kernels.cache import keep_compiled
 from optpart.terminal import note
 
@@ -38,12 +39,13 @@ class _Announcer(event.Listener):
     said = False
 
     def on_start(self, event: Any) -> None:
+        clock.stop()
         if not self.said:
             note("compiling the inner loops, once (about 20 seconds) …")
         self.said = True
 
     def on_end(self, event: Any) -> None:
-        pass
+        clock.go_on()
 
 
 event.register("numba:compile", _Announcer())

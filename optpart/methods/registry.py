@@ -7,7 +7,6 @@ them in a moment.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from inspect import signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
+from optpart import clock
 from optpart.errors import ArgumentError, InputError, OptpartError, PluginError
 from optpart.limits import check_seed
 
@@ -846,7 +846,7 @@ def _pair(name: str, partition: str, scheduler: str) -> Method:
     ) -> Result:
         import numpy as np
 
-        from optpart.kernels.clock import OutOfTimeError, limited
+        from optpart.clock import OutOfTimeError, limited
         from optpart.solution.result import conclude
         from optpart.solution.schedule import retime
         from optpart.solution.termination import Termination
@@ -854,12 +854,12 @@ def _pair(name: str, partition: str, scheduler: str) -> Method:
         from optpart.strategies.simulator import simulate
 
         check_seed(seed)
-        begin = time.perf_counter()
+        begin = clock.now()
         schedule, reason, ended = None, "", Termination.COMPLETED
         untimed = budget is None or budget.deterministic is not None
         try:
             place, order = partitioner(partition), scheduler and _scheduler_of(scheduler)
-            begin = time.perf_counter()  # what is loaded once is not the method's time
+            begin = clock.now()  # what is loaded once is not the method's time
             with limited(math.inf if budget is None or untimed else budget.seconds) as limit:
                 found = place(instance, np.random.default_rng(seed))
             if limit.reached:
@@ -878,7 +878,7 @@ def _pair(name: str, partition: str, scheduler: str) -> Method:
             if not is_own(name):
                 raise
             reason = f"its placement has no schedule: {error.problem}"
-        seconds = time.perf_counter() - begin
+        seconds = clock.now() - begin
         return conclude(
             instance,
             name,

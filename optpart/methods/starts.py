@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from optpart.clock import is_time_up, seconds_left
 from optpart.errors import InputError
 from optpart.formats.result import read_schedule
-from optpart.kernels.clock import is_time_up, seconds_left
 from optpart.limits import MOST_SECONDS
 from optpart.methods import registry
 from optpart.problem.instance import Instance
@@ -27,7 +27,7 @@ def heuristic_schedules(instance: Instance, seed: int = 0) -> Iterator[Schedule]
     """Yield the schedules that the heuristics for starts of solvers find.
 
     If they find none, placements are sought by exchanges and by an exact method. When the time
-    limit around the call is over (:mod:`optpart.kernels.clock`), no further heuristic begins.
+    limit around the call is over (:mod:`optpart.clock`), no further heuristic begins.
     """
     found = False
     for number, name in enumerate(registry.starts()):

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.clock import is_time_up
 from optpart.errors import FaultsOf, InputError
 from optpart.formats.json import keys
 from optpart.formats.result import read_document
-from optpart.kernels.clock import is_time_up
 from optpart.kernels.compiled import Arrays, arrays, assign, fits, kernel, nothing_placed
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray, rational

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,11 +13,12 @@ from typing import Protocol
 
 import numpy as np
 
+from optpart import clock
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.load import load_bound
+from optpart.clock import limited
 from optpart.errors import InputError, UnsupportedError
 from optpart.exact.packing import pack
-from optpart.kernels.clock import limited
 from optpart.limits import available_processors, check_seed
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
@@ -259,9 +259,9 @@ class _Search:
         with limited(math.inf if counted else self._left()):
             for tried, schedule in enumerate(found, start=given + 1):
                 if schedule is not None:
-                    begin = time.perf_counter()
+                    begin = clock.now()
                     self.record.offer(schedule)
-                    self.finishing = max(self.finishing, time.perf_counter() - begin)
+                    self.finishing = max(self.finishing, clock.now() - begin)
                 late = self.record.seconds > _STARTING * self.budget.seconds
                 enough = tried >= _TRIED or 2 * self.record.seconds > self.budget.seconds
                 if late and enough and not counted and self.record.incumbent is not None:
@@ -489,17 +489,17 @@ class _Search:
         busy = self.verifying > _VERIFYING * self.record.seconds
         if climb.best is self.taken or value[0] > 0.0 or (busy and not final):
             return
-        begin = time.perf_counter()
+        begin = clock.now()
         self.taken = climb.best
         self.record.offer(climb.evaluator.schedule(climb.best))
-        spent = time.perf_counter() - begin
+        spent = clock.now() - begin
         self.verifying += spent
         self.finishing = max(self.finishing, spent)
 
     def _write(self, climb: Searcher, *, final: bool = False) -> None:
         if self.checkpoint is None:
             return
-        now = time.perf_counter()
+        now = clock.now()
         if final or now - self.written >= _CHECKPOINT:
             self.written = now
             before = self.resumed or checkpoints.Checkpoint(climb.best, 0.0, 0)

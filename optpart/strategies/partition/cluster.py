@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.clock import is_time_up
 from optpart.errors import InputError
-from optpart.kernels.clock import is_time_up
 from optpart.kernels.compiled import arrays, kernel
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of

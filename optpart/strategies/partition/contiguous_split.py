@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.clock import is_time_up
+from optpart.clock import is_time_up
 from optpart.kernels.compiled import Arrays, arrays, crossing_time, inner, run_time, short_kernel
 from optpart.problem.instance import Instance
 from optpart.strategies.base import NoPlacementError, Partition

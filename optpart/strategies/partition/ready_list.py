@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.clock import check_time
+from optpart.clock import check_time
 from optpart.kernels.compiled import (
     Arrays,
     State,

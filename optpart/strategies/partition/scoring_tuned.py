@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optpart.kernels.clock import is_time_up
+from optpart.clock import is_time_up
 from optpart.kernels.tasks import tasks
 from optpart.problem.instance import Instance
 from optpart.strategies.base import NoPlacementError, Partition
