@@ -88,18 +88,15 @@ _clock = _Clock()
 #: Return the seconds since some moment, without those in which the clock stood still.
 now = _clock.now
 
-#: Let the clock stand still until as many calls of ``go_on`` as of ``stop``.
-stop, go_on = _clock.stop, _clock.go_on
-
 
 @contextmanager
 def stopped() -> Iterator[None]:
     """Let the clock stand still in a block."""
-    stop()
+    _clock.stop()
     try:
         yield
     finally:
-        go_on()
+        _clock.go_on()
 
 
 @contextmanager

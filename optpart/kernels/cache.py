@@ -17,13 +17,15 @@ from typing import Any
 
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
-from optpart import clock
 from optpart.terminal import complain
 
 _DIGEST = hashlib.sha256
 _LENGTH = _DIGEST().digest_size
 
 _said: set[str] = set()
+
+#: Stands in ``_said`` for every reason why nothing can be kept.
+_NOT_KEPT = "not kept"
 
 
 def keep_compiled(function: Any) -> None:
@@ -67,10 +69,6 @@ class _Kept(FunctionCache):
     def is_filled(self) -> bool:
         """Whether it holds anything that fits this machine and this version of the function."""
         return bool(self._cache_file._load_index())
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        with clock.stopped():
-            return super().load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
@@ -129,7 +127,10 @@ class _SealedFiles(IndexDataCacheFile):
 
 
 def _say_not_kept(reason: str) -> None:
-    _say(f"machine code cannot be kept for the next run ({reason})")
+    """Say it once, although numba's reason names the function."""
+    if _NOT_KEPT not in _said:
+        _said.add(_NOT_KEPT)
+        _say(f"machine code cannot be kept, so the next run compiles again ({reason})")
 
 
 def _say(text: str, place: str = "") -> None:
