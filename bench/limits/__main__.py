@@ -1,12 +1,23 @@
 """How far every method, bound and comparison exceeds its time limit.
 
-    python bench/limits [--vertices 1000,10000,100000] [--limits 0,10] [--methods auto,heft]
+    python bench/limits [--vertices 1000,10000] [--limits 0,10] [--methods auto,heft] [--kinds free]
 
-The instances are layered graphs with two edges a vertex on ten devices, drawn in memory. One child
-process per instance runs everything on it in turn, after a warm-up on a tiny instance, so that
-compilation counts in no limit. A limit is kept if the wall time exceeds it by at most a tenth or
-half a second, whichever is more. Beside the wall time stands the processor time of the process and
-its children, which other work on the machine hardly changes.
+Without options, this takes hours; every option takes a part of what it lists. ``--methods`` are
+by default all solvers and every registered strategy once: partitioning strategies with their own
+order, or else with ``pct``, and scheduling strategies after ``hash``; ``none`` leaves them out.
+
+The instances are layered graphs with two edges a vertex on ten devices, drawn in memory. Those of
+the kind ``tight`` have the memory model ``estimate``, and their devices hold a tenth more than all
+vertices need. One child process per instance runs everything on it in turn, after a short run on a
+tiny instance. Times leave out what is compiled or loaded on the way, as limits do
+(``optpart/clock.py``). Beside them stands the processor time of the process and its children, which
+other work on the machine hardly changes.
+
+A limit is kept if the time exceeds it by at most a tenth or half a second, whichever is more; any
+other row is marked. ``LATE`` is a fault. ``FLOOR`` is not: a method answers at least with one
+schedule of a heuristic, timed exactly and verified, or with one cheap bound, and that takes
+seconds on 100,000 vertices. The first row of every instance is this floor, the time of ``heft``
+without any time. A row is marked so if the excess beyond the floor is within what is allowed.
 """
 
 from __future__ import annotations
@@ -15,28 +26,48 @@ import argparse
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from optpart import Budget, Instance
-from optpart.bounds.best import all_bounds, largest
+from optpart import Budget, Instance, Model, clock
+from optpart.bounds.best import BOUNDS, Bound, all_bounds, largest
+from optpart.errors import OptpartError
 from optpart.generate.cluster import drawn_cluster
 from optpart.generate.layered import layered
 from optpart.methods import registry
 from optpart.methods.solve import ask
 from optpart.methods.solver_bound import solver_rows
+from optpart.study.attribution import divide
 from optpart.study.gap import compare
 
 #: Slower than its limit by at most this share, or these seconds.
 _SHARE, _SECONDS = 0.1, 0.5
 
-_METHODS = ("heft", "contiguous-split", "hash+pct", "search", "hybrid", "cpsat", "milp", "auto")
+#: More memory than all vertices need, in the kind ``tight``.
+_SLACK = Fraction(11, 10)
+
+#: Larger instances are not divided: every pair would be solved for its own placement.
+_DIVIDED = 1000
+
+_KINDS = ("free", "tight")
 
 
-def drawn(vertices: int) -> Instance:
+class Row(NamedTuple):
+    """Something that has a limit: its name, what runs it, and how often it spends the limit."""
+
+    name: str
+    run: Callable[[], str]
+    times: int = 1
+
+
+def drawn(vertices: int, devices: int = 10) -> Instance:
     """Draw the instance of a size."""
     graph = layered(
         1,
@@ -47,7 +78,30 @@ def drawn(vertices: int) -> Instance:
         level_limit=20,
         random_edges=vertices // 4,
     )
-    return Instance(graph, drawn_cluster(1, 10), name=f"layered-{vertices}")
+    return Instance(graph, drawn_cluster(1, devices), name=f"layered-{vertices}")
+
+
+def tightened(instance: Instance) -> Instance:
+    """Return the instance with little memory on every device."""
+    limited = replace(instance, model=Model(memory="estimate"))
+    need = sum(limited.static_memory.fractions(), Fraction(0))
+    each = max(_SLACK * need / limited.devices, *limited.static_memory.fractions())
+    cluster = replace(limited.cluster, memory=(each,) * limited.devices)
+    return replace(limited, cluster=cluster, name=f"{instance.name}-tight")
+
+
+def every_method() -> list[str]:
+    """Name all solvers, and a method for every registered strategy."""
+    return [
+        *(name for name, row in registry.SOLVERS.items() if row.available),
+        *registry.ORDERED,
+        *(
+            f"{name}+pct"
+            for name, row in registry.PARTITIONERS.items()
+            if row.available and name not in registry.ORDERED
+        ),
+        *(f"hash+{name}" for name in (*registry.SCHEDULERS, *registry.SPECIAL_SCHEDULERS)),
+    ]
 
 
 def kept(limit: float, seconds: float) -> bool:
@@ -55,49 +109,63 @@ def kept(limit: float, seconds: float) -> bool:
     return seconds <= limit + max(_SHARE * limit, _SECONDS)
 
 
-def commands(
-    instance: Instance, limit: float, methods: list[str]
-) -> Iterator[tuple[str, Callable[[], str]]]:
-    """Yield the name of everything that has a limit, with what runs it and says what it found."""
+def solved(instance: Instance, method: str, limit: float) -> str:
+    """Solve, and say what was found."""
+    result = ask(instance, method, seconds=limit).answer()
+    gap = "no gap" if result.gap is None else f"gap {result.gap:.1%}"
+    return f"{result.status}, {gap}" + (f" ({result.reason})" if result.reason else "")
 
-    def solved(method: str) -> str:
-        result = ask(instance, method, seconds=limit).answer()
-        gap = "no gap" if result.gap is None else f"gap {result.gap:.1%}"
-        return f"{result.status}, {gap}" + (f" ({result.reason})" if result.reason else "")
 
-    def bounded() -> str:
-        best = largest(all_bounds(instance, limit, besides=solver_rows()))
-        return f"{float(best.value or 0):g} by {best.name}"
+def bounded(instance: Instance, bound: Bound, limit: float) -> str:
+    """Compute one bound, and say its value."""
+    value = bound.compute(instance, seconds=limit, makespan=None)
+    return "infeasible" if value is None else f"{float(value):g}"
 
-    def compared() -> str:
-        found = compare(instance, ["heft"], budget=Budget(limit))
-        return found.reference.kind
 
+def best(instance: Instance, limit: float) -> str:
+    """Compute all bounds, and say which is the best."""
+    found = largest(all_bounds(instance, limit, besides=solver_rows()))
+    return f"{float(found.value or 0):g} by {found.name}"
+
+
+def commands(instance: Instance, limit: float, methods: list[str]) -> Iterator[Row]:
+    """Yield everything that has a limit."""
     for method in methods:
-        yield f"solve -m {method}", lambda method=method: solved(method)
-    yield "bound", bounded
-    # Its limit is that of each of its two runs and of the bounds.
-    yield "gap heft (÷ 2)", compared
+        yield Row(f"solve -m {method}", partial(solved, instance, method, limit))
+    yield Row("bound", partial(best, instance, limit))
+    for bound in (*BOUNDS.values(), *solver_rows()):
+        yield Row(f"bound {bound.name}", partial(bounded, instance, bound, limit))
+    pairs, budget = ["heft", "hash+pct"], Budget(limit)
+    yield Row("gap", lambda: compare(instance, pairs, budget=budget).reference.kind, 3)
+    if instance.vertices <= _DIVIDED:
+        # One solve for the least makespan of all, and one per placement.
+        yield Row("gap --axis", lambda: divide(instance, pairs, budget=budget).free.status, 3)
 
 
-def measure(vertices: int, limits: list[float], methods: list[str]) -> None:
-    """Print the rows of one size."""
-    tiny = drawn(50)
+def measure(instance: Instance, limits: list[float], methods: list[str]) -> None:
+    """Print the rows of one instance."""
     registry.warm_up(large=True)
-    for _, run in commands(tiny, 1.0, methods):
-        run()
-    instance = drawn(vertices)
-    for limit in limits:
-        for name, run in commands(instance, limit, methods):
-            begin, before = time.perf_counter(), sum(os.times()[:4])
-            said = run()
-            seconds, worked = time.perf_counter() - begin, sum(os.times()[:4]) - before
-            judged = seconds / 2 if "÷ 2" in name else seconds
-            mark = "" if kept(limit, judged) else "  LATE"
-            print(
-                f"{vertices:>9,}  {name:24}{limit:>7g}{judged:>9.2f}{worked:>9.2f}{mark:6}  {said}",
-                flush=True,
-            )
+    tiny = drawn(50)
+    for row in commands(tiny, 0.3, methods):
+        with suppress(OptpartError):  # the row of the instance will say so
+            row.run()
+    floor = 0.0
+    rows = [(0.0, Row("floor (heft)", partial(solved, instance, "heft", 0.0)))]
+    rows += [(limit, row) for limit in limits for row in commands(instance, limit, methods)]
+    for limit, row in rows:
+        begin, before = clock.now(), sum(os.times()[:4])
+        try:
+            said = row.run()
+        except OptpartError as error:
+            said = str(error)
+        seconds, worked = clock.now() - begin, sum(os.times()[:4]) - before
+        floor = floor or seconds
+        judged = seconds / row.times
+        mark = "LATE" if not kept(limit, judged - floor) else "FLOOR"
+        mark = "" if kept(limit, judged) else mark
+        name = row.name + (f" (÷ {row.times})" if row.times > 1 else "")
+        times = f"{limit:>6g}{seconds:>9.2f}{worked:>9.2f}"
+        print(f"{instance.name:22}{name:32}{times}  {mark:5}  {said}", flush=True)
 
 
 def main() -> None:
@@ -106,16 +174,24 @@ def main() -> None:
     )
     parser.add_argument("--vertices", default="10,100,1000,10000,100000")
     parser.add_argument("--limits", default="0,10")
-    parser.add_argument("--methods", default=",".join(_METHODS))
-    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--methods", default=",".join(every_method()))
+    parser.add_argument("--kinds", default=",".join(_KINDS))
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one is not None:
-        measure(given.one, [float(x) for x in given.limits.split(",")], given.methods.split(","))
+        vertices, kind = given.one
+        methods = [] if given.methods == "none" else given.methods.split(",")
+        instance = drawn(int(vertices))
+        if kind == "tight":
+            instance = tightened(instance)
+        measure(instance, [float(x) for x in given.limits.split(",")], methods)
         return
-    print(f"{'vertices':>9}  {'command':24}{'limit':>7}{'wall':>9}{'CPU':>9}", flush=True)
+    head = f"{'instance':22}{'command':32}{'limit':>6}{'seconds':>9}{'CPU':>9}"
+    print(head, flush=True)
     for vertices in given.vertices.split(","):
-        rest = ["--limits", given.limits, "--methods", given.methods]
-        subprocess.run([sys.executable, __file__, "--one", vertices, *rest], check=True)
+        for kind in given.kinds.split(","):
+            rest = ["--limits", given.limits, "--methods", given.methods]
+            subprocess.run([sys.executable, __file__, "--one", vertices, kind, *rest], check=True)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Protocol
 
+from optpart import clock
 from optpart.bounds.branching import branching_bound
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.crossings import crossings_bound
@@ -136,11 +136,11 @@ def best_bound(
 def _each(
     instance: Instance, seconds: float, makespan: Fraction | None, bounds: Sequence[Bound]
 ) -> Iterator[LowerBound]:
-    deadline = time.perf_counter() + seconds
+    deadline = clock.now() + seconds
     sharing = sum(bound.cost != "cheap" for bound in bounds)
     done = False
     for bound in bounds:
-        begin = time.perf_counter()
+        begin = clock.now()
         share = max(0.0, deadline - begin)
         if bound.cost != "cheap":
             if share == 0.0 and done:
@@ -148,4 +148,4 @@ def _each(
             share /= sharing
             sharing -= 1
         value, done = bound.compute(instance, seconds=share, makespan=makespan), True
-        yield LowerBound(bound.name, value, time.perf_counter() - begin)
+        yield LowerBound(bound.name, value, clock.now() - begin)

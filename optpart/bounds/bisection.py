@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 
+from optpart import clock
 from optpart.kernels.horizon import horizon_without_queues
 from optpart.kernels.ticks import Grid
 
@@ -46,7 +46,7 @@ def least_not_refuted(
     fine = 0 if grid.exact else least // part
     lower, upper = least, top
     step = max(1, least // 256)
-    while upper - lower > fine and time.perf_counter() < deadline:
+    while upper - lower > fine and clock.now() < deadline:
         # The step doubles until a length is not refuted; from there on, the interval is halved.
         step = 2 * step if upper == top else max(1, (upper - lower) // 2)
         trial = min(lower + step, upper) - 1
@@ -86,7 +86,7 @@ def least_reached(
     lower, upper = min(least, top), top
     step = max(1, least // 256)
     trial = lower + step - 1 if makespan is None else top - 1
-    while lower < upper and time.perf_counter() < deadline:
+    while lower < upper and clock.now() < deadline:
         value = reached(trial)
         if value is None or value > trial:
             lower = trial + 1

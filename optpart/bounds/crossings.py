@@ -7,7 +7,6 @@ and a pair of units between which tensors pass crosses as far as its ends are on
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
@@ -16,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart import clock
 from optpart.bounds.bisection import least_reached
 from optpart.bounds.energy import Intervals, intervals
 from optpart.bounds.load import load_ticks, unit_durations
@@ -96,7 +96,7 @@ def least_admitted(
     instance: Instance, seconds: float, makespan: Fraction | None, depths: Sequence[int]
 ) -> Fraction | None:
     """Return the least length that is not refuted, with branching to each depth in turn."""
-    deadline = time.perf_counter() + seconds
+    deadline = clock.now() + seconds
     grid = Grid.of(instance)
     window = windows(instance, grid, seconds=seconds)
     if window.bound is None:
@@ -104,12 +104,12 @@ def least_admitted(
     relaxation = Relaxation(instance, grid, deadline)
     ends = np.isfinite(seconds) or relaxation.crossings <= _MAX_UNTIMED
     if relaxation.crossings > _MAX_CROSSINGS or not ends or not instance.vertices:
-        left = deadline - time.perf_counter()
+        left = deadline - clock.now()
         return grid.time(load_ticks(instance, grid, window, seconds=left))
-    window = sharpened(instance, grid, window, seconds=deadline - time.perf_counter())
+    window = sharpened(instance, grid, window, seconds=deadline - clock.now())
     if window.bound is None:
         return None
-    least = load_ticks(instance, grid, window, seconds=deadline - time.perf_counter())
+    least = load_ticks(instance, grid, window, seconds=deadline - clock.now())
     found = relaxation.unlimited(window, least)
     if found is None:
         return None
@@ -249,7 +249,7 @@ class Relaxation:
         for d in (-reached.share[unit]).argsort(kind="stable").tolist():
             if not possible[unit, d]:
                 continue
-            if time.perf_counter() > self.deadline:
+            if clock.now() > self.deadline:
                 return False
             there = possible.copy()
             there[unit] = np.arange(possible.shape[1]) == d
@@ -275,7 +275,7 @@ class Relaxation:
         busiest: list[tuple[NDArray[np.int64], int, int]] = []
         crowded = self._intervals(state, limit)
         for _ in range(_PROGRAMS):
-            left = self.deadline - time.perf_counter()
+            left = self.deadline - clock.now()
             if left <= 0:
                 break
             used = self._runs.holding(limit)
@@ -334,7 +334,7 @@ class Relaxation:
         window = windows(instance, grid, limit, possible)
         if window.bound is None:
             return None
-        left = self.deadline - time.perf_counter()
+        left = self.deadline - clock.now()
         window = sharpened(instance, grid, window, limit, seconds=left)
         if window.bound is None or window.bound > limit:
             return None

@@ -12,13 +12,13 @@ refuted, so is the length.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
 
+from optpart import clock
 from optpart.bounds.bisection import least_not_refuted
 from optpart.bounds.energy import overloaded
 from optpart.bounds.load import load_ticks
@@ -61,7 +61,7 @@ def destructive_bound(
     Fraction or None
         ``None`` if there is no schedule of any length.
     """
-    deadline = time.perf_counter() + seconds
+    deadline = clock.now() + seconds
     grid = Grid.of(instance)
     refutation = Refutation(instance, grid, deadline)
     window = windows(instance, grid, seconds=seconds)
@@ -92,7 +92,7 @@ class Refutation:
     @property
     def left(self) -> float:
         """The seconds that are left."""
-        return self.deadline - time.perf_counter()
+        return self.deadline - clock.now()
 
     def follows(self, limit: int) -> bool:
         """Return whether propagation and energy refute a length."""
@@ -110,7 +110,7 @@ class Refutation:
             if not work.run(self.deadline) or self._overfull(work, limit):
                 return True
         choices = work.possible[work.unit].sum(axis=1)
-        if depth == 0 or time.perf_counter() > self.deadline or not (choices > 1).any():
+        if depth == 0 or clock.now() > self.deadline or not (choices > 1).any():
             return False
         size = np.zeros(work.possible.shape, dtype=np.int64)
         np.add.at(size, work.unit, self.grid.duration)
@@ -155,7 +155,7 @@ class Refutation:
                 in_vain += 1
             if struck == _STRUCK or in_vain == _IN_VAIN or not work.feasible:
                 break
-            if time.perf_counter() > self.deadline:
+            if clock.now() > self.deadline:
                 break
         work.settle()
         return struck > 0

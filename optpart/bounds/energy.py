@@ -10,13 +10,13 @@ placement for all of them.
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart import clock
 from optpart.bounds.bisection import least_not_refuted
 from optpart.bounds.load import load_ticks
 from optpart.bounds.windows import Windows, windows
@@ -55,10 +55,10 @@ def energy_bound(
     Fraction or None
         ``None`` if some unit has no device at all.
     """
-    deadline = time.perf_counter() + seconds
+    deadline = clock.now() + seconds
 
     def rest() -> float:
-        return deadline - time.perf_counter()
+        return deadline - clock.now()
 
     grid = Grid.of(instance)
     window = windows(instance, grid, seconds=rest())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart import clock
 from optpart.bounds.windows import Windows, windows
 from optpart.kernels.compiled import whole_memory
 from optpart.kernels.ticks import Grid
@@ -48,12 +48,12 @@ def load_bound(instance: Instance, seconds: float = np.inf) -> Fraction | None:
     Fraction or None
         ``None`` if some unit has no device at all.
     """
-    deadline = time.perf_counter() + seconds
+    deadline = clock.now() + seconds
     grid = Grid.of(instance)
     window = windows(instance, grid, seconds=seconds)
     if window.bound is None:
         return None
-    left = deadline - time.perf_counter()
+    left = deadline - clock.now()
     return grid.time(load_ticks(instance, grid, window, seconds=left))
 
 

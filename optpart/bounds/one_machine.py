@@ -25,13 +25,13 @@ Colocated vertices have the same state.
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart import clock
 from optpart.bounds.jackson import jackson, one_after_the_other, sort
 from optpart.bounds.windows import NEVER, Windows, _delay, windows, windows_seconds
 from optpart.kernels.compiled import arrays, inner, short_kernel
@@ -58,10 +58,10 @@ def one_machine_bound(instance: Instance, seconds: float = np.inf) -> Fraction |
     Fraction or None
         ``None`` if some unit has no device at all, which proves the instance infeasible.
     """
-    deadline = time.perf_counter() + seconds
+    deadline = clock.now() + seconds
     grid = Grid.of(instance)
     window = windows(instance, grid, seconds=seconds)
-    left = deadline - time.perf_counter()
+    left = deadline - clock.now()
     window = sharpened(instance, grid, window, seconds=left)
     return None if window.bound is None else grid.time(window.bound)
 
@@ -87,7 +87,7 @@ def sharpened(
     """
     if windows_seconds(instance) > seconds:
         return window
-    deadline = time.perf_counter() + seconds
+    deadline = clock.now() + seconds
     work = Sharpening(instance, grid, window, limit)
     work.run(deadline)
     return work.windows()
@@ -153,7 +153,7 @@ class Sharpening:
         for _ in range(rounds):
             changed = 0
             for side in self._sides:
-                late = time.perf_counter() + windows_seconds(self.instance) > deadline
+                late = clock.now() + windows_seconds(self.instance) > deadline
                 if not self.feasible or late:
                     return self.feasible
                 changed += self._sweep(side, deadline)
@@ -240,7 +240,7 @@ class Sharpening:
         steps = (n + len(side.before)) * head.shape[1] ** 2
         chunk = max(1, min(_CHUNK, _STEPS // max(1, steps)))
         for first in range(0, n, chunk):
-            if time.perf_counter() > deadline:
+            if clock.now() > deadline:
                 break
             raised, pairs = _raise_heads(
                 *side, *self._delays, self.unit, self.grid.duration, self.possible, head, tail,

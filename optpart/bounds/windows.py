@@ -5,13 +5,13 @@ Everything is computed in integers on a :class:`~optpart.kernels.ticks.Grid` and
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart import clock
 from optpart.kernels.compiled import arrays, kernel, short_kernel
 from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
@@ -84,7 +84,7 @@ def windows(
         Time limit. Where it is too short for any of this, transfers are ignored and every vertex
         takes its least run time, which needs a moment even for a large graph.
     """
-    deadline = time.perf_counter() + seconds
+    deadline = clock.now() + seconds
     if windows_seconds(instance) > seconds:
         return _without_transfers(instance, grid, limit, allowed)
     a = arrays(instance)
@@ -105,7 +105,7 @@ def windows(
         if (left == possible).all():
             return Windows(head, tail, through, possible)
         possible = left
-        if not left.any(axis=1).all() or time.perf_counter() > deadline:
+        if not left.any(axis=1).all() or clock.now() > deadline:
             return Windows(head, tail, through, possible)
 
 

@@ -6,10 +6,10 @@ the largest that it accepts.
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 from itertools import islice
 
+from optpart import clock
 from optpart.certify.arithmetic import Record
 from optpart.certify.check import (
     MAX_TICKS,
@@ -47,7 +47,7 @@ class _Timed(Series):
     def count(self, label: Label) -> None:
         """Count the entries of one more label, in time."""
         super().count(label)
-        if time.perf_counter() > self.deadline:
+        if clock.now() > self.deadline:
             raise NotInSeriesError("no proof in series in the time limit")
 
 
@@ -68,7 +68,7 @@ def proposed_prices(
         return [free]
     solver = Decomposition(instance, (series.horizon + 1) / ticks)
     pricing = Pricing(solver, solver.grid.floor((series.horizon + 1) / ticks))
-    duals = islice(pricing.run(time.perf_counter() + seconds), _RELAXATIONS)
+    duals = islice(pricing.run(clock.now() + seconds), _RELAXATIONS)
     best = sorted(duals, key=lambda dual: -dual.bound)
     most = max(range(len(solver.need)), key=lambda unit: int(solver.need[unit]))
     members = instance.units[most].tolist()
@@ -94,7 +94,7 @@ def series_record(instance: Instance, windows: Windows, ticks: Fraction, seconds
     NotInSeriesError
         If there is none, or none was found within the limits.
     """
-    deadline = time.perf_counter() + seconds
+    deadline = clock.now() + seconds
     try:
         series = _Timed(windows, deadline)
         if len(series.parts) == 1:

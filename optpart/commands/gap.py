@@ -213,6 +213,7 @@ def _gap_by_axis(
     from optpart.files import write_text, written_first
     from optpart.formats.json import pretty
     from optpart.methods import registry
+    from optpart.methods.solve import prepare
     from optpart.report import axis_table
     from optpart.report.progress import ProgressLine, position
     from optpart.solution.result import Status
@@ -229,6 +230,7 @@ def _gap_by_axis(
     note_limits(instances)
     line, began = ProgressLine(), time.monotonic()
     done: list[Division] = []
+    prepare(instances, pairs)
     try:
         for instance in instances:
             where = position(len(done), len(instances), time.monotonic() - began)

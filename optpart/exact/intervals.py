@@ -18,7 +18,6 @@ free, however many devices it has. Every schedule says who is together, so this 
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
@@ -28,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
+from optpart import clock
 from optpart.bounds.one_machine import sharpened
 from optpart.bounds.windows import NEVER, Windows, windows
 from optpart.kernels.ticks import Grid
@@ -72,7 +72,7 @@ def interval_bound(
     Fraction or None
         ``None`` if some unit has no device at all, which proves the instance infeasible.
     """
-    deadline = time.perf_counter() + seconds
+    deadline = clock.now() + seconds
     grid = Grid.of(instance)
     window = windows(instance, grid)
     if window.bound is None:
@@ -81,7 +81,7 @@ def interval_bound(
     work = Intervals(instance, grid, window, deadline, workers, seed)
     enough = None if makespan is None else grid.floor(makespan)
     for i, (size, apart) in enumerate(_PASSES):
-        if work.bound is None or work.bound == enough or time.perf_counter() > deadline:
+        if work.bound is None or work.bound == enough or clock.now() > deadline:
             break
         work.sweep(size, apart, backwards=i % 2 == 1)
     return None if work.bound is None else grid.time(work.bound)
@@ -140,7 +140,7 @@ class Intervals:
         window = self.window
         self.window = replace(window, head=window.head.copy(), tail=window.tail.copy())
         first = 0
-        while first < len(path) - 1 and time.perf_counter() < self.deadline:
+        while first < len(path) - 1 and clock.now() < self.deadline:
             step = min(size, len(path) - 1 - first)
             while True:
                 members = self._between(path[first], path[first + step], backwards)
@@ -208,7 +208,7 @@ class Intervals:
 
     def _raise(self, part: _Part, backwards: bool) -> None:
         """Solve an interval, and raise the head or the tail of its goal on every device."""
-        left = self.deadline - time.perf_counter()
+        left = self.deadline - clock.now()
         known = self.through()[part.goal]
         if left <= 0 or known.min() >= NEVER:
             return

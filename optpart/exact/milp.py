@@ -13,6 +13,7 @@ import numpy as np
 
 from optpart.bounds.load import load_ticks
 from optpart.bounds.windows import Windows, no_windows, windows
+from optpart.clock import limited
 from optpart.errors import UnsupportedError
 from optpart.exact.block_starts import block_schedules
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
@@ -45,6 +46,10 @@ _STARTING = 0.2
 
 #: Larger models take impractically long to build and load.
 _MAX_ROWS = 100_000
+
+#: Windows spare a model at most this share of its rows; the share of the time they get if not even
+#: that is enough.
+_HOPELESS, _BRIEFLY = 100, 0.1
 
 #: A separate process, because neither PuLP nor HiGHS can share one with OR-Tools.
 WORKER = "optpart.exact.milp_worker"
@@ -221,7 +226,8 @@ class _Solve:
         if infeasible:
             return infeasible
         restricted = self.goal.narrowed(self.instance)
-        self._start(start, restricted)
+        with limited(self._left()):
+            self._start(start, restricted)
         if self.goal.decides and self.record.incumbent is not None:
             return ""
         return self._search(restricted)
@@ -230,14 +236,26 @@ class _Solve:
         if start is not None:
             self.goal.require_kept(self.instance, start)
             self.record.offer_start(start)
+        # The solver cannot improve what is too large for it: one start is enough.
+        large = self._hopeless(restricted)
         for schedule in self.starts(restricted, self.seed) if self.starts else ():
             self.record.offer(schedule)
             late = self.record.seconds > _STARTING * self.budget.seconds
-            if late and self.record.incumbent is not None:
+            if (late or large) and self.record.incumbent is not None:
                 break
         if self.goal.blocks:
             for schedule in block_schedules(restricted, self.goal):
                 self.record.offer(schedule)
+
+    def _hopeless(self, restricted: Instance) -> bool:
+        """Return whether the model will be too large, however narrow the windows become."""
+        if not _needs_times(self.goal):
+            return _rows_of_loads(restricted) > _MAX_ROWS
+        return _rows(restricted, no_windows(restricted)) > _HOPELESS * _MAX_ROWS
+
+    def _time_for_windows(self, restricted: Instance) -> float:
+        """Return the seconds for windows and load: less where nothing follows them."""
+        return (_BRIEFLY if self._hopeless(restricted) else 1.0) * self._left()
 
     def _left(self) -> float:
         """Return the seconds that are left."""
@@ -260,11 +278,11 @@ class _Solve:
         if Pruning.WINDOWS in self.without:
             window = no_windows(restricted)
         else:
-            window = windows(restricted, grid, limit, seconds=self._left())
+            window = windows(restricted, grid, limit, seconds=self._time_for_windows(restricted))
         if window.bound is None:
             return self._excluded()
         if Pruning.BOUNDS not in self.without:
-            lower = load_ticks(restricted, grid, window, seconds=self._left())
+            lower = load_ticks(restricted, grid, window, seconds=self._time_for_windows(restricted))
             if limit is not None and lower > limit:
                 return self._excluded()
             self.record.raise_bound(grid.time(lower))
@@ -296,12 +314,12 @@ class _Solve:
         if Pruning.WINDOWS in self.without:
             window = no_windows(restricted)
         else:
-            window = windows(restricted, grid, upper, seconds=self._left())
+            window = windows(restricted, grid, upper, seconds=self._time_for_windows(restricted))
         lower: int | None = 0
         if window.bound is None:
             lower = None
         elif Pruning.BOUNDS not in self.without:
-            lower = load_ticks(restricted, grid, window, seconds=self._left())
+            lower = load_ticks(restricted, grid, window, seconds=self._time_for_windows(restricted))
         if lower is None or lower > upper:
             return self._excluded()
         self.record.raise_bound(grid.time(lower))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Generator, Iterable, Iterator
 from fractions import Fraction
 from functools import cache
@@ -36,7 +37,7 @@ from optpart.solution.termination import Termination
 _MAX_TERMS = 1_000_000
 
 #: Seconds beyond its limit for the command to stop by itself.
-_GRACE = 2.0
+_GRACE = 0.3
 
 _SOLUTION = "----------"
 _PROOF = "=========="
@@ -237,9 +238,11 @@ def _answers(command: list[str], content: str, seconds: float) -> Iterator[str]:
     """
     if seconds <= 0:
         raise _EndedError(Termination.TIME_LIMIT, "time limit")
+    begin = time.perf_counter()
     with Scratch() as scratch:
         path = scratch.folder / "instance.dzn"
         path.write_text(content, encoding="utf-8")
+        seconds -= time.perf_counter() - begin
         limited = [*command, "--time-limit", str(max(1, int(1000 * seconds))), str(path)]
         lines = scratch.start(limited, seconds + _GRACE)
         proof = yield from _solutions(line.decode() for line in lines)

@@ -12,14 +12,14 @@ the limits may or may not exist.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optpart.exact.conflict import blocked_pairs, conflict
 from optpart.exact.messages import Done, Incumbent, Limits
-from optpart.exact.process import SolverDiedError, borrowed
+from optpart.exact.process import SolverDiedError, borrowed, prompt_grace
 from optpart.kernels.compiled import UNLIMITED, Arrays, arrays, whole_amounts
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
@@ -37,8 +37,11 @@ _TOTAL = 2**30
 #: deterministic time if the budget counts moves.
 _SHARE, _SECONDS, _EFFORT = 0.15, 60.0, 2.0
 
-#: A time limit that is never reached, because the deterministic one is.
+#: A time limit that is hardly reached, because the deterministic one is.
 _PLENTY = 600.0
+
+#: Seconds that the solver's process takes to start: with fewer, it is not asked.
+_STARTING = 1.0
 
 
 @dataclass(frozen=True)
@@ -84,13 +87,19 @@ class Packed:
 def pack(instance: Instance, budget: Budget, seed: int = 0) -> Packed:
     """Find a placement within a share of a budget.
 
-    If the budget counts moves, the limit is deterministic, whatever their number.
+    If the budget counts moves, the limit is deterministic, whatever their number, unless the
+    seconds end before.
     """
-    limits = Limits(min(_SECONDS, max(1.0, _SHARE * budget.seconds)), budget.workers, seed, None)
+    left = budget.seconds - _STARTING
+    seconds = min(_SECONDS, max(1.0, _SHARE * budget.seconds), left)
+    limits = Limits(seconds, budget.workers, seed, None)
     if budget.deterministic is not None:
-        limits = Limits(_PLENTY, 1, seed, _EFFORT)
+        limits = Limits(min(_PLENTY, left), 1, seed, _EFFORT)
+    size = int(instance.allowed.sum())
+    if limits.seconds <= 0.0 or size > _MOST_LITERALS:
+        return Packed()
     blocked = blocked_pairs(instance)
-    size = int(instance.allowed.sum()) + sum(len(pairs) for pairs in blocked.values())
+    size += sum(len(pairs) for pairs in blocked.values())
     if size > _MOST_LITERALS:
         return Packed()
     if instance.model.memory in ("edges", "refcount"):
@@ -107,7 +116,9 @@ def _solved(task: Packing, limits: Limits) -> tuple[NDArray[np.int32] | None, bo
     impossible = False
     try:
         with borrowed(WORKER) as process:
-            for message in process.solve(task, limits):
+            for message in process.solve(
+                task, limits, prompt_grace(replace(limits, deterministic=None))
+            ):
                 if isinstance(message, Incumbent):
                     device = message.placement
                 elif isinstance(message, Done):

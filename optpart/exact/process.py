@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from optpart.children.worker import Worker, WorkerDiedError
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
@@ -30,7 +31,19 @@ class SolverLateError(SolverDiedError):
     """The solver process did not answer within its limit; its earlier messages remain valid."""
 
 
-def prompt_grace(limits: Limits) -> float:
+class Timed(Protocol):
+    """What limits seconds, or the solver's deterministic time."""
+
+    @property
+    def seconds(self) -> float:
+        """The limit on the clock."""
+
+    @property
+    def deterministic(self) -> float | None:
+        """The limit that decides, if there is one."""
+
+
+def prompt_grace(limits: Timed) -> float:
     """Return the grace period of a solve that must keep its limit: it may cost the process."""
     if limits.deterministic is not None:
         return GRACE

@@ -15,6 +15,7 @@ from optpart.bounds.best import BOUNDS, Bound
 from optpart.bounds.load import load_ticks
 from optpart.bounds.one_machine import sharpened
 from optpart.bounds.windows import Windows, no_windows, windows
+from optpart.clock import limited
 from optpart.exact.amounts import Amounts, amounts
 from optpart.exact.block_starts import block_schedules
 from optpart.exact.conflict import conflict, memory_conflict
@@ -178,8 +179,10 @@ class _Solve:
                 self.turn = talkers_first(self.instance)
                 infeasible = contradiction(self.instance)
             if not infeasible:
-                expect(WORKER)
-                self._start(start)
+                if not self._spent():
+                    expect(WORKER)
+                with limited(math.inf if self.budget.deterministic is not None else self._left()):
+                    self._start(start)
                 infeasible = self._search()
         return self.record.result(
             "cpsat", infeasible=infeasible, seed=self.seed, workers=self.budget.workers
@@ -202,16 +205,22 @@ class _Solve:
         self._improve_start()
 
     def _late(self) -> bool:
-        """Return whether the share of the time for starts is spent, and there is one."""
+        """Return whether there is a start, and no time for another.
+
+        The solver cannot improve what is too large for it, so one start is enough then.
+        """
+        if self.record.incumbent is None or self.budget.deterministic is not None:
+            return False
         spent = self.record.seconds > _STARTING * self.budget.seconds
-        timed = self.budget.deterministic is None
-        return spent and timed and self.record.incumbent is not None
+        return spent or _terms(self.instance, self.instance.allowed) > _MAX_TERMS
 
     def _improve_start(self) -> None:
         """Run local search first on large instances, where the solver finds little."""
         small = self.instance.vertices <= _PROVABLE
         goal, limited = self.goal, self.budget.deterministic is None
         if self.improve is None or small or self.record.incumbent is None or not limited:
+            return
+        if self._spent():
             return
         if Pruning.BOUNDS in self.without:
             return
@@ -392,6 +401,10 @@ class _Solve:
             return math.inf
         part = _BEFORE if self.instance.vertices <= _PROVABLE else _BEFORE_LARGE
         return min(part * self.budget.seconds, self._left())
+
+    def _spent(self) -> bool:
+        """Return whether there is a limit of seconds, and it is spent."""
+        return self.budget.deterministic is None and self._left() <= 0.0
 
     def _left(self) -> float:
         """Return the seconds that are left."""

@@ -24,6 +24,9 @@ _LENGTH = _DIGEST().digest_size
 
 _said: set[str] = set()
 
+#: Stands in ``_said`` for every reason why nothing can be kept.
+_NOT_KEPT = "not kept"
+
 
 def keep_compiled(function: Any) -> None:
     """Keep a compiled function (of ``numba.njit``) on disk, if a folder can be written."""
@@ -124,7 +127,10 @@ class _SealedFiles(IndexDataCacheFile):
 
 
 def _say_not_kept(reason: str) -> None:
-    _say(f"machine code cannot be kept for the next run ({reason})")
+    """Say it once, although numba's reason names the function."""
+    if _NOT_KEPT not in _said:
+        _said.add(_NOT_KEPT)
+        _say(f"machine code cannot be kept, so the next run compiles again ({reason})")
 
 
 def _say(text: str, place: str = "") -> None:

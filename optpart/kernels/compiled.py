@@ -19,6 +19,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart import clock
 from optpart.kernels.ticks import quantum
 from optpart.problem.graph import grouped
 from optpart.problem.instance import Instance
@@ -95,12 +96,13 @@ class Kernel:
     @cached_property
     def dispatcher(self) -> Any:
         """The function that compiles, or loads from disk, what its arguments need."""
-        from optpart.kernels import machine_code
+        with clock.stopped():
+            from optpart.kernels import machine_code
 
-        with _knowing:
-            machine_code.teach(Kernel, _waiting)
-            _waiting.clear()
-        return machine_code.compiled(self.py_func)
+            with _knowing:
+                machine_code.teach(Kernel, _waiting)
+                _waiting.clear()
+            return machine_code.compiled(self.py_func)
 
     def _prefers_python(self, arguments: tuple[Any, ...]) -> bool:
         if _now.compiling or _entries(arguments) > _SMALL or self._interpreted > _COMPILING:

@@ -11,6 +11,7 @@ import numba
 from numba.core import event
 from numba.extending import register_jitable, typeof_impl
 
+from optpart import clock
 from optpart.kernels.cache import keep_compiled
 from optpart.terminal import note
 
@@ -19,7 +20,23 @@ def compiled(function: Callable[..., Any]) -> Any:
     """Return a function that compiles itself when called, and keeps the machine code on disk."""
     dispatcher = numba.njit(error_model="numpy")(function)
     keep_compiled(dispatcher)
+    if hasattr(dispatcher, "py_func"):  # unless numba's compilation is disabled
+        _stop_clock(dispatcher)
     return dispatcher
+
+
+def _stop_clock(dispatcher: Any) -> None:
+    """Let the clock stand still while a function is compiled, or loaded from disk, or kept there.
+
+    numba looks the method up whenever there is no machine code yet for the types of arguments.
+    """
+    compile_for = dispatcher._compile_for_args
+
+    def compile_unhurried(*arguments: Any, **named: Any) -> Any:
+        with clock.stopped():
+            return compile_for(*arguments, **named)
+
+    dispatcher._compile_for_args = compile_unhurried
 
 
 def teach(kind: type[Any], functions: Iterable[Callable[..., Any]]) -> None:

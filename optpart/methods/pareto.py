@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from fractions import Fraction
 
+from optpart import clock
 from optpart.exact.second_opinion import confirmed
 from optpart.methods.cpsat import cpsat
 from optpart.problem.instance import Instance
@@ -51,11 +51,11 @@ def pareto(
         If enumeration contradicts a point of a small instance.
     """
     budget = budget or Budget()
-    deadline = time.perf_counter() + budget.seconds
+    deadline = clock.now() + budget.seconds
     front: list[Result] = []
     goal = replace(goal, objective="lexicographic")
     while True:
-        left = replace(budget, seconds=max(0.0, deadline - time.perf_counter()))
+        left = replace(budget, seconds=max(0.0, deadline - clock.now()))
         result = confirmed(cpsat(instance, budget=left, seed=seed, watch=watch, goal=goal), goal)
         if result.status is Status.INFEASIBLE and front:
             return front

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart import clock
 from optpart.errors import UnsupportedError
 from optpart.limits import check_seed
 from optpart.pipeline.path import Measure
@@ -57,7 +57,7 @@ def pipeline(
     """
     check_seed(seed)
     check_scope(instance, goal)
-    begin = time.perf_counter()
+    begin = clock.now()
     reason = contradiction(instance) or goal.contradiction(instance)
     if reason:
         return conclude(instance, "pipeline", None, infeasible=reason, seed=seed, goal=goal)
@@ -67,7 +67,7 @@ def pipeline(
     measure: Measure = "bottleneck" if goal.objective == "bottleneck" else "makespan"
     deadline = begin + (budget or Budget()).seconds
     found = best_contiguous(narrowed, measure, goal.device_order, deadline)
-    seconds = time.perf_counter() - begin
+    seconds = clock.now() - begin
     if found.infeasible:
         why = excluded(narrowed, "pipeline", goal.given)
         return conclude(

@@ -6,6 +6,7 @@ them in a moment.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,6 +20,7 @@ from inspect import signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
+from optpart import clock
 from optpart.errors import ArgumentError, InputError, OptpartError, PluginError
 from optpart.limits import check_seed
 
@@ -916,22 +918,30 @@ def _pair(name: str, partition: str, scheduler: str) -> Method:
     ) -> Result:
         import numpy as np
 
+        from optpart.clock import OutOfTimeError, limited
         from optpart.solution.result import conclude
         from optpart.solution.schedule import retime
+        from optpart.solution.termination import Termination
         from optpart.strategies.base import NoPlacementError
         from optpart.strategies.simulator import simulate
 
         check_seed(seed)
-        begin = time.perf_counter()
-        schedule, reason = None, ""
+        begin = clock.now()
+        schedule, reason, ended = None, "", Termination.COMPLETED
+        untimed = budget is None or budget.deterministic is not None
         try:
             place, order = partitioner(partition), scheduler and _scheduler_of(scheduler)
-            begin = time.perf_counter()  # what is loaded once is not the method's time
-            found = place(instance, np.random.default_rng(seed))
+            begin = clock.now()  # what is loaded once is not the method's time
+            with limited(math.inf if budget is None or untimed else budget.seconds) as limit:
+                found = place(instance, np.random.default_rng(seed))
+            if limit.reached:
+                reason, ended = str(Termination.TIME_LIMIT), Termination.TIME_LIMIT
             if order:
                 schedule = simulate(instance, found, order, seed)
             else:
                 schedule = retime(instance, found.placement, found.order)
+        except OutOfTimeError:
+            reason, ended = str(Termination.TIME_LIMIT), Termination.TIME_LIMIT
         except NoPlacementError as error:
             reason = str(error)
         except PluginError:
@@ -940,7 +950,15 @@ def _pair(name: str, partition: str, scheduler: str) -> Method:
             if not is_own(name):
                 raise
             reason = f"its placement has no schedule: {error.problem}"
-        seconds = time.perf_counter() - begin
-        return conclude(instance, name, schedule, reason=reason, seconds=seconds, seed=seed)
+        seconds = clock.now() - begin
+        return conclude(
+            instance,
+            name,
+            schedule,
+            termination=ended,
+            reason=reason,
+            seconds=seconds,
+            seed=seed,
+        )
 
     return run

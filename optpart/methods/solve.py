@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -10,6 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from optpart import clock
 from optpart.bounds.best import BRIEF, SECONDS, best_bound
 from optpart.errors import ArgumentError, InputError, OptpartError, PluginError
 from optpart.exact.given_order import given_by
@@ -98,9 +98,9 @@ class Question:
             If enumeration contradicts the result for a small instance.
         """
         own = registry.is_own(self.method)
-        begin = time.perf_counter()
+        begin = clock.now()
         result = self._own(watch) if own else self._run(watch)
-        left = self.budget.seconds - (time.perf_counter() - begin)
+        left = self.budget.seconds - (clock.now() - begin)
         result = bounded(result, min(SECONDS, max(0.0, left)))
         return confirmed(result, self.goal)
 
@@ -111,7 +111,7 @@ class Question:
 
     def _own(self, watch: Watch | None) -> Result:
         """Run a method that is not built in, which may raise or claim anything."""
-        begin = time.perf_counter()
+        begin = clock.now()
         try:
             claimed: object = self._run(watch)
         except OptpartError:
@@ -123,7 +123,7 @@ class Question:
         result = audited(claimed, self.instance, self.method, self.seed, self.goal)
         if result.refused:
             raise PluginError(self.method, result.reason, "fix the method")
-        return result if result.seconds else replace(result, seconds=time.perf_counter() - begin)
+        return result if result.seconds else replace(result, seconds=clock.now() - begin)
 
     def front(self, watch: Watch | None = None) -> list[Result]:
         """Return the Pareto front of makespan and traffic; see :func:`pareto`."""

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from optpart.clock import is_time_up, seconds_left
 from optpart.errors import InputError
 from optpart.formats.result import read_schedule
+from optpart.limits import MOST_SECONDS
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.result import Budget
@@ -24,10 +26,13 @@ _SCHEDULER = "pct"
 def heuristic_schedules(instance: Instance, seed: int = 0) -> Iterator[Schedule]:
     """Yield the schedules that the heuristics for starts of solvers find.
 
-    If they find none, placements are sought by exchanges and by an exact method.
+    If they find none, placements are sought by exchanges and by an exact method. When the time
+    limit around the call is over (:mod:`optpart.clock`), no further heuristic begins.
     """
     found = False
-    for name in registry.starts():
+    for number, name in enumerate(registry.starts()):
+        if number and is_time_up():
+            return
         schedule = registry.get(name)(instance, seed=seed).schedule
         if schedule is not None:
             found = True
@@ -48,7 +53,8 @@ def _packed(instance: Instance, seed: int) -> Iterator[Schedule]:
         if not verify(instance, schedule):
             yield schedule
             return
-    device = pack(instance, Budget(workers=1, deterministic=1.0), seed).device
+    seconds = min(seconds_left(), MOST_SECONDS)
+    device = pack(instance, Budget(seconds, workers=1, deterministic=1.0), seed).device
     if device is not None:
         schedule = simulate(instance, Partition(device[instance.unit_of]), scheduler, seed)
         if not verify(instance, schedule):

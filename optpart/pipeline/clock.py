@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
+
+from optpart import clock
 
 #: No limit of time.
 NEVER = math.inf
@@ -18,8 +19,8 @@ class TimeUpError(Exception):
 
 
 def check(deadline: float) -> None:
-    """Raise :class:`TimeUpError` after a deadline on the clock of :func:`time.perf_counter`."""
-    if time.perf_counter() > deadline:
+    """Raise :class:`TimeUpError` after a deadline on the clock of :func:`optpart.clock.now`."""
+    if clock.now() > deadline:
         raise TimeUpError
 
 

@@ -8,12 +8,12 @@ are few rounds on large graphs, and on the largest nothing ever melts.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
+from optpart import clock
 from optpart.kernels.rng import source
 from optpart.search.annealer import Best, Heat, anneal
 from optpart.search.evaluator import NOTHING, Evaluator, Value
@@ -158,7 +158,7 @@ class Climb:
         current = self._round
         if current is None or share >= current.end:
             current = self._next_round(share)
-        before = time.perf_counter()
+        before = clock.now()
         if current.cooling is None:
             self._melt(current, share)
         else:
@@ -169,7 +169,7 @@ class Climb:
             hot = current.temperature
             self._anneal(hot * _COOLING**done, hot * _COOLING**soon)
         self._spent = share
-        seconds = max(time.perf_counter() - before, 1e-6)
+        seconds = max(clock.now() - before, 1e-6)
         if self.timed:
             batch = self._batch * (_SECONDS + _PER_VERTEX * self._vertices) / seconds
             self._batch = int(min(max(batch, 20), 4 * self._batch))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.clock import is_time_up
 from optpart.errors import FaultsOf, InputError
 from optpart.formats.json import keys
 from optpart.formats.result import read_document
@@ -56,7 +57,8 @@ def repaired(
     Returns
     -------
     Layout or None
-        ``None`` if no placement was found, which proves nothing.
+        ``None`` if no placement was found, perhaps because the time limit around the call is over;
+        this proves nothing.
     """
     a = arrays(instance)
     units = len(instance.units)
@@ -72,6 +74,8 @@ def repaired(
         device = _place(a, wanted, turn)
         if (device >= 0).all():
             return placed(instance, device, priority)
+        if is_time_up():
+            return None
         # Units that did not fit come first next time; some of the others are removed.
         stuck = device < 0
         wanted[rng.random(units) < 0.2] = -1

@@ -15,7 +15,7 @@ from alns.select import SegmentedRouletteWheel
 from alns.stop import MaxIterations, MaxRuntime
 
 from optpart.exact.messages import Done, Incumbent, Limits
-from optpart.exact.process import SolverDiedError, borrowed
+from optpart.exact.process import SolverDiedError, borrowed, prompt_grace
 from optpart.search.destroy import FREEING
 from optpart.search.evaluator import Evaluator, Value
 from optpart.search.part import cut, merged
@@ -171,12 +171,14 @@ class Exact(Neighbourhoods):
         repairs: dict[str, Operator] = {"cpsat": self._solved}
         super().__init__(evaluator, start, rng, repairs, HillClimbing, _FREED, _EXACT)
         self._timed = seconds is not None
-        self._longest = max(_PART, _LONGEST * (seconds or 0.0))
+        self._budget = self._left = seconds or 0.0
+        self._longest = max(_PART, _LONGEST * self._budget)
         self._seconds = _PART
         self._vain = 0
 
     def step(self, share: float) -> bool:
         """Try one neighbourhood; return whether the best layout improved."""
+        self._left = (1.0 - share) * self._budget
         better = self._iterate(MaxIterations(1))
         self._vain = 0 if better else self._vain + 1
         if better:
@@ -191,14 +193,14 @@ class Exact(Neighbourhoods):
         if part is None:
             return state
         seed = int(rng.integers(0, 2**31))
-        limits = Limits(self._seconds, 1, seed, None)
+        limits = Limits(max(0.0, min(self._seconds, self._left)), 1, seed, None)
         if not self._timed:
             limits = Limits(_PLENTY, 1, seed, self._seconds)
         found: Incumbent | None = None
         closed = False
         try:
             with borrowed(WORKER) as process:
-                for message in process.solve(part, limits):
+                for message in process.solve(part, limits, prompt_grace(limits)):
                     if isinstance(message, Incumbent):
                         found = message
                     elif isinstance(message, Done):

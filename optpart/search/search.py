@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
+from optpart import clock
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.load import load_bound
+from optpart.clock import limited
 from optpart.errors import InputError, UnsupportedError
 from optpart.exact.packing import pack
 from optpart.files import held
@@ -44,8 +45,9 @@ _STARTING, _BOUNDING, _BOUNDING_BESIDE, _MOST_BOUNDING = 0.05, 0.1, 0.2, 120.0
 #: new process, it may take longer to load their compiled code than to run them.
 _TRIED = 2
 
-#: Maximum share of the time for timing and verifying new incumbents exactly.
-_VERIFYING = 0.1
+#: Maximum share of the time for timing and verifying new incumbents exactly, and what is kept for
+#: the last of them.
+_VERIFYING, _FINISHING = 0.1, 0.2
 
 #: Seconds between two checkpoints.
 _CHECKPOINT = 10.0
@@ -174,6 +176,7 @@ class _Search:
         self.climb: Searcher | None = None
         self.taken: Layout | None = None
         self.verifying = 0.0
+        self.finishing = 0.0
         self.asked = False
         self.written = self.record.begin
 
@@ -210,13 +213,18 @@ class _Search:
             self.record.remarks.append(
                 f"used {self.workers} of {self.budget.workers} workers, one per processor"
             )
-        self.helpers = [Helper() for _ in range(1, self.workers)]
+        if not self._spent():
+            self.helpers = [Helper() for _ in range(1, self.workers)]
         self._start(start)
         if self.resumed is not None:
             at = Evaluator(self.instance, self.goal.objective)
             self.record.offer(at.schedule(self.resumed.layout))
             self._resume_bound(self.resumed)
         self._bound_cheaply()
+        if self._spent() and self.record.incumbent is not None and self.checkpoint is None:
+            if not self.infeasible and not self._proven():
+                self.record.end(Termination.TIME_LIMIT, str(Termination.TIME_LIMIT))
+            return
         layout = self._first_layout(start)
         if self.infeasible or self._proven():
             return
@@ -249,14 +257,20 @@ class _Search:
             self.record.remarks.append("the given start is not valid here and was repaired")
         # If the budget counts moves instead of seconds, try all fast heuristics and no others.
         counted = self.budget.deterministic is not None
+        given = 0 if self.record.incumbent is None else 1
         found = self.starts(self.instance, self.seed, fast_only=counted)
-        for tried, schedule in enumerate(found, start=1):
-            if schedule is not None:
-                self.record.offer(schedule)
-            late = self.record.seconds > _STARTING * self.budget.seconds
-            enough = tried >= _TRIED or 2 * self.record.seconds > self.budget.seconds
-            if late and enough and not counted and self.record.incumbent is not None:
-                return
+        with limited(math.inf if counted else self._left()):
+            for tried, schedule in enumerate(found, start=given + 1):
+                if schedule is not None:
+                    begin = clock.now()
+                    self.record.offer(schedule)
+                    self.finishing = max(self.finishing, clock.now() - begin)
+                late = self.record.seconds > _STARTING * self.budget.seconds
+                enough = tried >= _TRIED or 2 * self.record.seconds > self.budget.seconds
+                if late and enough and not counted and self.record.incumbent is not None:
+                    return
+                if self._spent():
+                    return
 
     def _first_layout(self, start: Schedule | None) -> Layout | None:
         """Return the initial layout: from the incumbent, or from a feasible placement."""
@@ -264,7 +278,8 @@ class _Search:
             return self.resumed.layout
         if self.record.incumbent is not None:
             return layout_of(self.instance, self.record.incumbent)
-        layout = repaired(self.instance, start, self.rng)
+        with limited(math.inf if self.budget.deterministic is not None else self._left()):
+            layout = repaired(self.instance, start, self.rng)
         if layout is None or self._excess(layout) > 0.0:
             layout = self._packed(layout)
         if layout is not None or self.infeasible:
@@ -275,7 +290,9 @@ class _Search:
 
     def _packed(self, otherwise: Layout | None) -> Layout | None:
         """Return a layout whose placement an exact method has found, if it exceeds less memory."""
-        found = pack(self.instance, self.budget, self.seed)
+        counted = self.budget.deterministic is not None
+        seconds = self.budget.seconds if counted else self._left()
+        found = pack(self.instance, replace(self.budget, seconds=seconds), self.seed)
         if found.contradiction:
             seen = critical_path_bound(self.given) is None
             self.infeasible = (
@@ -299,7 +316,9 @@ class _Search:
         if self.asked or self.record.incumbent is not None or self.instance.vertices > _SMALL:
             return
         self.asked = True
-        left = max(1.0, 0.5 * (self.budget.seconds - self.record.seconds))
+        left = 0.5 * self._left()
+        if self.budget.deterministic is not None:
+            left = max(1.0, left)
         budget = Budget(left, self.budget.workers, self.budget.deterministic)
         result = solve(self.instance, budget=budget, seed=self.seed)
         if result.lower_bound is not None:
@@ -316,16 +335,14 @@ class _Search:
     def _bound_cheaply(self) -> None:
         seconds = math.inf
         if self.instance.vertices > _QUICK:
-            left = self.budget.seconds - self.record.seconds
-            seconds = max(0.0, min(left, _BOUNDING * self.budget.seconds))
+            seconds = min(self._left(), _BOUNDING * self.budget.seconds)
         for bound in (critical_path_bound, load_bound):
             self._bounded(bound(self.instance, seconds))
             if self.infeasible:
                 return
 
     def _bound_here(self) -> None:
-        left = max(0.0, self.budget.seconds - self.record.seconds)
-        seconds = min(_BOUNDING * self.budget.seconds, _MOST_BOUNDING, left)
+        seconds = min(_BOUNDING * self.budget.seconds, _MOST_BOUNDING, self._left())
         counted = self.budget.deterministic is not None
         self._bounded(bounded(self.instance, seconds, self.record.makespan, brief=counted))
 
@@ -378,12 +395,24 @@ class _Search:
         return 1.0 if spent >= 1.0 else counted
 
     def _share_of_seconds(self) -> float:
+        """Return the share of the seconds that is spent, or needed to time and verify the end."""
         before = 0.0 if self.resumed is None else self.resumed.seconds
+        if self.budget.deterministic is None:
+            before += min(2 * self.finishing, _FINISHING * self.budget.seconds)
         return (self.record.seconds + before) / max(self.budget.seconds, 1e-9)
+
+    def _spent(self) -> bool:
+        """Return whether there is a limit of seconds, and it is spent."""
+        return self.budget.deterministic is None and self._share_of_seconds() >= 1.0
+
+    def _left(self) -> float:
+        """Return the seconds that are left."""
+        return max(0.0, self.budget.seconds - self.record.seconds)
 
     def _climb(self, layout: Layout) -> None:
         timed = self.budget.deterministic is None
-        self._engage(layout)
+        if not self._spent():
+            self._engage(layout)
         climb = searcher(
             self._manner_of(0),
             self.instance,
@@ -463,15 +492,17 @@ class _Search:
         busy = self.verifying > _VERIFYING * self.record.seconds
         if climb.best is self.taken or value[0] > 0.0 or (busy and not final):
             return
-        begin = time.perf_counter()
+        begin = clock.now()
         self.taken = climb.best
         self.record.offer(climb.evaluator.schedule(climb.best))
-        self.verifying += time.perf_counter() - begin
+        spent = clock.now() - begin
+        self.verifying += spent
+        self.finishing = max(self.finishing, spent)
 
     def _write(self, climb: Searcher, *, final: bool = False) -> None:
         if self.checkpoint is None:
             return
-        now = time.perf_counter()
+        now = clock.now()
         if final or now - self.written >= _CHECKPOINT:
             self.written = now
             before = self.resumed or checkpoints.Checkpoint(climb.best, 0.0, 0)

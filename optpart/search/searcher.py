@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
 
+from optpart import clock
 from optpart.problem.cluster import Cluster
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
@@ -170,9 +170,9 @@ class Mixed:
             turn.spent *= kept
             turn.gained *= kept
         now = min(self._turns, key=lambda turn: turn.spent / self._due(turn))
-        before = time.perf_counter() if self._timed else now.searcher.effort
+        before = clock.now() if self._timed else now.searcher.effort
         better = now.searcher.step(share)
-        after = time.perf_counter() if self._timed else now.searcher.effort
+        after = clock.now() if self._timed else now.searcher.effort
         now.spent += after - before
         if not better or not now.searcher.value < self.value:
             return False

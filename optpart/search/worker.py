@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
+from optpart import clock
 from optpart.children.caller import Caller
 from optpart.search.bounding import bounded
 from optpart.search.messages import Bounded, Found, Job, Moves
@@ -20,19 +19,19 @@ def main() -> None:
     caller = Caller()
     warm_up("search")
     job: Job = caller.receive()
-    begin = time.perf_counter()
+    begin = clock.now()
     if job.bound_seconds > 0:
         value = bounded(job.instance, job.bound_seconds, job.makespan)
         caller.send(Bounded(value))
     rng = np.random.default_rng(job.seed)
     own = searcher(job.manner, job.instance, job.objective, job.start, rng, seconds=job.seconds)
-    counted = time.perf_counter()
-    while (share := (time.perf_counter() - begin) / job.seconds) < 1.0:
+    counted = clock.now()
+    while (share := (clock.now() - begin) / job.seconds) < 1.0:
         for found in caller.received():
             own.offer(found.layout, found.value)
         if own.step(share):
             caller.send(Found(own.best, own.value))
-        if time.perf_counter() - counted > _COUNT:
-            counted = time.perf_counter()
+        if clock.now() - counted > _COUNT:
+            counted = clock.now()
             caller.send(Moves(own.moves, own.paid))
     caller.send(Moves(own.moves, own.paid))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 
+from optpart import clock
 from optpart.bounds.best import Bound
 from optpart.kernels.horizon import horizon_without_queues
 from optpart.problem.instance import Instance
@@ -27,7 +27,7 @@ def series_bound(
         ``None`` if no choice of devices has links for all edges. 0 if the graph is a single part,
         of which this bound sees no more than the critical path.
     """
-    deadline = time.perf_counter() + seconds
+    deadline = clock.now() + seconds
     series = Series(instance, makespan)
     if len(series) < 2:
         return Fraction(0)
@@ -39,7 +39,7 @@ def series_bound(
         if dual.bound >= NEVER // 2:
             return None
         best = max(best, min(dual.bound, upper))
-        if best >= upper or time.perf_counter() > deadline:
+        if best >= upper or clock.now() > deadline:
             break
     found = series.grid.time(best)
     return found if makespan is None else min(found, makespan)

@@ -10,7 +10,6 @@ path over the devices of the cut vertices.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart import clock
 from optpart.series.choosing import choose
 from optpart.series.columns import Pool, Sequence, prices
 from optpart.series.kernel import advance
@@ -115,7 +115,7 @@ class Pricing:
         dual = self.relax(value, labels, deadline)
         yield dual
         best = dual.bound
-        while series.limited and best < self.upper and time.perf_counter() < deadline:
+        while series.limited and best < self.upper and clock.now() < deadline:
             known = len(self.pool)
             found = self._prices(series.capacity.astype(np.float64))
             if found is None:
@@ -141,7 +141,7 @@ class Pricing:
         known = {tuple(value)}
         for factor in (0.7, 1.4):
             for d in limited:
-                if time.perf_counter() > deadline:
+                if clock.now() > deadline:
                     return
                 capacity = series.capacity.astype(np.float64)
                 capacity[series.kind == d] *= factor
@@ -272,7 +272,7 @@ class Pricing:
             return bound
         took = 0.0
         for beam in _MANY:
-            begin = time.perf_counter()
+            begin = clock.now()
             # A pass with more labels takes about ten times as long.
             if bound >= best or beam > labels or (beam > _FEW and begin + 10 * took > deadline):
                 break
@@ -280,7 +280,7 @@ class Pricing:
             found = self._cheapest(dual, i, device, best, narrow, deadline)
             bound = max(bound, min(found))
             best = min(best, found[0])
-            took = time.perf_counter() - begin
+            took = clock.now() - begin
         return bound
 
     def _chosen(
@@ -293,7 +293,7 @@ class Pricing:
         (int, int)
             A lower bound of its value, and the least value of what was given up.
         """
-        left = max(0.1, deadline - time.perf_counter())
+        left = max(0.1, deadline - clock.now())
         found = choose(
             self.series,
             i,
@@ -414,7 +414,7 @@ def extend(
         *stretch.arcs,
         upper,
         beam,
-        max(_LEAST_MADE, int(_PACE * (deadline - time.perf_counter()))),
+        max(_LEAST_MADE, int(_PACE * (deadline - clock.now()))),
         not pricing,
         whole,
         not closed,

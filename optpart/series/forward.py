@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,6 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart import clock
 from optpart.series.choosing import ORDERS, choose
 from optpart.series.columns import Pool, Sequence
 from optpart.series.dual import Dual, extend, traced
@@ -130,7 +130,7 @@ class Forward:
         dropped = 0 if pooled else NEVER
         trail: list[_Step] = []
         for i, stretch in enumerate(series.stretches):
-            if time.perf_counter() > deadline:
+            if clock.now() > deadline:
                 return None
             if stretch.alone:
                 columns = (
@@ -165,7 +165,7 @@ class Forward:
             limit, room = self._limits(labels.time[here], labels.memory[here], upper)
             known = self._known.get((i, d))
             if known is None or not known.serves(limit, room, beam):
-                if time.perf_counter() > deadline:
+                if clock.now() > deadline:
                     return None
                 known = self._enumerate(i, d, limit, room, beam, deadline)
                 self._known[i, d] = known
@@ -240,7 +240,7 @@ class Forward:
         most: int,
         deadline: float,
     ) -> _Enumerated:
-        left = max(0.1, deadline - time.perf_counter())
+        left = max(0.1, deadline - clock.now())
         found = choose(
             self.series,
             i,

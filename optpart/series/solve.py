@@ -7,9 +7,10 @@ are solved one by one (:mod:`~optpart.series.turns`).
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 
+from optpart import clock
+from optpart.clock import limited
 from optpart.errors import UnsupportedError
 from optpart.exact.messages import Limits
 from optpart.kernels.horizon import horizon_without_queues
@@ -45,6 +46,9 @@ _RELAXING, _RELAXING_ALL = 0.4, 0.95
 
 #: Share of the time for the model of a path of runs.
 _PATH = 0.5
+
+#: Share of the time after which no further heuristic is tried for a start.
+_STARTING = 0.2
 
 _MAKESPAN = Goal()
 
@@ -94,7 +98,7 @@ class _Solve:
         self.original = instance
         self.budget, self.seed, self.goal = budget, seed, goal
         self.record = Record(instance, goal, watch)
-        self.deadline = time.perf_counter() + budget.seconds
+        self.deadline = clock.now() + budget.seconds
         self.lower = 0
         self.upper = 0
 
@@ -112,8 +116,16 @@ class _Solve:
         record = self.record
         if start is not None:
             record.offer_start(start)
-        for schedule in starts(self.instance, self.seed) if starts is not None else ():
-            record.offer(schedule)
+        begin, left = clock.now(), max(0.0, self.deadline - clock.now())
+        with limited(left):
+            for schedule in starts(self.instance, self.seed) if starts is not None else ():
+                record.offer(schedule)
+                late = clock.now() - begin > _STARTING * left
+                if late and record.incumbent is not None:
+                    break
+        if clock.now() >= self.deadline:
+            record.end(Termination.TIME_LIMIT, str(Termination.TIME_LIMIT))
+            return ""
         series = self.series = Series(self.instance, record.makespan)
         if len(series) < 2 and not series.solvable:
             record.end(Termination.UNSUPPORTED, "the graph does not fall into parts")
@@ -156,7 +168,7 @@ class _Solve:
 
     def _solve_path(self, path: Path) -> str:
         """Solve a path of runs; return the reason if there is no schedule."""
-        left = self.deadline - time.perf_counter()
+        left = self.deadline - clock.now()
         limits = Limits(max(0.01, _PATH * left), self.budget.workers, self.seed, None)
         order = self.instance.graph.topological_order.tolist()
         for found in solve(path, limits):
@@ -172,10 +184,10 @@ class _Solve:
 
     def _relax(self, pricing: Pricing) -> list[Dual]:
         """Return the relaxations with the best bounds."""
-        left = self.deadline - time.perf_counter()
+        left = self.deadline - clock.now()
         alone = not self.series.limited and not turns.fits(self.series)
         share = _RELAXING_ALL if alone else _RELAXING
-        deadline = time.perf_counter() + share * left
+        deadline = clock.now() + share * left
         duals: list[Dual] = []
         for dual in pricing.run(deadline):
             duals.append(dual)

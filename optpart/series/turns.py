@@ -14,7 +14,6 @@ the shortest path are solved. Its length is a lower bound at any moment.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -23,6 +22,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart import clock
 from optpart.exact.solve import solve
 from optpart.problem.durations import Durations
 from optpart.problem.graph import Graph
@@ -146,7 +146,7 @@ class Turns:
             if stage > _STAGES:
                 return
             for i in (i for i, arc in enumerate(arcs) if arc.stage < stage):
-                left = deadline - time.perf_counter()
+                left = deadline - clock.now()
                 if left <= 0:
                     return
                 seconds = min(left, max(_LEAST_SECONDS, _SHARE * left))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 
+from optpart import clock
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
 from optpart.solution.metrics import bottleneck, traffic
@@ -58,7 +58,7 @@ class Record:
         *,
         bound: Fraction | None = None,
     ) -> None:
-        self.begin = time.perf_counter()
+        self.begin = clock.now()
         self.instance = instance
         self.goal = goal
         self.incumbent: Schedule | None = None
@@ -79,7 +79,7 @@ class Record:
     @property
     def seconds(self) -> float:
         """Wall-clock time since the run began."""
-        return time.perf_counter() - self.begin
+        return clock.now() - self.begin
 
     # --- schedules and bounds --------------------------------------------------------------
 
@@ -158,12 +158,12 @@ class Record:
 
         It is called about ten times a second, however often the run calls this.
         """
-        if time.perf_counter() - self._told >= _PULSE:
+        if clock.now() - self._told >= _PULSE:
             values = (self.trace[-1].objective, self.trace[-1].bound) if self.trace else (None,) * 2
             self._tell(Progress(self.seconds, *values))
 
     def _tell(self, step: Progress) -> None:
-        self._told = time.perf_counter()
+        self._told = clock.now()
         if self._watch is not None:
             self._watch(replace(step, schedule=self.incumbent))
 

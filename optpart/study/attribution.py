@@ -178,7 +178,9 @@ def divide(
             )
     solve = _Solve(instance, budget, seeds[0], watch)
     made = [
-        _tried(instance, name, seed, partial(registry.get(name), instance, seed=seed))
+        _tried(
+            instance, name, seed, partial(registry.get(name), instance, budget=budget, seed=seed)
+        )
         for name in names
         for seed in seeds
     ]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from optpart import clock
 from optpart.errors import ContradictionError, OptpartError, PluginError, UnsupportedError
 from optpart.exact.second_opinion import confirmed
 from optpart.methods import registry
@@ -78,7 +78,7 @@ def execute(run: Run, watch: Watch | None = None) -> Result:
     """
     if watch is not None:
         watch(run, None)
-    begin = time.perf_counter()
+    begin = clock.now()
     try:
         with redirect_stdout(sys.stderr):
             claimed = registry.get(run.method)(
@@ -87,7 +87,7 @@ def execute(run: Run, watch: Watch | None = None) -> Result:
                 seed=run.seed,
                 watch=None if watch is None else lambda step: watch(run, step),
             )
-        seconds = time.perf_counter() - begin
+        seconds = clock.now() - begin
         # A user's method may leave out its name and seed.
         result = audited(claimed, run.instance, run.method, run.seed)
         if result.refused:
@@ -98,16 +98,16 @@ def execute(run: Run, watch: Watch | None = None) -> Result:
     except UnsupportedError as error:
         ended, reason = Termination.UNSUPPORTED, f"not supported: {error.problem}"
     except ContradictionError as error:
-        return failed(run, str(error), time.perf_counter() - begin)
+        return failed(run, str(error), clock.now() - begin)
     except PluginError as error:
-        return failed(run, one_line(f"{error.place}: {error.problem}"), time.perf_counter() - begin)
+        return failed(run, one_line(f"{error.place}: {error.problem}"), clock.now() - begin)
     except OptpartError as error:
         ended, reason = Termination.FAILED, f"failed: {described(error)}"
     except MemoryError:
-        return failed(run, "out of memory", time.perf_counter() - begin)
+        return failed(run, "out of memory", clock.now() - begin)
     except BaseException as error:  # a user's method may raise anything
-        return failed(run, described(error), time.perf_counter() - begin)
-    return without_schedule(run, ended, reason, time.perf_counter() - begin)
+        return failed(run, described(error), clock.now() - begin)
+    return without_schedule(run, ended, reason, clock.now() - begin)
 
 
 def failed(run: Run, what: str, seconds: float = 0.0) -> Result:

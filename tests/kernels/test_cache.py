@@ -11,6 +11,7 @@ import numba
 import pytest
 from numba.core.caching import CacheImpl, IndexDataCacheFile, UserProvidedCacheLocator
 
+from optpart import clock
 from optpart.kernels import cache as kernel_cache
 from optpart.kernels.compiled import kernel
 
@@ -110,7 +111,9 @@ def test_a_folder_in_place_of_a_file_is_reported(
     assert not loaded()
     said = capsys.readouterr().err.splitlines()
     assert said[0] == f"optpart: {path}: cannot be read (Is a directory); compiling again"
-    assert said[1].startswith("optpart: machine code cannot be kept for the next run (")
+    assert said[1].startswith(
+        "optpart: machine code cannot be kept, so the next run compiles again ("
+    )
 
 
 def test_data_of_another_signature_is_not_used(folder: Path) -> None:
@@ -138,8 +141,37 @@ def test_a_full_disk_costs_no_more_than_the_next_compilation(
     monkeypatch.setattr(IndexDataCacheFile, "_open_for_write", full)
     assert [loaded(), loaded()] == [False, False]
     (said,) = (line for line in capsys.readouterr().err.splitlines() if "kept" in line)
-    assert said.startswith("optpart: machine code cannot be kept for the next run (")
+    assert said.startswith("optpart: machine code cannot be kept, so the next run compiles again (")
     assert said.endswith(": No space left on device)")
+
+
+def test_that_nothing_can_be_kept_is_said_once_for_all_functions(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.touch()
+    monkeypatch.setattr(CacheImpl, "_locator_classes", [UserProvidedCacheLocator])
+    for function in (lambda x: x + 1, lambda x: x + 2):
+        function.__name__ = function.__qualname__ = f"adds_{function(0)}"
+        assert kernel(function)(1) == function(1)
+    said = capsys.readouterr().err.splitlines()
+    assert sum("so the next run compiles again" in line for line in said) == 1
+
+
+def test_compilation_takes_no_time_on_the_clock_of_limits(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0.0
+
+    def later() -> float:
+        nonlocal looks
+        looks += 100.0 if clock._clock.stops else 1.0
+        return looks
+
+    monkeypatch.setattr("optpart.clock.time.perf_counter", later)
+    begin = clock.now()
+    assert kernel(twice)(2) == 4
+    # Looks at the true clock: when it stops and goes on, for the compiler and for the function.
+    assert clock.now() - begin < 10
 
 
 def test_without_a_writable_folder_nothing_is_cached(
@@ -149,5 +181,5 @@ def test_without_a_writable_folder_nothing_is_cached(
     monkeypatch.setattr(CacheImpl, "_locator_classes", [UserProvidedCacheLocator])
     assert [loaded(), loaded()] == [False, False]
     said = capsys.readouterr().err
-    assert said.startswith("optpart: machine code cannot be kept for the next run (")
+    assert said.startswith("optpart: machine code cannot be kept, so the next run compiles again (")
     assert said.count("\n") == 1

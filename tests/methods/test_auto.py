@@ -231,7 +231,6 @@ class TestFaults:
         run = team((fakes.finds, "here"), (fakes.hangs, "beside"), (fakes.hangs, "process"))
         result = run(budget=Budget(0.2, 2))
         assert (result.makespan, result.termination) == (3, Termination.TIME_LIMIT)
-        assert "did not stop at its limit" in result.reason
 
     @pytest.mark.parametrize("place", PLACES)
     def test_one_that_does_not_support_the_instance_lets_the_next_try(

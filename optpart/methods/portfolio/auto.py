@@ -14,7 +14,7 @@ from fractions import Fraction
 from optpart.exact.pruning import NONE, Pruning
 from optpart.limits import check_seed
 from optpart.methods.portfolio.child import Child
-from optpart.methods.portfolio.members import Case, Member, plan
+from optpart.methods.portfolio.members import SHORTEST, Case, Member, plan
 from optpart.methods.portfolio.messages import Job, Outcome, Step
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
@@ -161,6 +161,8 @@ class _Run:
     def _work(self) -> None:
         """Let the members of the plan work until there is a proof."""
         turns, beside = self.plan
+        if self.case.budget.deterministic is None and not self.case.budget.seconds:
+            beside = ()  # a process would not even start
         hired: list[tuple[Child, int]] = []
         begin = 0.0
         for number, member in enumerate(turns):
@@ -173,13 +175,18 @@ class _Run:
             left = budget.seconds / max(self.case.budget.seconds, 1e-9)
             if number and (not left or not self.case.worth_starting(member, left)):
                 continue
-            if member.place == "here":
+            if member.place == "here" or not self._worth_a_process(number, budget):
                 self._here(member, budget)
             else:
                 self._await([self._send(member, budget)])
             if self.settled or self._rounded(member):
                 return
         self._await(self.children)
+
+    def _worth_a_process(self, number: int, budget: Budget) -> bool:
+        """Return whether a member has time for a process; the first turn finds a start anyway."""
+        timed = budget.deterministic is None
+        return bool(number) or not timed or budget.seconds >= SHORTEST
 
     def _budget(self, workers: int, until: float, begin: float) -> Budget:
         """Return the budget of a member; deterministic limits leave the clock aside."""
@@ -238,7 +245,8 @@ class _Run:
             self.record.pulse()
 
     def _listen(self, child: Child, seconds: float = 0.0) -> None:
-        for message in child.heard(seconds):
+        found = self.record.incumbent is not None
+        for message in child.heard(seconds, patient=not found):
             self._hear(child.name, message, verified=False)
 
     # --- what they say ---------------------------------------------------------------------

@@ -6,11 +6,9 @@ import time
 from collections.abc import Iterator
 
 from optpart.children.worker import Worker, WorkerDiedError
+from optpart.exact.process import GRACE, prompt_grace
 from optpart.methods.portfolio.messages import Job, Outcome, Step
 from optpart.solution.termination import Termination
-
-#: Seconds beyond its limit for a member to end before it is killed.
-GRACE = 10.0
 
 
 class Child:
@@ -19,19 +17,29 @@ class Child:
     def __init__(self, name: str, job: Job) -> None:
         self.name = name
         self.ended = False
-        self._deadline = time.monotonic() + job.budget.seconds + GRACE
+        self._end = time.monotonic() + job.budget.seconds
+        self._prompt = prompt_grace(job.budget)
         self._worker = Worker("optpart.methods.portfolio.worker")
         self._worker.send(job)
 
-    def heard(self, seconds: float = 0.0) -> Iterator[Step | Outcome]:
-        """Yield the messages since the last call; wait for the first of them up to so long."""
+    def heard(self, seconds: float = 0.0, *, patient: bool = True) -> Iterator[Step | Outcome]:
+        """Yield the messages since the last call; wait for the first of them up to so long.
+
+        Parameters
+        ----------
+        patient : bool
+            Whether the member may take seconds beyond its limit to end. If not, it is killed soon
+            after its limit, which costs at most what it has not yet said.
+        """
         while not self.ended:
             try:
                 message = self._worker.receive(seconds)
             except TimeoutError:
-                if time.monotonic() < self._deadline:
+                late = time.monotonic() - self._end
+                if late < (GRACE if patient else self._prompt):
                     return
-                message = Outcome(Termination.FAILED, "did not stop at its limit")
+                end = Termination.FAILED if patient else Termination.TIME_LIMIT
+                message = Outcome(end, "did not stop at its limit")
             except WorkerDiedError as error:
                 message = Outcome(Termination.FAILED, f"its process {error}")
             assert isinstance(message, Step | Outcome)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -10,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart import clock
 from optpart.bounds.crossings import crossings_bound
 from optpart.bounds.energy import energy_bound, overload
 from optpart.bounds.load import Load, load_proof
@@ -152,7 +152,7 @@ def _one_machine(
     instance: Instance, grid: Grid, seconds: float, makespan: Fraction | None
 ) -> Reason | None:
     work = Sharpening(instance, grid, windows(instance, grid))
-    work.run(time.perf_counter() + seconds)
+    work.run(clock.now() + seconds)
     window = work.windows()
     if window.bound is None:
         return None

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.clock import is_time_up
 from optpart.errors import InputError
 from optpart.kernels.compiled import arrays, kernel
 from optpart.problem.instance import Instance
@@ -53,7 +54,7 @@ def cluster(
         share (Alg. 4.5).
     tries : int
         1000, as in [B]: a few seconds for 36,319 vertices and 100 devices. Time grows with tries
-        times vertices and edges.
+        times vertices and edges. A time limit ends them early.
 
     Raises
     ------
@@ -104,6 +105,8 @@ def best_clusters(
         score = _best_try(
             source, target, orders, clusters, stop, most, version == "load", score, label
         )
+        if is_time_up():
+            break
     return np.unique(label, return_inverse=True)[1]
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.clock import is_time_up
 from optpart.kernels.compiled import Arrays, arrays, crossing_time, inner, run_time, short_kernel
 from optpart.problem.instance import Instance
 from optpart.strategies.base import NoPlacementError, Partition
@@ -48,6 +49,8 @@ def contiguous_split(instance: Instance, rng: np.random.Generator) -> Partition:
     them or, on large instances, those of least estimate. The split of least makespan wins, and
     its order is the order of execution.
 
+    When a time limit is over, what is not yet tried is left out.
+
     Segments keep to allowed devices, separation and static memory. If no such split exists, units
     that may not run on the device of their segment, or must be separated, are placed on other
     devices; if that fails as well, one device is filled after the other, as in
@@ -64,9 +67,13 @@ def contiguous_split(instance: Instance, rng: np.random.Generator) -> Partition:
     best, rows = _Best(), orders(instance)
     for vertices in rows:
         best.try_splits(instance, line(instance, vertices, add=add))
+        if is_time_up():
+            break
     if not np.isfinite(best.makespan):
         for vertices in rows:
             best.try_repairs(instance, line(instance, vertices, add=add, strict=False))
+            if is_time_up():
+                break
     if best.partition is not None:
         return best.partition
     filled = sequential_fill(instance, rng)
@@ -142,6 +149,8 @@ class _Best:
 
     def try_splits(self, instance: Instance, row: Line) -> None:
         self._try(instance, row, [split.devices(row) for split in splits(instance, row)])
+        if is_time_up():
+            return
         pairs = _pairs(instance, row)
         makespan, chosen = _best_pair(arrays(instance), row, pairs, self.makespan)
         if makespan < self.makespan:
@@ -187,6 +196,8 @@ def splits(instance: Instance, row: Line) -> list[Split]:
     if count < len(by_speed):
         memory = arrays(instance).capacity[by_speed]
         for devices in (by_speed, by_speed[np.argsort(-memory, kind="stable")], np.sort(by_speed)):
+            if is_time_up():
+                break
             found += _in_turn(instance, row, devices[: max(1, _TABLE // cuts)])
     return found
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.clock import check_time
 from optpart.kernels.compiled import (
     Arrays,
     State,
@@ -22,6 +23,9 @@ from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.insertion import topological_position
 from optpart.strategies.partition.ranks import upward_rank
+
+#: Triples of an edge and two devices to look at between two looks at the clock.
+_WORK = 2**20
 
 
 def heft_lookahead(instance: Instance, rng: np.random.Generator) -> Partition:
@@ -53,8 +57,16 @@ def heft_lookahead(instance: Instance, rng: np.random.Generator) -> Partition:
     place[turn] = np.arange(instance.vertices)
     source = np.repeat(np.arange(instance.vertices), np.diff(a.out_start))
     by_turn = np.lexsort((a.out_tensor, place[a.out_target], source))
-    state, start, end = _look_ahead(a, turn, a.out_target[by_turn], a.out_tensor[by_turn])
-    return partition_of(instance, state, np.lexsort((position, end, start)).tolist())
+    target, tensor = a.out_target[by_turn], a.out_tensor[by_turn]
+    found, done = _begin(a), 0
+    while done < instance.vertices:
+        check_time()
+        before = done
+        done = _look_ahead(a, turn, target, tensor, found, done, _WORK)
+        if done == before:  # no device was left for the next vertex
+            break
+    order = np.lexsort((position, found.end, found.start)).tolist()
+    return partition_of(instance, found.state, order)
 
 
 class _Busy(NamedTuple):
@@ -72,16 +84,50 @@ class _Busy(NamedTuple):
     counts: NDArray[np.int64]
 
 
+class _Partial(NamedTuple):
+    """A schedule of some of the vertices.
+
+    Attributes
+    ----------
+    start, end : ndarray of float64, length n
+    ready : ndarray of float64, n × k
+        Arrival of the inputs of each vertex from the predecessors placed so far.
+    tried : ndarray of float64, length n
+        The ends of vertices that are scheduled for trial, −1 for all others.
+    """
+
+    state: State
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+    busy: _Busy
+    ready: NDArray[np.float64]
+    tried: NDArray[np.float64]
+
+
 @kernel
-def _look_ahead(a: Arrays, turn: Any, target: Any, tensor: Any) -> Any:
+def _begin(a: Arrays) -> Any:
+    n, k = a.order.shape[0], a.speed.shape[0]
+    return _Partial(
+        nothing_placed(a), np.zeros(n), np.zeros(n),
+        _Busy(np.empty((k, n)), np.empty((k, n)), np.zeros(k, np.int64)),
+        np.zeros((n, k)), np.full(n, -1.0),
+    )  # fmt: skip
+
+
+@kernel
+def _look_ahead(
+    a: Arrays, turn: Any, target: Any, tensor: Any, found: _Partial, done: int, work: int
+) -> Any:
+    """Place vertices from the turn ``done`` on until the work is done; return how many are placed.
+
+    It ends early at a vertex that has no device left.
+    """
     n, k = turn.shape[0], a.speed.shape[0]
-    state = nothing_placed(a)
-    start, end = np.zeros(n), np.zeros(n)
-    busy = _Busy(np.empty((k, n)), np.empty((k, n)), np.zeros(k, np.int64))
-    # Arrival of the inputs of each vertex from the predecessors placed so far.
-    ready = np.zeros((n, k))
-    tried = np.full(n, -1.0)
-    for v in turn:
+    state, start, end, busy = found.state, found.start, found.end, found.busy
+    ready, tried = found.ready, found.tried
+    while done < n and work > 0:
+        v = turn[done]
+        work -= k + k * k * (a.out_start[v + 1] - a.out_start[v])
         unit = a.unit[v]
         home = state.device[unit]
         best, best_end, best_start, chosen = np.inf, np.inf, 0.0, -1
@@ -96,7 +142,7 @@ def _look_ahead(a: Arrays, turn: Any, target: Any, tensor: Any) -> Any:
             if chosen < 0 or last < best or (last == best and finish < best_end):
                 best, best_end, best_start, chosen = last, finish, at, d
         if chosen < 0:
-            return state, start, end
+            return done
         if home < 0:
             assign(a, unit, chosen, state)
         start[v], end[v] = best_start, best_end
@@ -105,7 +151,8 @@ def _look_ahead(a: Arrays, turn: Any, target: Any, tensor: Any) -> Any:
             for d in range(k):
                 delay = crossing_time(a, tensor[e], chosen, d)
                 ready[target[e], d] = max(ready[target[e], d], best_end + delay)
-    return state, start, end
+        done += 1
+    return done
 
 
 @kernel

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.compiled import Arrays, arrays, assign, kernel, nothing_placed, run_time
+from optpart.clock import check_time
+from optpart.kernels.compiled import (
+    Arrays,
+    State,
+    arrays,
+    assign,
+    kernel,
+    nothing_placed,
+    run_time,
+)
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.common import NOWHERE, find_feasible
 from optpart.strategies.partition.insertion import arrivals, topological_position
+
+#: Pairs of a ready vertex and a device to look at between two looks at the clock.
+_WORK = 2**22
 
 
 def schedule_ready(
@@ -51,34 +63,82 @@ def schedule_ready(
     n = instance.vertices
     if base is None:
         base = np.zeros(n)
+    a = arrays(instance)
     by_position = np.argsort(topological_position(instance)).astype(np.int32)
-    state, order = _schedule_ready(arrays(instance), by_position, finish, regret, base)
-    return partition_of(instance, state, order.tolist())
+    found, arrival = _begin(a, by_position)
+    done = False
+    while not done:
+        check_time()
+        arrival, done = _go_on(a, found, arrival, finish, regret, base, _WORK)
+    return partition_of(instance, found.state, found.order.tolist())
+
+
+class _Partial(NamedTuple):
+    """A schedule of some of the vertices, and those that are ready.
+
+    Attributes
+    ----------
+    order : ndarray of int32, length n
+        Of which ``counts[0]`` are scheduled.
+    waiting : ndarray of int32, length n
+        The number of in-edges from vertices that are not scheduled.
+    end, idle : ndarray of float64
+        When each vertex ends, and from when on each device is idle.
+    position : ndarray of int64, length n
+        In the topological order.
+    ready : ndarray of int32, length n
+        Of which ``counts[1]`` are ready, in any order.
+    """
+
+    state: State
+    order: NDArray[np.int32]
+    waiting: NDArray[np.int32]
+    end: NDArray[np.float64]
+    idle: NDArray[np.float64]
+    position: NDArray[np.int64]
+    ready: NDArray[np.int32]
+    counts: NDArray[np.int64]
 
 
 @kernel
-def _schedule_ready(a: Arrays, by_position: Any, finish: float, regret: float, base: Any) -> Any:
-    n, k = base.shape[0], a.speed.shape[0]
-    state = nothing_placed(a)
-    order = np.empty(n, np.int32)
-    waiting = a.in_start[1:] - a.in_start[:-1]
-    end, idle = np.zeros(n), np.zeros(k)
+def _begin(a: Arrays, by_position: Any) -> Any:
+    """Return the empty schedule and, for each place in the list of ready vertices, a row.
+
+    The row has the arrival of the inputs of the vertex: arrivals no longer change once all
+    predecessors are placed.
+    """
+    n, k = by_position.shape[0], a.speed.shape[0]
     position = np.empty(n, np.int64)
     for i in range(n):
         position[by_position[i]] = i
-    feasible = np.empty(k, np.bool_)
-    # The ready vertices, in any order, and the arrival of their inputs: one row for each place in
-    # that list, since arrivals no longer change once all predecessors are placed.
-    ready = np.empty(n, np.int32)
-    count = 0
+    found = _Partial(
+        nothing_placed(a), np.empty(n, np.int32), a.in_start[1:] - a.in_start[:-1], np.zeros(n),
+        np.zeros(k), position, np.empty(n, np.int32), np.zeros(2, np.int64),
+    )  # fmt: skip
     arrival = np.empty((16, k))
+    count = 0
     for v in by_position:
-        if waiting[v] == 0:
+        if found.waiting[v] == 0:
             arrival = _with_room(arrival, count)
-            arrivals(a, v, state.device, end, arrival[count], NOWHERE)
-            ready[count] = v
+            arrivals(a, v, found.state.device, found.end, arrival[count], NOWHERE)
+            found.ready[count] = v
             count += 1
-    for step in range(n):
+    found.counts[1] = count
+    return found, arrival
+
+
+@kernel
+def _go_on(
+    a: Arrays, found: _Partial, arrival: Any, finish: float, regret: float, base: Any, work: int
+) -> Any:
+    """Schedule vertices until the work is done; return the arrivals, and whether no more follow."""
+    n, k = base.shape[0], a.speed.shape[0]
+    state, end, idle = found.state, found.end, found.idle
+    position, ready = found.position, found.ready
+    step, count = found.counts[0], found.counts[1]
+    feasible = np.empty(k, np.bool_)
+    while step < n and work > 0:
+        work -= count * k
         best, chosen, target, until = -np.inf, -1, -1, 0.0
         for i in range(count):
             v = ready[i]
@@ -103,7 +163,7 @@ def _schedule_ready(a: Arrays, by_position: Any, finish: float, regret: float, b
             if key > best or chosen < 0 or (key == best and position[v] < position[ready[chosen]]):
                 best, chosen, target, until = key, i, device, first
         if chosen < 0:
-            return state, order
+            return arrival, True
         v = ready[chosen]
         count -= 1
         ready[chosen] = ready[count]
@@ -111,16 +171,18 @@ def _schedule_ready(a: Arrays, by_position: Any, finish: float, regret: float, b
         if state.device[a.unit[v]] < 0:
             assign(a, a.unit[v], target, state)
         end[v] = idle[target] = until
-        order[step] = v
+        found.order[step] = v
+        step += 1
         for e in range(a.out_start[v], a.out_start[v + 1]):
             w = a.out_target[e]
-            waiting[w] -= 1
-            if waiting[w] == 0:
+            found.waiting[w] -= 1
+            if found.waiting[w] == 0:
                 arrival = _with_room(arrival, count)
                 arrivals(a, w, state.device, end, arrival[count], NOWHERE)
                 ready[count] = w
                 count += 1
-    return state, order
+        found.counts[0], found.counts[1] = step, count
+    return arrival, step == n
 
 
 @kernel

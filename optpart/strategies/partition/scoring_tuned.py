@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optpart.clock import is_time_up
 from optpart.kernels.tasks import tasks
 from optpart.problem.instance import Instance
 from optpart.strategies.base import NoPlacementError, Partition
@@ -39,7 +40,7 @@ def scoring_tuned(instance: Instance, rng: np.random.Generator) -> Partition:
     [B] §5.4: the weight of communication is 1, and that of load is searched for: first its order of
     magnitude, then more finely around the best, then to 0.1 of the magnitude; 23 ratios in all. [B]
     measures step times; here the makespan of an execution under path computation time decides. Ties
-    go to the ratio nearest 1.
+    go to the ratio nearest 1. When a time limit is over, the best ratio so far is the choice.
 
     Notes
     -----
@@ -47,8 +48,13 @@ def scoring_tuned(instance: Instance, rng: np.random.Generator) -> Partition:
     ``port``, transfers queue for ports only in the schedule made from the result.
     """
     graph = unit_graph(instance)
+    tried = 0
 
     def attempt(ratio: float) -> _Trial:
+        nonlocal tried
+        if tried and is_time_up():
+            return _Trial(math.inf, ratio, None)
+        tried += 1
         try:
             partition = scored(instance, graph, ratio, 1.0, FRINGE)
         except NoPlacementError:
