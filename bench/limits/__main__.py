@@ -36,7 +36,7 @@ _SHARE, _SECONDS = 0.1, 0.5
 _METHODS = ("heft", "contiguous-split", "hash+pct", "search", "hybrid", "cpsat", "milp", "auto")
 
 
-def drawn(vertices: int) -> Instance:
+def drawn(vertices: int, devices: int = 10) -> Instance:
     """Draw the instance of a size."""
     graph = layered(
         1,
@@ -47,7 +47,7 @@ def drawn(vertices: int) -> Instance:
         level_limit=20,
         random_edges=vertices // 4,
     )
-    return Instance(graph, drawn_cluster(1, 10), name=f"layered-{vertices}")
+    return Instance(graph, drawn_cluster(1, devices), name=f"layered-{vertices}")
 
 
 def kept(limit: float, seconds: float) -> bool:

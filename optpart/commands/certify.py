@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optpart.commands.options import File, Json, Seed, Workers
-from optpart.limits import MOST_SECONDS
+from optpart.commands.options import File, Json, MemoryLimit, Seed, Workers, time_limit
 
 if TYPE_CHECKING:
     from optpart.certify.certify import Refutation
@@ -27,11 +26,9 @@ def certify(
         typer.Option(help="A result file with an optimal schedule; by default, cpsat finds one."),
     ] = None,
     time_limit: Annotated[
-        float,
-        typer.Option(
-            help="Seconds for the schedule, and as many for the proof.", min=0.0, max=MOST_SECONDS
-        ),
+        float, time_limit("Seconds for the schedule, and as many for the proof.")
     ] = 60.0,
+    memory_limit: MemoryLimit = None,
     workers: Workers = 2,
     seed: Seed = 0,
     second: Annotated[
@@ -56,7 +53,9 @@ def certify(
     from optpart.formats.json import pretty
     from optpart.formats.result import read_document, read_schedule
     from optpart.methods.cpsat import cpsat
+    from optpart.methods.fitting import require_memory
     from optpart.report.text import infeasible
+    from optpart.solution.goal import Goal
     from optpart.solution.result import Budget, Status
     from optpart.terminal import note, put, say
 
@@ -68,7 +67,9 @@ def certify(
         schedule = read_schedule(result, instance)
         method = str(read_document(result).get("method", "given"))
     else:
-        solved = cpsat(instance, budget=Budget(time_limit, workers), seed=seed)
+        budget = Budget(time_limit, workers, memory=memory_limit)
+        require_memory(instance, "cpsat", Goal(), budget)
+        solved = cpsat(instance, budget=budget, seed=seed)
         if solved.status is Status.INFEASIBLE:
             note(f"{instance.name}: {infeasible(solved.reason)}")
             raise typer.Exit(3)

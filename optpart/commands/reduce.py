@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optpart.commands.options import Json, Seed, TimeLimit, Workers
+from optpart.commands.options import Json, MemoryLimit, Seed, TimeLimit, Workers
 
 if TYPE_CHECKING:
     from optpart.reductions.decide import Answer
@@ -30,6 +30,7 @@ def reduce(
         str, typer.Option("--method", "-m", help="cpsat, milp, minizinc or enumerate.")
     ] = "cpsat",
     time_limit: TimeLimit = 60.0,
+    memory_limit: MemoryLimit = None,
     workers: Workers = 2,
     output: Annotated[
         Path | None,
@@ -69,7 +70,8 @@ def reduce(
         source = read_source(chosen, file)
     else:
         source = chosen.random(random or chosen.size, np.random.default_rng(seed))
-    answer = decide(chosen, source, method, budget=Budget(time_limit, workers), seed=seed)
+    budget = Budget(time_limit, workers, memory=memory_limit)
+    answer = decide(chosen, source, method, budget=budget, seed=seed)
     written: list[str] = []
     with written_first(lambda: written.extend(_write(answer, paths))):
         if json:

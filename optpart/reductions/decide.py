@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic
 
 from optpart.methods import registry
+from optpart.methods.fitting import require_memory
 from optpart.problem.document import number
 from optpart.reductions.base import Question, Reduction, Solution, Source
 from optpart.solution.result import Budget, Result, Status
@@ -85,6 +86,7 @@ def decide(
     run: Callable[..., Result] = registry.get(method)
     question = reduction.to_tf(source)
     registry.require(method, question.instance, question.goal)
+    require_memory(question.instance, method, question.goal, budget or Budget())
     result = run(question.instance, budget=budget or Budget(), seed=seed, goal=question.goal)
     if result.schedule is not None and not fault(question, result.schedule):
         return Answer(
