@@ -699,22 +699,24 @@ def certify(
     UncertifiedError
         If no schedule or no proof was found; then nothing is written.
     """
-    from optpart.certify.certify import UncertifiedError, check_place, check_supported
+    from optpart.certify.certify import UncertifiedError, check_place, problem_of
     from optpart.certify.certify import certify as write
     from optpart.formats.result import read_document, read_schedule
     from optpart.methods.cpsat import cpsat
+    from optpart.methods.solve import prepare
     from optpart.solution.result import Budget
 
     check_place(Path(directory))
     source = None
     if isinstance(instance, str | Path):
         instance, source = load_with_source(str(instance))
-    check_supported(instance)
+    problem_of(instance, source)  # refuses what certificates do not cover before any work
     if isinstance(result, str | Path):
         schedule = read_schedule(result, instance)
         method = str(read_document(result).get("method", "given"))
     else:
         if result is None:
+            prepare([instance])
             result = cpsat(instance, budget=Budget(seconds, workers), seed=seed)
         if result.schedule is None:
             raise UncertifiedError(f"{instance.name}: no schedule: {result.reason}")

@@ -54,7 +54,7 @@ def reduce(
     from optpart.formats.json import pretty
     from optpart.reductions.base import read_source
     from optpart.reductions.catalogue import REDUCTIONS, reduction
-    from optpart.reductions.decide import decide, document
+    from optpart.reductions.decide import SHORTEST, decide, document
     from optpart.solution.result import Budget
     from optpart.terminal import put, say
 
@@ -73,7 +73,8 @@ def reduce(
     budget = Budget(time_limit, workers, memory=memory_limit)
     answer = decide(chosen, source, method, budget=budget, seed=seed)
     written: list[str] = []
-    with written_first(lambda: written.extend(_write(answer, paths))):
+    left = max(0.0, min(SHORTEST, time_limit - answer.result.seconds))
+    with written_first(lambda: written.extend(_write(answer, paths, left))):
         if json:
             put(pretty({**document(answer), "written": written}))
         else:
@@ -94,7 +95,7 @@ def _targets(stem: Path) -> list[Path]:
     return paths
 
 
-def _write(answer: Answer[Any, Any], paths: list[Path]) -> list[str]:
+def _write(answer: Answer[Any, Any], paths: list[Path], seconds: float) -> list[str]:
     from optpart.files import write_text
     from optpart.formats import native
     from optpart.formats.json import pretty
@@ -102,7 +103,7 @@ def _write(answer: Answer[Any, Any], paths: list[Path]) -> list[str]:
 
     native.write(answer.question.instance, paths[0])
     write_text(paths[1], pretty(answer.reduction.document(answer.source)))
-    picture.draw(answer, paths[2])
+    picture.draw(answer, paths[2], seconds)
     return [str(path) for path in paths]
 
 

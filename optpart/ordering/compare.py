@@ -11,9 +11,12 @@ from typing import Any
 from optpart.bounds.best import best_bound
 from optpart.errors import InputError
 from optpart.methods.cpsat import cpsat
+from optpart.methods.fitting import require_memory
+from optpart.methods.solve import prepare
 from optpart.ordering.efficiency import Attainable, assigned, attainable
 from optpart.ordering.waist import split, waist
 from optpart.problem.instance import Instance
+from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Result, Status, Watch, conclude, with_bound
 from optpart.strategies.base import Partition
 from optpart.strategies.scheduling.as_received import as_received
@@ -101,7 +104,8 @@ def best_order(
     left = replace(budget, seconds=max(0.0, budget.seconds - (time.perf_counter() - begin)))
     found = cpsat(instance, budget=left, seed=seed, start=best.schedule, watch=watch)
     if found.status is not Status.OPTIMAL:
-        combinatorial = best_bound(instance, makespan=found.makespan).value
+        seconds = max(0.0, budget.seconds - (time.perf_counter() - begin))
+        combinatorial = best_bound(instance, seconds, found.makespan).value
         bounds += [] if combinatorial is None else [combinatorial]
     for bound in bounds:
         found = with_bound(found, bound)
@@ -123,6 +127,8 @@ def compare_orders(
     budget : Budget
         Limits of the solver, which starts from the best of the orders.
     """
+    prepare([instance])
+    require_memory(instance, "cpsat", Goal(), budget)
     results = {name: order(instance, name, seed) for name in names}
     solved = best_order(list(results.values()), budget, seed=seed, watch=watch)
     return Orders(attainable(solved), {**results, "cpsat": solved})

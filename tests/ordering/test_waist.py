@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from functools import partial
 
 import networkx as nx
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optpart import Budget, Cluster, Device, GraphBuilder, Instance, Result
+from optpart import Budget, Cluster, Device, GraphBuilder, Instance, Result, Schedule
+from optpart.bounds.best import LowerBound
 from optpart.methods.cpsat import cpsat
 from optpart.ordering.compare import best_order, order
 from optpart.ordering.models import base_model
 from optpart.ordering.replica import platform, worker_partition
 from optpart.ordering.waist import split, waist
-from optpart.solution.result import Status
+from optpart.solution.result import Status, conclude
 from optpart.solution.verifier import verify
 from optpart.testing.brute_force import optimum
 
@@ -95,3 +98,20 @@ def test_the_training_step_of_alexnet_is_proven_by_its_halves() -> None:
     result = best_order([order(instance, "tao", 1)], Budget(40, 1))
     assert result.status is Status.OPTIMAL
     assert result.makespan == 3_225_348
+
+
+def test_bounds_get_only_the_time_that_the_solver_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[float] = []
+
+    def bound(_: Instance, seconds: float, makespan: Fraction | None) -> LowerBound:
+        told.append(seconds)
+        return LowerBound("none", Fraction(0), 0.0)
+
+    def proves_nothing(instance: Instance, *, start: Schedule, **_: object) -> Result:
+        return conclude(instance, "cpsat", start)
+
+    monkeypatch.setattr("optpart.ordering.compare.best_bound", bound)
+    monkeypatch.setattr("optpart.ordering.compare.cpsat", proves_nothing)
+    instance = built([(0, 1)], [1, 1, 1], [0, 1, 1])
+    best_order([order(instance, "tao", 1)], Budget(0, 1))
+    assert told == [0.0]
