@@ -30,6 +30,8 @@ from optpart.methods.solve import ask
 from optpart.methods.solver_bound import solver_rows
 from optpart.study.gap import compare
 
+import others
+
 #: Slower than its limit by at most this share, or these seconds.
 _SHARE, _SECONDS = 0.1, 0.5
 
@@ -78,6 +80,7 @@ def commands(
     yield "bound", bounded
     # Its limit is that of each of its two runs and of the bounds.
     yield "gap heft (÷ 2)", compared
+    yield from others.drawn_rows(instance, limit)
 
 
 def measure(vertices: int, limits: list[float], methods: list[str]) -> None:
