@@ -6,7 +6,8 @@ The instances are layered graphs with two edges a vertex on ten devices, drawn i
 process per instance runs everything on it in turn, after a warm-up on a tiny instance, so that
 compilation counts in no limit. A limit is kept if the wall time exceeds it by at most a tenth or
 half a second, whichever is more. Beside the wall time stands the processor time of the process and
-its children, which other work on the machine hardly changes.
+its children, which other work on the machine hardly changes. A size of 0 stands for what has sizes
+of its own: reductions, and strategies of training.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+import others
+
 from optpart import Budget, Instance
 from optpart.bounds.best import all_bounds, largest
 from optpart.generate.cluster import drawn_cluster
@@ -29,8 +32,6 @@ from optpart.methods import registry
 from optpart.methods.solve import ask
 from optpart.methods.solver_bound import solver_rows
 from optpart.study.gap import compare
-
-import others
 
 #: Slower than its limit by at most this share, or these seconds.
 _SHARE, _SECONDS = 0.1, 0.5
@@ -89,9 +90,10 @@ def measure(vertices: int, limits: list[float], methods: list[str]) -> None:
     registry.warm_up(large=True)
     for _, run in commands(tiny, 1.0, methods):
         run()
-    instance = drawn(vertices)
+    instance = drawn(vertices or 10)
     for limit in limits:
-        for name, run in commands(instance, limit, methods):
+        rows = commands(instance, limit, methods) if vertices else others.own_rows(limit)
+        for name, run in rows:
             begin, before = time.perf_counter(), sum(os.times()[:4])
             said = run()
             seconds, worked = time.perf_counter() - begin, sum(os.times()[:4]) - before
@@ -107,7 +109,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         "limits", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--vertices", default="10,100,1000,10000,100000")
+    parser.add_argument("--vertices", default="0,10,100,1000,10000,100000")
     parser.add_argument("--limits", default="0,10")
     parser.add_argument("--methods", default=",".join(_METHODS))
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optpart import Budget, Cluster, Device, GraphBuilder, Instance, Result, Schedule
+from optpart import Budget, Cluster, Device, GraphBuilder, Instance, Result
 from optpart.bounds.best import LowerBound
 from optpart.methods.cpsat import cpsat
 from optpart.ordering.compare import best_order, order
 from optpart.ordering.models import base_model
 from optpart.ordering.replica import platform, worker_partition
 from optpart.ordering.waist import split, waist
-from optpart.solution.result import Status, conclude
+from optpart.solution.result import Status
 from optpart.solution.verifier import verify
 from optpart.testing.brute_force import optimum
 
@@ -100,18 +100,19 @@ def test_the_training_step_of_alexnet_is_proven_by_its_halves() -> None:
     assert result.makespan == 3_225_348
 
 
-def test_bounds_get_only_the_time_that_the_solver_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_time_the_best_order_known_is_bounded_and_nothing_is_solved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     told: list[float] = []
 
     def bound(_: Instance, seconds: float, makespan: Fraction | None) -> LowerBound:
         told.append(seconds)
         return LowerBound("none", Fraction(0), 0.0)
 
-    def proves_nothing(instance: Instance, *, start: Schedule, **_: object) -> Result:
-        return conclude(instance, "cpsat", start)
-
     monkeypatch.setattr("optpart.ordering.compare.best_bound", bound)
-    monkeypatch.setattr("optpart.ordering.compare.cpsat", proves_nothing)
+    monkeypatch.setattr("optpart.ordering.compare.cpsat", lambda *_, **__: pytest.fail("solved"))
     instance = built([(0, 1)], [1, 1, 1], [0, 1, 1])
-    best_order([order(instance, "tao", 1)], Budget(0, 1))
+    known = order(instance, "tao", 1)
+    found = best_order([known], Budget(0, 1))
     assert told == [0.0]
+    assert (found.makespan, found.reason) == (known.makespan, "time limit")
