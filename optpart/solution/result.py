@@ -101,7 +101,8 @@ class Budget:
         if self.deterministic is not None:
             check_seconds(self.deterministic, "deterministic")
         if self.memory is not None:
-            read_memory(self.memory)
+            # Also a text with a unit, for those who write one.
+            object.__setattr__(self, "memory", read_memory(self.memory))
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ import pytest
 
 import optpart
 from optpart import Instance
-from optpart.errors import UnsupportedError
+from optpart.errors import InputError, UnsupportedError
 from optpart.exact import process
 from optpart.exact.messages import Limits
 from optpart.exact.process import SolverProcess, SolverTooLargeError
@@ -64,6 +64,12 @@ def test_bounds_that_do_not_fit_are_left_out_with_a_reason(instance, capsys) -> 
     names = {bound.name for bound in optpart.bounds(instance, seconds=0, memory=memory)}
     assert not names & {"crossings", "branching", "cpsat"}
     assert "cpsat is left out: it would need about" in capsys.readouterr().err
+
+
+def test_a_budget_takes_bytes_and_texts_with_a_unit() -> None:
+    assert Budget(memory="1 GiB") == Budget(memory=2**30)  # type: ignore[arg-type]
+    with pytest.raises(InputError):
+        Budget(memory=-1)
 
 
 def test_enough_memory_changes_nothing(instance) -> None:
