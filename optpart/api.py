@@ -209,6 +209,7 @@ def solve(
     seconds: float = 60.0,
     workers: int = 2,
     seed: int = 0,
+    memory: int | str | None = None,
     watch: Watch | None = None,
 ) -> Result:
     """Find a schedule, and prove as much about it as the method and the bounds can.
@@ -252,6 +253,9 @@ def solve(
         Number of threads or processes.
     seed : int
         Seed of all random choices.
+    memory : int or str, optional
+        Memory that this process and its solvers may take together, in bytes or such as
+        ``"4 GiB"``; by default, what is available.
     watch : callable, optional
         Called with every step of the run.
 
@@ -287,6 +291,7 @@ def solve(
         seconds=seconds,
         workers=workers,
         seed=seed,
+        memory=memory,
     )
     if audit:
         question.check_audit()
@@ -354,7 +359,12 @@ def pareto(
 
 
 def bounds(
-    instance: Instance | str | Path, *, seconds: float = 30.0, workers: int = 2, seed: int = 0
+    instance: Instance | str | Path,
+    *,
+    seconds: float = 30.0,
+    workers: int = 2,
+    seed: int = 0,
+    memory: int | str | None = None,
 ) -> list[LowerBound]:
     """Compute lower bounds on the makespan; the solver's bound comes last.
 
@@ -364,6 +374,8 @@ def bounds(
         Time limit for all bounds together.
     workers, seed : int
         Passed to the solver.
+    memory : int or str, optional
+        As in :func:`solve`; bounds that would need more are left out.
 
     Returns
     -------
@@ -371,17 +383,27 @@ def bounds(
         A value of ``None`` proves that no schedule exists. If that is evident without a bound, the
         only entry is ``feasibility``.
     """
-    from optpart.bounds.best import LowerBound, all_bounds
+    from optpart.bounds.best import LowerBound, each_bound
+    from optpart.methods.fitting import unfit_bounds
     from optpart.methods.solve import prepare
     from optpart.methods.solver_bound import solver_rows
     from optpart.problem.feasibility import contradiction
+    from optpart.problem.footprint import read_memory
     from optpart.series.bound import SERIES
+    from optpart.solution.result import Budget
+    from optpart.terminal import note
 
     instance = _instance(instance)
     if contradiction(instance):
         return [LowerBound("feasibility", None, 0.0)]
     prepare([instance])
-    return all_bounds(instance, seconds, besides=(SERIES, *solver_rows(workers, seed)))
+    allowed = None if memory is None else read_memory(memory)
+    budget = Budget(seconds, workers, memory=allowed)
+    besides = (SERIES, *solver_rows(workers, seed, allowed))
+    unfit = unfit_bounds(instance, budget)
+    for name, why in unfit.items():
+        note(f"{name} is left out: it {why}")
+    return list(each_bound(instance, seconds, besides=besides, without=unfit))
 
 
 def verify(
@@ -677,22 +699,24 @@ def certify(
     UncertifiedError
         If no schedule or no proof was found; then nothing is written.
     """
-    from optpart.certify.certify import UncertifiedError, check_place, check_supported
+    from optpart.certify.certify import UncertifiedError, check_place, problem_of
     from optpart.certify.certify import certify as write
     from optpart.formats.result import read_document, read_schedule
     from optpart.methods.cpsat import cpsat
+    from optpart.methods.solve import prepare
     from optpart.solution.result import Budget
 
     check_place(Path(directory))
     source = None
     if isinstance(instance, str | Path):
         instance, source = load_with_source(str(instance))
-    check_supported(instance)
+    problem_of(instance, source)  # refuses what certificates do not cover before any work
     if isinstance(result, str | Path):
         schedule = read_schedule(result, instance)
         method = str(read_document(result).get("method", "given"))
     else:
         if result is None:
+            prepare([instance])
             result = cpsat(instance, budget=Budget(seconds, workers), seed=seed)
         if result.schedule is None:
             raise UncertifiedError(f"{instance.name}: no schedule: {result.reason}")

@@ -18,6 +18,8 @@ other row is marked. ``LATE`` is a fault. ``FLOOR`` is not: a method answers at 
 schedule of a heuristic, timed exactly and verified, or with one cheap bound, and that takes
 seconds on 100,000 vertices. The first row of every instance is this floor, the time of ``heft``
 without any time. A row is marked so if the excess beyond the floor is within what is allowed.
+Simulations and reports have no limit and no mark. ``--own`` measures what has sizes of its own:
+reductions, and strategies of training.
 """
 
 from __future__ import annotations
@@ -26,15 +28,16 @@ import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from others import Row, drawn_rows, own_rows
 
 from optpart import Budget, Instance, Model, clock
 from optpart.bounds.best import BOUNDS, Bound, all_bounds, largest
@@ -58,13 +61,8 @@ _DIVIDED = 1000
 
 _KINDS = ("free", "tight")
 
-
-class Row(NamedTuple):
-    """Something that has a limit: its name, what runs it, and how often it spends the limit."""
-
-    name: str
-    run: Callable[[], str]
-    times: int = 1
+#: The name of the row that says what a method takes without any time.
+_FLOOR = "floor (heft)"
 
 
 def drawn(vertices: int, devices: int = 10) -> Instance:
@@ -140,6 +138,7 @@ def commands(instance: Instance, limit: float, methods: list[str]) -> Iterator[R
     if instance.vertices <= _DIVIDED:
         # One solve for the least makespan of all, and one per placement.
         yield Row("gap --axis", lambda: divide(instance, pairs, budget=budget).free.status, 3)
+    yield from drawn_rows(instance, limit)
 
 
 def measure(instance: Instance, limits: list[float], methods: list[str]) -> None:
@@ -149,9 +148,14 @@ def measure(instance: Instance, limits: list[float], methods: list[str]) -> None
     for row in commands(tiny, 0.3, methods):
         with suppress(OptpartError):  # the row of the instance will say so
             row.run()
-    floor = 0.0
-    rows = [(0.0, Row("floor (heft)", partial(solved, instance, "heft", 0.0)))]
+    rows = [(0.0, Row(_FLOOR, partial(solved, instance, "heft", 0.0)))]
     rows += [(limit, row) for limit in limits for row in commands(instance, limit, methods)]
+    measured(instance.name, rows)
+
+
+def measured(instance: str, rows: Iterable[tuple[float, Row]]) -> None:
+    """Print rows, of which one may be the floor of those after it."""
+    floor = 0.0
     for limit, row in rows:
         begin, before = clock.now(), sum(os.times()[:4])
         try:
@@ -159,13 +163,13 @@ def measure(instance: Instance, limits: list[float], methods: list[str]) -> None
         except OptpartError as error:
             said = str(error)
         seconds, worked = clock.now() - begin, sum(os.times()[:4]) - before
-        floor = floor or seconds
-        judged = seconds / row.times
+        floor = seconds if row.name == _FLOOR else floor
+        judged = seconds / max(1, row.times)
         mark = "LATE" if not kept(limit, judged - floor) else "FLOOR"
-        mark = "" if kept(limit, judged) else mark
+        mark = "" if kept(limit, judged) or not row.times else mark
         name = row.name + (f" (÷ {row.times})" if row.times > 1 else "")
         times = f"{limit:>6g}{seconds:>9.2f}{worked:>9.2f}"
-        print(f"{instance.name:22}{name:32}{times}  {mark:5}  {said}", flush=True)
+        print(f"{instance:22}{name:32}{times}  {mark:5}  {said}", flush=True)
 
 
 def main() -> None:
@@ -176,6 +180,7 @@ def main() -> None:
     parser.add_argument("--limits", default="0,10")
     parser.add_argument("--methods", default=",".join(every_method()))
     parser.add_argument("--kinds", default=",".join(_KINDS))
+    parser.add_argument("--own", action="store_true")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one is not None:
@@ -188,6 +193,11 @@ def main() -> None:
         return
     head = f"{'instance':22}{'command':32}{'limit':>6}{'seconds':>9}{'CPU':>9}"
     print(head, flush=True)
+    if given.own:
+        registry.warm_up(large=True)
+        limits = [float(x) for x in given.limits.split(",")]
+        measured("", [(limit, row) for limit in limits for row in own_rows(limit)])
+        return
     for vertices in given.vertices.split(","):
         for kind in given.kinds.split(","):
             rest = ["--limits", given.limits, "--methods", given.methods]

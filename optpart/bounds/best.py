@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Protocol
@@ -96,10 +96,21 @@ def all_bounds(
 
 
 def each_bound(
-    instance: Instance, seconds: float = SECONDS, *, besides: Sequence[Bound] = ()
+    instance: Instance,
+    seconds: float = SECONDS,
+    *,
+    besides: Sequence[Bound] = (),
+    without: Container[str] = (),
 ) -> Iterator[LowerBound]:
-    """Compute bounds like :func:`all_bounds`, and yield each as soon as it is proven."""
-    return _each(instance, seconds, None, [*BOUNDS.values(), *besides])
+    """Compute bounds like :func:`all_bounds`, and yield each as soon as it is proven.
+
+    Parameters
+    ----------
+    without : container of str
+        Names of bounds to leave out.
+    """
+    rows = [row for row in (*BOUNDS.values(), *besides) if row.name not in without]
+    return _each(instance, seconds, None, rows)
 
 
 def largest(bounds: Iterable[LowerBound]) -> LowerBound:

@@ -477,3 +477,9 @@ class Relaxation:
         )
         root = columns.x[[run.root for run in used], [run.device for run in used]]
         rows.add(np.zeros(len(used)), (np.arange(len(used)), root, -1), (row[:, None], crossing, 1))
+
+
+def program_size(instance: Instance) -> int:
+    """Return the number of crossings of the programs; 0 if there are too many to solve any."""
+    crossings = len(instance.graph.edge_source) * instance.devices**2
+    return crossings if crossings <= _MAX_CROSSINGS else 0

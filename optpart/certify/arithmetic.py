@@ -6,6 +6,8 @@ functions verify in exact numbers.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from fractions import Fraction
@@ -35,8 +37,13 @@ def path_record(windows: Windows) -> Record | None:
     return None if windows.feasible else {}
 
 
-def load_record(windows: Windows) -> Record | None:
+def load_record(windows: Windows, deadline: float = math.inf) -> Record | None:
     """Return the record of tier ``load`` if some set of vertices is too much for the devices.
+
+    Parameters
+    ----------
+    deadline : float
+        When :func:`time.perf_counter` has reached it, no further set is tried.
 
     Notes
     -----
@@ -44,6 +51,8 @@ def load_record(windows: Windows) -> Record | None:
     cannot start before some time, and after which some time must pass.
     """
     for vertices in _sets(windows):
+        if time.perf_counter() > deadline:
+            break
         record = proven_load(windows, vertices, *multipliers(windows, vertices))
         if record is not None:
             return record

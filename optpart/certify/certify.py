@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 from optpart.certify import check
@@ -46,6 +47,9 @@ _MEMORY_PARTS = (100_000, 3000, 300)
 
 #: Largest share of the time for a grid whose rounding may lose too much.
 _SHARE = 0.2
+
+#: Share of the time that is left for a refutation; trimming and checking its proof take the rest.
+_REFUTING = 0.7
 
 #: Share of the time for a proof in series, its least number of ticks, and that of a rounded grid.
 _SHARE_IN_SERIES = 0.6
@@ -107,6 +111,35 @@ def check_supported(instance: Instance) -> None:
         )
 
 
+def problem_of(instance: Instance, source: bytes | None = None) -> tuple[bytes, Problem]:
+    """Return the instance's file in the native format, and how the checker reads it.
+
+    Parameters
+    ----------
+    source : bytes, optional
+        The file, if there is one.
+
+    Raises
+    ------
+    UnsupportedError
+        If certificates do not cover the model, or the checker refuses so large an instance.
+    """
+    check_supported(instance)
+    cells = instance.vertices * instance.devices
+    if cells > check.MAX_CELLS:
+        raise UnsupportedError(
+            "",
+            f"too large for a certificate ({cells:,} pairs of a vertex and a device, of "
+            f"{check.MAX_CELLS:,} at most)",
+            "certify a smaller instance",
+        )
+    text = native.dumps(instance).encode() if source is None else source
+    try:
+        return text, Problem(check.read_json(text, "instance"))
+    except RejectedError as error:
+        raise UnsupportedError("", f"not covered ({error})", "certify a smaller instance") from None
+
+
 def find_refutation(
     instance: Instance, problem: Problem, scales: list[Fraction], makespan: Fraction, seconds: float
 ) -> Refutation:
@@ -126,8 +159,12 @@ def find_refutation(
     if makespan == 0:
         return Refutation("none", Fraction(1), {})
     reasons = []
-    grids = []
+    grids: list[tuple[Fraction, Windows]] = []
+    deadline = begin + seconds
     for scale in scales:
+        if grids and time.perf_counter() > deadline:
+            reasons.append("no time left for finer grids")
+            break
         try:
             grids.append((scale, Windows(Grid(problem, scale, makespan))))
         except RejectedError as error:
@@ -135,23 +172,27 @@ def find_refutation(
     for tier, find in (
         ("path", path_record),
         ("one-machine", one_machine_record),
-        ("load", load_record),
+        ("load", partial(load_record, deadline=deadline)),
     ):
         for scale, windows in grids:
             record = find(windows)
             if record is not None:
                 took = time.perf_counter() - begin
                 return Refutation(tier, scale, record, seconds={"refute": took})
+    left = deadline - time.perf_counter()
+    if left <= 0:
+        raise UncertifiedError("; ".join([*reasons, "no proof by arithmetic in the time limit"]))
     try:
-        return _in_series(instance, problem, scales[-1], makespan, seconds * _SHARE_IN_SERIES)
+        return _in_series(instance, problem, scales[-1], makespan, left * _SHARE_IN_SERIES)
     except (NotInSeriesError, RejectedError) as error:
         reasons.append(f"in series: {error}")
-    # The attempt in series may overrun its share; formulas get theirs all the same.
-    deadline = max(begin + seconds, time.perf_counter() + (1 - _SHARE_IN_SERIES) * seconds)
     grids = [grid for grid in grids if grid[1].grid.horizon < _MAX_TICKS]
     for scale, windows in grids:
         left = deadline - time.perf_counter()
-        limit = left if scale == grids[-1][0] else left * _SHARE
+        if left <= 0:
+            reasons.append("no time left for finer grids")
+            break
+        limit = left * (_REFUTING if scale == grids[-1][0] else _SHARE)
         for memory_scale in _memory_scales(problem):
             try:
                 return _by_proof(windows, scale, memory_scale, limit, deadline)
@@ -195,7 +236,10 @@ def _by_proof(
     except RejectedError as error:
         raise _TooLongError(str(error)) from None
     encoded = time.perf_counter()
-    answer = refute(code.variables, clauses, max(1.0, seconds - (encoded - begin)))
+    left = seconds - (encoded - begin)
+    if left <= 0:
+        raise UncertifiedError("no time left to refute its formula")
+    answer = refute(code.variables, clauses, left)
     if answer.status == "sat":
         raise UncertifiedError("nothing rules out a shorter schedule there")
     if answer.status == "unknown":
@@ -305,7 +349,7 @@ def certify(
     method : str
         The method that found the schedule.
     seconds : float
-        Time limit of the search for a proof.
+        Time limit of the search for a proof, of which a part is kept for trimming and checking it.
 
     Returns
     -------
@@ -319,16 +363,11 @@ def certify(
     UncertifiedError
         If no proof was found.
     """
-    check_supported(instance)
     target = check_place(Path(directory))
-    text = native.dumps(instance).encode() if source is None else source
+    text, problem = problem_of(instance, source)
     result = conclude(instance, method, schedule)
     if result.makespan is None:
         raise InputError("schedule", result.reason, "give a valid schedule of the instance")
-    try:
-        problem = Problem(check.read_json(text, "instance"))
-    except RejectedError as error:
-        raise UnsupportedError("", f"not covered ({error})", "certify a smaller instance") from None
     scales = grid_scales(problem, result.makespan)
     found = find_refutation(instance, problem, scales, result.makespan, seconds)
     proven = conclude(instance, method, schedule, bound=result.makespan)

@@ -7,21 +7,20 @@ from typing import Annotated
 import typer
 
 from optpart.commands.instances import note_limits, open_instance
-from optpart.commands.options import File, Json
-from optpart.limits import MOST_SECONDS
+from optpart.commands.options import File, Json, MemoryLimit, time_limit
 from optpart.terminal import note, put, say
 
 
 def bound(
     file: File,
-    time_limit: Annotated[
-        float, typer.Option(help="Seconds for all bounds together.", min=0.0, max=MOST_SECONDS)
-    ] = 30.0,
+    time_limit: Annotated[float, time_limit("Seconds for all bounds together.")] = 30.0,
+    memory_limit: MemoryLimit = None,
     json: Json = False,
 ) -> None:
     """Prove lower bounds of the makespan."""
     from optpart.bounds.best import each_bound, largest
     from optpart.formats.json import pretty
+    from optpart.methods.fitting import unfit_bounds
     from optpart.methods.solve import prepare
     from optpart.methods.solver_bound import solver_rows
     from optpart.problem.feasibility import contradiction, excluded
@@ -29,6 +28,7 @@ def bound(
     from optpart.report.console import plain_console
     from optpart.report.text import infeasible
     from optpart.series.bound import SERIES
+    from optpart.solution.result import Budget
 
     instance = open_instance(file)
     note_limits([instance])
@@ -37,10 +37,14 @@ def bound(
         (note if json else say)(f"{instance.name}: {infeasible(reason)}")
         raise typer.Exit(3)
     prepare([instance])
+    unfit = unfit_bounds(instance, Budget(time_limit, memory=memory_limit))
+    for name, why in unfit.items():
+        note(f"{name} is left out: it {why}")
+    besides = (SERIES, *solver_rows(memory=memory_limit))
     found = []
     interrupted = False
     try:
-        for each in each_bound(instance, time_limit, besides=(SERIES, *solver_rows())):
+        for each in each_bound(instance, time_limit, besides=besides, without=unfit):
             found.append(each)  # noqa: PERF402  (an interrupted run reports these)
     except KeyboardInterrupt:
         interrupted = True

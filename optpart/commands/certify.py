@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optpart.commands.options import File, Json, Seed, Workers
-from optpart.limits import MOST_SECONDS
+from optpart.commands.options import File, Json, MemoryLimit, Seed, Workers, time_limit
 
 if TYPE_CHECKING:
     from optpart.certify.certify import Refutation
@@ -27,11 +26,9 @@ def certify(
         typer.Option(help="A result file with an optimal schedule; by default, cpsat finds one."),
     ] = None,
     time_limit: Annotated[
-        float,
-        typer.Option(
-            help="Seconds for the schedule, and as many for the proof.", min=0.0, max=MOST_SECONDS
-        ),
+        float, time_limit("Seconds for the schedule, and as many for the proof.")
     ] = 60.0,
+    memory_limit: MemoryLimit = None,
     workers: Workers = 2,
     seed: Seed = 0,
     second: Annotated[
@@ -50,25 +47,32 @@ def certify(
     import time
 
     from optpart.api import load_with_source
-    from optpart.certify.certify import UncertifiedError, check_place, check_supported
+    from optpart.certify.certify import UncertifiedError, check_place, problem_of
     from optpart.certify.certify import certify as write
     from optpart.errors import InputError
     from optpart.formats.json import pretty
     from optpart.formats.result import read_document, read_schedule
     from optpart.methods.cpsat import cpsat
+    from optpart.methods.fitting import require_memory
+    from optpart.methods.solve import prepare
     from optpart.report.text import infeasible
+    from optpart.solution.goal import Goal
     from optpart.solution.result import Budget, Status
     from optpart.terminal import note, put, say
 
     check_place(output)
     instance, source = load_with_source(file)
-    check_supported(instance)
-    begin = time.perf_counter()
+    problem_of(instance, source)  # refuses what certificates do not cover before any work
     if result is not None:
         schedule = read_schedule(result, instance)
         method = str(read_document(result).get("method", "given"))
+        took = 0.0
     else:
-        solved = cpsat(instance, budget=Budget(time_limit, workers), seed=seed)
+        budget = Budget(time_limit, workers, memory=memory_limit)
+        prepare([instance])
+        require_memory(instance, "cpsat", Goal(), budget)
+        begin = time.perf_counter()
+        solved = cpsat(instance, budget=budget, seed=seed)
         if solved.status is Status.INFEASIBLE:
             note(f"{instance.name}: {infeasible(solved.reason)}")
             raise typer.Exit(3)
@@ -76,7 +80,7 @@ def certify(
             note(f"{instance.name}: no schedule found: {solved.reason}")
             raise typer.Exit(4)
         schedule, method = solved.schedule, solved.method
-    took = time.perf_counter() - begin
+        took = time.perf_counter() - begin
     makespan = schedule.makespan(instance)
     try:
         found = write(instance, schedule, output, source=source, method=method, seconds=time_limit)

@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optpart.commands.instances import note_limits, open_instance
-from optpart.commands.options import Json, Seed, Workers, file_to_write
+from optpart.commands.options import (
+    Json,
+    MemoryLimit,
+    Seed,
+    Workers,
+    file_to_write,
+    time_limit,
+)
 from optpart.errors import InputError, OptpartError
-from optpart.limits import MOST_RUNS, MOST_SECONDS, check_seed
+from optpart.limits import MOST_RUNS, check_seed
 from optpart.terminal import ReaderGoneError, complain, note, put
 
 if TYPE_CHECKING:
@@ -35,9 +42,8 @@ def gap(
             "--method", "-m", help="A method to measure; repeatable. 'all' means every pair."
         ),
     ] = None,
-    time_limit: Annotated[
-        float, typer.Option(help="Seconds per instance and method.", min=0.0, max=MOST_SECONDS)
-    ] = 20.0,
+    time_limit: Annotated[float, time_limit("Seconds per instance and method.")] = 20.0,
+    memory_limit: MemoryLimit = None,
     workers: Workers = 2,
     seed: Seed = 0,
     seeds: Annotated[
@@ -105,11 +111,17 @@ def gap(
     if axis:
         if csv or engine != "local" or store is not None:
             raise InputError("--axis", "used with --csv, --engine or --store", "leave those out")
-        budget = Budget(time_limit, workers)
+        budget = Budget(time_limit, workers, memory=memory_limit)
         _gap_by_axis(console, files, method, budget, range(seed, seed + seeds), output, json)
         return
     if output is not None and output.suffix not in (".csv", ".json"):
         raise InputError("", f"unknown suffix {output.suffix!r}", "use .csv or .json", str(output))
+    if memory_limit is not None and store is not None:
+        raise InputError(
+            "--memory-limit",
+            "used with --store, whose rows do not tell it",
+            "leave one of them out",
+        )
     if json and csv:
         raise InputError("--json", "used together with --csv", "choose one of them")
     names = chosen_methods(method or [])
@@ -132,7 +144,7 @@ def gap(
             for comparison in sweep(
                 instances,
                 names,
-                budget=Budget(time_limit, workers),
+                budget=Budget(time_limit, workers, memory=memory_limit),
                 seeds=range(seed, seed + seeds),
                 engine=spread,
                 store=kept,

@@ -10,11 +10,48 @@ from typing import Annotated
 
 import typer
 
+from optpart.errors import InputError
 from optpart.files import check_target
-from optpart.limits import LARGEST_SEED, MOST_SECONDS, MOST_WORKERS
+from optpart.limits import LARGEST_SEED, MOST_SECONDS, MOST_WORKERS, check_seconds
+from optpart.problem.footprint import read_memory
+from optpart.problem.rational import shown
+
+
+def _seconds(text: str) -> float:
+    """Read a time limit."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise InputError(
+            "--time-limit",
+            f"{shown(text)} is not a number of seconds",
+            f"give a number from 0 to {MOST_SECONDS}, without a unit",
+        ) from None
+    return check_seconds(value, "--time-limit")
+
+
+def _memory(text: str) -> int:
+    """Read a memory limit."""
+    return read_memory(text, "--memory-limit")
+
+
+def time_limit(help: str) -> typer.models.OptionInfo:
+    """Return the option ``--time-limit`` with its own help."""
+    option: typer.models.OptionInfo = typer.Option(help=help, parser=_seconds, metavar="SECONDS")
+    return option
+
 
 #: The option ``--time-limit``, given a default.
-TimeLimit = Annotated[float, typer.Option(help="Seconds.", min=0.0, max=MOST_SECONDS)]
+TimeLimit = Annotated[float, time_limit("Seconds.")]
+MemoryLimit = Annotated[
+    int | None,
+    typer.Option(
+        parser=_memory,
+        metavar="SIZE",
+        help="Memory that optpart and its solvers may take together, such as 4GiB; by default, "
+        "what is available. What would take more is refused before it begins.",
+    ),
+]
 Workers = Annotated[int, typer.Option(help="Threads of the solver.", min=1, max=MOST_WORKERS)]
 Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0, max=LARGEST_SEED)]
 
@@ -22,6 +59,7 @@ Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0, ma
 #: The options of parameters with a different name.
 _OPTIONS = {
     "seconds": "--time-limit",
+    "memory": "--memory-limit",
     "directory": "--output",
     "shapes": "--shape",
     "gpus": "--gpu",

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optpart.commands.options import Json, Seed, Workers
-from optpart.limits import MOST_SECONDS
+from optpart.commands.options import Json, MemoryLimit, Seed, Workers, time_limit
 
 if TYPE_CHECKING:
     from optpart.ordering.compare import Orders
@@ -22,10 +21,8 @@ def ordering(
             help="An instance, or the name of one, whose every vertex has one allowed device."
         ),
     ],
-    time_limit: Annotated[
-        float,
-        typer.Option(help="Seconds for the optimal order.", min=0.0, max=MOST_SECONDS),
-    ] = 60.0,
+    time_limit: Annotated[float, time_limit("Seconds for the optimal order.")] = 60.0,
+    memory_limit: MemoryLimit = None,
     workers: Workers = 2,
     seed: Seed = 0,
     times: Annotated[
@@ -50,9 +47,8 @@ def ordering(
     if times is not None:
         instance = with_times(instance, read_times(times))
     line = ProgressLine()
-    found = compare_orders(
-        instance, Budget(time_limit, workers), seed=seed, watch=lambda step: line("cpsat", step)
-    )
+    budget = Budget(time_limit, workers, memory=memory_limit)
+    found = compare_orders(instance, budget, seed=seed, watch=lambda step: line("cpsat", step))
     line.clear()
     best, bounds = found.best, found.best.bounds
     low, high = best.efficiency

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optpart.commands.options import Json, Seed, TimeLimit, Workers
+from optpart.commands.options import Json, MemoryLimit, Seed, TimeLimit, Workers
 
 if TYPE_CHECKING:
     from optpart.reductions.decide import Answer
@@ -30,6 +30,7 @@ def reduce(
         str, typer.Option("--method", "-m", help="cpsat, milp, minizinc or enumerate.")
     ] = "cpsat",
     time_limit: TimeLimit = 60.0,
+    memory_limit: MemoryLimit = None,
     workers: Workers = 2,
     output: Annotated[
         Path | None,
@@ -53,7 +54,7 @@ def reduce(
     from optpart.formats.json import pretty
     from optpart.reductions.base import read_source
     from optpart.reductions.catalogue import REDUCTIONS, reduction
-    from optpart.reductions.decide import decide, document
+    from optpart.reductions.decide import SHORTEST, decide, document
     from optpart.solution.result import Budget
     from optpart.terminal import put, say
 
@@ -69,9 +70,11 @@ def reduce(
         source = read_source(chosen, file)
     else:
         source = chosen.random(random or chosen.size, np.random.default_rng(seed))
-    answer = decide(chosen, source, method, budget=Budget(time_limit, workers), seed=seed)
+    budget = Budget(time_limit, workers, memory=memory_limit)
+    answer = decide(chosen, source, method, budget=budget, seed=seed)
     written: list[str] = []
-    with written_first(lambda: written.extend(_write(answer, paths))):
+    left = max(0.0, min(SHORTEST, time_limit - answer.result.seconds))
+    with written_first(lambda: written.extend(_write(answer, paths, left))):
         if json:
             put(pretty({**document(answer), "written": written}))
         else:
@@ -92,7 +95,7 @@ def _targets(stem: Path) -> list[Path]:
     return paths
 
 
-def _write(answer: Answer[Any, Any], paths: list[Path]) -> list[str]:
+def _write(answer: Answer[Any, Any], paths: list[Path], seconds: float) -> list[str]:
     from optpart.files import write_text
     from optpart.formats import native
     from optpart.formats.json import pretty
@@ -100,7 +103,7 @@ def _write(answer: Answer[Any, Any], paths: list[Path]) -> list[str]:
 
     native.write(answer.question.instance, paths[0])
     write_text(paths[1], pretty(answer.reduction.document(answer.source)))
-    picture.draw(answer, paths[2])
+    picture.draw(answer, paths[2], seconds)
     return [str(path) for path in paths]
 
 

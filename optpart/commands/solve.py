@@ -13,6 +13,7 @@ from optpart.commands.options import (
     DeviceOrder,
     File,
     Json,
+    MemoryLimit,
     MethodName,
     Output,
     Seed,
@@ -53,6 +54,7 @@ def solve(
     file: File,
     method: MethodName = "auto",
     time_limit: TimeLimit = 60.0,
+    memory_limit: MemoryLimit = None,
     workers: Workers = 2,
     seed: Seed = 0,
     start: Start = None,
@@ -159,6 +161,7 @@ def solve(
         seconds=time_limit,
         workers=workers,
         seed=seed,
+        memory=memory_limit,
     )
     note_limits([instance])
     if question.forced:

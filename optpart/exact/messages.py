@@ -16,6 +16,7 @@ class Limits:
     workers: int
     seed: int
     deterministic: float | None
+    memory: int | None = None
 
 
 @dataclass(frozen=True)

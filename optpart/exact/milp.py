@@ -27,6 +27,7 @@ from optpart.kernels.compiled import UNLIMITED, whole_memory
 from optpart.kernels.horizon import horizon, horizon_without_queues
 from optpart.kernels.ticks import Grid
 from optpart.limits import check_seed
+from optpart.problem import footprint
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
@@ -329,17 +330,15 @@ class _Solve:
 
     def _solve(self, job: Job, window: Windows) -> str:
         rows = _rows(job.instance, window) if job.timed else _rows_of_loads(job.instance)
-        if rows > _MAX_ROWS:
-            self.record.end(
-                Termination.UNSUPPORTED,
-                f"too large for MILP (about {rows:,} rows of {_MAX_ROWS:,} at most)",
-            )
+        reason = _refusal(job.instance, rows, self.budget)
+        if reason:
+            self.record.end(Termination.UNSUPPORTED, reason)
             return ""
         left = self.budget.seconds - self.record.seconds
         if left <= 0:
             self.record.end(Termination.TIME_LIMIT, "time limit")
             return ""
-        status = self._listen(job, Limits(left, 1, self.seed, None))
+        status = self._listen(job, Limits(left, 1, self.seed, None, self.budget.memory))
         if status == "INFEASIBLE":
             if self.record.makespan is None:
                 return excluded(self.instance, "search", self.goal.given)
@@ -431,6 +430,18 @@ def pairs_to_order(instance: Instance, window: Windows) -> int:
     """Return the number of pairs of vertices that may share a device, once per device."""
     devices = window.possible[instance.unit_of].sum(axis=0)
     return sum(int(n) * (int(n) - 1) // 2 for n in devices)
+
+
+def program_rows(instance: Instance, goal: Goal) -> int:
+    """Return the approximate number of rows of the program, if every allowed device is possible."""
+    return _rows(instance, no_windows(instance)) if _needs_times(goal) else _rows_of_loads(instance)
+
+
+def _refusal(instance: Instance, rows: int, budget: Budget) -> str:
+    if rows > _MAX_ROWS:
+        return f"too large for MILP (about {rows:,} rows of {_MAX_ROWS:,} at most)"
+    too_much = footprint.excess(footprint.of_milp(instance, rows), budget.memory)
+    return f"MILP {too_much}" if too_much else ""
 
 
 def _rows(instance: Instance, window: Windows) -> int:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from optpart.children.worker import Worker, WorkerDiedError
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
+from optpart.problem.footprint import resident, said
 
 #: Seconds beyond its limit for the solver to answer before it is killed.
 GRACE = 10.0
@@ -29,6 +30,10 @@ class SolverDiedError(RuntimeError):
 
 class SolverLateError(SolverDiedError):
     """The solver process did not answer within its limit; its earlier messages remain valid."""
+
+
+class SolverTooLargeError(SolverDiedError):
+    """The solver process was stopped because it took too much memory."""
 
 
 class Timed(Protocol):
@@ -82,6 +87,8 @@ class SolverProcess:
             If the process ended.
         SolverLateError
             If it did not answer within its limit and the grace period.
+        SolverTooLargeError
+            If this process and the solver's held more memory than the limits state.
         """
         grace = GRACE if grace is None else grace
         if self.worker is None or not self.worker.running:
@@ -91,6 +98,7 @@ class SolverProcess:
             worker = self._started()
             worker.send((task, limits))
             while True:
+                self._weigh(worker, limits)
                 left = deadline - time.monotonic()
                 try:
                     message = worker.receive(min(left, _PULSE))
@@ -112,6 +120,22 @@ class SolverProcess:
         except BaseException:  # including interrupts and generators closed early
             self.stop()
             raise
+
+    def _weigh(self, worker: Worker, limits: Limits) -> None:
+        """Raise an error if this process and the solver's hold more memory than is allowed.
+
+        Looking at it is more robust than a limit of the system on address space, much of which
+        libraries reserve and never use.
+        """
+        if limits.memory is None:
+            return
+        held = resident("self") + resident(worker.process.pid)
+        if held > limits.memory:
+            self.stop()
+            raise SolverTooLargeError(
+                f"the solver was stopped: with it, {said(held)} of memory were in use, of "
+                f"{said(limits.memory)} allowed"
+            )
 
     def start(self) -> None:
         """Start the process, if it is not running, so that it is ready when its job comes."""

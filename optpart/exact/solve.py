@@ -36,6 +36,7 @@ from optpart.kernels.compiled import UNLIMITED, whole_memory
 from optpart.kernels.horizon import horizon
 from optpart.kernels.ticks import Grid
 from optpart.limits import check_seed
+from optpart.problem import footprint
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
@@ -212,7 +213,7 @@ class _Solve:
         if self.record.incumbent is None or self.budget.deterministic is not None:
             return False
         spent = self.record.seconds > _STARTING * self.budget.seconds
-        return spent or _terms(self.instance, self.instance.allowed) > _MAX_TERMS
+        return spent or model_terms(self.instance, self.instance.allowed) > _MAX_TERMS
 
     def _improve_start(self) -> None:
         """Run local search first on large instances, where the solver finds little."""
@@ -228,7 +229,7 @@ class _Solve:
             return  # for a decision problem, the incumbent is the answer
         if goal.blocks:  # search does not support them
             return
-        if _terms(self.instance, self.instance.allowed) > _MAX_TERMS:
+        if refusal(self.instance, self.budget):
             return  # the solver cannot go on from there
         seconds = min(_SEARCHING * self.budget.seconds, self._left())
         budget = replace(self.budget, seconds=seconds)
@@ -373,7 +374,7 @@ class _Solve:
         if not self._identical():
             allowed = possible_first(self.instance, self.alike, self.turn)
         window = windows(self.instance, grid, upper, allowed, seconds=self._share())
-        if window.bound is None or _terms(self.instance, window.possible) > _MAX_TERMS:
+        if window.bound is None or model_terms(self.instance, window.possible) > _MAX_TERMS:
             return window
         return sharpened(self.instance, grid, window, upper, seconds=self._share())
 
@@ -433,7 +434,8 @@ class _Solve:
             return ""
         units = _traffic_units(self.instance)
         task = self._task(grid, span, asked, units)
-        limits = Limits(left, self.budget.workers, self.seed, self.budget.deterministic)
+        budget = self.budget
+        limits = Limits(left, budget.workers, self.seed, budget.deterministic, budget.memory)
         status = self._listen(task, limits, units)
         if status == "INFEASIBLE":
             if self.record.incumbent is not None:
@@ -445,13 +447,10 @@ class _Solve:
 
     def _too_large(self, span: _Span) -> bool:
         """Return whether the model would be too large, before anything is done for it."""
-        terms = _terms(self.instance, span.window.possible)
-        if terms > _MAX_TERMS:
-            self.record.end(
-                Termination.UNSUPPORTED,
-                f"too large for CP-SAT ({terms:,} terms of {_MAX_TERMS:,} at most)",
-            )
-        return terms > _MAX_TERMS
+        reason = refusal(self.instance, self.budget, span.window.possible)
+        if reason:
+            self.record.end(Termination.UNSUPPORTED, reason)
+        return bool(reason)
 
     def _why(self) -> str:
         """Return the reason for infeasibility, the smallest conflict found in the time left."""
@@ -617,8 +616,25 @@ def _traffic_units(instance: Instance) -> _Units:
     return _Units(weight, Fraction(divide, sizes.denominator))
 
 
-def _terms(instance: Instance, possible: NDArray[np.bool_]) -> int:
-    """Return the size of the model: the number of terms in its largest constraint group."""
+def refusal(instance: Instance, budget: Budget, possible: NDArray[np.bool_] | None = None) -> str:
+    """Return why the model of an instance is not built; empty if it is."""
+    terms = model_terms(instance, possible)
+    if terms > _MAX_TERMS:
+        return f"too large for CP-SAT ({terms:,} terms of {_MAX_TERMS:,} at most)"
+    needed = footprint.of_cpsat(instance, terms, budget.workers)
+    too_much = footprint.excess(needed, budget.memory)
+    return f"CP-SAT {too_much}" if too_much else ""
+
+
+def model_terms(instance: Instance, possible: NDArray[np.bool_] | None = None) -> int:
+    """Return the size of the model: the number of terms in its largest constraint group.
+
+    Parameters
+    ----------
+    possible : ndarray of bool, shape (units, devices), optional
+        The devices that each unit may use, by default the allowed ones.
+    """
+    possible = instance.allowed if possible is None else possible
     devices = possible.sum(axis=1)[instance.unit_of]
     graph = instance.graph
     return int((devices[graph.edge_source] * devices[graph.edge_target]).sum())

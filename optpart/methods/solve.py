@@ -17,9 +17,11 @@ from optpart.exact.pruning import ALL
 from optpart.exact.second_opinion import compare, confirmed
 from optpart.kernels.compiled import is_interpreted
 from optpart.methods import registry
+from optpart.methods.fitting import require_memory
 from optpart.methods.pareto import pareto
 from optpart.methods.starts import only_placement, started
 from optpart.problem.feasibility import contradiction, excluded
+from optpart.problem.footprint import read_memory
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
 from optpart.search.checkpoint import StateFile
@@ -199,15 +201,18 @@ def ask(
     seconds: float = 60.0,
     workers: int = 2,
     seed: int = 0,
+    memory: int | str | None = None,
 ) -> Question:
     """Check the arguments for running a method; see :func:`optpart.solve` for them.
 
     Raises
     ------
     InputError
-        If the method is unknown or does not support the request, or if an argument is invalid.
+        If the method is unknown or does not support the request, would need more memory than is
+        allowed, or if an argument is invalid.
     """
     run = registry.get(method)
+    budget = Budget(seconds, workers, memory=None if memory is None else read_memory(memory))
     if objective not in get_args(Objective):
         raise ArgumentError(
             "objective", f"no objective {objective!r}", f"use {', '.join(get_args(Objective))}"
@@ -238,6 +243,7 @@ def ask(
         device_order=given_device_order(instance, device_order),
     )
     registry.require(method, instance, goal)
+    require_memory(instance, method, goal, budget)
     if goal != Goal():
         with_goal: Any = run
         run = partial(with_goal, goal=goal)
@@ -247,7 +253,7 @@ def ask(
         instance,
         method,
         run,
-        Budget(seconds, workers),
+        budget,
         seed,
         None if goal == Goal() else goal,
         first,

@@ -12,7 +12,11 @@ from optpart.solution.result import Budget, Status
 
 
 def solver_bound(
-    instance: Instance, seconds: float, workers: int = 2, seed: int = 0
+    instance: Instance,
+    seconds: float,
+    workers: int = 2,
+    seed: int = 0,
+    memory: int | None = None,
 ) -> Fraction | None:
     """Return the lower bound of the makespan that CP-SAT proves within a budget.
 
@@ -28,13 +32,13 @@ def solver_bound(
 
     static = instance.model.memory == "estimate"
     relaxed = replace(instance, model=Model(memory="estimate" if static else "none"))
-    result = cpsat(relaxed, budget=Budget(seconds, workers), seed=seed)
+    result = cpsat(relaxed, budget=Budget(seconds, workers, memory=memory), seed=seed)
     if result.status is Status.INFEASIBLE:
         return None
     return result.lower_bound or Fraction(0)
 
 
-def solver_rows(workers: int = 2, seed: int = 0) -> tuple[Bound, ...]:
+def solver_rows(workers: int = 2, seed: int = 0, memory: int | None = None) -> tuple[Bound, ...]:
     """Return the bounds that need a solver as rows for :func:`~optpart.bounds.best.each_bound`."""
 
     def intervals(
@@ -47,6 +51,6 @@ def solver_rows(workers: int = 2, seed: int = 0) -> tuple[Bound, ...]:
     def whole(
         instance: Instance, /, *, seconds: float, makespan: Fraction | None
     ) -> Fraction | None:
-        return solver_bound(instance, seconds, workers, seed)
+        return solver_bound(instance, seconds, workers, seed, memory)
 
     return (Bound("intervals", "anytime", intervals), Bound("cpsat", "anytime", whole))

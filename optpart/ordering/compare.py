@@ -11,10 +11,14 @@ from typing import Any
 from optpart.bounds.best import best_bound
 from optpart.errors import InputError
 from optpart.methods.cpsat import cpsat
+from optpart.methods.fitting import require_memory
+from optpart.methods.solve import prepare
 from optpart.ordering.efficiency import Attainable, assigned, attainable
 from optpart.ordering.waist import split, waist
 from optpart.problem.instance import Instance
+from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Result, Status, Watch, conclude, with_bound
+from optpart.solution.termination import Termination
 from optpart.strategies.base import Partition
 from optpart.strategies.scheduling.as_received import as_received
 from optpart.strategies.scheduling.pct import pct
@@ -99,9 +103,16 @@ def best_order(
         if best.status is Status.OPTIMAL:
             return replace(best, seconds=time.perf_counter() - begin)
     left = replace(budget, seconds=max(0.0, budget.seconds - (time.perf_counter() - begin)))
-    found = cpsat(instance, budget=left, seed=seed, start=best.schedule, watch=watch)
+    if left.seconds == 0 and budget.deterministic is None and best.schedule is not None:
+        late = Termination.TIME_LIMIT
+        found = conclude(
+            instance, "cpsat", best.schedule, termination=late, reason=str(late), seed=seed
+        )
+    else:
+        found = cpsat(instance, budget=left, seed=seed, start=best.schedule, watch=watch)
     if found.status is not Status.OPTIMAL:
-        combinatorial = best_bound(instance, makespan=found.makespan).value
+        seconds = max(0.0, budget.seconds - (time.perf_counter() - begin))
+        combinatorial = best_bound(instance, seconds, found.makespan).value
         bounds += [] if combinatorial is None else [combinatorial]
     for bound in bounds:
         found = with_bound(found, bound)
@@ -121,8 +132,12 @@ def compare_orders(
     Parameters
     ----------
     budget : Budget
-        Limits of the solver, which starts from the best of the orders.
+        Limits of the orders and of the solver, which starts from the best of them.
     """
+    prepare([instance])
+    require_memory(instance, "cpsat", Goal(), budget)
+    begin = time.perf_counter()
     results = {name: order(instance, name, seed) for name in names}
-    solved = best_order(list(results.values()), budget, seed=seed, watch=watch)
+    left = replace(budget, seconds=max(0.0, budget.seconds - (time.perf_counter() - begin)))
+    solved = best_order(list(results.values()), left, seed=seed, watch=watch)
     return Orders(attainable(solved), {**results, "cpsat": solved})

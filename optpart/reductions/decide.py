@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Generic
 
 from optpart.methods import registry
+from optpart.methods.fitting import require_memory
 from optpart.problem.document import number
 from optpart.reductions.base import Question, Reduction, Solution, Source
 from optpart.solution.result import Budget, Result, Status
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import verify
+
+#: Seconds within which the shortest schedule to show is found.
+SHORTEST = 20.0
 
 #: The word for each verdict.
 WORDS = {True: "yes", False: "no", None: "unknown"}
@@ -85,6 +89,7 @@ def decide(
     run: Callable[..., Result] = registry.get(method)
     question = reduction.to_tf(source)
     registry.require(method, question.instance, question.goal)
+    require_memory(question.instance, method, question.goal, budget or Budget())
     result = run(question.instance, budget=budget or Budget(), seed=seed, goal=question.goal)
     if result.schedule is not None and not fault(question, result.schedule):
         return Answer(
@@ -95,13 +100,14 @@ def decide(
     return Answer(reduction, source, question, result, False if refuted else None, None)
 
 
-def shortest(question: Question) -> Result:
+def shortest(question: Question, seconds: float = SHORTEST) -> Result:
     """Return the shortest schedule without a deadline, to show if the answer is not yes.
 
-    The limits are deterministic, so that the same question gives the same schedule.
+    If the seconds suffice, the same question gives the same schedule: the limit that counts is
+    deterministic.
     """
     run: Callable[..., Result] = registry.get("cpsat")
-    return run(question.instance, budget=Budget(20.0, 1, deterministic=5.0))
+    return run(question.instance, budget=Budget(seconds, 1, deterministic=5.0))
 
 
 def document(answer: Answer[Any, Any]) -> dict[str, Any]:

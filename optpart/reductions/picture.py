@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from optpart.errors import InputError
 from optpart.files import write_bytes
-from optpart.reductions.decide import WORDS, Answer, shortest
+from optpart.reductions.decide import SHORTEST, WORDS, Answer, shortest
 from optpart.solution.result import Result, Status
 from optpart.solution.schedule import Schedule
 
@@ -44,8 +44,14 @@ _STYLE: dict[Any, Any] = {
 _MOST_LABELS = 40
 
 
-def draw(answer: Answer[Any, Any], path: str | Path) -> None:
-    """Write the picture of an answer, completely or not at all; the suffix gives the format."""
+def draw(answer: Answer[Any, Any], path: str | Path, seconds: float = SHORTEST) -> None:
+    """Write the picture of an answer, completely or not at all; the suffix gives the format.
+
+    Parameters
+    ----------
+    seconds : float
+        Time limit of the schedule to show if the answer is not yes.
+    """
     suffix = Path(path).suffix.lower()[1:]
     if suffix not in _METADATA:
         raise InputError("", f"no picture format {suffix!r}", "use .png or .svg", str(path))
@@ -55,18 +61,20 @@ def draw(answer: Answer[Any, Any], path: str | Path) -> None:
     with mpl.rc_context():
         mpl.rcdefaults()  # the user's settings must not change the picture
         mpl.rcParams.update(_STYLE)
-        _figure(answer).savefig(target, format=suffix, dpi=_DPI, metadata=_METADATA[suffix])
+        _figure(answer, seconds).savefig(
+            target, format=suffix, dpi=_DPI, metadata=_METADATA[suffix]
+        )
     write_bytes(path, target.getvalue())
 
 
-def _figure(answer: Answer[Any, Any]) -> Figure:
+def _figure(answer: Answer[Any, Any], seconds: float) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(_WIDTH, _HEIGHT))
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.15])
     figure.subplots_adjust(left=0.06, right=0.97, top=0.74, bottom=0.14, wspace=0.2)
     reduction, question = answer.reduction, answer.question
-    best = answer.result if answer.verdict else shortest(question)
+    best = answer.result if answer.verdict else shortest(question, seconds)
     verdict = WORDS[answer.verdict]
     figure.text(
         0.02, 0.95, f"{reduction.title}  →  TF:  {verdict}", fontsize=13, weight="bold", color=_INK

@@ -209,17 +209,16 @@ class _Search:
         self.infeasible = contradiction(self.instance)
         if self.infeasible:
             return
+        if self.resumed is not None and self._resume(self.resumed):
+            return
         if self.workers < self.budget.workers:
             self.record.remarks.append(
                 f"used {self.workers} of {self.budget.workers} workers, one per processor"
             )
         if not self._spent():
             self.helpers = [Helper() for _ in range(1, self.workers)]
-        self._start(start)
-        if self.resumed is not None:
-            at = Evaluator(self.instance, self.goal.objective)
-            self.record.offer(at.schedule(self.resumed.layout))
-            self._resume_bound(self.resumed)
+        if self.resumed is None or start is not None:
+            self._start(start)
         self._bound_cheaply()
         if self._spent() and self.record.incumbent is not None and self.checkpoint is None:
             if not self.infeasible and not self._proven():
@@ -239,16 +238,26 @@ class _Search:
                 return
         self._climb(layout)
 
-    def _resume_bound(self, before: checkpoints.Checkpoint) -> None:
-        """Take what the earlier run has proven, and say how much of the budget it has spent."""
+    def _resume(self, before: checkpoints.Checkpoint) -> bool:
+        """Take what the earlier run has found and proven; return whether nothing is left to do."""
         left = max(0.0, self.budget.seconds - before.seconds)
         spent = f"resumed after {before.seconds:.1f} s, with {left:.1f} s left"
-        self.record.remarks.append(spent if left else f"{spent}: give a longer time limit to go on")
+        if not left:
+            spent += f": to go on, give a time limit above {before.seconds:.1f} s"
+        self.record.remarks.append(spent)
+        at = Evaluator(self.instance, self.goal.objective)
+        self.record.offer(at.schedule(before.layout))
         if self.record.makespan is not None and before.bound > self.record.makespan:
             raise InputError(
                 "bound", "is above a verified schedule", "start without the checkpoint"
             )
         self.record.raise_bound(before.bound)
+        if self._proven():
+            return True
+        if left or self.budget.deterministic is not None:
+            return False
+        self.record.end(Termination.TIME_LIMIT, str(Termination.TIME_LIMIT))
+        return True
 
     # --- starts ----------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from optpart.escaping import brief
 from optpart.limits import check_seconds, check_workers
+from optpart.problem.footprint import read_memory
 from optpart.problem.instance import Instance
 from optpart.showing import Shown, faces
 from optpart.solution.goal import Goal, Objective
@@ -79,6 +80,9 @@ class Budget:
     deterministic : float, optional
         Limit in the solver's deterministic time; with one worker, every run then gives the same
         result.
+    memory : int, optional
+        Bytes that this process and those that it starts may hold together; by default, what the
+        machine has available. What is estimated to take more is refused before it begins.
 
     Raises
     ------
@@ -89,12 +93,16 @@ class Budget:
     seconds: float = 60.0
     workers: int = 2
     deterministic: float | None = None
+    memory: int | None = None
 
     def __post_init__(self) -> None:
         check_seconds(self.seconds)
         check_workers(self.workers)
         if self.deterministic is not None:
             check_seconds(self.deterministic, "deterministic")
+        if self.memory is not None:
+            # Also a text with a unit, for those who write one.
+            object.__setattr__(self, "memory", read_memory(self.memory))
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,10 @@ from optpart import clock
 from optpart.errors import ContradictionError, OptpartError, PluginError, UnsupportedError
 from optpart.exact.second_opinion import confirmed
 from optpart.methods import registry
+from optpart.methods.fitting import require_memory
 from optpart.problem.instance import Instance
 from optpart.solution.audit import audited, described, one_line, refusal
+from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Progress, Result, conclude
 from optpart.solution.termination import Termination
 from optpart.version import __version__
@@ -80,6 +82,7 @@ def execute(run: Run, watch: Watch | None = None) -> Result:
         watch(run, None)
     begin = clock.now()
     try:
+        require_memory(run.instance, run.method, Goal(), run.budget)
         with redirect_stdout(sys.stderr):
             claimed = registry.get(run.method)(
                 run.instance,

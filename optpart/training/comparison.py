@@ -223,7 +223,11 @@ def bounded(
     except InputError as error:
         reason = f"{error.place} is {error.problem}"
         return Bounded(whatever, whatever, reason, False, count, time.perf_counter() - begin)
-    found = strategy_bound(choices, seconds)
+    left = seconds - (time.perf_counter() - begin)
+    if left <= 0:
+        reason = "the time limit leaves none for the linear program"
+        return Bounded(whatever, whatever, reason, False, count, time.perf_counter() - begin)
+    found = strategy_bound(choices, left)
     value = found.value
     left = seconds - (time.perf_counter() - begin)
     if value is not None and count <= _FEW and 0 < left < math.inf:

@@ -95,7 +95,7 @@ def ordered(
     Parameters
     ----------
     methods : sequence of str
-        Names of ``optpart methods``; each has an equal part of the time.
+        Names of ``optpart methods``; each has an equal part of the time that is left.
 
     Raises
     ------
@@ -110,6 +110,8 @@ def ordered(
     makespan, schedule, by, bound = made.makespan, made.schedule, "rank", Fraction(0)
     for i, name in enumerate(methods):
         registry.require(name, instance)
+        if clock.spent:
+            break
         left = max(0.0, budget.seconds - clock.seconds) / (len(methods) - i)
         result: Result = registry.get(name)(
             instance, budget=SolverBudget(left, workers), seed=seed, start=schedule
@@ -154,6 +156,8 @@ def placed_servers(problem: StrategyProblem, made: Made, *, budget: Budget | Non
                     best, improved = found, True
                 else:
                     decisions[g] = old
+    if tuple(decisions) == made.strategy.decisions:
+        return replace(made, moves=clock.moves)
     moved = judge(problem, decisions, clock)
     return moved if better(moved, made) else replace(made, moves=clock.moves)
 
@@ -175,13 +179,14 @@ def loss(
         A lower bound of every strategy.
     """
     budget = budget or Budget()
-    third = Budget(budget.seconds / 3)
+    clock, third = budget.clock(), Budget(budget.seconds / 3)
     same = ordered(made, methods=methods, budget=third, seed=seed)
     assert made.makespan is not None
     moved = placed_servers(problem, made, budget=third)
     other = same
     if moved.strategy is not None and moved.strategy != made.strategy:
-        other = ordered(moved, methods=methods, budget=third, seed=seed)
+        left = Budget(max(0.0, budget.seconds - clock.seconds))
+        other = ordered(moved, methods=methods, budget=left, seed=seed)
     best = min((same, other), key=lambda found: found.makespan)
     return (
         Loss(

@@ -16,9 +16,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from optpart import Cluster, GraphBuilder, Instance, Model, Schedule
+import optpart
+from optpart import Cluster, GraphBuilder, Instance, Model, Schedule, load
 from optpart.certify import check
-from optpart.certify.certify import UncertifiedError, certify, grid_scales
+from optpart.certify.arithmetic import load_record
+from optpart.certify.certify import UncertifiedError, certify, grid_scales, problem_of
 from optpart.commands.certify import certify as certify_command
 from optpart.commands.check import check as check_command
 from optpart.errors import InputError, OptpartError, UnsupportedError
@@ -190,7 +192,7 @@ def test_without_time_no_formula_is_written(tmp_path: Path) -> None:
     instance = library.load("kwok-ahmad-9-2")
     schedule = library.best_schedule(instance)
     assert schedule is not None
-    with pytest.raises(UncertifiedError, match="no time left to write its formula"):
+    with pytest.raises(UncertifiedError, match="in the time limit"):
         certify(instance, schedule, tmp_path / "out", seconds=0)
     assert not list(tmp_path.iterdir())
 
@@ -347,3 +349,23 @@ def test_the_solver_and_its_files_end_with_the_command(
         time.sleep(0.01)
     assert not list(place.iterdir())
     assert {path.name for path in tmp_path.iterdir()} == {"instance.json", "temporary"}
+
+
+def test_what_the_checker_refuses_is_refused_before_anything_is_written_or_solved(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    instance = load("heft-10")
+    monkeypatch.setattr("optpart.certify.check.MAX_CELLS", 29)
+    monkeypatch.setattr("optpart.certify.certify.native.dumps", lambda _: pytest.fail("written"))
+    with pytest.raises(UnsupportedError, match="30 pairs of a vertex and a device, of 29 at"):
+        problem_of(instance)
+    with pytest.raises(UnsupportedError, match="too large for a certificate"):
+        optpart.certify(instance, tmp_path / "folder")
+
+
+def test_no_load_is_tried_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "optpart.certify.arithmetic.multipliers", lambda *_: pytest.fail("a program was solved")
+    )
+    monkeypatch.setattr("optpart.certify.arithmetic._sets", lambda _: [[0]])
+    assert load_record(None, deadline=0.0) is None

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from functools import partial
 
 import networkx as nx
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optpart import Budget, Cluster, Device, GraphBuilder, Instance, Result
+from optpart.bounds.best import LowerBound
 from optpart.methods.cpsat import cpsat
 from optpart.ordering.compare import best_order, order
 from optpart.ordering.models import base_model
@@ -95,3 +98,21 @@ def test_the_training_step_of_alexnet_is_proven_by_its_halves() -> None:
     result = best_order([order(instance, "tao", 1)], Budget(40, 1))
     assert result.status is Status.OPTIMAL
     assert result.makespan == 3_225_348
+
+
+def test_without_time_the_best_order_known_is_bounded_and_nothing_is_solved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[float] = []
+
+    def bound(_: Instance, seconds: float, makespan: Fraction | None) -> LowerBound:
+        told.append(seconds)
+        return LowerBound("none", Fraction(0), 0.0)
+
+    monkeypatch.setattr("optpart.ordering.compare.best_bound", bound)
+    monkeypatch.setattr("optpart.ordering.compare.cpsat", lambda *_, **__: pytest.fail("solved"))
+    instance = built([(0, 1)], [1, 1, 1], [0, 1, 1])
+    known = order(instance, "tao", 1)
+    found = best_order([known], Budget(0, 1))
+    assert told == [0.0]
+    assert (found.makespan, found.reason) == (known.makespan, "time limit")

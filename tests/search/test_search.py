@@ -261,6 +261,24 @@ def test_a_resumed_search_continues_from_the_checkpoint(tmp_path: Path) -> None:
     assert checkpoint.read(file, instance).moves == 6000
 
 
+def test_a_resumed_search_without_time_left_says_so_and_spends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance, file = medium(49), tmp_path / "state.json"
+    first = search(instance, budget=COUNTED, checkpoint=file)
+    document = json.loads(file.read_text())
+    document["seconds"] = 90.0
+    file.write_text(json.dumps(document))
+    monkeypatch.setattr("optpart.search.search.searcher", lambda *_, **__: pytest.fail("searched"))
+    before = file.read_bytes()
+    second = search(instance, budget=Budget(60, 1), checkpoint=file, resume=True)
+    assert second.makespan == first.makespan
+    assert second.lower_bound == first.lower_bound
+    assert second.termination is Termination.TIME_LIMIT
+    assert "with 0.0 s left: to go on, give a time limit above 90.0 s" in second.reason
+    assert file.read_bytes() == before
+
+
 def test_a_resumed_search_keeps_the_bound_and_says_what_is_spent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

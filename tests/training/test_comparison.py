@@ -26,3 +26,10 @@ def test_the_integer_program_is_in_the_bound_but_not_in_the_certificate(problem,
 def test_the_bound_is_at_most_every_strategy(problem):
     found = compare(problem, ["single", "cp-ar", "ev-ps"], budget=Budget(5.0))
     assert found.bound.value <= found.best[1].makespan
+
+
+def test_without_time_the_bound_of_every_strategy_is_left_and_says_so(problem):
+    found = bounded(problem, 0.0)
+    assert found.value == found.whatever
+    assert "time limit" in found.reason
+    assert not found.infeasible

@@ -65,3 +65,14 @@ def test_a_strategy_out_of_memory_has_no_order() -> None:
     made = MAKERS["single"](problem)
     with pytest.raises(InputError, match="memory"):
         ordered(made)
+
+
+def test_a_spent_budget_runs_no_method_and_judges_nothing_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = uneven()
+    start = judge(problem, [Decision((1, 1, 1), 0)] * 2, Budget().clock())
+    monkeypatch.setattr("optpart.training.order.judge", lambda *_: pytest.fail("judged again"))
+    best = ordered(start, budget=Budget(0))
+    assert (best.by, best.makespan, best.bound) == ("rank", start.makespan, 0)
+    assert placed_servers(problem, start, budget=Budget(0)).makespan == start.makespan

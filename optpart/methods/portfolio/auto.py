@@ -193,8 +193,9 @@ class _Run:
         whole = self.case.budget
         if whole.deterministic is not None:
             left = max(0.0, whole.seconds - self.record.seconds)
-            return Budget(left, workers, (until - begin) * whole.deterministic)
-        return Budget(max(0.0, until * whole.seconds - self.record.seconds), workers)
+            return Budget(left, workers, (until - begin) * whole.deterministic, whole.memory)
+        left = max(0.0, until * whole.seconds - self.record.seconds)
+        return Budget(left, workers, memory=whole.memory)
 
     def _job(self, member: Member, budget: Budget) -> Job:
         case = self.case

@@ -1,0 +1,170 @@
+"""How much memory the work on an instance may take, estimated before any of it begins.
+
+A ceiling counts what this process and the processes that it starts hold at once. Estimates are
+products of a size that is known beforehand and of a factor that was measured, rounded up: that of
+``python bench/limits/memory.py``, which prints peaks of resident memory (``VmHWM``) of layered
+graphs on four and ten devices, with two workers, on Linux with Python 3.11 and OR-Tools 9.14:
+
+- This process takes 230 MiB once its libraries and compiled loops are loaded, 340 MiB with those of
+  linear programs, and with 100,000 vertices on ten devices 180 MiB more. Compiling the loops, once
+  after an installation, takes up to 640 MiB, which no estimate includes.
+- The process of CP-SAT takes 120 MiB, and 260 to 750 bytes per term of its model (35,000 to 350,000
+  terms, up to 100 seconds).
+- That of a MILP solver takes 110 MiB, and 2.7 to 3.1 KiB per row (51,000 and 86,000 rows).
+- Each helper of a search takes 220 MiB, and what this process takes for the instance.
+- The linear programs of crossings take 1.4 KiB per crossing (24,500 crossings).
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from optpart.errors import InputError
+from optpart.problem.instance import Instance
+from optpart.problem.units import quantity
+
+_MIB = 2**20
+
+#: Bytes of this process, and per vertex, per vertex and device, and per edge of an instance.
+_PROCESS = 340 * _MIB
+_VERTEX, _CELL, _EDGE = 2048, 160, 512
+
+#: Up to this many vertices nothing is compiled except for a search, and this process takes less.
+_SMALL, _PROCESS_SMALL = 12, 60 * _MIB
+
+#: Bytes of the processes of solvers, and per term and row of their models.
+_CPSAT, _TERM = 120 * _MIB, 1000
+_MILP, _ROW = 120 * _MIB, 5 * 1024
+
+#: Bytes of a helper of a search.
+_HELPER = 220 * _MIB
+
+#: Bytes of the linear program of crossings, per crossing.
+_CROSSING = 4 * 1024
+
+#: The least that can be allowed.
+_LEAST = 2**20
+
+
+def read_memory(value: str | float, place: str = "memory") -> int:
+    """Return an amount of memory, a number of bytes or a text such as ``"4 GiB"``, in bytes.
+
+    Raises
+    ------
+    InputError
+        If it is no amount of memory, or less than a MiB.
+    """
+    amount = quantity(value, "size", place)
+    if amount < _LEAST:
+        raise InputError(place, f"{value} is too little", "give an amount such as 4GiB")
+    return int(amount)
+
+
+def available_memory() -> int:
+    """Return how many bytes this process may still take, with its own: that is the default ceiling.
+
+    The least of the machine's available memory and of what the control group of the process leaves
+    (versions 1 and 2); where neither is known, all memory of the machine.
+    """
+    own = resident("self")
+    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        line = next(line for line in lines if line.startswith("MemAvailable"))
+        free = own + 1024 * int(line.split()[1])
+    for limit, used in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        (
+            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+            "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        ),
+    ):
+        with suppress(OSError, ValueError):  # a limit may also be the word "max"
+            most, now = (int(Path(path).read_text()) for path in (limit, used))
+            free = min(free, own + max(0, most - now))
+    return free
+
+
+def resident(pid: int | str) -> int:
+    """Return the resident bytes of a process; 0 if it has ended, or the system does not tell."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def said(amount: float) -> str:
+    """Write an amount of memory for people, such as ``6.1 GiB``."""
+    for factor, unit in ((2**30, "GiB"), (2**20, "MiB")):
+        if amount >= factor:
+            value = amount / factor
+            return (
+                f"{value:.1f} {unit}"
+                if value < 10 and value != int(value)
+                else f"{value:.0f} {unit}"
+            )
+    return f"{amount:.0f} bytes"
+
+
+def of_process(instance: Instance) -> int:
+    """Estimate the bytes of this process with an instance, its schedules and its bounds."""
+    own = _PROCESS_SMALL if instance.vertices <= _SMALL else _PROCESS
+    return own + _of_instance(instance)
+
+
+def _of_instance(instance: Instance) -> int:
+    n, k = instance.vertices, instance.devices
+    return _VERTEX * n + _CELL * n * k + _EDGE * len(instance.graph.edge_source)
+
+
+def of_cpsat(instance: Instance, terms: int, workers: int = 2) -> int:
+    """Estimate the bytes of this process and CP-SAT's.
+
+    Parameters
+    ----------
+    terms : int
+        Pairs of devices over all edges.
+    workers : int
+        Each holds a copy of a part of the model.
+    """
+    n, k = instance.vertices, instance.devices
+    return of_process(instance) + _CPSAT + _TERM * (terms + n * k) * max(2, workers) // 2
+
+
+def of_milp(instance: Instance, rows: int) -> int:
+    """Estimate the bytes of this process and the one of a MILP solver.
+
+    Parameters
+    ----------
+    rows : int
+        Of the program: those for pairs of vertices, and for edges.
+    """
+    return of_process(instance) + _MILP + _ROW * rows
+
+
+def of_search(instance: Instance, workers: int) -> int:
+    """Estimate the bytes of this process and of the helpers of a search."""
+    return _PROCESS + (workers - 1) * _HELPER + workers * _of_instance(instance)
+
+
+def of_crossings(instance: Instance, crossings: int) -> int:
+    """Estimate the bytes of this process with the linear program of crossings."""
+    return of_process(instance) + _CROSSING * crossings
+
+
+def excess(needed: int, allowed: int | None) -> str:
+    """Return in words that more memory is needed than allowed; empty if it suffices.
+
+    Parameters
+    ----------
+    allowed : int or None
+        Bytes; ``None`` stands for :func:`available_memory`.
+    """
+    ceiling = available_memory() if allowed is None else allowed
+    if needed <= ceiling:
+        return ""
+    whose = "available" if allowed is None else "allowed"
+    return f"would need about {said(needed)} of memory, of {said(ceiling)} {whose}"

@@ -1,0 +1,86 @@
+"""What does not fit into the memory allowed is refused before it begins, or left out."""
+
+import pytest
+
+import optpart
+from optpart import Instance
+from optpart.errors import InputError, UnsupportedError
+from optpart.exact import process
+from optpart.exact.messages import Limits
+from optpart.exact.process import SolverProcess, SolverTooLargeError
+from optpart.exact.solve import WORKER, model_terms
+from optpart.generate.cluster import drawn_cluster
+from optpart.generate.layered import layered
+from optpart.methods.cpsat import cpsat
+from optpart.methods.fitting import require_memory, unfit_bounds
+from optpart.methods.milp import milp
+from optpart.problem import footprint
+from optpart.solution.goal import Goal
+from optpart.solution.result import Budget
+from optpart.solution.termination import Termination
+
+
+@pytest.fixture(scope="module")
+def instance() -> Instance:
+    """An instance of 60 vertices on six devices."""
+    graph = layered(1, levels=6, width=(5, 20), vertices=60, level_edges=80, random_edges=20)
+    return Instance(graph, drawn_cluster(1, 6), name="drawn")
+
+
+def between(instance: Instance) -> int:
+    """Return a ceiling that suffices for a heuristic but not for a solver's model."""
+    return footprint.of_process(instance) + 2**20
+
+
+@pytest.mark.parametrize("method", ["cpsat", "milp", "search", "hybrid"])
+def test_a_method_is_refused_before_it_begins_with_what_fits_instead(instance, method) -> None:
+    with pytest.raises(UnsupportedError, match=f"{method} would need .* use auto, which fits"):
+        optpart.solve(instance, method, memory=between(instance))
+
+
+def test_nothing_is_named_instead_where_nothing_fits(instance) -> None:
+    with pytest.raises(UnsupportedError, match=r"; allow more$"):
+        optpart.solve(instance, "heft", memory="2 MiB")
+
+
+@pytest.mark.parametrize("solver", [cpsat, milp])
+def test_a_solver_builds_no_model_that_does_not_fit(instance, solver, monkeypatch) -> None:
+    monkeypatch.setattr(SolverProcess, "solve", lambda *_: pytest.fail("a model was built"))
+    result = solver(instance, budget=Budget(600, 1, memory=between(instance)))
+    assert result.schedule is not None
+    assert result.termination is Termination.UNSUPPORTED
+    assert "would need about" in result.reason
+
+
+def test_a_fixed_placement_needs_less(instance) -> None:
+    first = dict.fromkeys(instance.graph.names, "d0")
+    placed = Goal.of(instance, placement=first).narrowed(instance)
+    assert model_terms(placed) < model_terms(instance)
+
+
+def test_bounds_that_do_not_fit_are_left_out_with_a_reason(instance, capsys) -> None:
+    memory = between(instance)
+    assert set(unfit_bounds(instance, Budget(memory=memory))) == {"crossings", "branching", "cpsat"}
+    names = {bound.name for bound in optpart.bounds(instance, seconds=0, memory=memory)}
+    assert not names & {"crossings", "branching", "cpsat"}
+    assert "cpsat is left out: it would need about" in capsys.readouterr().err
+
+
+def test_a_budget_takes_bytes_and_texts_with_a_unit() -> None:
+    assert Budget(memory="1 GiB") == Budget(memory=2**30)  # type: ignore[arg-type]
+    with pytest.raises(InputError):
+        Budget(memory=-1)
+
+
+def test_enough_memory_changes_nothing(instance) -> None:
+    for method in ("auto", "cpsat", "milp", "hybrid", "heft"):
+        require_memory(instance, method, Goal(), Budget(memory=2**40))
+    assert unfit_bounds(instance, Budget(memory=2**40)) == {}
+
+
+def test_a_solver_that_takes_more_than_allowed_is_stopped(monkeypatch) -> None:
+    monkeypatch.setattr(process, "resident", lambda pid: 2**30)
+    solver = SolverProcess(WORKER)
+    with pytest.raises(SolverTooLargeError, match="2 GiB of memory were in use, of 1 GiB allowed"):
+        list(solver.solve(None, Limits(600.0, 1, 0, None, 2**30)))
+    assert solver.worker is None
