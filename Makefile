@@ -13,7 +13,7 @@ demo: $(VENV)/run
 	@echo "demo.png shows the optimal schedule of heft-10"
 
 test: $(VENV)/develop
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 # The site, in docs/_build/html: without network, and with warnings as errors.
 docs: $(VENV)/docs
@@ -43,15 +43,15 @@ sdist: $(VENV)/develop
 
 $(VENV)/run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e .
 	touch $@
 
 $(VENV)/develop: $(VENV)/run
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[dev]'
 	touch $@
 
 $(VENV)/docs: $(VENV)/run
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[docs]'
 	touch $@
 
 clean:
