@@ -373,3 +373,17 @@ def test_each_bound_is_told_as_soon_as_it_is_proven(monkeypatch: pytest.MonkeyPa
     instance: Instance = library.load("heft-10")
     bounds: Iterator[best.LowerBound] = best.each_bound(instance)
     assert next(bounds).name == "critical-path"
+
+
+def test_bounds_under_way_are_named_on_a_terminal(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("bound", "heft-10", "--time-limit", 1)  # what must be compiled is said between the steps
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    err = run("bound", "heft-10", "--time-limit", 1).err
+    steps = err.split("\r")
+    assert "heft-10  critical-path  incumbent –  bound –" in err
+    assert "heft-10  load  incumbent –  bound 54" in err
+    assert steps[-1] == ""
+    assert max(map(len, steps)) < 80

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Protocol
@@ -96,10 +96,20 @@ def all_bounds(
 
 
 def each_bound(
-    instance: Instance, seconds: float = SECONDS, *, besides: Sequence[Bound] = ()
+    instance: Instance,
+    seconds: float = SECONDS,
+    *,
+    besides: Sequence[Bound] = (),
+    begins: Callable[[str], None] | None = None,
 ) -> Iterator[LowerBound]:
-    """Compute bounds like :func:`all_bounds`, and yield each as soon as it is proven."""
-    return _each(instance, seconds, None, [*BOUNDS.values(), *besides])
+    """Compute bounds like :func:`all_bounds`, and yield each as soon as it is proven.
+
+    Parameters
+    ----------
+    begins : callable, optional
+        Called with the name of each bound before it is computed.
+    """
+    return _each(instance, seconds, None, [*BOUNDS.values(), *besides], begins)
 
 
 def largest(bounds: Iterable[LowerBound]) -> LowerBound:
@@ -134,7 +144,11 @@ def best_bound(
 
 
 def _each(
-    instance: Instance, seconds: float, makespan: Fraction | None, bounds: Sequence[Bound]
+    instance: Instance,
+    seconds: float,
+    makespan: Fraction | None,
+    bounds: Sequence[Bound],
+    begins: Callable[[str], None] | None = None,
 ) -> Iterator[LowerBound]:
     deadline = time.perf_counter() + seconds
     sharing = sum(bound.cost != "cheap" for bound in bounds)
@@ -147,5 +161,7 @@ def _each(
                 continue
             share /= sharing
             sharing -= 1
+        if begins is not None:
+            begins(bound.name)
         value, done = bound.compute(instance, seconds=share, makespan=makespan), True
         yield LowerBound(bound.name, value, time.perf_counter() - begin)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import time
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +11,9 @@ from optpart.commands.instances import note_limits, open_instance
 from optpart.commands.options import File, Json
 from optpart.limits import MOST_SECONDS
 from optpart.terminal import note, put, say
+
+if TYPE_CHECKING:
+    from optpart.bounds.best import LowerBound
 
 
 def bound(
@@ -27,8 +31,10 @@ def bound(
     from optpart.problem.feasibility import contradiction, excluded
     from optpart.report.bound_table import print_bounds
     from optpart.report.console import plain_console
+    from optpart.report.progress import ProgressLine
     from optpart.report.text import infeasible
     from optpart.series.bound import SERIES
+    from optpart.solution.result import Progress
 
     instance = open_instance(file)
     note_limits([instance])
@@ -37,17 +43,27 @@ def bound(
         (note if json else say)(f"{instance.name}: {infeasible(reason)}")
         raise typer.Exit(3)
     prepare([instance])
-    found = []
+    found: list[LowerBound] = []
     interrupted = False
+    line, began = ProgressLine(f"{instance.name}  "), time.monotonic()
+
+    def watch(name: str) -> None:
+        value = largest(found).value if found else None
+        line(name, Progress(time.monotonic() - began, None, value))
+
     try:
-        for each in each_bound(instance, time_limit, besides=(SERIES, *solver_rows())):
+        rows = (SERIES, *solver_rows())
+        for each in each_bound(instance, time_limit, besides=rows, begins=watch):
             found.append(each)  # noqa: PERF402  (an interrupted run reports these)
     except KeyboardInterrupt:
+        line.clear()
         interrupted = True
         note("interrupted: the bounds proven so far follow")
+    finally:
+        line.clear()
     best = largest(found) if found else None
     if json:
-        rows = [
+        values = [
             {
                 "bound": b.name,
                 "value": None if b.value is None else str(b.value),
@@ -59,7 +75,7 @@ def bound(
             "instance": instance.name,
             "interrupted": interrupted,
             "best": None if best is None else best.name,
-            "bounds": rows,
+            "bounds": values,
         }
         put(pretty(document))
     elif best is not None:
