@@ -13,14 +13,17 @@ _COMPARED, _LONGEST = 5000, 60
 
 
 def close(name: object, known: Iterable[str], cutoff: float = 0.5) -> list[str]:
-    """Return up to three known names that resemble a name, the closest first."""
+    """Return up to three known names that begin with a name or resemble it, the closest first."""
     from difflib import get_close_matches
 
     wanted = str(name)
     if not wanted or len(wanted) > _LONGEST:
         return []
     by_lower = {each.lower(): each for each in islice(known, _COMPARED) if len(each) <= _LONGEST}
-    return [by_lower[each] for each in get_close_matches(wanted.lower(), by_lower, 3, cutoff)]
+    wanted = wanted.lower()
+    near = [each for each in by_lower if len(wanted) > 2 and each.startswith(wanted)]
+    near += get_close_matches(wanted, by_lower, 3, cutoff)
+    return [by_lower[each] for each in dict.fromkeys(near)][:3]
 
 
 def choice(

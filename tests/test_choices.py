@@ -11,6 +11,7 @@ from optpart.methods import registry
 
 def test_close_names_come_first() -> None:
     assert close("Cpsta", ["heft", "cpsat"]) == ["cpsat"]
+    assert close("a100", ["a10", "a100-pcie-80gb"]) == ["a100-pcie-80gb", "a10"]
     assert choice("makspan", ["traffic", "makespan"]) == (
         "did you mean makespan? There are traffic, makespan"
     )
