@@ -15,6 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optpart.choices import close
 from optpart.errors import ArgumentError, InputError
 
 if TYPE_CHECKING:
@@ -63,9 +64,10 @@ def load(name: str | Path) -> Instance:
         return read_instance(name)
     if name in library.index() or name in library.unreadable():
         return library.load(str(name))
-    raise InputError(
-        "", "no such file", "name a file, or an instance of 'optpart gap --list'", str(name)
-    )
+    near = close(name, library.index())
+    known = "an instance of 'optpart gap --list'"
+    remedy = f"did you mean {' or '.join(near)}?" if near else f"name a file, or {known}"
+    raise InputError("", "no such file", remedy, str(name))
 
 
 def load_with_source(name: str) -> tuple[Instance, bytes | None]:

@@ -96,4 +96,5 @@ def _usage(error: typer.BadParameter) -> str:
     """Describe a usage error, and point to the help."""
     command = "optpart" if error.ctx is None else error.ctx.command_path
     problem = " ".join(error.format_message().split()).rstrip(".")
+    problem = problem.replace(": Value error, ", ": ")  # how pydantic, not optpart, begins
     return f"{problem}; see '{command} --help'"

@@ -7,6 +7,7 @@ standard error is ignored.
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import shutil
@@ -18,6 +19,16 @@ from optpart.escaping import shortened, visible, visible_lines
 
 #: Maximal length of an error line.
 _MOST = 300
+
+
+#: Signs in texts of optpart, of one column where a table or a line must keep its width.
+_IN_ASCII = {
+    "–": "-", "—": "-", "−": "-", "…": "~", "·": "*", "×": "x", "÷": "/", "±": "+-", "→": "->",
+    "←": "<-", "≤": "<=", "≥": ">=", "≠": "!=", "≺": "<", "“": '"', "”": '"', "‘": "'", "’": "'",
+    "§": "sec.", "µ": "u", "α": "alpha", "β": "beta", "•": "*",
+}  # fmt: skip
+
+_HANDLER = "optpart.terminal"
 
 
 class OutputError(OptpartError):
@@ -94,13 +105,28 @@ def _occupy_standard_descriptors() -> None:
 
 
 def _text(raw: io.FileIO, *, line_buffering: bool) -> io.TextIOWrapper:
-    # Names may be in any script; characters that the stream cannot encode are escaped.
+    codecs.register_error(_HANDLER, _replaced)
     return io.TextIOWrapper(
         io.BufferedWriter(raw),
         encoding=getattr(sys.__stdout__ or sys.__stderr__, "encoding", "utf-8"),
-        errors="backslashreplace",
+        errors=_HANDLER,
         line_buffering=line_buffering,
     )
+
+
+def _replaced(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Replace what a stream cannot encode: signs of ours by ASCII, letters of names by escapes."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    if (sign := _IN_ASCII.get(error.object[error.start])) is not None:
+        return sign, error.start + 1
+    return codecs.backslashreplace_errors(_first(error))
+
+
+def _first(error: UnicodeEncodeError) -> UnicodeEncodeError:
+    """Return the error of the first character only; those after it may be signs of ours."""
+    one = error.start + 1
+    return UnicodeEncodeError(error.encoding, error.object, error.start, one, error.reason)
 
 
 class _Strict(io.FileIO):

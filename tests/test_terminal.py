@@ -79,3 +79,25 @@ def test_remarks_are_wrapped_on_terminals_only(
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) > 2
     assert max(map(len, shown)) <= 30
+
+
+@pytest.mark.parametrize("command", ["methods", "gap heft-10 -m heft", "solve nix"])
+def test_a_terminal_of_ascii_gets_ascii_signs(command: str) -> None:
+    ended = shell(f"export PYTHONIOENCODING=ascii; optpart {command}")
+    shown = ended.stdout + ended.stderr
+    assert shown.isascii()
+    assert "\\u" not in shown
+    assert "\\x" not in shown
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "gap heft-10 kwok-ahmad-9-2 -m heft",
+        "solve heft-10 -m heft --json",
+        "bound kwok-ahmad-9-2 --time-limit 0",
+    ],
+)
+def test_a_run_whose_reader_left_ends_quietly(command: str) -> None:
+    ended = shell(f"optpart {command} | head -1")
+    assert (ended.returncode, "Traceback" in ended.stderr) == (0, False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Protocol
@@ -101,6 +101,7 @@ def each_bound(
     *,
     besides: Sequence[Bound] = (),
     without: Container[str] = (),
+    begins: Callable[[str], None] | None = None,
 ) -> Iterator[LowerBound]:
     """Compute bounds like :func:`all_bounds`, and yield each as soon as it is proven.
 
@@ -108,9 +109,11 @@ def each_bound(
     ----------
     without : container of str
         Names of bounds to leave out.
+    begins : callable, optional
+        Called with the name of each bound before it is computed.
     """
     rows = [row for row in (*BOUNDS.values(), *besides) if row.name not in without]
-    return _each(instance, seconds, None, rows)
+    return _each(instance, seconds, None, rows, begins)
 
 
 def largest(bounds: Iterable[LowerBound]) -> LowerBound:
@@ -145,7 +148,11 @@ def best_bound(
 
 
 def _each(
-    instance: Instance, seconds: float, makespan: Fraction | None, bounds: Sequence[Bound]
+    instance: Instance,
+    seconds: float,
+    makespan: Fraction | None,
+    bounds: Sequence[Bound],
+    begins: Callable[[str], None] | None = None,
 ) -> Iterator[LowerBound]:
     deadline = clock.now() + seconds
     sharing = sum(bound.cost != "cheap" for bound in bounds)
@@ -158,5 +165,7 @@ def _each(
                 continue
             share /= sharing
             sharing -= 1
+        if begins is not None:
+            begins(bound.name)
         value, done = bound.compute(instance, seconds=share, makespan=makespan), True
         yield LowerBound(bound.name, value, clock.now() - begin)

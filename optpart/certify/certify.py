@@ -27,6 +27,7 @@ from optpart.certify.series import NotInSeriesError, series_record
 from optpart.certify.trim import trim
 from optpart.children.scratch import Scratch
 from optpart.errors import InputError, OptpartError, UnsupportedError
+from optpart.escaping import visible_json
 from optpart.files import check_folder, write_bytes, write_faults
 from optpart.formats import native
 from optpart.formats import result as result_format
@@ -418,7 +419,9 @@ def _files(result: Result, instance: bytes, found: Refutation) -> dict[str, byte
         "record": found.record,
     }
     files = {
-        "certificate.json": (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode(),
+        "certificate.json": visible_json(
+            json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+        ).encode(),
         "instance.json": instance,
         "schedule.json": result_format.dumps(result).encode(),
     }

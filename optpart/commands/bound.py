@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import time
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from optpart.commands.instances import note_limits, open_instance
 from optpart.commands.options import File, Json, MemoryLimit, time_limit
 from optpart.terminal import note, put, say
+
+if TYPE_CHECKING:
+    from optpart.bounds.best import LowerBound
 
 
 def bound(
@@ -26,9 +30,10 @@ def bound(
     from optpart.problem.feasibility import contradiction, excluded
     from optpart.report.bound_table import print_bounds
     from optpart.report.console import plain_console
+    from optpart.report.progress import ProgressLine
     from optpart.report.text import infeasible
     from optpart.series.bound import SERIES
-    from optpart.solution.result import Budget
+    from optpart.solution.result import Budget, Progress
 
     instance = open_instance(file)
     note_limits([instance])
@@ -41,17 +46,26 @@ def bound(
     for name, why in unfit.items():
         note(f"{name} is left out: it {why}")
     besides = (SERIES, *solver_rows(memory=memory_limit))
-    found = []
+    found: list[LowerBound] = []
     interrupted = False
+    line, began = ProgressLine(f"{instance.name}  "), time.monotonic()
+
+    def watch(name: str) -> None:
+        value = largest(found).value if found else None
+        line(name, Progress(time.monotonic() - began, None, value))
+
     try:
-        for each in each_bound(instance, time_limit, besides=besides, without=unfit):
+        for each in each_bound(instance, time_limit, besides=besides, without=unfit, begins=watch):
             found.append(each)  # noqa: PERF402  (an interrupted run reports these)
     except KeyboardInterrupt:
+        line.clear()
         interrupted = True
         note("interrupted: the bounds proven so far follow")
+    finally:
+        line.clear()
     best = largest(found) if found else None
     if json:
-        rows = [
+        values = [
             {
                 "bound": b.name,
                 "value": None if b.value is None else str(b.value),
@@ -63,7 +77,7 @@ def bound(
             "instance": instance.name,
             "interrupted": interrupted,
             "best": None if best is None else best.name,
-            "bounds": rows,
+            "bounds": values,
         }
         put(pretty(document))
     elif best is not None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from optpart.choices import choice
 from optpart.costs import efficiency
 from optpart.costs.costed import Costed, costed
 from optpart.costs.drawn import drawn
@@ -114,7 +115,7 @@ def check_options(name: str, options: Options) -> Source:
     """Return the source of a name, if all options mean something to it; see :func:`apply`."""
     source = SOURCES.get(name)
     if source is None:
-        raise ArgumentError("costs", f"unknown {name!r}", f"choose of {', '.join(SOURCES)}")
+        raise ArgumentError("costs", f"unknown {name!r}", choice(name, SOURCES))
     for field in fields(options):
         given = getattr(options, field.name) is not None
         if given and field.name not in (*source.takes, *_ALL_TAKE):

@@ -6,13 +6,13 @@ Its keys are the attributes of :class:`DeviceSpec` and :class:`LinkSpec`; ``date
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from optpart.choices import choice
 from optpart.devices.spec import DeviceSpec, LinkSpec
 from optpart.errors import InputError
 from optpart.problem.rational import rational
@@ -59,10 +59,7 @@ def link(name: object, place: str) -> LinkSpec:
 
 def nearest(name: object, known: Mapping[str, object]) -> str:
     """Return the remedy for an unknown name: those nearest to it, or where all are listed."""
-    close = difflib.get_close_matches(str(name).lower(), known, n=3, cutoff=0.5)
-    if not close:
-        return "'optpart devices' lists the names"
-    return f"did you mean {' or '.join(close)}? 'optpart devices' lists all names"
+    return choice(name, known, "optpart devices")
 
 
 def _document(family: str) -> dict[str, Any]:

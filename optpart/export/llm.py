@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.export.chain import BLOCK, EMBEDDING, HEAD, NORM, Chain, Link, chain_of, ends
 from optpart.export.plan import Plan, named
@@ -98,7 +99,7 @@ def device_map(
 def _modules(chain: Chain, architecture: str | None) -> list[tuple[str, Link]]:
     """Return the module of every link, of whole blocks."""
     if architecture is not None and architecture not in ARCHITECTURES:
-        remedy = f"choose of {', '.join(ARCHITECTURES)}"
+        remedy = choice(architecture, ARCHITECTURES)
         raise InputError("architecture", f"unknown {architecture!r}", remedy)
     if not chain.own_names:
         if architecture is not None:

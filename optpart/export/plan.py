@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from optpart.choices import choice
 from optpart.errors import FaultsOf, InputError
 from optpart.formats.json import keys
 from optpart.formats.result import read_document, read_schedule
@@ -154,7 +155,7 @@ def named(
     """
     for device in names:
         if device not in plan.devices:
-            remedy = f"name one of {', '.join(plan.devices)}"
+            remedy = choice(device, plan.devices)
             raise InputError(f"name {device!r}", "the plan uses no such device", remedy)
     found = {device: names.get(device, device) for device in plan.devices}
     of_name: dict[str, str] = {}

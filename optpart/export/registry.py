@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.export import linear_program, llm, onnx_layers, onnx_parts, tensorflow
 from optpart.export.llm import Text
@@ -101,7 +102,7 @@ AnyTarget: TypeAlias = Target | ScheduleTarget | InstanceTarget
 def target(name: str) -> AnyTarget:
     """Return a target by its name."""
     if name not in TARGETS:
-        raise InputError("to", f"unknown {name!r}", f"choose of {', '.join(TARGETS)}")
+        raise InputError("to", f"unknown {name!r}", choice(name, TARGETS))
     return TARGETS[name]
 
 

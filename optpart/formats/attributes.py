@@ -18,6 +18,7 @@ from typing import Any
 
 import networkx as nx
 
+from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.formats.tables import entries
 from optpart.problem.graph import Graph
@@ -107,7 +108,7 @@ def _only(given: Mapping[str, str], known: tuple[str, ...], place: str) -> None:
     for key in given:
         if key not in known:
             raise InputError(
-                place, f"unknown attribute {shown(key)}", f"known ones are {', '.join(known)}"
+                place, f"unknown attribute {shown(key)}", choice(key, known, lead="known ones are")
             )
 
 

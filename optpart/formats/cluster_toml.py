@@ -78,8 +78,8 @@ from optpart.formats.json import keys, sequence
 from optpart.formats.toml import exact, parse_toml, quoted
 from optpart.limits import MOST_DEVICES
 from optpart.problem.cluster import Cluster, Device
-from optpart.problem.rational import non_negative, rational
-from optpart.problem.units import Dimension, quantity
+from optpart.problem.rational import non_negative, rational, shown
+from optpart.problem.units import Dimension, has_unit, quantity
 
 _TOP = {"device", "bandwidth", "latency", "link", "default_link"}
 _SPEC = {"of", "peak", "memory_bandwidth", "overhead"}
@@ -153,6 +153,12 @@ class _File:
     fixed: bool
 
     def amount(self, value: Any, dimension: Dimension, place: str) -> Fraction:
+        if not self.fixed and isinstance(value, str) and has_unit(value):
+            raise InputError(
+                place,
+                f"{shown(value)} has a unit, but without named devices the units are the graph's",
+                'give a number, or name the device, as in of = "rtx-4090"',
+            )
         return quantity(value, dimension, place) if self.fixed else non_negative(value, place)
 
     def bandwidth(self, value: Any, place: str) -> Fraction | None:

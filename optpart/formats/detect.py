@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from optpart.choices import choice
 from optpart.errors import ArgumentError, FaultsOf, InputError
 from optpart.files import read_text
 
@@ -357,8 +358,7 @@ def _found(path: str | Path, name: str | None) -> tuple[Format, Any]:
     """Return the format and, where it was parsed on the way to it, the document in JSON."""
     if name is not None:
         if name not in FORMATS:
-            known = ", ".join(FORMATS)
-            raise InputError("format", f"unknown {name!r}", f"choose one of {known}", str(path))
+            raise InputError("format", f"unknown {name!r}", choice(name, FORMATS), str(path))
         return FORMATS[name], None
     by_name = _of_name(path)
     if by_name is not None:

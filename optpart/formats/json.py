@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.escaping import visible_json
 from optpart.problem.rational import decimal, shown
@@ -91,7 +92,9 @@ def keys(value: Any, known: set[str], place: str) -> Mapping[str, Any]:
     if not value.keys() <= known:
         unknown = next(key for key in value if key not in known)
         raise InputError(
-            place, f"unknown key {unknown!r}", f"known keys are {', '.join(sorted(known))}"
+            place,
+            f"unknown key {shown(unknown)}",
+            choice(unknown, sorted(known), lead="known keys are"),
         )
     return value
 

@@ -43,6 +43,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.formats.operator_cost import NORMALIZATION, RMS_NORMALIZATION, attention, contraction
 from optpart.limits import MOST_TOKENS, check_size
@@ -266,7 +267,7 @@ def type_named(name: str, place: str) -> str:
     """Return the name in :data:`TYPES` of a type, in upper or lower case or short."""
     found = _TYPE_OF.get(name.lower()) if isinstance(name, str) else None
     if found is None:
-        raise InputError(place, f"no type {shown(name)}", f"choose one of {', '.join(TYPES)}")
+        raise InputError(place, f"no type {shown(name)}", choice(name, TYPES))
     return found
 
 

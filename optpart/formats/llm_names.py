@@ -11,11 +11,11 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.formats.llm import (
     ATTENTION,
@@ -72,9 +72,7 @@ def transformer(name: str, *, weights: str | None = None) -> Transformer:
     """Return a model; see :func:`read`."""
     sizes = _table().get(name)
     if sizes is None:
-        near = get_close_matches(name, names(), 3, 0.7)
-        remedy = f"is it {' or '.join(near)}?" if near else f"choose one of {', '.join(names())}"
-        raise InputError("", f"no model {shown(name)}", remedy)
+        raise InputError("", f"no model {shown(name)}", choice(name, names()))
     matrices = type_named(weights or sizes["activations"], "weights")
     vectors = matrices if TYPES[matrices][0] == 1 else "float32"
     experts = sizes.get("experts", 0)

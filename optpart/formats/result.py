@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from optpart.choices import choice
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
 from optpart.formats.json import keys, parse_json, pretty, sequence, text, version
@@ -194,7 +195,7 @@ def termination(document: Mapping[str, Any]) -> Termination | None:
     value = document.get("termination")
     if value is not None:
         if value not in list(Termination):
-            raise InputError("termination", f"unknown {value!r}", f"use {', '.join(Termination)}")
+            raise InputError("termination", f"unknown {value!r}", choice(value, Termination))
         return Termination(value)
     if document.get("refused") is True:
         return Termination.FAILED

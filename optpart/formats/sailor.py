@@ -32,6 +32,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from optpart.choices import choice
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
 from optpart.formats.json import parse_json, sequence
@@ -94,8 +95,8 @@ def read(
         ``llm_info.json``.
     """
     if measured_pass not in _PASSES:
-        known = ", ".join(get_args(Pass))
-        raise InputError("measured_pass", f"no pass {measured_pass!r}", f"choose of {known}")
+        remedy = choice(measured_pass, get_args(Pass))
+        raise InputError("measured_pass", f"no pass {measured_pass!r}", remedy)
     path = Path(folder) / _INFO
     with FaultsOf(path):
         document = parse_json(read_text(path))
@@ -283,9 +284,7 @@ def _profiles(folder: Path, gpus: Sequence[str] | None) -> dict[str, Path]:
     found = {path.parent.name: path for path in sorted(folder.glob("*/profile.json"))}
     for gpu in gpus or ():
         if gpu not in found:
-            raise InputError(
-                "gpus", f"no profile of {gpu!r}", f"choose of {', '.join(found)}", str(folder)
-            )
+            raise InputError("gpus", f"no profile of {gpu!r}", choice(gpu, found), str(folder))
     if not found:
         raise InputError("", "holds no GPU/profile.json", "name a folder of profiles", str(folder))
     return found if gpus is None else {gpu: found[gpu] for gpu in gpus}
@@ -295,14 +294,14 @@ def _only(document: Any) -> str:
     """Return the name of the only model."""
     models = sorted(_object(document, ""))
     if len(models) != 1:
-        raise InputError("model", "missing", f"choose of {', '.join(models)}")
+        raise InputError("model", "missing", choice("", models))
     return models[0]
 
 
 def _chosen(document: Any, key: str, what: str, place: str) -> Any:
     choices = _object(document, place)
     if key not in choices:
-        raise InputError(place, f"no {what} {key!r}", f"choose of {', '.join(sorted(choices))}")
+        raise InputError(place, f"no {what} {key!r}", choice(key, sorted(choices)))
     return choices[key]
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, get_args
 
 import numpy as np
 
+from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.generate import draw
 from optpart.generate.layered import layered
@@ -79,9 +80,7 @@ def small(
     check_size(vertices, devices=devices, place="vertices and devices")
     check_ccr(ccr)
     if memory not in get_args(Tightness):
-        raise InputError(
-            "memory", f"unknown {memory!r}", f"choose one of {', '.join(get_args(Tightness))}"
-        )
+        raise InputError("memory", f"unknown {memory!r}", choice(memory, get_args(Tightness)))
     for_graph, for_cluster = draw.generator(seed).spawn(2)
     machines = Machines.drawn(for_cluster, devices)
     graph = scaled(_graph(for_graph, vertices, types, groups), machines, ccr)

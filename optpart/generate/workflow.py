@@ -25,6 +25,7 @@ from typing import Annotated, Literal, get_args
 
 import numpy as np
 
+from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.formats.wfformat import Machine, Workflow
 from optpart.generate import draw
@@ -165,8 +166,7 @@ def workflow(shape: Shape, width: int = 10, machines: int = 3, seed: int = 0) ->
         If the shape is unknown, or a number is out of range.
     """
     if shape not in _SHAPES:
-        known = ", ".join(get_args(Shape))
-        raise InputError("shape", f"no shape {shape!r}", f"choose of {known}")
+        raise InputError("shape", f"no shape {shape!r}", choice(shape, get_args(Shape)))
     draw.count(width, "width", least=1, most=_MOST_WIDTH)
     check_devices(machines, "machines")
     check_size(4 * width, 8 * width, devices=machines, place="width")

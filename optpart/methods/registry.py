@@ -21,8 +21,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
 from optpart import clock
+from optpart.choices import choice
 from optpart.errors import ArgumentError, InputError, OptpartError, PluginError
 from optpart.limits import check_seed
+from optpart.problem.rational import shown
 
 if TYPE_CHECKING:
     from optpart.problem.instance import Instance
@@ -462,7 +464,7 @@ def register(
     ...     return [0] * instance.vertices
     """
     if kind not in get_args(Kind):
-        raise ArgumentError("kind", f"no kind {kind!r}", f"use {', '.join(get_args(Kind))}")
+        raise ArgumentError("kind", f"no kind {kind!r}", choice(kind, get_args(Kind)))
 
     def add(function: Function) -> Function:
         text = summary or (function.__doc__ or "").partition("\n")[0]
@@ -620,20 +622,20 @@ def entries() -> list[Entry]:
     rows += [Entry(f"{p}+SCHEDULER", "own", text) for p, (_, text) in _own_partitioners.items()]
     rows += [Entry(f"PARTITIONING+{s}", "own", text) for s, (_, text) in _own_schedulers.items()]
     rows += [Entry(name, "own", text) for name, (_, text) in _own.items()]
-    for group, shown in (
+    for group, form in (
         (PARTITIONERS_GROUP, "{}+SCHEDULER"),
         (SCHEDULERS_GROUP, "PARTITIONING+{}"),
         (GROUP, "{}"),
     ):
         rows += [
-            Entry(shown.format(point.name), "plug-in", point.value)
+            Entry(form.format(point.name), "plug-in", point.value)
             for point in entry_points(group=group)
         ]
     return rows
 
 
 def get(name: str) -> Method:
-    """Return a method by name; for an unknown name, raise :class:`InputError` listing all."""
+    """Return a method by name; for an unknown name, raise :class:`InputError`."""
     if name in _own:
         return _own[name][0]
     if name in SOLVERS:
@@ -646,12 +648,9 @@ def get(name: str) -> Method:
             loaded: Method = _plug_in(point)
             return loaded
     plug_ins = [point.name for point in entry_points(group=GROUP)]
-    partitioners = (f"{p}+…" for p in _every_partitioner())
-    known = ", ".join([*ORDERED, *partitioners, *SOLVERS, *_own, *plug_ins])
-    known += f"; after the plus {', '.join(_every_scheduler())}"
-    raise InputError(
-        "method", f"no method {name!r}", f"choose one of {known} (see 'optpart methods')"
-    )
+    known = [*ORDERED, *SOLVERS, *_own, *plug_ins]
+    known += [f"{p}+{s}" for p in _every_partitioner() for s in _every_scheduler()]
+    raise InputError("method", f"no method {shown(name)}", choice(name, known, "optpart methods"))
 
 
 def check(name: str) -> None:
@@ -884,9 +883,7 @@ def partitioner(name: str) -> Callable[..., Any]:
     strategy, colon, argument = name.partition(":")
     found = PARTITIONERS.get(strategy) or _own_row("partitioner", strategy)
     if found is None:
-        raise InputError(
-            "method", f"no partitioner {name!r}", f"choose one of {', '.join(_every_partitioner())}"
-        )
+        raise InputError("method", f"no partitioner {name!r}", choice(name, _every_partitioner()))
     return partial(found.load(), **{found.argument: argument}) if colon else found.load()
 
 
@@ -898,8 +895,7 @@ def scheduler(name: str) -> Scheduler:
 def _scheduler_of(name: str) -> Scheduler:
     row = _EVERY_SCHEDULER.get(name) or _own_row("scheduler", name)
     if row is None:
-        known = ", ".join(_every_scheduler())
-        raise InputError("method", f"no scheduler {name!r}", f"choose one of {known}")
+        raise InputError("method", f"no scheduler {name!r}", choice(name, _every_scheduler()))
     found: Scheduler = row.load()
     return found
 

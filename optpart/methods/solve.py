@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from optpart import clock
 from optpart.bounds.best import BRIEF, SECONDS, best_bound
+from optpart.choices import choice
 from optpart.errors import ArgumentError, InputError, OptpartError, PluginError
 from optpart.exact.given_order import given_by
 from optpart.exact.pruning import ALL
@@ -215,12 +216,12 @@ def ask(
     budget = Budget(seconds, workers, memory=None if memory is None else read_memory(memory))
     if objective not in get_args(Objective):
         raise ArgumentError(
-            "objective", f"no objective {objective!r}", f"use {', '.join(get_args(Objective))}"
+            "objective", f"no objective {objective!r}", choice(objective, get_args(Objective))
         )
     if not isinstance(contiguous, bool):
         raise ArgumentError("contiguous", f"cannot be {contiguous!r}", "use True or False")
     if fix is not None and fix not in get_args(Fix):
-        raise ArgumentError("fix", f"cannot fix {fix!r}", f"use {', '.join(get_args(Fix))}")
+        raise ArgumentError("fix", f"cannot fix {fix!r}", choice(fix, get_args(Fix)))
     if fix is not None and (placement is not None or order is not None):
         name = "order" if placement is None else "placement"
         raise ArgumentError(name, "cannot be combined with `fix`", "leave one of them out")

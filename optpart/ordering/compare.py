@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from optpart.bounds.best import best_bound
+from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.methods.cpsat import cpsat
 from optpart.methods.fitting import require_memory
@@ -73,7 +74,7 @@ class Orders:
 def order(instance: Instance, name: str, seed: int = 0) -> Result:
     """Return the schedule of one of :data:`ORDERS` of an assigned graph."""
     if name not in ORDERS:
-        raise InputError("order", f"no order {name!r}", f"choose one of {', '.join(ORDERS)}")
+        raise InputError("order", f"no order {name!r}", choice(name, ORDERS))
     schedule = simulate(instance, Partition(assigned(instance)), ORDERS[name], seed)
     return conclude(instance, name, schedule, seed=seed)
 

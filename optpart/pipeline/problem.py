@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from optpart.choices import choice
 from optpart.errors import ArgumentError, UnsupportedError
 from optpart.exact.symmetry import interchangeable_devices
 from optpart.problem.instance import Instance
@@ -234,7 +235,7 @@ def device_numbers(pipeline: Pipeline, names: Sequence[str] | None) -> tuple[int
     place, known = "device_order", pipeline.devices
     for i, name in enumerate(names):
         if name not in known:
-            raise ArgumentError(place, f"no device {name!r}", f"choose of {', '.join(known)}")
+            raise ArgumentError(place, f"no device {name!r}", choice(name, known))
         if name in names[:i]:
             raise ArgumentError(place, f"names {name!r} twice", "name every device once")
     if not names:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from optpart.problem.instance import Instance
-from optpart.problem.rational import RationalArray
+from optpart.problem.rational import RationalArray, rounded
 
 #: Maximum number of units named in a reason; further ones are only counted.
 _SHOWN = 12
@@ -78,8 +78,9 @@ def _memory(instance: Instance) -> str:
         largest = max(own, key=lambda unit: need[unit])
         if need[largest] > max(_known(limits)):
             return (
-                f"{instance.unit_name(largest)} needs memory {need[largest]}, "
-                f"but the largest device that it may use has {max(_known(limits))}"
+                f"{instance.unit_name(largest)} needs memory "
+                f"{rounded(need[largest], up=True)}, but "
+                f"the largest device that it may use has {rounded(max(_known(limits)), up=False)}"
             )
         inside = [
             unit for chosen, units in sets.items() if set(chosen) <= set(devices) for unit in units
@@ -90,8 +91,8 @@ def _memory(instance: Instance) -> str:
             total = sum((need[unit] for unit in kept), Fraction(0))
             return (
                 f"not enough memory on {devices_named(instance, devices)}: units "
-                f"{units_named(instance, kept)} may run only there and need {total}, "
-                f"but {room} is available"
+                f"{units_named(instance, kept)} may run only there and need "
+                f"{rounded(total, up=True)}, but {rounded(room, up=False)} is available"
             )
     return ""
 

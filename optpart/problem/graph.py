@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import InputError
-from optpart.problem.rational import Number, RationalArray, non_negative
+from optpart.problem import networkx_attributes
+from optpart.problem.rational import Number, RationalArray, non_negative, shown
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -201,7 +202,13 @@ class Graph:
         (or ``weight``), the size of a tensor of its own; an edge with neither is a control
         dependency. Graph attributes: ``colocation`` and ``separation``, lists of groups and pairs
         of nodes.
+
+        Raises
+        ------
+        InputError
+            If it has any other attribute, or two for the same quantity, or is undirected.
         """
+        networkx_attributes.check(graph)
         builder = GraphBuilder()
         for node, data in graph.nodes(data=True):
             builder.vertex(
@@ -320,6 +327,14 @@ class GraphBuilder:
                 f"{name!r} is already vertices[{self._index[name]}]",
                 "give every vertex a unique name",
             )
+        if isinstance(outputs, str):
+            raise InputError(f"{place}.outputs", f"{outputs!r} is not a list", "list the sizes")
+        if isinstance(devices, str):
+            raise InputError(f"{place}.devices", f"{devices!r} is not a list", "list the names")
+        if device_type is not None and not isinstance(device_type, str):
+            raise InputError(
+                f"{place}.device_type", f"{shown(device_type)} is not a name", "name a type"
+            )
         v = self._index[name] = len(self._index)
         self._ops.append(ops)
         self._memory.append(memory)
@@ -370,6 +385,8 @@ class GraphBuilder:
         place = place or f"edges[{len(self._edges)}]"
         u, v = self._vertex(source, place), self._vertex(target, place)
         if size is not None:
+            if output != 0:
+                raise InputError(place, "both output and size", "give one of them")
             output = self.output(source, size)
         if output is None:
             output = CONTROL

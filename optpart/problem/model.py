@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, get_args
 
+from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.problem.rational import non_negative
 
@@ -48,7 +49,7 @@ class Model:
                 raise InputError(
                     f"model.{key}",
                     f"unknown {value!r}",
-                    f"choose one of {', '.join(get_args(kind))}",
+                    choice(value, get_args(kind)),
                 )
         object.__setattr__(self, "send_ops", non_negative(self.send_ops, "model.send_ops"))
         if (

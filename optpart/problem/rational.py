@@ -28,6 +28,10 @@ _MAX_EXPONENT = 300
 _MAX_BITS = 4000 * 10 // 3
 _MAX_LENGTH = 8700
 _NUMBER = re.compile(r"[+-]?(\d+/\d+|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)", re.ASCII)
+
+#: From here on, messages leave fractions out.
+_ROUNDED = 1000
+
 _FEWER = "give a number with fewer than 4000 digits"
 _INT64_MAX = 2**63 - 1
 
@@ -106,6 +110,13 @@ def shown(value: object) -> str:
     except ValueError:  # more digits than Python converts
         return "a number with very many digits"
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def rounded(value: Fraction, *, up: bool) -> str:
+    """Return a number for a message: large ones without a fraction, rounded up or down."""
+    if value.denominator == 1 or abs(value) < _ROUNDED:
+        return shown(value)
+    return shown(math.ceil(value) if up else math.floor(value))
 
 
 def non_negative(value: object, place: str) -> Fraction:

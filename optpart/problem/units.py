@@ -70,6 +70,11 @@ def quantity(value: object, dimension: Dimension, place: str) -> Fraction:
     return non_negative(number, place) * factor
 
 
+def has_unit(value: str) -> bool:
+    """Return whether a text is a number and then letters."""
+    return _WITH_UNIT.fullmatch(value) is not None
+
+
 def written(value: Fraction, dimension: Dimension) -> str:
     """Write a quantity for people, with four significant digits and a decimal prefix."""
     if dimension == "time":

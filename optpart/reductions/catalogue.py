@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.reductions.base import Reduction
 from optpart.reductions.bin_packing import BIN_PACKING
@@ -31,5 +32,5 @@ REDUCTIONS: dict[str, Reduction[Any, Any]] = {
 def reduction(name: str) -> Reduction[Any, Any]:
     """Return a reduction by name; raise :class:`InputError` that lists all if there is none."""
     if name not in REDUCTIONS:
-        raise InputError("NAME", f"no reduction {name!r}", f"choose one of {', '.join(REDUCTIONS)}")
+        raise InputError("NAME", f"no reduction {name!r}", choice(name, REDUCTIONS))
     return REDUCTIONS[name]

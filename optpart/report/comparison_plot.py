@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
+from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.report.axes import given_or_new
 from optpart.report.gantt.colours import QUALITATIVE
@@ -50,7 +51,7 @@ def plot_comparisons(
         If there is no such kind, or nothing to draw.
     """
     if kind not in KINDS:
-        raise InputError("kind", f"unknown {kind!r}", f"choose of {', '.join(KINDS)}")
+        raise InputError("kind", f"unknown {kind!r}", choice(kind, KINDS))
     runs = _runs(comparisons)
     if not runs:
         raise InputError("comparisons", "without results", "compare at least one method")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
+from fractions import Fraction
 from typing import Any
 
 from rich.cells import cell_len
@@ -13,10 +15,13 @@ from rich.text import Text
 from optpart.escaping import visible
 from optpart.report.console import PlainConsole
 from optpart.report.text import infeasible, number, percent, remark, seconds
-from optpart.solution.result import Result
+from optpart.solution.result import Result, gap
 from optpart.study.gap import EXACT, Comparison, Reference, Spread, Summary, excess, summarise
 
 FORMAT = "optpart-gap/1"
+
+#: Below a table in which a method has runs without a schedule.
+_UNSOLVED = "Means are over solved runs only: compare them between methods that solved the same."
 
 
 def print_comparison(console: PlainConsole, comparison: Comparison) -> None:
@@ -34,6 +39,8 @@ def print_comparison(console: PlainConsole, comparison: Comparison) -> None:
     console.tell("  " + _said(comparison))
     several = _several_seeds([comparison])
     console.show(_seeds_table(comparison) if several else _table(comparison))
+    if several and any(len(s.found) < len(s.results) for s in comparison.spreads()):
+        console.tell(f"  {_UNSOLVED}")
     console.print()
 
 
@@ -156,9 +163,9 @@ def _said(comparison: Comparison) -> str:
         return f"optimum {makespan}, proven by {reference.bound_by}, {certified}"
     if reference.bound is None:
         return f"best known {makespan}, no bound"
-    gap = percent(comparison_gap(comparison))
+    distance = percent(comparison_gap(comparison))
     note = f" ({reference.note})" if reference.note else ""
-    return f"best known {makespan}, {bound}: gap {gap}{note}"
+    return f"best known {makespan}, {bound}: gap {distance}{note}"
 
 
 def _infeasible(reference: Reference) -> str:
@@ -168,8 +175,6 @@ def _infeasible(reference: Reference) -> str:
 
 def comparison_gap(comparison: Comparison) -> float | None:
     """Return the relative gap between the reference and the bound, as in a result file."""
-    from optpart.solution.result import gap
-
     return gap(comparison.reference.makespan, comparison.reference.bound)
 
 
@@ -191,7 +196,8 @@ def print_summary(console: PlainConsole, comparisons: list[Comparison]) -> None:
     table.add_column("  method", no_wrap=True)
     for column in ("solved", "mean over reference", "worst", "mean over bound", "optimal", "time"):
         table.add_column(column, justify="right", no_wrap=True)
-    for row in sorted(summarise(comparisons), key=_by_mean):
+    rows = sorted(summarise(comparisons), key=_by_mean)
+    for row in rows:
         table.add_row(
             "  " + row.method,
             f"{row.solved}/{row.instances}",
@@ -202,6 +208,8 @@ def print_summary(console: PlainConsole, comparisons: list[Comparison]) -> None:
             seconds(row.seconds),
         )
     console.show(table)
+    if any(row.solved < row.instances for row in rows):
+        console.tell(f"  {_UNSOLVED}")
 
 
 def _by_mean(row: Summary) -> tuple[bool, float, str]:
@@ -209,7 +217,9 @@ def _by_mean(row: Summary) -> tuple[bool, float, str]:
 
 
 def to_rows(comparisons: list[Comparison]) -> list[dict[str, Any]]:
-    """Return one flat record per instance and method; exact numbers as strings.
+    """Return one flat record per instance and method; numbers exact, as strings, and as floats.
+
+    ``gap`` is ``(makespan − bound) / makespan``, as of a result, but with the best bound known.
 
     With several seeds, a record holds means and standard deviations over the runs with a schedule.
     """
@@ -230,9 +240,9 @@ def _instance_fields(comparison: Comparison) -> dict[str, Any]:
         "edges": len(comparison.instance.graph.edge_source),
         "devices": comparison.instance.devices,
         "reference_kind": reference.kind,
-        "reference": _exact(reference.makespan),
+        **_figure("reference", reference.makespan),
         "reference_by": reference.makespan_by,
-        "bound": _exact(reference.bound),
+        **_figure("bound", reference.bound),
         "bound_by": reference.bound_by,
         "certified": reference.certified,
     }
@@ -243,11 +253,13 @@ def _row(comparison: Comparison, result: Result) -> dict[str, Any]:
         **_instance_fields(comparison),
         "method": result.method,
         "status": str(result.status),
-        "makespan": _exact(result.makespan),
+        "termination": _ended(result),
+        **_figure("makespan", result.makespan),
         "over_reference": comparison.over_reference(result),
         "over_bound": comparison.over_bound(result),
+        "gap": gap(result.makespan, comparison.reference.bound),
         "optimal": comparison.is_optimal(result),
-        "traffic": _exact(result.traffic),
+        **_figure("traffic", result.traffic),
         "seconds": round(result.seconds, 6),
         "refused": result.refused,
         "reason": result.reason,
@@ -261,18 +273,35 @@ def _seeds_row(spread: Spread) -> dict[str, Any]:
         "method": spread.method,
         "seeds": len(spread.results),
         "solved": len(spread.found),
-        "makespan_best": _exact(spread.best),
-        "makespan_mean": _exact(spread.mean),
+        "terminations": "; ".join(
+            f"{reason} {times}" for reason, times in Counter(map(_ended, spread.results)).items()
+        ),
+        **_figure("makespan_best", spread.best),
+        **_figure("makespan_mean", spread.mean),
         "makespan_std": spread.deviation,
         "over_reference_best": excess(spread.best, reference.makespan),
         "over_reference_mean": excess(spread.mean, reference.makespan),
         "over_bound_mean": excess(spread.mean, reference.bound),
         "optimal": spread.optimal,
-        "traffic_mean": _exact(spread.traffic),
+        **_figure("traffic_mean", spread.traffic),
         "seconds_mean": round(spread.seconds, 6),
         "refused": spread.refused,
         "reason": spread.reason,
     }
+
+
+def _figure(name: str, value: Fraction | None) -> dict[str, Any]:
+    """Return an exact number and, beside it, the nearest float; none beyond the range of floats."""
+    try:
+        nearest = None if value is None else float(value)
+    except OverflowError:
+        nearest = None
+    return {name: _exact(value), f"{name}_float": nearest}
+
+
+def _ended(result: Result) -> str:
+    """Say why the method ended; results of earlier versions may not tell."""
+    return "" if result.termination is None else str(result.termination)
 
 
 def _exact(value: Any) -> str | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import sys
 import time
+from contextlib import suppress
+
+from rich.cells import cell_len
 
 from optpart.escaping import shortened, visible
 from optpart.report.text import between, percent
@@ -32,10 +35,12 @@ class ProgressLine:
         name = f"{self.label}{name}"
         if self._terminal:
             # A line as wide as the terminal would already wrap on some.
-            text = said(name, step, shutil.get_terminal_size().columns - 1)
-            sys.stderr.write("\r" + text.ljust(self._width))
+            room = _columns() - 1
+            text = said(name, step, room)
+            # The line before may have been longer, but the terminal may be narrower by now.
+            sys.stderr.write("\r" + text + " " * (min(self._width, room) - cell_len(text)))
             sys.stderr.flush()
-            self._width = len(text)
+            self._width = cell_len(text)
         elif time.monotonic() - self._last >= _QUIET:
             note(said(name, step))
             self._last = time.monotonic()
@@ -43,9 +48,26 @@ class ProgressLine:
     def clear(self) -> None:
         """Remove the line, to make room for results."""
         if self._terminal and self._width:
-            sys.stderr.write("\r" + " " * self._width + "\r")
+            sys.stderr.write("\r" + " " * min(self._width, _columns() - 1) + "\r")
             sys.stderr.flush()
             self._width = 0
+
+
+def _columns() -> int:
+    """Return the width of the terminal of standard error; standard output may be a file."""
+    stated = os.environ.get("COLUMNS", "")
+    found = [int(stated)] if stated.isdecimal() and len(stated) < 9 else []
+    with suppress(OSError, ValueError):  # not a terminal, closed, or not a file at all
+        found.append(os.get_terminal_size(sys.stderr.fileno()).columns)
+    return min((width for width in found if width > 0), default=80)
+
+
+def _fitted(text: str, room: int) -> str:
+    """Shorten text to so many columns; wide characters take two."""
+    text = shortened(text, max(room, 1))
+    while len(text) > 1 and cell_len(text) > room:
+        text = shortened(text, len(text) - 1)
+    return text
 
 
 def position(done: int, total: int, elapsed: float) -> str:
@@ -76,12 +98,12 @@ def said(name: str, step: Progress | None, width: int | None = None) -> str:
     Parameters
     ----------
     width : int, optional
-        The line has at most so many characters. The remark goes first, then the name is shortened,
+        The line has at most so many columns. The remark goes first, then the name is shortened,
         then whole figures are left out from the end; none is ever cut.
     """
     name = visible(name)
     if step is None:
-        return name if width is None else shortened(name, max(width, 1))
+        return name if width is None else _fitted(name, width)
     incumbent, bound = between(step.objective, step.bound)
     figures = [
         f"  incumbent {incumbent}",
@@ -96,7 +118,7 @@ def said(name: str, step: Progress | None, width: int | None = None) -> str:
         del figures[-1]
     text = "".join(figures)
     if len(text) >= width:
-        return shortened(name, max(width, 1))
-    named = shortened(name, width - len(text))
+        return _fitted(name, width)
+    named = _fitted(name, width - len(text))
     whole = f"{named}{text}{remark}"
-    return whole if len(whole) <= width else f"{named}{text}"
+    return whole if cell_len(whole) <= width else f"{named}{text}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, pairwise
 from typing import TypeAlias
@@ -11,8 +10,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.choices import close
 from optpart.errors import ArgumentError, InputError
 from optpart.problem.instance import Instance
+from optpart.problem.rational import shown
 
 #: A map from vertex names to device names.
 NamedPlacement: TypeAlias = Mapping[str, str]
@@ -34,9 +35,9 @@ def device(instance: Instance, name: object, place: str) -> int:
 def _number(index: Mapping[str, int], name: object, kind: str, place: str) -> int:
     if isinstance(name, str) and name in index:
         return index[name]
-    near = get_close_matches(str(name), index, n=3, cutoff=0.5)
+    near = close(name, index)
     remedy = f"did you mean {' or '.join(near)}?" if near else f"name a {kind} of the instance"
-    raise InputError(place, f"no {kind} {name!r}", remedy)
+    raise InputError(place, f"no {kind} {shown(name)}", remedy)
 
 
 def part_placement(instance: Instance, placement: NamedPlacement) -> dict[int, int]:
@@ -92,13 +93,13 @@ def lists_of(
     for name, names in lists:
         where = device(instance, name, "order") if isinstance(order, Mapping) else None
         found.append([vertex(instance, v, "order") for v in names])
-        for v, shown in zip(found[-1], names, strict=True):
+        for v, name_ in zip(found[-1], names, strict=True):
             if v in seen:
-                raise InputError("order", f"names {shown!r} twice", "name every vertex once")
+                raise InputError("order", f"names {name_!r} twice", "name every vertex once")
             if where is not None and placement.get(v) != where:
                 raise InputError(
                     "order",
-                    f"lists {shown!r} on {name}, but the placement does not assign it there",
+                    f"lists {name_!r} on {name}, but the placement does not assign it there",
                     "give the order of this placement",
                 )
             seen.add(v)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, TypeVar, cast, get_args
 
+from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.formats.json import sequence, version
 from optpart.formats.result import FORMAT, constraints, schedule_from_dict, termination
@@ -106,15 +107,13 @@ def _step(entry: Any, place: str) -> Progress:
 
 def _status(value: Any) -> Status:
     if value not in list(Status):
-        raise InputError("status", f"unknown {value!r}", f"choose one of {', '.join(Status)}")
+        raise InputError("status", f"unknown {value!r}", choice(value, Status))
     return Status(value)
 
 
 def _objective(value: Any) -> Objective:
     if value not in get_args(Objective):
-        raise InputError(
-            "objective", f"unknown {value!r}", f"choose one of {', '.join(get_args(Objective))}"
-        )
+        raise InputError("objective", f"unknown {value!r}", choice(value, get_args(Objective)))
     return cast(Objective, value)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
+from optpart.choices import choice
 from optpart.errors import ArgumentError, ContradictionError, InputError
 from optpart.escaping import brief
 from optpart.showing import Shown
@@ -132,9 +133,7 @@ def grouped(problem: StrategyProblem, most: int, grouping: str = "contiguous") -
         If there is no such grouping, or ``most`` is not positive.
     """
     if grouping not in GROUPINGS:
-        raise ArgumentError(
-            "grouping", f"unknown {grouping!r}", f"choose of {', '.join(GROUPINGS)}"
-        )
+        raise ArgumentError("grouping", f"unknown {grouping!r}", choice(grouping, GROUPINGS))
     return problem.grouped(GROUPINGS[grouping](problem.graph, problem.batch, most))
 
 
@@ -154,8 +153,8 @@ def check_makers(names: Iterable[str], *others: str) -> None:
     """Refuse names of makers that there are not; ``others`` could be chosen as well."""
     for name in names:
         if name not in MAKERS:
-            listed = ", ".join((*MAKERS, *others))
-            raise ArgumentError("method", f"unknown {name!r}", f"choose of {listed}")
+            remedy = choice(name, (*MAKERS, *others))
+            raise ArgumentError("method", f"unknown {name!r}", remedy)
 
 
 def compare(

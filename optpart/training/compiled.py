@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.problem.instance import Instance
 from optpart.problem.rational import shown
@@ -95,8 +96,7 @@ class Options:
         ):
             value = getattr(self, key)
             if value not in get_args(choices):
-                listed = ", ".join(get_args(choices))
-                raise InputError(key, f"unknown {value!r}", f"choose one of {listed}")
+                raise InputError(key, f"unknown {value!r}", choice(value, get_args(choices)))
         if self.slots < 0:
             raise InputError("slots", f"negative ({self.slots})", "give a whole number ≥ 0")
         if self.tick is not None and self.tick <= 0:

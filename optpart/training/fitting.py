@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from optpart.errors import InputError
-from optpart.problem.rational import shown
+from optpart.problem.rational import rounded
 from optpart.training.cluster import TrainingCluster
 from optpart.training.graph import Role, TrainingGraph
 
@@ -42,6 +42,7 @@ def check_parameters_fit(graph: TrainingGraph, cluster: TrainingCluster, slots: 
                 listed = ", ".join(named[:4]) + (f" and {len(named) - 4} more" if named[4:] else "")
                 raise InputError(
                     f"parameters {listed}",
-                    f"need {shown(total)} bytes with the optimiser's, but {where} {shown(room)}",
+                    f"need {rounded(total, up=True)} bytes with the optimiser's, "
+                    f"but {where} {rounded(Fraction(room), up=False)}",
                     "add memory, or choose an optimiser that keeps less",
                 )

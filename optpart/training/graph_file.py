@@ -27,6 +27,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
+from optpart.choices import choice
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
 from optpart.formats.json import keys, parse_json, pretty, sequence, text, version
@@ -192,7 +193,7 @@ def _output(value: Any, place: str) -> Output:
 def _one_of(choices: type[_Choice], value: Any, place: str) -> _Choice:
     given = text(value, place)
     if given not in list(choices):
-        raise InputError(place, f"is {shown(given)}", f"choose of {', '.join(choices)}")
+        raise InputError(place, f"is {shown(given)}", choice(given, choices))
     return choices(given)
 
 

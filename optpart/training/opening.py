@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NamedTuple
 
+from optpart.choices import choice
 from optpart.devices.named import NamedCluster
 from optpart.devices.spec import Spec
 from optpart.errors import ArgumentError, FaultsOf, InputError
@@ -118,8 +119,8 @@ def open_model(
         named, train = None, cluster
     else:
         if not Path(cluster).exists() and str(cluster) not in cluster_file.shipped():
-            listed = ", ".join(cluster_file.shipped())
-            raise InputError("", "no such file", f"name a file, or one of {listed}", str(cluster))
+            remedy = choice(cluster, cluster_file.shipped(), lead="name a file, or one of")
+            raise InputError("", "no such file", remedy, str(cluster))
         named = cluster_file.read(str(cluster))
         with FaultsOf(cluster):
             train, said = cluster_file.training_cluster(named), cluster_file.remarks(named)
@@ -271,7 +272,7 @@ def _network(held: Sequence[str], reading: Reading) -> str:
         return held[0]
     if reading.network not in held:
         said = f"no network {shown(reading.network)}" if reading.network else "is missing"
-        raise ArgumentError("network", said, f"choose of {', '.join(held)}")
+        raise ArgumentError("network", said, choice(reading.network, held))
     return reading.network
 
 

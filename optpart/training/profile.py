@@ -40,6 +40,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
+from optpart.choices import choice
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
 from optpart.formats.json import keys, parse_json, pretty, sequence, text, version
@@ -363,7 +364,7 @@ def linked(cluster: TrainingCluster, costs: Costs) -> TrainingCluster:
                 raise InputError(
                     f"transfer {' '.join(pair)}",
                     f"no device {shown(name)}",
-                    f"the cluster has {', '.join(known.names)}",
+                    choice(name, known.names),
                 )
         d, e = (known.index[name] for name in pair)
         if d == e:

@@ -37,6 +37,7 @@ from typing import Any
 
 import numpy as np
 
+from optpart.choices import choice
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
 from optpart.formats.json import keys, parse_json, pretty, sequence, text, version
@@ -437,8 +438,7 @@ def _decision(entry: Mapping[str, Any], cluster: TrainingCluster, place: str) ->
     def device(value: Any, at: str) -> int:
         name = text(value, at)
         if name not in index:
-            listed = ", ".join(cluster.names)
-            raise InputError(at, f"no device {shown(name)}", f"the cluster has {listed}")
+            raise InputError(at, f"no device {shown(name)}", choice(name, cluster.names))
         return index[name]
 
     if ("place" in entry) == ("replicas" in entry):

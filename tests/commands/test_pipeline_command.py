@@ -82,7 +82,7 @@ def test_a_throughput_file_is_read_as_its_authors_mean_it(run: Run, tmp_path: Pa
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--device-order", "d0,d7"], "--device-order: no device 'd7'; choose of d0, d1"),
+        (["--device-order", "d0,d7"], "--device-order: no device 'd7'; choose one of d0, d1"),
         (["--device-order", "d0,d0"], "--device-order: names 'd0' twice"),
         (["--sync-rate", "0"], "--sync-rate: 0 is not above 0; give a size per time"),
     ],

@@ -122,7 +122,7 @@ def test_an_option_that_means_nothing_is_refused() -> None:
 
 
 def test_unknown_sources_and_missing_tables_are_one_line() -> None:
-    with pytest.raises(InputError, match=r"costs: unknown 'guess'; choose of roofline, file"):
+    with pytest.raises(InputError, match=r"costs: unknown 'guess'; choose one of roofline, file"):
         apply("guess", workload(), PLAIN, Options())
     with pytest.raises(InputError, match=r"file: missing; name the table"):
         apply("table", workload(), PLAIN, Options())

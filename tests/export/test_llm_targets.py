@@ -120,7 +120,7 @@ def test_a_device_map_has_the_modules_of_the_architecture() -> None:
         "transformer.ln_f": 1,
         "lm_head": 1,
     }
-    with pytest.raises(InputError, match="choose of llama, gpt2, gpt-neox"):
+    with pytest.raises(InputError, match="choose one of llama, gpt2, gpt-neox"):
         llm.device_map(plan("a a"), names={"a": "0"}, architecture="bert")
 
 

@@ -27,7 +27,7 @@ def replicated(*counts: int, batch: int = 12) -> Compiled:
 
 
 def test_an_unknown_target() -> None:
-    with pytest.raises(InputError, match=f"to: unknown 'x'; choose of {', '.join(TARGETS)}"):
+    with pytest.raises(InputError, match=f"to: unknown 'x'; choose one of {', '.join(TARGETS)}"):
         export(on(0, 0, 0), "x")
 
 

@@ -84,7 +84,7 @@ def test_programs_take_an_instance(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--to", "nowhere"], "to: unknown 'nowhere'; choose of onnx, onnx-layers"),
+        (["--to", "nowhere"], "to: unknown 'nowhere'; choose one of onnx, onnx-layers"),
         (["--to", "onnx", "-o", "parts"], "model: missing; name the file that the instance was"),
         (["--to", "onnx", "--model", "m.onnx"], "output: missing; name the folder to write"),
         (["--to", "vllm", "--model", "m"], "model: means nothing to the target 'vllm'"),

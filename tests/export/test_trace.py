@@ -156,7 +156,7 @@ def test_a_unit_scales_timestamps_and_nothing_else() -> None:
         assert b["args"]["start"] == "3"
     assert any("taken for 1 ns" in remark for remark in trace(side_by_side()).remarks)
     assert not any("taken for" in remark for remark in trace(side_by_side(), "ms").remarks)
-    with pytest.raises(InputError, match="unit: unknown 'h'; choose of ns, us, ms, s"):
+    with pytest.raises(InputError, match="unit: unknown 'h'; choose one of ns, us, ms, s"):
         trace(side_by_side(), "h")
 
 

@@ -126,8 +126,8 @@ class TestAFormatAddedToTheTable:
             read_instance(write(tmp_path / "a.txt", JOB_SHOP + "# tiny"))
 
     def test_messages_name_it(self, tmp_path):
-        with pytest.raises(InputError, match=r"choose one of native, .*tiny"):
-            read_instance(tmp_path / "a.txt", "magic")
+        with pytest.raises(InputError, match=r"did you mean tiny\?"):
+            read_instance(tmp_path / "a.txt", "tinny")
         with pytest.raises(InputError, match=r"use \.json, .*\.tiny, \.txt, or name"):
             read_instance(tmp_path / "a.xyz")
 

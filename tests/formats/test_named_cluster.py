@@ -150,7 +150,7 @@ def test_files_without_named_devices_know_nothing_of_their_devices() -> None:
     named = loads_named('[[device]]\nname = "a"\nmemory = 5\n')
     assert named.specs == (None,)
     assert not named.fixed_units
-    with pytest.raises(InputError, match="'5 GB' is not a number"):
+    with pytest.raises(InputError, match="'5 GB' has a unit, but without named devices"):
         loads('[[device]]\nname = "a"\nmemory = "5 GB"\n')
 
 

@@ -258,7 +258,7 @@ def test_open_sizes_are_named_together_with_how_to_give_them(load):
 
 def test_a_size_that_the_model_does_not_have_is_refused(load):
     text = refusal(load, reshaping(), shapes={"bach": 2})
-    assert text == "shape 'bach': the model has no such size; choose of 'batch', 'seq'"
+    assert text == "shape 'bach': the model has no such size; choose one of 'batch', 'seq'"
 
 
 @pytest.mark.parametrize("size", [-1, 2.0, True, "2", 2**63])

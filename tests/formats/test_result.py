@@ -253,7 +253,7 @@ class TestTermination:
     def test_an_unknown_one_is_one_line(self, tmp_path: Path) -> None:
         with pytest.raises(InputError) as caught:
             self.read(tmp_path / "result.json", termination="bored")
-        assert ": termination: unknown 'bored'; use proven, completed" in str(caught.value)
+        assert ": termination: unknown 'bored'; choose one of proven, " in str(caught.value)
         assert "\n" not in str(caught.value)
 
 

@@ -101,12 +101,15 @@ def test_link_rates_are_bytes_per_nanosecond(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "part"),
     [
-        ({"model": "big"}, "llm_info.json: no model 'big'; choose of tiny"),
-        ({"tensor_parallel": 1}, "llm_info.json: tiny: no degree '1'; choose of 2"),
+        ({"model": "big"}, "llm_info.json: no model 'big'; choose one of tiny"),
+        ({"tensor_parallel": 1}, "llm_info.json: tiny: no degree '1'; choose one of 2"),
         ({"microbatch": 9}, "tiny was not measured with microbatch 9, tensor-parallel degree 2"),
         ({"microbatch": 4, "gpus": ["Slow"]}, "was not measured with microbatch 4"),
-        ({"gpus": ["H100"]}, "no profile of 'H100'; choose of Fast, Slow"),
-        ({"measured_pass": "update"}, "no pass 'update'; choose of forward, backward, training"),
+        ({"gpus": ["H100"]}, "no profile of 'H100'; choose one of Fast, Slow"),
+        (
+            {"measured_pass": "update"},
+            "no pass 'update'; choose one of forward, back",
+        ),
     ],
 )
 def test_a_choice_that_is_not_there_is_refused(tmp_path: Path, given: Any, part: str) -> None:

@@ -67,7 +67,7 @@ def test_times_and_sizes_stay_within_half_of_those_of_their_step() -> None:
 @pytest.mark.parametrize(
     ("given", "part"),
     [
-        ({"shape": "star"}, "shape: no shape 'star'; choose of chain, fork-join, montage"),
+        ({"shape": "star"}, "shape: no shape 'star'; choose one of chain, fork-join, montage"),
         ({"width": 0}, "width: 0 is too few"),
         ({"width": 10**6}, "width: 1000000 is too many"),
         ({"machines": 0}, "machines: 0 is out of range"),

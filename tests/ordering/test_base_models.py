@@ -94,5 +94,5 @@ class TestLayers:
 
 
 def test_an_unknown_model_lists_all() -> None:
-    with pytest.raises(InputError, match="no model 'lenet'; choose one of alexnet, vgg16"):
+    with pytest.raises(InputError, match=r"no model 'lenet'; .* alexnet, vgg16"):
         base_model("lenet")

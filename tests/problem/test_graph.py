@@ -229,6 +229,38 @@ class TestNetworkx:
         source.add_weighted_edges_from([("a", "b", 3), ("a", "c", 4)])
         assert Graph.from_networkx(source).tensor_size.fractions() == [3, 4]
 
+    @pytest.mark.parametrize(
+        ("where", "attributes", "said"),
+        [
+            ("node", {"op": 3}, "node 'a': unknown attribute 'op'; did you mean ops"),
+            ("node", {"ops": 3, "weight": 4}, "node 'a': both ops and weight"),
+            ("node", {"outputs": "50"}, "node 'a', outputs: '50' is not a list"),
+            ("node", {"devices": "d0"}, r"\.devices: 'd0' is not a list"),
+            ("node", {"device_type": 3}, r"\.device_type: 3 is not a name"),
+            ("node", {"delays": {0: [[0]]}}, "node 'a', delays: no output 0 "),
+            ("node", {"delays": [[[0]]]}, "node 'a', delays: is "),
+            ("edge", {"sizes": 3}, "edge 'a' → 'b': unknown attribute 'sizes'; did you mean size"),
+            ("edge", {"size": None, "weight": 3}, "both size and weight"),
+            ("edge", {"output": 0, "size": 3}, "both output and size"),
+            ("graph", {"name": "x"}, "graph: unknown attribute 'name'; give the name to Instance"),
+            ("graph", {"colocations": []}, "did you mean colocation"),
+            ("graph", {"colocation": ["ab"]}, r"graph, colocation\[0\]: 'ab' is not a list"),
+            ("graph", {"colocation": [["a", "x"]]}, "no node 'x'"),
+            ("graph", {"separation": [["a", "b", "b"]]}, "3 nodes; separate pairs"),
+        ],
+    )
+    def test_nothing_given_is_lost(self, where: str, attributes: dict[str, Any], said: str) -> None:
+        source: nx.DiGraph[Any] = nx.DiGraph([("a", "b")])
+        {"node": source.nodes["a"], "edge": source.edges["a", "b"], "graph": source.graph}[
+            where
+        ].update(attributes)
+        with pytest.raises(InputError, match=said):
+            Graph.from_networkx(source)
+
+    def test_an_undirected_graph_is_refused(self) -> None:
+        with pytest.raises(InputError, match="undirected"):
+            Graph.from_networkx(nx.Graph([("a", "b")]))  # type: ignore[arg-type]
+
     def test_a_cycle_is_an_input_error(self) -> None:
         with pytest.raises(InputError, match="cycle a → b → a"):
             Graph.from_networkx(nx.DiGraph([("a", "b"), ("b", "a")]))

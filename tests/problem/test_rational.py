@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optpart import InputError, RationalArray
-from optpart.problem.rational import non_negative, rational
+from optpart.problem.rational import non_negative, rational, rounded
 
 fractions = st.fractions()
 
@@ -143,3 +143,10 @@ class TestArray:
         array = RationalArray.from_fractions([Fraction(10**400), Fraction(1, 10**400)])
         assert array.floats.tolist() == [math.inf, 0.0]
         assert RationalArray.of([10**20, Fraction(1, 10**20)]).floats.tolist() == [1e20, 1e-20]
+
+
+def test_messages_leave_out_fractions_of_large_numbers() -> None:
+    assert rounded(Fraction(10**7, 3), up=True) == "3333334"
+    assert rounded(Fraction(10**7, 3), up=False) == "3333333"
+    assert rounded(Fraction(7, 3), up=True) == "7/3"
+    assert rounded(Fraction(10**7), up=True) == "10000000"

@@ -259,7 +259,7 @@ class TestOneLine:
     ) -> None:
         with cluster(n_workers=1, processes=False, protocol="tcp") as one:
             message = refused(address(one), instance, "unknown")
-            assert "no method 'unknown'; choose one of" in message
+            assert "no method 'unknown'; " in message
             monkeypatch.setattr(dask, "__version__", "9.9")
             message = refused(address(one), instance)
         assert "; install 9.9 there" in message

@@ -24,6 +24,7 @@ from optpart import (
     Instance,
     RationalArray,
     Result,
+    Status,
     conclude,
     register,
 )
@@ -31,6 +32,7 @@ from optpart.cli import main
 from optpart.exact.enumeration import enumerate_all
 from optpart.methods import registry
 from optpart.report import gap_table
+from optpart.report.console import plain_console
 from optpart.study import library
 from optpart.study.engine import choose, local
 from optpart.study.gap import Comparison, sweep
@@ -303,3 +305,35 @@ def test_a_proof_that_enumeration_contradicts_is_not_used(
     row = execute(Run(instance, "cpsat", 0, Budget(5.0)))
     assert row.refused
     assert "cpsat has lower bound 5, enumerate has a schedule of makespan 4" in row.reason
+
+
+def test_a_row_says_why_its_run_ended_and_has_a_float_beside_every_exact_number(
+    instances: list[Instance],
+) -> None:
+    (comparison,) = sweep(instances[1:], ["heft"], budget=BUDGET)
+    (row,) = csv.DictReader(io.StringIO(gap_table.to_csv([comparison])))
+    assert row["termination"] == "completed"
+    for name in ("reference", "bound", "makespan", "traffic"):
+        assert float(row[f"{name}_float"]) == float(Fraction(row[name]))
+    (result,) = comparison.results
+    bound = Fraction(row["bound"])
+    assert result.makespan is not None
+    assert float(row["gap"]) == float((result.makespan - bound) / result.makespan)
+    (of_seeds, _) = csv.DictReader(
+        io.StringIO(gap_table.to_csv(list(sweep(instances, ["heft"], budget=BUDGET, seeds=[1, 2]))))
+    )
+    assert of_seeds["terminations"] == "completed 2"
+    assert float(of_seeds["makespan_mean_float"]) == float(Fraction(of_seeds["makespan_mean"]))
+
+
+def test_a_table_says_that_means_leave_out_runs_without_a_schedule(
+    instances: list[Instance], capsys: pytest.CaptureFixture[str]
+) -> None:
+    comparisons = list(sweep(instances, ["heft"], budget=BUDGET))
+    gap_table.print_summary(plain_console(), comparisons)
+    assert "Means are over solved runs only" not in capsys.readouterr().out
+    (result,) = comparisons[0].results
+    unsolved = replace(result, status=Status.UNKNOWN, makespan=None, schedule=None)
+    comparisons[0] = replace(comparisons[0], results=(unsolved,))
+    gap_table.print_summary(plain_console(), comparisons)
+    assert "Means are over solved runs only" in capsys.readouterr().out

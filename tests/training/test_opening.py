@@ -121,12 +121,15 @@ def test_a_folder_by_sailor_with_network_degree_and_types_of_gpu(sailor: Path, t
 @pytest.mark.parametrize(
     ("reading", "said"),
     [
-        (Reading(), "network: is missing; choose of M, N"),
-        (Reading(network="O"), "network: no network 'O'; choose of M, N"),
+        (Reading(), "network: is missing; choose one of M, N"),
+        (Reading(network="O"), "network: no network 'O'; choose one of M, N"),
         (Reading(network="M"), "gpus: M was not measured on 'a', the type of 'a'; .*: GH"),
         (Reading(network="M", gpus={"a": "GH"}), "tensor_parallel: is missing"),
         (Reading(network="M", gpus={"b": "GH"}), "gpus: no kind 'b' in the cluster; it has a"),
-        (Reading(network="M", gpus={"a": "GH"}, tensor_parallel=4), "no degree '4'; choose of 2"),
+        (
+            Reading(network="M", gpus={"a": "GH"}, tensor_parallel=4),
+            "no degree '4'; choose one",
+        ),
         (Reading(network="N", gpus={"a": "GH"}, tensor_parallel=2), "holds no GPU/profile.json"),
         (Reading(samples=8), "samples: means nothing to a folder of Sailor"),
     ],
@@ -164,7 +167,7 @@ def test_a_folder_by_amp(amp: Path, two: Path) -> None:
 @pytest.mark.parametrize(
     ("reading", "said"),
     [
-        (Reading(), "network: is missing; choose of gpt2, other"),
+        (Reading(), "network: is missing; choose one of gpt2, other"),
         (Reading(network="other"), "network: the files hold times of 'other', but no sizes"),
         (Reading(network="gpt2"), "tensor_parallel: is missing"),
         (
@@ -202,7 +205,7 @@ def test_faults_are_one_line(two: Path, model: str, reading: Reading, said: str)
 
 
 def test_an_unknown_cluster() -> None:
-    with pytest.raises(InputError, match="heterog-9: no such file; name a file, or one of heterog"):
+    with pytest.raises(InputError, match="heterog-9: no such file; did you mean heterog"):
         open_model("vgg19", "heterog-9")
 
 

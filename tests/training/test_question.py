@@ -57,7 +57,7 @@ class TestCompare:
             compare(question(chain(1, ("a", "b"), weights=200), tiny).problem, budget=BRIEF)
 
     def test_an_unknown_maker(self) -> None:
-        with pytest.raises(InputError, match="method: unknown 'ev'; choose of ev-ps, ev-ar"):
+        with pytest.raises(InputError, match="method: unknown 'ev'; choose one of ev-ps, ev-ar"):
             compare(question().problem, ("ev",))
 
     def test_a_bound_above_a_verified_strategy_ends_everything(self) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.limits import MOST_GROUPS, MOST_SAMPLES
 from optpart.terminal import say
@@ -116,8 +117,8 @@ def compiler_options(texts: Sequence[str] | None) -> Options:
     found: dict[str, Any] = {}
     for key, text in pairs(texts, "--compiler").items():
         if key not in Options.__dataclass_fields__:
-            known = ", ".join(Options.__dataclass_fields__)
-            raise InputError("--compiler", f"no option {key!r}", f"choose of {known}")
+            remedy = choice(key, Options.__dataclass_fields__)
+            raise InputError("--compiler", f"no option {key!r}", remedy)
         if key == "tick":
             found[key] = None if text == "none" else rational(text, "--compiler tick")
         else:

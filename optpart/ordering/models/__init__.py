@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 
+from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.ordering.models.alexnet import alexnet
 from optpart.ordering.models.inception_v2 import inception_v2
@@ -32,5 +33,5 @@ MODELS: Mapping[str, Callable[[], BaseModel]] = MappingProxyType(
 def base_model(name: str) -> BaseModel:
     """Return a base model by name; raise :class:`InputError` that lists all if there is none."""
     if name not in MODELS:
-        raise InputError("model", f"no model {name!r}", f"choose one of {', '.join(MODELS)}")
+        raise InputError("model", f"no model {name!r}", choice(name, MODELS))
     return MODELS[name]()

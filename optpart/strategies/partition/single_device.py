@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.kernels.compiled import State
 from optpart.problem.instance import Instance
@@ -36,7 +37,7 @@ def single_device(
     elif device in index:
         candidates = [index[device]]
     else:
-        raise InputError("device", f"no device {device!r}", f"choose one of {', '.join(index)}")
+        raise InputError("device", f"no device {device!r}", choice(device, index))
     graph, units = unit_graph(instance), by_first_vertex(instance)
     nothing_else = np.zeros(len(units), dtype=np.int64)
 

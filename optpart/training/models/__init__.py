@@ -6,10 +6,10 @@ with 96 images.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from types import MappingProxyType
 
+from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.training.layers import Network
 from optpart.training.models.bert_large import bert_large
@@ -46,7 +46,5 @@ def network(name: str) -> Network:
         If there is no such model; the message lists those that there are.
     """
     if name not in MODELS:
-        close = difflib.get_close_matches(name, MODELS, n=1)
-        remedy = f"did you mean {close[0]}? There are" if close else "there are"
-        raise InputError("model", f"no model {name!r}", f"{remedy} {', '.join(MODELS)}")
+        raise InputError("model", f"no model {name!r}", choice(name, MODELS))
     return MODELS[name]()

@@ -57,7 +57,7 @@ def test_what_was_assumed_is_said(folder: Path) -> None:
 def test_faults(folder: Path) -> None:
     with pytest.raises(InputError, match="no model 'X'"):
         read(folder, "X", ["GPU"])
-    with pytest.raises(InputError, match="gpus: no profile of 'TPU'; choose of GPU"):
+    with pytest.raises(InputError, match="gpus: no profile of 'TPU'; choose one of GPU"):
         read(folder, "M", ["TPU"])
     with pytest.raises(InputError, match="no degree '2'"):
         read(folder, "M", ["GPU"], tensor_parallel=2)

@@ -1,0 +1,39 @@
+"""The progress line stays one line, whatever the terminal and the names."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from rich.cells import cell_len
+
+from optpart.report.progress import ProgressLine, said
+from optpart.solution.result import Progress
+
+STEP = Progress(12.5, Fraction(987654), Fraction(123456))
+
+
+@pytest.mark.parametrize("width", [1, 2, 20, 40, 79])
+@pytest.mark.parametrize(
+    "name", ["頂点" * 50, "a\u0301" * 80, "x\n\x1b[31m" * 9, "", "\U0001f600" * 50]
+)
+def test_a_line_is_no_wider_than_the_terminal(name: str, width: int) -> None:
+    for step in (None, STEP):
+        line = said(name, step, width)
+        assert cell_len(line) <= max(width, 2)
+        assert line.isprintable()
+
+
+def test_a_terminal_that_became_narrower_is_not_filled_with_blanks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    line = ProgressLine()
+    line("a-rather-long-name-of-an-instance  heft", STEP)
+    monkeypatch.setenv("COLUMNS", "40")
+    line("a-rather-long-name-of-an-instance  heft", STEP)
+    monkeypatch.setenv("COLUMNS", "20")
+    line.clear()
+    wide, narrow, blank, end = capsys.readouterr().err.split("\r")[1:]
+    assert (len(wide) <= 79, len(narrow) <= 39, blank, end) == (True, True, " " * 19, "")
