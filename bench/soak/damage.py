@@ -6,6 +6,8 @@ import json
 import random
 from typing import Any
 
+from optpart.testing.mutate import mutated
+
 #: Values that readers stumble over.
 _VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2, 0.5, -0.0, 1e308, 1e-320, 10**30, 10**400, 2**63, 2**31, "",
@@ -44,3 +46,18 @@ def other_value(document: Any, draw: random.Random) -> Any:
             values = list(holder.values()) if isinstance(holder, dict) else holder
             holder[key] = json.loads(json.dumps(draw.choice(values)))
     return document
+
+
+def damaged(content: bytes, number: int, draw: random.Random) -> bytes:
+    """Damage bytes, or values where the content is JSON."""
+    if draw.random() < 0.5:
+        try:
+            document = json.loads(content)
+        except ValueError:
+            return mutated(content, number)
+        for _ in range(draw.randint(1, 3)):
+            document = other_value(document, draw)
+        return json.dumps(document, ensure_ascii=draw.random() < 0.5).encode(
+            "utf-8", "surrogatepass"
+        )
+    return mutated(content, number)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.soak.damage import other_value
+from bench.soak.damage import damaged
 from bench.soak.parts import FailedError
 from optpart.api import sweep
 from optpart.costs import calibration, efficiency
@@ -47,7 +47,6 @@ from optpart.search import checkpoint
 from optpart.search.layout import layout_of
 from optpart.study.stored import read_runs
 from optpart.testing.chains import cluster as training_cluster
-from optpart.testing.mutate import mutated
 from optpart.training import cluster_file, graph_file, profile, strategy_file
 from optpart.training.opening import open_model
 from optpart.training.readers import amp
@@ -145,26 +144,11 @@ def _damaged(name: str, number: int, folder: Path) -> Path:
     elif target.suffix == ".pt2" and draw.random() < 0.7:
         target.write_bytes(_in_archive(content, number, draw))
     elif target.suffix == ".safetensors" and draw.random() < 0.7:
-        header = _changed(content[8:], number, draw)
+        header = damaged(content[8:], number, draw)
         target.write_bytes(len(header).to_bytes(8, "little") + header)
     else:
-        target.write_bytes(_changed(content, number, draw))
+        target.write_bytes(damaged(content, number, draw))
     return path
-
-
-def _changed(content: bytes, number: int, draw: random.Random) -> bytes:
-    """Damage bytes, or values where the content is JSON."""
-    if draw.random() < 0.5:
-        try:
-            document = json.loads(content)
-        except ValueError:
-            return mutated(content, number)
-        for _ in range(draw.randint(1, 3)):
-            document = other_value(document, draw)
-        return json.dumps(document, ensure_ascii=draw.random() < 0.5).encode(
-            "utf-8", "surrogatepass"
-        )
-    return mutated(content, number)
 
 
 def _in_archive(content: bytes, number: int, draw: random.Random) -> bytes:
@@ -174,7 +158,7 @@ def _in_archive(content: bytes, number: int, draw: random.Random) -> bytes:
         chosen = draw.choice([*(name for name in names if name.endswith(".json")), *names])
         for name in names:
             part = old.read(name)
-            new.writestr(name, _changed(part, number, draw) if name == chosen else part)
+            new.writestr(name, damaged(part, number, draw) if name == chosen else part)
     return out.getvalue()
 
 
