@@ -86,7 +86,7 @@ def _verdict(files: Files, folder: Path) -> str | None:
 def _drawn(base: int) -> tuple[Instance, Schedule, Files] | None:
     """Return a small instance, an optimal schedule, and its certificate."""
     memory = ("none", "estimate")[base % 2]
-    instance = draw_instance(base, "delay", memory, vertices=(2, 5), devices=(1, 3))
+    instance = draw_instance(base, "delay", memory, vertices=(2, 5), devices=(1, 3), far=False)
     if base % 3:
         instance = renamed(instance, base)
     best = brute_force.optimum(instance)

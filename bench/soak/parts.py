@@ -57,11 +57,11 @@ class Part:
 PARTS = {
     part.name: part
     for part in (
-        Part("files", "mutated files", 100_000, 1500, 1000, 30.0),
-        Part("commands", "random command lines", 10_000, 60, 100, 120.0),
-        Part("schedules", "random schedules", 1_000_000, 2000, 10_000, 10.0),
-        Part("instances", "random instances", 100_000, 48, 100, 300.0),
-        Part("certificates", "forged certificates", 10_000, 150, 250, 60.0),
-        Part("kills", "killed commands", 1_000, 4, 20, 300.0),
+        Part("files", "mutated files", 100_000, 4000, 2000, 30.0),
+        Part("commands", "random command lines", 10_000, 120, 100, 120.0),
+        Part("schedules", "random schedules", 1_000_000, 4000, 20_000, 10.0),
+        Part("instances", "random instances", 100_000, 80, 200, 300.0),
+        Part("certificates", "forged certificates", 10_000, 400, 500, 60.0),
+        Part("kills", "killed commands", 1_000, 8, 20, 300.0),
     )
 }

@@ -13,7 +13,7 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
@@ -63,9 +63,10 @@ class Kept:
 
     def append(self, block: Block) -> None:
         """Add a finished block."""
-        cut = self.path.exists() and not self.path.read_bytes().endswith((b"\n", b""))
+        before = self.path.read_bytes() if self.path.exists() else b""
+        cut = before[-1:] not in (b"", b"\n")
         with self.path.open("a") as out:
-            out.write("\n" * cut + json.dumps(asdict(block)) + "\n")
+            out.write("\n" * cut + json.dumps(vars(block)) + "\n")
 
 
 def blocks_of(part: Part, seed: int, count: int) -> Iterator[Block]:
