@@ -116,7 +116,14 @@ def table(folder: Path) -> tuple[str, bool]:
     ]
     faults = []
     for part in PARTS.values():
-        blocks = sorted(Kept(folder, part).blocks().values(), key=lambda block: block.first)
+        found = sorted(
+            Kept(folder, part).blocks().values(), key=lambda block: (block.first, -block.count)
+        )
+        blocks, end = [], -1  # a shorter run may have left the beginning of a block
+        for block in found:
+            if block.first + block.count > end:
+                blocks.append(block)
+                end = block.first + block.count
         if not blocks:
             continue
         counts = [sum(block.outcomes[head] for block in blocks) for head in heads[1:4]]

@@ -64,7 +64,7 @@ _VALUES: dict[str, tuple[str, ...]] = {
     "memory": ("none", "estimate", "edges", "refcount"),
     "communication": ("delay", "sendrecv", "link", "port"),
     "devices": ("2", "devices.csv", "out-devices.csv"),
-    "model": ("training.json", "net.onnx", "pipedream.txt", "tiny"),
+    "model": ("training.json", "net.onnx", "pipedream.txt"),
     "strategy": ("strategy.json",),
     "store": ("store.db",),
     "checkpoint": ("state.json",),
@@ -159,7 +159,8 @@ def _line(draw: random.Random, folder: Path, number: int) -> list[str]:
     """Draw a command, its arguments and some of its options."""
     if not draw.randrange(100):  # nothing that the program knows
         return [draw.choice((*_WORDS, "solve", "--version")) for _ in range(draw.randint(0, 4))]
-    path, parameters = draw.choice(_commands())
+    first = draw.choice(sorted({path[0] for path, _ in _commands()}))
+    path, parameters = draw.choice([each for each in _commands() if each[0][0] == first])
     words = [*path]
     for parameter in parameters:
         option = parameter.param_type_name == "option"
@@ -181,7 +182,7 @@ def _line(draw: random.Random, folder: Path, number: int) -> list[str]:
         draw.shuffle(words)
     if not draw.randrange(40):
         words.insert(draw.randrange(len(words) + 1), draw.choice((*_WORDS, "--help", "--no")))
-    if path[0] in ("gap", "methods") and not set(words) & {*_INSTANCES, *_FILES}:
+    if path[0] == "gap" and not set(words) & {*_INSTANCES, *_FILES}:
         words.append("heft-10")  # not the whole library
     return words
 
@@ -193,7 +194,7 @@ def _value(name: str, path: tuple[str, ...], draw: random.Random, folder: Path, 
     if not draw.randrange(25):
         return draw.choice((*_WORDS, *_NUMBERS))
     if name == "output":
-        return draw.choice(_OUTPUTS)
+        return draw.choice(_OUTPUTS if draw.randrange(3) else _OUTPUTS[:6])
     if name == "method":
         return draw.choice(_methods())
     if name in ("file", "files", "instance", "what") and draw.randrange(3) == 0:

@@ -9,6 +9,7 @@ import shutil
 import warnings
 import zipfile
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -93,8 +94,9 @@ def _outcome(read: Read, path: Path) -> str:
 
 
 def _names(message: str, path: Path) -> bool:
-    """Return whether a message names the file, or one that belongs to it."""
-    return any(each.name in message for each in (path, *path.parent.rglob("*")))
+    """Return whether a message names the file, or one beside it or in it."""
+    there = (path, *path.parent.rglob("*"))
+    return str(path.parent) in message or any(each.name in message for each in there)
 
 
 def everything(value: object, depth: int = 12) -> str:
@@ -256,7 +258,7 @@ def all_readers() -> list[tuple[str, Read]]:
         ("amp/gpt2_P3_2.npy", lambda path: amp.read({"a": path}, amp.SIZES["gpt2"])),
         ("net.onnx", lambda path: open_model(path, "heterog-4", Reading(samples=2))),
         ("pipedream.txt", lambda path: open_model(
-            path, two, Reading(samples=4, slowness={"a": 1}))),
+            path, two, Reading(samples=4, slowness={"a": Fraction(1), "b": Fraction(3, 2)}))),
         ("store.db", read_runs),
         ("state.json", lambda path: checkpoint.read(path, _tiny())),
         *((f"{name}.source.json", lambda path, r=REDUCTIONS[name]: read_source(r, path))

@@ -1,7 +1,8 @@
 """Long commands, killed at random moments: what do they leave behind?
 
 Files are old or complete; stores and checkpoints can be read, and the command goes on with them; no
-process, temporary folder or shared memory remains. Only SIGKILL may leave the unfinished
+process, temporary folder or shared memory remains. A case whose command has ended before the
+signal counts as refused. Only SIGKILL may leave the unfinished
 ``.NAME.…`` beside an output, as nothing can remove it then.
 """
 
@@ -114,7 +115,7 @@ def case(number: int, folder: Path) -> str:
     _wait_for_the_rest(token, place, shared, told)
     _files(command, folder, old, told, sent)
     _state(command, folder, told, environment, again=draw.random() < 0.3)
-    return "accepted" if ended else "refused"
+    return "refused" if ended else "accepted"
 
 
 def _told(command: _Command, sent: signal.Signals, moment: float) -> str:

@@ -73,6 +73,8 @@ def test_the_newest_row_of_a_block_counts_and_half_a_row_does_not(tmp_path: Path
     kept.append(Block(0, 10, Counter(accepted=8, refused=2), seconds=1.0))
     text, failed = table(tmp_path)
     assert not failed
+    kept.append(Block(0, 4, Counter(accepted=4)))  # of a shorter run; not counted twice
+    assert table(tmp_path)[0] == text
     assert text.splitlines()[-1].split() == ["mutated", "files", "10", "8", "2", "0", "1"]
 
 
