@@ -85,7 +85,10 @@ def run(part: Part, block: Block) -> Iterator[tuple[int, str, str]]:
     context = multiprocessing.get_context("spawn")
     while number < last:
         here, there = context.Pipe(duplex=False)
-        process = context.Process(target=_serve, args=(part.name, number, last, there))
+        # Here, so that it goes even if the process is killed.
+        place = tempfile.TemporaryDirectory(prefix="soak-", ignore_cleanup_errors=True)
+        arguments = part.name, number, last, place.name, there
+        process = context.Process(target=_serve, args=arguments)
         process.start()
         there.close()
         try:
@@ -113,6 +116,7 @@ def run(part: Part, block: Block) -> Iterator[tuple[int, str, str]]:
                     os.killpg(process.pid or 0, signal.SIGKILL)
             process.join()
             here.close()
+            place.cleanup()
     block.seconds = round(_seconds() - before, 2)
 
 
@@ -122,35 +126,34 @@ def _seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _serve(name: str, number: int, last: int, out: Connection) -> None:
+def _serve(name: str, number: int, last: int, place: str, out: Connection) -> None:
     """Run cases one after another, and send what came of each."""
     os.setsid()  # an interrupt of the terminal is for the main process alone
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     signal.signal(signal.SIGPROF, _hang)
     part = PARTS[name]
     case = part.load()
-    with tempfile.TemporaryDirectory(prefix="soak-") as place:
+    os.chdir(place)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    for each in range(number, last):
+        folder = Path(place, str(each))
+        folder.mkdir()
+        signal.setitimer(signal.ITIMER_PROF, part.seconds)
+        try:
+            with warnings.catch_warnings():
+                outcome, message = case(each, folder), ""
+        except BaseException as error:
+            outcome = "failed"
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            message = f"{said[:_MESSAGE]}{_where(error)}"
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        out.send((outcome, message))
         os.chdir(place)
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.dup2(nowhere, 2)
-        for each in range(number, last):
-            folder = Path(place, str(each))
-            folder.mkdir()
-            signal.setitimer(signal.ITIMER_PROF, part.seconds)
-            try:
-                with warnings.catch_warnings():
-                    outcome, message = case(each, folder), ""
-            except BaseException as error:
-                outcome = "failed"
-                said = " ".join(f"{type(error).__name__}: {error}".split())
-                message = f"{said[:_MESSAGE]}{_where(error)}"
-            finally:
-                signal.setitimer(signal.ITIMER_PROF, 0)
-            out.send((outcome, message))
-            os.chdir(place)
-            _remove(folder)
-        sys.stdout.flush()
+        _remove(folder)
+    sys.stdout.flush()
 
 
 def _where(error: BaseException) -> str:
