@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test docs lint types layers wheel sdist check-certificates clean
+.PHONY: demo test soak docs lint types layers wheel sdist check-certificates clean
 
 demo: $(VENV)/run
 	$(BIN)/optpart gap --time-limit 10
@@ -14,6 +14,10 @@ demo: $(VENV)/run
 
 test: $(VENV)/develop
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# A minute of the soak: random files, commands, schedules, instances, certificates and kills.
+soak: $(VENV)/develop
+	$(BIN)/python bench/soak --minute
 
 # The site, in docs/_build/html: without network, and with warnings as errors.
 docs: $(VENV)/docs

@@ -33,6 +33,7 @@ WHOLE = {
     "ordering": ("bench.ordering.__main__", "python bench/ordering"),
     "pipeline": ("bench.pipeline.__main__", "python -m bench.pipeline"),
     "scale": ("bench.scale", "python bench/scale.py"),
+    "soak": ("bench.soak.__main__", "python bench/soak"),
     "speed": ("bench.speed", "python bench/speed.py --peer"),
     "training": ("bench.training.agreement", "python bench/training/agreement.py, bounds.py"),
 }

@@ -178,7 +178,8 @@ class _Acceptance:
 
     def _available(self, end: NDArray[Any], arrival: NDArray[Any]) -> NDArray[Any]:
         """Return when the tensor of each edge is available where it is consumed."""
-        available = end[self.source]
+        # Arrivals may need integers of any size where ends do not.
+        available = end[self.source].astype(np.result_type(end, arrival))
         apart = self.device[self.source] != self.device[self.consumer]
         order = np.argsort(self.copy)
         wanted = self.edge_tensor[apart] * self.instance.devices + self.device[self.consumer[apart]]

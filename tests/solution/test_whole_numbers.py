@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optpart import Instance, Model, RationalArray, Schedule, Transfers
+from optpart import (
+    Cluster,
+    GraphBuilder,
+    Instance,
+    Model,
+    RationalArray,
+    Schedule,
+    Transfers,
+)
 from optpart.methods import registry
 from optpart.solution import verifier
 from optpart.solution.schedule import crossings, retime
@@ -121,3 +129,13 @@ def test_a_valid_schedule_never_costs_fractions(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(verifier, "reference", refuse)
     result = registry.get("hash+fifo")(replace(instance, model=Model()))
     assert result.schedule is not None
+
+
+def test_a_consumer_before_a_far_arrival_is_refused() -> None:
+    """The arrival takes more than 64 bits, and no start or end does."""
+    builder = GraphBuilder().vertex("a", 1, outputs=[2**70]).vertex("b", 1).edge("a", "b")
+    instance = Instance(builder.build(), Cluster.uniform(2, bandwidth=1))
+    late = Transfers.of([(0, 1, Fraction(1), Fraction(1 + 2**70))])
+    start = RationalArray.from_fractions([Fraction(0), Fraction(1)])
+    schedule = Schedule(np.array([0, 1], dtype=np.int32), start, late)
+    assert [violation.rule for violation in verify(instance, schedule)] == ["precedence"]

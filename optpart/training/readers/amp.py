@@ -9,6 +9,7 @@ of GPT-2, as AMP trains it, are in :data:`GPT2`.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -154,12 +155,14 @@ def read(
 def _times(path: str | Path, layers: int) -> Sequence[Fraction]:
     """Return the exact nanoseconds of each layer."""
     try:
-        found = np.load(path, allow_pickle=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # of headers that only Python 2 would have written
+            found = np.load(path, allow_pickle=False)
     except OSError as error:
         raise InputError(
             "", f"cannot be read ({error.strerror or error})", "name a file", str(path)
         ) from None
-    except (ValueError, EOFError):
+    except Exception:  # NumPy evaluates the header, in which anything may be wrong
         raise InputError(
             "", "is no array of NumPy", "give a file as numpy.save writes it", str(path)
         ) from None

@@ -45,6 +45,12 @@ def test_what_is_no_array_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.npy").write_text("no array")
     with pytest.raises(InputError, match=r"t\.npy: is no array of NumPy"):
         read({"P3": tmp_path / "t.npy"}, TINY)
+    np.save(tmp_path / "t.npy", np.array([3e-9, 5e-9]))
+    content = (tmp_path / "t.npy").read_bytes()
+    for header in (b"(2, ", b"2L, "):
+        (tmp_path / "t.npy").write_bytes(content.replace(b"(2,)", header))
+        with pytest.raises(InputError, match=r"t\.npy: is no array of NumPy"):
+            read({"P3": tmp_path / "t.npy"}, TINY)
     with pytest.raises(InputError, match=r"none\.npy: cannot be read \(No such file"):
         read({"P3": tmp_path / "none.npy"}, TINY)
 
