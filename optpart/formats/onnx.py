@@ -510,7 +510,7 @@ class _Symbols:
         """Refuse sizes of what the model does not have."""
         for symbol in self._sizes:
             if symbol not in self._seen:
-                remedy = f"choose of {_listed(self._seen)}" if self._seen else "leave it out"
+                remedy = f"choose one of {_listed(self._seen)}" if self._seen else "leave it out"
                 raise InputError(f"shape {symbol!r}", "the model has no such size", remedy)
 
     def open_in(self, *names: str) -> list[str]:

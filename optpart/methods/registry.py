@@ -24,7 +24,6 @@ from optpart import clock
 from optpart.choices import choice
 from optpart.errors import ArgumentError, InputError, OptpartError, PluginError
 from optpart.limits import check_seed
-from optpart.problem.rational import shown
 
 if TYPE_CHECKING:
     from optpart.problem.instance import Instance
@@ -650,6 +649,8 @@ def get(name: str) -> Method:
     plug_ins = [point.name for point in entry_points(group=GROUP)]
     known = [*ORDERED, *SOLVERS, *_own, *plug_ins]
     known += [f"{p}+{s}" for p in _every_partitioner() for s in _every_scheduler()]
+    from optpart.problem.rational import shown  # loads numpy
+
     raise InputError("method", f"no method {shown(name)}", choice(name, known, "optpart methods"))
 
 

@@ -541,7 +541,7 @@ def test_a_truncated_graphdef_is_reported_in_one_line(run: Run, tmp_path: Path) 
     ("arguments", "problem"),
     [
         ("solve no-such-instance", "no-such-instance: no such file"),
-        ("solve heft-10 --method magic", "no method 'magic'; choose one of heft"),
+        ("solve heft-10 --method magic", "no method 'magic'; 'optpart methods' lists the names"),
         ("solve laich-2.5 --method milp", "milp does not support sendrecv"),
         ("gap heft-10 -o table.xml", "table.xml: unknown suffix '.xml'"),
         ("gap heft-10 --json --csv", "--json: used together with --csv"),

@@ -68,7 +68,10 @@ def test_the_front_can_be_limited_to_blocks() -> None:
         ({"contiguous": "yes"}, "contiguous: cannot be 'yes'; use True or False"),
         ({"device_order": "d0"}, "device_order: 'd0' is not a list; list the names of devices"),
         ({"device_order": ["d0", 1]}, "device_order: no device 1; did you mean d1?"),
-        ({"objective": "load"}, "objective: no objective 'load'; use makespan, traffic, "),
+        (
+            {"objective": "load"},
+            "objective: no objective 'load'; choose one of makespan, traffic, ",
+        ),
     ],
 )
 def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:

@@ -66,8 +66,8 @@ class TestTermination:
     @pytest.mark.parametrize(
         ("said", "problem"),
         [
-            ("bored", "termination: unknown 'bored'; use proven, completed, time limit"),
-            ([], "termination: unknown []; use proven"),
+            ("bored", "termination: unknown 'bored'; choose one of proven, completed, time limit"),
+            ([], "termination: unknown []; choose one of proven"),
             ("proven", "termination: proven, but the status is FEASIBLE"),
         ],
     )
