@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import cache
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -181,19 +182,21 @@ def _two() -> Graph:
 
 @cache
 def _store() -> bytes:
-    path = Path("store.db").absolute()
-    for _ in sweep([_tiny()], ["fastest+fifo", "enumerate"], store=path, seconds=5):
-        pass
-    return path.read_bytes()
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "store.db")
+        for _ in sweep([_tiny()], ["fastest+fifo", "enumerate"], store=path, seconds=5):
+            pass
+        return path.read_bytes()
 
 
 @cache
 def _checkpoint() -> bytes:
     best = enumerate_all(_tiny()).schedule
     assert best is not None
-    path = Path("state.json").absolute()
-    checkpoint.write(path, _tiny(), checkpoint.Checkpoint(layout_of(_tiny(), best), 1.0, 10))
-    return path.read_bytes()
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "state.json")
+        checkpoint.write(path, _tiny(), checkpoint.Checkpoint(layout_of(_tiny(), best), 1.0, 10))
+        return path.read_bytes()
 
 
 def _source(name: str) -> Callable[[], bytes]:
