@@ -23,6 +23,9 @@ MOST_DOWNSETS = 20_000
 #: The same for parts that the search over choices of devices suits.
 _MOST_DOWNSETS_OF_CHAINS = 1_000
 
+#: Steps that all bounds of what follows a choice in a part may take, about a second.
+_MOST_STEPS = 500_000_000
+
 #: Parts connected by edges that jump over a cut vertex are joined up to this many vertices.
 MOST_MERGED = 40
 
@@ -168,7 +171,7 @@ class Series:
             alone = clean[i] and clean[i + 1]
             split = None
             if self.limited and alone and len(part.vertices) > 1:
-                split = chains(part, self.cut(i), self.links)
+                split = self._chains(i)
             most = MOST_DOWNSETS if split is None else _MOST_DOWNSETS_OF_CHAINS
             lattice = build(part, done, waiting, self.links, most)
             place = np.zeros(self.instance.vertices, dtype=np.int64)
@@ -184,6 +187,17 @@ class Series:
             yield Stretch(part, lattice, split, known, place, arcs, rest_need, later, alone)
             done |= set(part.vertices)
             waiting = (waiting | touched(set(part.vertices), self.links)) - done
+
+    def _chains(self, i: int) -> Chains | None:
+        """Return the chains of a part, unless bounds of what follows a choice take too long."""
+        part = self.parts[i]
+        split = chains(part, self.cut(i), self.links)
+        if split is None:
+            return None
+        ends = self.devices if part.closed else 1
+        heads = int((split.link < 0).sum()) + self.devices
+        steps = ends * 2 * heads * len(split.vertices) * self.devices**2
+        return split if steps <= _MOST_STEPS else None
 
     def _merged(self, split: list[Part]) -> list[Part]:
         """Join parts that more than their cut vertex connects, up to a size."""
