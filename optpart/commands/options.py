@@ -13,8 +13,6 @@ import typer
 from optpart.errors import InputError
 from optpart.files import check_target
 from optpart.limits import LARGEST_SEED, MOST_SECONDS, MOST_WORKERS, check_seconds
-from optpart.problem.footprint import read_memory
-from optpart.problem.rational import shown
 
 
 def _seconds(text: str) -> float:
@@ -22,6 +20,8 @@ def _seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
+        from optpart.problem.rational import shown
+
         raise InputError(
             "--time-limit",
             f"{shown(text)} is not a number of seconds",
@@ -32,6 +32,8 @@ def _seconds(text: str) -> float:
 
 def _memory(text: str) -> int:
     """Read a memory limit."""
+    from optpart.problem.footprint import read_memory
+
     return read_memory(text, "--memory-limit")
 
 
