@@ -15,6 +15,9 @@ from optpart.series.parts import Part
 #: Stands for "never": beyond every horizon, but safe to add up.
 NEVER = 2**60
 
+#: Downsets times vertices of a part that are enumerated at most, in a few seconds.
+_MOST_ENTRIES = 10_000_000
+
 #: What happens to a waiting vertex when another is placed.
 NOTHING, SAME, APART = 0, 1, 2
 
@@ -140,7 +143,7 @@ def delay_matrix(grid: Grid, tensor: int, devices: int) -> NDArray[np.int64]:
 
 
 def build(part: Part, done: set[int], waiting: set[int], links: Links, most: int) -> Lattice | None:
-    """Enumerate the downsets of a part; ``None`` if there are more than ``most``.
+    """Enumerate the downsets of a part; ``None`` if there are more than ``most``, or too large.
 
     Parameters
     ----------
@@ -150,21 +153,29 @@ def build(part: Part, done: set[int], waiting: set[int], links: Links, most: int
     vertices = part.vertices
     index = {v: i for i, v in enumerate(vertices)}
     before = [sum(1 << index[u] for u in links.before[v] if u in index) for v in vertices]
-    levels: list[list[int]] = [[0]]
-    found = {0}
-    while True:
-        following: dict[int, None] = {}
-        for mask in levels[-1]:
-            for i in range(len(vertices)):
-                if not mask >> i & 1 and not before[i] & ~mask:
-                    following[mask | 1 << i] = None
-        if not following:
-            break
-        levels.append(list(following))
-        found |= following.keys()
-        if len(found) > most:
+    after: list[list[int]] = [[] for _ in vertices]
+    for v in vertices:
+        for u in links.before[v]:
+            if u in index:
+                after[index[u]].append(index[v])
+    # By level, the downsets and the vertices that may follow them.
+    levels = [{0: [i for i in range(len(vertices)) if not before[i]]}]
+    masks = [0]
+    while levels[-1]:
+        following: dict[int, list[int]] = {}
+        for mask, ready in levels[-1].items():
+            for i in ready:
+                larger = mask | 1 << i
+                if larger not in following:
+                    new = [j for j in after[i] if not before[j] & ~larger]
+                    following[larger] = sorted({*ready, *new} - {i})
+            if len(masks) + len(following) > most:
+                return None
+        levels.append(following)
+        masks += following
+        if len(masks) * len(vertices) > _MOST_ENTRIES:
             return None
-    masks = [mask for level in levels for mask in level]
+    levels.pop()
     node = {mask: i for i, mask in enumerate(masks)}
     slots: list[list[int]] = []
     for mask in masks:

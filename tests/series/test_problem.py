@@ -73,3 +73,31 @@ def test_the_cost_of_what_is_far_too_large_for_a_device_fits_64_bits():
 
     assert (dual.cost >= 0).all()
     assert dual.cost[0, 0] > 10**6 >= dual.cost[1, 0]
+
+
+def test_a_part_too_wide_for_either_method_is_only_bounded(monkeypatch):
+    graph = {
+        "format": "optpart-instance/1",
+        "vertices": [{"name": f"v{v}", "ops": 6, "memory": 1} for v in range(40)],
+        "edges": [[f"v{v}", f"v{v + 10}", None] for v in range(30)],
+        "devices": [{"name": "d0", "speed": 6, "memory": 30}, {"name": "d1", "speed": 1}],
+        "bandwidth": [[None, 1], [1, None]],
+        "model": {"communication": "delay", "memory": "estimate"},
+    }
+    instance = from_dict(graph)
+    (wide,) = Series(instance).stretches
+    assert wide.lattice is None  # 5^10 downsets
+    assert wide.chains is not None
+    monkeypatch.setattr("optpart.series.problem._MOST_STEPS", 1000)
+    (wide,) = Series(instance).stretches
+    assert wide.chains is None
+    assert solve_series(instance, budget=Budget(5)).makespan is not None
+
+
+def test_downsets_of_a_long_part_are_counted_with_its_vertices(monkeypatch):
+    instance = _instance([("a", "c"), ("b", "d")], "ab")
+    (part,) = Series(instance).stretches
+    assert part.lattice is not None
+    monkeypatch.setattr("optpart.series.lattice._MOST_ENTRIES", 4)
+    (part,) = Series(instance).stretches
+    assert part.lattice is None
