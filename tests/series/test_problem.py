@@ -91,7 +91,7 @@ def test_a_part_too_wide_for_either_method_is_only_bounded(monkeypatch):
     monkeypatch.setattr("optpart.series.problem._MOST_STEPS", 1000)
     (wide,) = Series(instance).stretches
     assert wide.chains is None
-    assert solve_series(instance, budget=Budget(5)).makespan is not None
+    assert series_bound(instance, seconds=5, makespan=None) >= 4  # a path of four on the fast one
 
 
 def test_downsets_of_a_long_part_are_counted_with_its_vertices(monkeypatch):
