@@ -1,10 +1,11 @@
 """The Python interface, ``import optpart as op``: each command as a function.
 
-All functions that can take long share three parameters with the commands: ``seconds``, a wall-clock
+All functions that can take long share four parameters with the commands: ``seconds``, a wall-clock
 limit (by default 60 for solving, 30 for :func:`bounds`, 20 for each run of :func:`compare` and
 :func:`sweep` and for each solve of :func:`divide`); ``workers``, the number of threads or processes
-(2); and ``seed``, the seed of all random choices (0). Instances may be given by name or path,
-vertices and devices by name.
+(2); ``seed``, the seed of all random choices (0); and ``memory``, what this process and its solvers
+may take together, in bytes or such as ``"4 GiB"`` (what is available). Instances may be given by
+name or path, vertices and devices by name.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from optpart.search.checkpoint import StateFile
     from optpart.solution.goal import Objective
     from optpart.solution.names import NamedOrder, NamedPlacement
-    from optpart.solution.result import Progress, Result, Watch
+    from optpart.solution.result import Budget, Progress, Result, Watch
     from optpart.solution.schedule import Schedule
     from optpart.solution.verifier import Violation
     from optpart.study.attribution import Division
@@ -344,6 +345,7 @@ def pareto(
     seconds: float = 60.0,
     workers: int = 2,
     seed: int = 0,
+    memory: int | str | None = None,
     watch: Watch | None = None,
 ) -> list[Result]:
     """Return the Pareto front of makespan and traffic; see :func:`optpart.methods.pareto.pareto`.
@@ -355,7 +357,7 @@ def pareto(
     """
     from optpart.methods.solve import ask
 
-    question = ask(_instance(instance), seconds=seconds, workers=workers, seed=seed)
+    question = ask(_instance(instance), seconds=seconds, workers=workers, seed=seed, memory=memory)
     question.warm_up()
     return question.front(watch)
 
@@ -390,18 +392,15 @@ def bounds(
     from optpart.methods.solve import prepare
     from optpart.methods.solver_bound import solver_rows
     from optpart.problem.feasibility import contradiction
-    from optpart.problem.footprint import read_memory
     from optpart.series.bound import SERIES
-    from optpart.solution.result import Budget
     from optpart.terminal import note
 
     instance = _instance(instance)
     if contradiction(instance):
         return [LowerBound("feasibility", None, 0.0)]
     prepare([instance])
-    allowed = None if memory is None else read_memory(memory)
-    budget = Budget(seconds, workers, memory=allowed)
-    besides = (SERIES, *solver_rows(workers, seed, allowed))
+    budget = _budget(seconds, workers, memory)
+    besides = (SERIES, *solver_rows(workers, seed, budget.memory))
     unfit = unfit_bounds(instance, budget)
     for name, why in unfit.items():
         note(f"{name} is left out: it {why}")
@@ -508,6 +507,7 @@ def compare(
     seconds: float = 20.0,
     workers: int = 2,
     seed: int = 0,
+    memory: int | str | None = None,
     watch: Callable[[str, Progress | None], None] | None = None,
 ) -> Comparison:
     """Run methods on an instance and compare them with a reference.
@@ -515,15 +515,14 @@ def compare(
     See :func:`sweep`; ``watch`` is called with the name of the running method and its progress.
     """
     from optpart.methods.solve import prepare
-    from optpart.solution.result import Budget
     from optpart.study.gap import chosen_methods
     from optpart.study.gap import compare as compared
 
     names = chosen_methods([methods] if isinstance(methods, str) else list(methods))
     instance = _instance(instance)
+    budget = _budget(seconds, workers, memory)
     prepare([instance], names)
-    found = compared(instance, names, budget=Budget(seconds, workers), seed=seed, watch=watch)
-    return _bounded_rows(found)
+    return _bounded_rows(compared(instance, names, budget=budget, seed=seed, watch=watch))
 
 
 def sweep(
@@ -536,6 +535,7 @@ def sweep(
     seconds: float = 20.0,
     workers: int = 2,
     seed: int = 0,
+    memory: int | str | None = None,
     watch: Callable[[Run, Progress | None], None] | None = None,
 ) -> Iterator[Comparison]:
     """Compare methods on instances, as the command ``gap`` does.
@@ -557,6 +557,8 @@ def sweep(
         A file that stores finished runs, which are not repeated.
     seconds : float
         Time limit for each run.
+    memory : int or str, optional
+        As in :func:`solve`, for each run; one that would need more has no schedule, and says so.
     watch : callable, optional
         Called with a running or finished run, and with its progress if known.
 
@@ -575,7 +577,6 @@ def sweep(
 
     from optpart.limits import check_seed
     from optpart.methods.solve import prepare
-    from optpart.solution.result import Budget
     from optpart.study.engine import choose
     from optpart.study.gap import chosen_methods
     from optpart.study.gap import sweep as swept
@@ -583,7 +584,7 @@ def sweep(
 
     check_seed(seed, seeds)
     names = chosen_methods([methods] if isinstance(methods, str) else list(methods))
-    budget, spread = Budget(seconds, workers), choose(engine, workers)
+    budget, spread = _budget(seconds, workers, memory), choose(engine, workers)
     chosen = [_instance(instance) for instance in instances]
 
     def compared() -> Iterator[Comparison]:
@@ -627,6 +628,7 @@ def divide(
     seconds: float = 20.0,
     workers: int = 2,
     seed: int = 0,
+    memory: int | str | None = None,
     watch: Callable[[str, Progress | None], None] | None = None,
 ) -> Division:
     """Attribute the loss of pairs of strategies to placement and order, as ``gap --axis`` does.
@@ -641,11 +643,10 @@ def divide(
         Time limit for each solve: one for every distinct placement, and one with free placement.
     """
     from optpart.limits import check_seed
-    from optpart.solution.result import Budget
     from optpart.study.attribution import divide as divided
 
     check_seed(seed, seeds)
-    budget = Budget(seconds, workers)
+    budget = _budget(seconds, workers, memory)
     return divided(
         _instance(instance), pairs, budget=budget, seeds=range(seed, seed + seeds), watch=watch
     )
@@ -657,6 +658,7 @@ def compare_orders(
     seconds: float = 60.0,
     workers: int = 2,
     seed: int = 0,
+    memory: int | str | None = None,
     watch: Watch | None = None,
 ) -> Orders:
     """Order a placed graph in several ways, and find the optimal order.
@@ -666,12 +668,12 @@ def compare_orders(
     instance : Instance, str or Path
         An instance that allows only one placement.
     seconds : float
-        Time limit for finding the optimal order.
+        Time limit for all orders, of which those are left out that have no time.
     """
     from optpart.ordering.compare import compare_orders as compared
-    from optpart.solution.result import Budget
 
-    return compared(_instance(instance), Budget(seconds, workers), seed=seed, watch=watch)
+    budget = _budget(seconds, workers, memory)
+    return compared(_instance(instance), budget, seed=seed, watch=watch)
 
 
 def certify(
@@ -682,6 +684,7 @@ def certify(
     seconds: float = 60.0,
     workers: int = 2,
     seed: int = 0,
+    memory: int | str | None = None,
 ) -> Refutation:
     """Write a certificate: a schedule and a proof that none is shorter; see :func:`check`.
 
@@ -693,6 +696,8 @@ def certify(
         An optimal schedule; by default, one is searched for.
     seconds : float
         Time limit for finding the schedule, and again for the proof.
+    memory : int or str, optional
+        As in :func:`solve`, for finding the schedule.
 
     Raises
     ------
@@ -705,9 +710,11 @@ def certify(
     from optpart.certify.certify import certify as write
     from optpart.formats.result import read_document, read_schedule
     from optpart.methods.cpsat import cpsat
+    from optpart.methods.fitting import require_memory
     from optpart.methods.solve import prepare
-    from optpart.solution.result import Budget
+    from optpart.solution.goal import Goal
 
+    budget = _budget(seconds, workers, memory)
     check_place(Path(directory))
     source = None
     if isinstance(instance, str | Path):
@@ -719,7 +726,8 @@ def certify(
     else:
         if result is None:
             prepare([instance])
-            result = cpsat(instance, budget=Budget(seconds, workers), seed=seed)
+            require_memory(instance, "cpsat", Goal(), budget)
+            result = cpsat(instance, budget=budget, seed=seed)
         if result.schedule is None:
             raise UncertifiedError(f"{instance.name}: no schedule: {result.reason}")
         schedule, method = result.schedule, result.method
@@ -1052,6 +1060,13 @@ def _scheduled(what: Result | str | Path, instance: Instance | str | Path | None
     if what.schedule is None:
         raise InputError("schedule", "missing", "give a result that holds a schedule")
     return Scheduled(what.instance, what.schedule, what.method)
+
+
+def _budget(seconds: float, workers: int, memory: int | str | None) -> Budget:
+    from optpart.problem.footprint import read_memory
+    from optpart.solution.result import Budget
+
+    return Budget(seconds, workers, memory=None if memory is None else read_memory(memory))
 
 
 def _instance(instance: Instance | str | Path) -> Instance:

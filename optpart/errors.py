@@ -98,5 +98,9 @@ class UnsupportedError(InputError):
     """A method was asked for something outside its scope."""
 
 
+class MemoryLimitError(UnsupportedError):
+    """A method would need more memory than is allowed or available."""
+
+
 class ContradictionError(OptpartError):
     """Two computations that must agree do not: one of them is wrong, and neither may be trusted."""

@@ -392,6 +392,7 @@ def test_whatever_can_take_long_has_the_same_limits(name: str) -> None:
     parameters = signature(getattr(api, name)).parameters
     assert isinstance(parameters["seconds"].default, float)
     assert (parameters["workers"].default, parameters["seed"].default) == (2, 0)
+    assert parameters["memory"].default is None
     assert not {"budget", "time_limit"} & set(parameters)
 
 

@@ -41,8 +41,8 @@ FOLDER = ROOT / "bench" / "results" / "equivalence"
 #: Keys of a result's document that the recording is too old to have, and what they may hold.
 ADDED = {
     "termination": (
-        None, "proven", "completed", "time limit", "move limit", "interrupted", "rounding",
-        "unsupported", "failed",
+        None, "proven", "completed", "time limit", "move limit", "memory limit", "interrupted",
+        "rounding", "unsupported", "failed",
     ),
 }  # fmt: skip
 

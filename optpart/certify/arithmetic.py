@@ -7,7 +7,6 @@ functions verify in exact numbers.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from fractions import Fraction
@@ -18,6 +17,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
+from optpart import clock
 from optpart.certify.check import RejectedError, Windows, refute_by_load, room
 
 Record = dict[str, Any]
@@ -43,7 +43,7 @@ def load_record(windows: Windows, deadline: float = math.inf) -> Record | None:
     Parameters
     ----------
     deadline : float
-        When :func:`time.perf_counter` has reached it, no further set is tried.
+        When :func:`optpart.clock.now` has reached it, no further set is tried.
 
     Notes
     -----
@@ -51,7 +51,7 @@ def load_record(windows: Windows, deadline: float = math.inf) -> Record | None:
     cannot start before some time, and after which some time must pass.
     """
     for vertices in _sets(windows):
-        if time.perf_counter() > deadline:
+        if clock.now() > deadline:
             break
         record = proven_load(windows, vertices, *multipliers(windows, vertices))
         if record is not None:

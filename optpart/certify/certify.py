@@ -11,13 +11,13 @@ import json
 import lzma
 import math
 import os
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
+from optpart import clock
 from optpart.certify import check
 from optpart.certify.arithmetic import Record, load_record, multipliers, path_record
 from optpart.certify.check import Encoding, Grid, Problem, RejectedError, Windows
@@ -156,7 +156,7 @@ def find_refutation(
     UncertifiedError
         If none is found in time, or a shorter schedule exists.
     """
-    begin = time.perf_counter()
+    begin = clock.now()
     if makespan == 0:
         return Refutation("none", Fraction(1), {})
     reasons = []
@@ -165,15 +165,15 @@ def find_refutation(
     took = 0.0
     for scale in scales:
         # Windows take about as long on every grid.
-        if grids and time.perf_counter() + took > deadline:
+        if grids and clock.now() + took > deadline:
             reasons.append("no time left for finer grids")
             break
-        before = time.perf_counter()
+        before = clock.now()
         try:
             grids.append((scale, Windows(Grid(problem, scale, makespan))))
         except RejectedError as error:
             reasons.append(str(error))
-        took = time.perf_counter() - before
+        took = clock.now() - before
     for tier, find in (
         ("path", path_record),
         ("one-machine", one_machine_record),
@@ -182,9 +182,9 @@ def find_refutation(
         for scale, windows in grids:
             record = find(windows)
             if record is not None:
-                spent = time.perf_counter() - begin
+                spent = clock.now() - begin
                 return Refutation(tier, scale, record, seconds={"refute": spent})
-    left = deadline - time.perf_counter()
+    left = deadline - clock.now()
     if left <= 0:
         raise UncertifiedError("; ".join([*reasons, "no proof by arithmetic in the time limit"]))
     try:
@@ -193,7 +193,7 @@ def find_refutation(
         reasons.append(f"in series: {error}")
     grids = [grid for grid in grids if grid[1].grid.horizon < _MAX_TICKS]
     for scale, windows in grids:
-        left = deadline - time.perf_counter()
+        left = deadline - clock.now()
         if left <= 0:
             reasons.append("no time left for finer grids")
             break
@@ -212,23 +212,23 @@ def _in_series(
     instance: Instance, problem: Problem, scale: Fraction, makespan: Fraction, seconds: float
 ) -> Refutation:
     """Refute the parts of the graph one after another, on a fine grid."""
-    begin = time.perf_counter()
+    begin = clock.now()
     ticks = scale * makespan
     if ticks > check.MAX_TICKS:
         scale = _TICKS_IN_SERIES / makespan
     elif ticks < _LEAST_IN_SERIES:  # what is paid for memory is rounded down as well
         scale *= math.ceil(_LEAST_IN_SERIES / ticks)
     windows = Windows(Grid(problem, scale, makespan))
-    left = seconds - (time.perf_counter() - begin)
+    left = seconds - (clock.now() - begin)
     record = series_record(instance, windows, scale, left)
-    return Refutation("series", scale, record, seconds={"refute": time.perf_counter() - begin})
+    return Refutation("series", scale, record, seconds={"refute": clock.now() - begin})
 
 
 def _by_proof(
     windows: Windows, scale: Fraction, memory_scale: Fraction, seconds: float, deadline: float
 ) -> Refutation:
     """Refute the formula of one grid, if it can be written before the deadline."""
-    begin = time.perf_counter()
+    begin = clock.now()
     record = {
         "encoding": "order/1",
         "loads": _loads(windows),
@@ -240,7 +240,7 @@ def _by_proof(
         clauses = list(_limited(check.clauses(code), deadline))
     except RejectedError as error:
         raise _TooLongError(str(error)) from None
-    encoded = time.perf_counter()
+    encoded = clock.now()
     left = seconds - (encoded - begin)
     if left <= 0:
         raise UncertifiedError("no time left to refute its formula")
@@ -249,7 +249,7 @@ def _by_proof(
         raise UncertifiedError("nothing rules out a shorter schedule there")
     if answer.status == "unknown":
         raise UncertifiedError(answer.reason)
-    solved = time.perf_counter()
+    solved = clock.now()
     proof = trim(clauses, answer.proof)
     return Refutation(
         "lrat",
@@ -262,7 +262,7 @@ def _by_proof(
         {
             "encode": encoded - begin,
             "refute": solved - encoded,
-            "trim": time.perf_counter() - solved,
+            "trim": clock.now() - solved,
         },
     )
 
@@ -270,7 +270,7 @@ def _by_proof(
 def _limited(clauses: Iterator[list[int]], deadline: float) -> Iterator[list[int]]:
     literals = 0
     for clause in clauses:
-        if time.perf_counter() > deadline:
+        if clock.now() > deadline:
             raise UncertifiedError("no time left to write its formula")
         literals += len(clause)
         if literals > _MAX_LITERALS:
@@ -368,14 +368,14 @@ def certify(
     UncertifiedError
         If no proof was found.
     """
-    begin = time.perf_counter()
+    begin = clock.now()
     target = check_place(Path(directory))
     text, problem = problem_of(instance, source)
     result = conclude(instance, method, schedule)
     if result.makespan is None:
         raise InputError("schedule", result.reason, "give a valid schedule of the instance")
     scales = grid_scales(problem, result.makespan)
-    left = max(0.0, begin + seconds - time.perf_counter())
+    left = max(0.0, begin + seconds - clock.now())
     found = find_refutation(instance, problem, scales, result.makespan, left)
     proven = conclude(instance, method, schedule, bound=result.makespan)
     files = _files(proven, text, found)
@@ -384,12 +384,12 @@ def certify(
         draft.mkdir()
         for name, content in files.items():
             write_bytes(draft / name, content)
-        begin = time.perf_counter()
+        begin = clock.now()
         try:
             check.check(str(draft))
         except RejectedError as error:
             raise UncertifiedError(f"the checker rejects it: {error}") from None
-        took = {**found.seconds, "check": time.perf_counter() - begin}
+        took = {**found.seconds, "check": clock.now() - begin}
         if target.exists():
             os.rename(target, scratch.folder / "before")
         os.rename(draft, target)

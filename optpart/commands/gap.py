@@ -116,12 +116,6 @@ def gap(
         return
     if output is not None and output.suffix not in (".csv", ".json"):
         raise InputError("", f"unknown suffix {output.suffix!r}", "use .csv or .json", str(output))
-    if memory_limit is not None and store is not None:
-        raise InputError(
-            "--memory-limit",
-            "used with --store, whose rows do not tell it",
-            "leave one of them out",
-        )
     if json and csv:
         raise InputError("--json", "used together with --csv", "choose one of them")
     names = chosen_methods(method or [])

@@ -21,7 +21,7 @@ def ordering(
             help="An instance, or the name of one, whose every vertex has one allowed device."
         ),
     ],
-    time_limit: Annotated[float, time_limit("Seconds for the optimal order.")] = 60.0,
+    time_limit: Annotated[float, time_limit("Seconds for all orders.")] = 60.0,
     memory_limit: MemoryLimit = None,
     workers: Workers = 2,
     seed: Seed = 0,
@@ -64,6 +64,7 @@ def ordering(
             "attainable_efficiency": [low, high],
             "looseness": list(loose),
             "orders": found.rows(),
+            "omitted": list(found.omitted),
         }
         put(pretty(document))
         return
@@ -97,3 +98,5 @@ def print_orders(console: PlainConsole, name: str, found: Orders) -> None:
         efficiency = f"{bounds.efficiency(result.makespan):.4f}"
         table.add_row(order, number(result.makespan, up=True), efficiency, text)
     console.show(table)
+    if found.omitted:
+        console.tell(f"not ordered in the time limit: {', '.join(found.omitted)}")

@@ -19,7 +19,13 @@ from optpart.exact.block_starts import block_schedules
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
 from optpart.exact.milp_job import Job, Solver, passed_tensors
 from optpart.exact.model_data import channels
-from optpart.exact.process import SolverDiedError, SolverLateError, borrowed, prompt_grace
+from optpart.exact.process import (
+    SolverDiedError,
+    SolverLateError,
+    SolverTooLargeError,
+    borrowed,
+    prompt_grace,
+)
 from optpart.exact.pruning import NONE, Pruning
 from optpart.exact.retiming import prompt
 from optpart.exact.symmetry import canonical, interchangeable_devices
@@ -330,9 +336,9 @@ class _Solve:
 
     def _solve(self, job: Job, window: Windows) -> str:
         rows = _rows(job.instance, window) if job.timed else _rows_of_loads(job.instance)
-        reason = _refusal(job.instance, rows, self.budget)
-        if reason:
-            self.record.end(Termination.UNSUPPORTED, reason)
+        refused = _refusal(job.instance, rows, self.budget)
+        if refused is not None:
+            self.record.end(*refused)
             return ""
         left = self.budget.seconds - self.record.seconds
         if left <= 0:
@@ -397,6 +403,8 @@ class _Solve:
                     status = self._hear(message, job) or status
         except SolverLateError:
             self.record.end(Termination.TIME_LIMIT, "time limit")
+        except SolverTooLargeError as error:
+            self.record.end(Termination.MEMORY_LIMIT, str(error))
         except SolverDiedError as error:
             self.record.end(Termination.FAILED, str(error))
         return status
@@ -437,11 +445,12 @@ def program_rows(instance: Instance, goal: Goal) -> int:
     return _rows(instance, no_windows(instance)) if _needs_times(goal) else _rows_of_loads(instance)
 
 
-def _refusal(instance: Instance, rows: int, budget: Budget) -> str:
+def _refusal(instance: Instance, rows: int, budget: Budget) -> tuple[Termination, str] | None:
     if rows > _MAX_ROWS:
-        return f"too large for MILP (about {rows:,} rows of {_MAX_ROWS:,} at most)"
+        reason = f"too large for MILP (about {rows:,} rows of {_MAX_ROWS:,} at most)"
+        return Termination.UNSUPPORTED, reason
     too_much = footprint.excess(footprint.of_milp(instance, rows), budget.memory)
-    return f"MILP {too_much}" if too_much else ""
+    return (Termination.MEMORY_LIMIT, f"MILP {too_much}") if too_much else None
 
 
 def _rows(instance: Instance, window: Windows) -> int:

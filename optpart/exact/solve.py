@@ -22,7 +22,14 @@ from optpart.exact.conflict import conflict, memory_conflict
 from optpart.exact.identical import identical
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
 from optpart.exact.model_data import channels
-from optpart.exact.process import SolverDiedError, SolverLateError, borrowed, expect, prompt_grace
+from optpart.exact.process import (
+    SolverDiedError,
+    SolverLateError,
+    SolverTooLargeError,
+    borrowed,
+    expect,
+    prompt_grace,
+)
 from optpart.exact.pruning import NONE, Pruning
 from optpart.exact.retiming import prompt, schedules
 from optpart.exact.symmetry import (
@@ -447,10 +454,10 @@ class _Solve:
 
     def _too_large(self, span: _Span) -> bool:
         """Return whether the model would be too large, before anything is done for it."""
-        reason = refusal(self.instance, self.budget, span.window.possible)
-        if reason:
-            self.record.end(Termination.UNSUPPORTED, reason)
-        return bool(reason)
+        refused = refusal(self.instance, self.budget, span.window.possible)
+        if refused is not None:
+            self.record.end(*refused)
+        return refused is not None
 
     def _why(self) -> str:
         """Return the reason for infeasibility, the smallest conflict found in the time left."""
@@ -558,6 +565,8 @@ class _Solve:
                     status = self._hear(message, task, units) or status
         except SolverLateError:  # what it had found and proven before has been heard
             self.record.end(Termination.TIME_LIMIT, "time limit")
+        except SolverTooLargeError as error:
+            self.record.end(Termination.MEMORY_LIMIT, str(error))
         except SolverDiedError as error:
             self.record.end(Termination.FAILED, str(error))
         return status
@@ -616,14 +625,17 @@ def _traffic_units(instance: Instance) -> _Units:
     return _Units(weight, Fraction(divide, sizes.denominator))
 
 
-def refusal(instance: Instance, budget: Budget, possible: NDArray[np.bool_] | None = None) -> str:
-    """Return why the model of an instance is not built; empty if it is."""
+def refusal(
+    instance: Instance, budget: Budget, possible: NDArray[np.bool_] | None = None
+) -> tuple[Termination, str] | None:
+    """Return why the model of an instance is not built; ``None`` if it is."""
     terms = model_terms(instance, possible)
     if terms > _MAX_TERMS:
-        return f"too large for CP-SAT ({terms:,} terms of {_MAX_TERMS:,} at most)"
+        reason = f"too large for CP-SAT ({terms:,} terms of {_MAX_TERMS:,} at most)"
+        return Termination.UNSUPPORTED, reason
     needed = footprint.of_cpsat(instance, terms, budget.workers)
     too_much = footprint.excess(needed, budget.memory)
-    return f"CP-SAT {too_much}" if too_much else ""
+    return (Termination.MEMORY_LIMIT, f"CP-SAT {too_much}") if too_much else None
 
 
 def model_terms(instance: Instance, possible: NDArray[np.bool_] | None = None) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from optpart.bounds.crossings import program_size
-from optpart.errors import UnsupportedError
+from optpart.errors import MemoryLimitError
 from optpart.problem import footprint
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
@@ -56,14 +56,14 @@ _NEEDS: dict[str, Callable[[_Asked], int]] = {
 
 
 def require_memory(instance: Instance, method: str, goal: Goal, budget: Budget) -> None:
-    """Raise :class:`UnsupportedError` if a method would need more memory than a budget allows."""
+    """Raise :class:`MemoryLimitError` if a method would need more memory than a budget allows."""
     asked = _Asked(instance, goal, budget)
     too_much = _excess(method, asked)
     if too_much:
         fitting = [name for name in _INSTEAD if name != method and not _excess(name, asked)]
         more = "free some" if budget.memory is None else "allow more"
         remedy = f"use {fitting[0]}, which fits, or {more}" if fitting else more
-        raise UnsupportedError("", f"{method} {too_much}", remedy)
+        raise MemoryLimitError("", f"{method} {too_much}", remedy)
 
 
 def unfit_bounds(instance: Instance, budget: Budget) -> dict[str, str]:

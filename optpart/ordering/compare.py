@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from optpart import clock
 from optpart.bounds.best import best_bound
 from optpart.choices import choice
 from optpart.errors import InputError
@@ -27,6 +28,9 @@ from optpart.strategies.scheduling.random_order import random_order
 from optpart.strategies.scheduling.tao import tao
 from optpart.strategies.scheduling.tio import tio
 from optpart.strategies.simulator import Scheduler, simulate
+
+#: The order that takes least, which is always computed.
+_FIRST = "as-received"
 
 #: Orders of an assigned graph, by name.
 ORDERS: dict[str, Scheduler] = {
@@ -48,10 +52,13 @@ class Orders:
         The best makespan of the solver and the orders, and the solver's bounds.
     results : dict of str to Result
         Verified results by the name of the order; that of the solver is ``cpsat``.
+    omitted : tuple of str
+        Orders for which there was no time.
     """
 
     best: Attainable
     results: dict[str, Result]
+    omitted: tuple[str, ...] = ()
 
     def rows(self) -> list[dict[str, Any]]:
         """Return makespan, ``E``, and the range of ``E / E*`` of each order."""
@@ -79,6 +86,31 @@ def order(instance: Instance, name: str, seed: int = 0) -> Result:
     return conclude(instance, name, schedule, seed=seed)
 
 
+def _in_time(
+    instance: Instance, names: Sequence[str], budget: Budget, seed: int
+) -> dict[str, Result]:
+    """Return the results of the orders for which there is time, the first of them in any case.
+
+    A limit of 0 is that of a strategy (:data:`optpart.clock.GRACE`). An order on a large graph
+    takes about as long as another, so none begins that would be late.
+    """
+    found: dict[str, Result] = {}
+    timed = budget.deterministic is None
+    deadline, longest = clock.now() + budget.seconds, 0.0
+    for name in sorted(names, key=lambda name: name != _FIRST):
+        begin = clock.now()
+        left = deadline - begin
+        if found and timed and longest > left + clock.GRACE:
+            continue
+        try:
+            with clock.limited(left if found and timed else math.inf):
+                found[name] = order(instance, name, seed)
+        except clock.OutOfTimeError:
+            continue
+        longest = max(longest, clock.now() - begin)
+    return {name: found[name] for name in names if name in found}
+
+
 def best_order(
     known: Sequence[Result], budget: Budget, *, seed: int = 0, watch: Watch | None = None
 ) -> Result:
@@ -87,7 +119,7 @@ def best_order(
     A graph with a waist is first split there (:mod:`optpart.ordering.waist`), for half of the time.
     If the solver does not prove the order optimal, the combinatorial bounds are used as well.
     """
-    begin = time.perf_counter()
+    begin = clock.now()
     best = min(known, key=lambda result: (result.makespan is None, result.makespan or 0))
     instance = best.instance
     bounds: list[Fraction] = []
@@ -102,29 +134,27 @@ def best_order(
         elif best.makespan is not None:
             best = with_bound(best, parts.bound)
         if best.status is Status.OPTIMAL:
-            return replace(best, seconds=time.perf_counter() - begin)
-    left = replace(budget, seconds=max(0.0, budget.seconds - (time.perf_counter() - begin)))
+            return replace(best, seconds=clock.now() - begin)
+    left = replace(budget, seconds=max(0.0, budget.seconds - (clock.now() - begin)))
     if left.seconds == 0 and budget.deterministic is None and best.schedule is not None:
         late = Termination.TIME_LIMIT
-        found = conclude(
-            instance, "cpsat", best.schedule, termination=late, reason=str(late), seed=seed
-        )
+        found = replace(best, method="cpsat", termination=late, reason=str(late), seed=seed)
     else:
         found = cpsat(instance, budget=left, seed=seed, start=best.schedule, watch=watch)
     if found.status is not Status.OPTIMAL:
-        seconds = max(0.0, budget.seconds - (time.perf_counter() - begin))
+        seconds = max(0.0, budget.seconds - (clock.now() - begin))
         combinatorial = best_bound(instance, seconds, found.makespan).value
         bounds += [] if combinatorial is None else [combinatorial]
     for bound in bounds:
         found = with_bound(found, bound)
-    return replace(found, seconds=time.perf_counter() - begin)
+    return replace(found, seconds=clock.now() - begin)
 
 
 def compare_orders(
     instance: Instance,
     budget: Budget,
     *,
-    names: Iterable[str] = tuple(ORDERS),
+    names: Sequence[str] = tuple(ORDERS),
     seed: int = 0,
     watch: Watch | None = None,
 ) -> Orders:
@@ -137,8 +167,9 @@ def compare_orders(
     """
     prepare([instance])
     require_memory(instance, "cpsat", Goal(), budget)
-    begin = time.perf_counter()
-    results = {name: order(instance, name, seed) for name in names}
-    left = replace(budget, seconds=max(0.0, budget.seconds - (time.perf_counter() - begin)))
+    begin = clock.now()
+    results = _in_time(instance, names, budget, seed)
+    left = replace(budget, seconds=max(0.0, budget.seconds - (clock.now() - begin)))
     solved = best_order(list(results.values()), left, seed=seed, watch=watch)
-    return Orders(attainable(solved), {**results, "cpsat": solved})
+    omitted = tuple(name for name in names if name not in results)
+    return Orders(attainable(solved), {**results, "cpsat": solved}, omitted)

@@ -65,7 +65,7 @@ def best_contiguous(
         The only devices to use; no edge leads from a later to an earlier one. By default, any
         contiguous placement counts.
     deadline : float
-        On the clock of :func:`time.perf_counter`.
+        On the clock of :func:`optpart.clock.now`.
 
     Raises
     ------

@@ -113,7 +113,7 @@ def best_split(
     prefixes_only : bool
         Whether to cut one topological order only, instead of all downsets.
     deadline : float
-        On the clock of :func:`time.perf_counter`. After it, the best split along one topological
+        On the clock of :func:`optpart.clock.now`. After it, the best split along one topological
         order is returned, with a bound of 0.
 
     Raises

@@ -230,7 +230,6 @@ class Pricing:
     def _fill_remain(self, dual: Dual, i: int) -> None:
         """Fill ``remain`` for a part, once ``after`` is known for the next."""
         series, part = self.series, self.series.parts[i]
-        inside = series.stretches[i].place
         for v in reversed(part.vertices):
             run = series.duration[v]
             here = run + dual.cost[v] - dual.least[v]
@@ -239,7 +238,7 @@ class Pricing:
             else:
                 tail = np.zeros(series.devices, dtype=np.int64)
                 for w, row in series.links.after[v]:
-                    if inside[w]:
+                    if series.part_of[w] == i:
                         there = series.links.delays[row] + dual.remain[w][None, :]
                         tail = np.maximum(tail, there.min(axis=1))
                 here = here + tail
@@ -248,9 +247,8 @@ class Pricing:
     def _along_paths(self, dual: Dual, i: int, device: int) -> int:
         """Return the least time and cost from a cut on, along one path through the next part."""
         series, part = self.series, self.series.parts[i]
-        inside = series.stretches[i].place
         ready = (
-            [w for w, _ in series.links.after[series.cut(i)] if inside[w]]
+            [w for w, _ in series.links.after[series.cut(i)] if series.part_of[w] == i]
             if i
             else [v for v in part.vertices if not series.links.before[v]]
         )
@@ -399,7 +397,7 @@ def extend(
         lattice.move_rule,
         series.links.delays,
         series.duration,
-        stretch.place,
+        series.places(i),
         np.stack([dual.remain for dual in duals]),
         np.stack([dual.rest_cost(lattice) for dual in duals]),
         np.stack([dual.price for dual in duals]),

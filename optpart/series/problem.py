@@ -45,8 +45,6 @@ class Stretch:
         For the search over choices of devices. ``None`` if that does not suit the part.
     waiting : list of int
         The vertices about which something is known before the part begins.
-    place : ndarray, length n
-        Position of each vertex in the part, from 1; 0 outside.
     arcs : tuple of ndarray
         For each vertex of the part, its successors inside: first entries, positions, delay rows.
     rest_need : ndarray, length nodes
@@ -62,7 +60,6 @@ class Stretch:
     lattice: Lattice | None
     chains: Chains | None
     waiting: list[int]
-    place: NDArray[np.int64]
     arcs: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
     rest_need: NDArray[np.int64]
     later: int
@@ -94,6 +91,10 @@ class Series:
         self.links = Links(instance, self.grid, self.charge)
         self.parts = self._merged(parts(instance.graph))
         self.clean = self._clean(self.parts)
+        #: The part of each vertex.
+        self.part_of = np.zeros(instance.vertices, dtype=np.int64)
+        for i, part in enumerate(self.parts):
+            self.part_of[list(part.vertices)] = i
         self.stretches = list(self._stretches())
 
     def __len__(self) -> int:
@@ -123,6 +124,15 @@ class Series:
                 seen.add(unit)
                 charge[v] = self.need[unit]
         return charge
+
+    def places(self, i: int) -> NDArray[np.int64]:
+        """Return the position of each vertex in part ``i``, from 1; 0 outside.
+
+        Not kept, because the arrays of all parts together grow with the square of the graph.
+        """
+        place = np.zeros(self.instance.vertices, dtype=np.int64)
+        place[list(self.parts[i].vertices)] = 1 + np.arange(len(self.parts[i].vertices))
+        return place
 
     def cut(self, i: int) -> int:
         """Return the cut vertex before part ``i``; −1 before the first."""
@@ -174,8 +184,6 @@ class Series:
                 split = self._chains(i)
             most = MOST_DOWNSETS if split is None else _MOST_DOWNSETS_OF_CHAINS
             lattice = build(part, done, waiting, self.links, most)
-            place = np.zeros(self.instance.vertices, dtype=np.int64)
-            place[list(part.vertices)] = 1 + np.arange(len(part.vertices))
             vertices = list(part.vertices)
             later -= int(self.charge[vertices].sum())
             rest_need = np.zeros(0, dtype=np.int64)
@@ -183,8 +191,8 @@ class Series:
                 rest_need = later + lattice.rest @ self.charge[vertices]
             ready = {v for v in vertices if not self.links.before[v]}
             known = sorted((waiting | ready) - done)
-            arcs = self._arcs(part, place)
-            yield Stretch(part, lattice, split, known, place, arcs, rest_need, later, alone)
+            arcs = self._arcs(part)
+            yield Stretch(part, lattice, split, known, arcs, rest_need, later, alone)
             done |= set(part.vertices)
             waiting = (waiting | touched(set(part.vertices), self.links)) - done
 
@@ -228,14 +236,13 @@ class Series:
             reached = max(reached, far[part.vertices[-1]])
         return clean
 
-    def _arcs(
-        self, part: Part, place: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def _arcs(self, part: Part) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        place = {v: x for x, v in enumerate(part.vertices)}
         first, target, row = [0], [], []
         for v in part.vertices:
             for w, delay in self.links.after[v]:
-                if place[w]:
-                    target.append(int(place[w]) - 1)
+                if w in place:
+                    target.append(place[w])
                     row.append(delay)
             first.append(len(target))
         return (

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
-from optpart.exact.process import SolverDiedError, borrowed
+from optpart.exact.process import SolverDiedError, borrowed, prompt_grace
 from optpart.problem.durations import Durations
 from optpart.problem.instance import Instance
 from optpart.series.lattice import NEVER
@@ -143,7 +143,7 @@ def solve(path: Path, limits: Limits) -> Iterator[Found]:
     """Yield solutions and bounds as they are found; nothing more if the solver breaks down."""
     try:
         with borrowed(WORKER) as process:
-            for message in process.solve(path, limits):
+            for message in process.solve(path, limits, prompt_grace(limits)):
                 if isinstance(message, Incumbent):
                     yield Found(devices=message.placement.tolist())
                 elif isinstance(message, LowerBound):

@@ -169,7 +169,8 @@ class _Solve:
     def _solve_path(self, path: Path) -> str:
         """Solve a path of runs; return the reason if there is no schedule."""
         left = self.deadline - clock.now()
-        limits = Limits(max(0.01, _PATH * left), self.budget.workers, self.seed, None)
+        budget = self.budget
+        limits = Limits(max(0.01, _PATH * left), budget.workers, self.seed, None, budget.memory)
         order = self.instance.graph.topological_order.tolist()
         for found in solve(path, limits):
             if found.impossible:

@@ -17,6 +17,8 @@ class Termination(StrEnum):
     TIME_LIMIT = "time limit"
     #: The moves of the budget are used up.
     MOVE_LIMIT = "move limit"
+    #: What the method needs does not fit the memory that is allowed or available.
+    MEMORY_LIMIT = "memory limit"
     #: The user interrupted the method. This takes precedence over a proof, to stop later steps.
     INTERRUPTED = "interrupted"
     #: The solver solved its own model, but rounding or tolerances leave a gap.

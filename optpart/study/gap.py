@@ -20,7 +20,7 @@ from optpart.solution.audit import Finding, contradicted, contradiction, denied,
 from optpart.solution.result import Budget, Progress, Result, Status
 from optpart.study import library
 from optpart.study.engine import Engine, local
-from optpart.study.run import Run, Watch, interrupted
+from optpart.study.run import Run, Watch, interrupted, is_final
 from optpart.study.store import RowError, Store
 from optpart.terminal import note
 
@@ -400,7 +400,7 @@ def _arrivals(
             yield run, known
     for run, result in engine(missing, watch):
         fault: OptpartError | KeyboardInterrupt | None = None
-        if store is not None and not interrupted(result):
+        if store is not None and is_final(run, result):
             try:
                 store.add(run, result)
             except (OptpartError, KeyboardInterrupt) as error:

@@ -274,7 +274,7 @@ class Comparison:
             if len({run.seed for run in runs}) < len(runs):
                 differ = [
                     name
-                    for name in ("seconds", "workers", "deterministic", "optpart")
+                    for name in ("seconds", "workers", "memory", "deterministic", "optpart")
                     if len({run.factor(name) for run in runs}) > 1
                 ]
                 raise InputError(

@@ -10,7 +10,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 from optpart import clock
-from optpart.errors import ContradictionError, OptpartError, PluginError, UnsupportedError
+from optpart.errors import (
+    ContradictionError,
+    MemoryLimitError,
+    OptpartError,
+    PluginError,
+    UnsupportedError,
+)
 from optpart.exact.second_opinion import confirmed
 from optpart.methods import registry
 from optpart.methods.fitting import require_memory
@@ -25,8 +31,8 @@ from optpart.version import __version__
 class Key(NamedTuple):
     """The identity of a run: a run with an equal key would be a repetition.
 
-    ``deterministic`` is 0 if the budget has no such limit. ``code`` is the
-    :func:`~optpart.methods.fingerprint.fingerprint` of the method.
+    ``deterministic`` is 0 if the budget has no such limit, and so is ``memory``, in bytes. ``code``
+    is the :func:`~optpart.methods.fingerprint.fingerprint` of the method.
     """
 
     instance_sha256: str
@@ -35,6 +41,7 @@ class Key(NamedTuple):
     seconds: float
     workers: int
     deterministic: float
+    memory: int
     optpart: str
     code: str
 
@@ -60,6 +67,7 @@ class Run:
             float(self.budget.seconds),
             self.budget.workers,
             self.budget.deterministic or 0.0,
+            self.budget.memory or 0,
             __version__,
             fingerprint(self.method),
         )
@@ -98,6 +106,8 @@ def execute(run: Run, watch: Watch | None = None) -> Result:
         return confirmed(result) if run.method in registry.SOLVERS else result
     except KeyboardInterrupt:
         ended, reason = Termination.INTERRUPTED, "interrupted"
+    except MemoryLimitError as error:
+        ended, reason = Termination.MEMORY_LIMIT, error.problem
     except UnsupportedError as error:
         ended, reason = Termination.UNSUPPORTED, f"not supported: {error.problem}"
     except ContradictionError as error:
@@ -136,3 +146,13 @@ def without_schedule(
 def interrupted(result: Result) -> bool:
     """Return whether the user cut a run short, so that its result is not final."""
     return result.termination is Termination.INTERRUPTED
+
+
+def is_final(run: Run, result: Result) -> bool:
+    """Return whether the result of a run may stand for all runs of its key.
+
+    It may not if the user cut it short, or if it did not fit the memory that was available, of
+    which the key says nothing: another time there may be more.
+    """
+    refused = result.termination is Termination.MEMORY_LIMIT and run.budget.memory is None
+    return not interrupted(result) and not refused

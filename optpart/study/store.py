@@ -18,13 +18,13 @@ from optpart.study.run import Key, Run
 
 #: The application id in the header of our files: "optp".
 APPLICATION = 0x6F707470
-VERSION = 2
+VERSION = 3
 
 _RUNS = f"""
 CREATE TABLE run (
     instance_sha256 TEXT NOT NULL, method TEXT NOT NULL, seed INTEGER NOT NULL,
     seconds REAL NOT NULL, workers INTEGER NOT NULL, deterministic REAL NOT NULL,
-    optpart TEXT NOT NULL, code TEXT NOT NULL, document TEXT NOT NULL,
+    memory INTEGER NOT NULL, optpart TEXT NOT NULL, code TEXT NOT NULL, document TEXT NOT NULL,
     PRIMARY KEY ({", ".join(Key._fields)})
 )
 """
@@ -35,17 +35,9 @@ CREATE TABLE latest (
     PRIMARY KEY (method, optpart)
 )
 """
-#: Version 1 did not know the code of its runs: they fit no other.
-_FROM_VERSION_1 = (
-    "ALTER TABLE run RENAME TO run_1",
-    _RUNS,
-    """
-    INSERT INTO run
-    SELECT instance_sha256, method, seed, seconds, workers, deterministic, optpart, '', document
-    FROM run_1 ORDER BY rowid
-    """,
-    "DROP TABLE run_1",
-)
+#: What stands for columns that versions before this one did not have. Version 1 did not know the
+#: code of its runs: they fit no other. Before version 3, runs with a limit of memory were not kept.
+_ADDED = (("code", 2, "''"), ("memory", 3, "0"))
 
 
 def _are(names: Iterable[str]) -> str:
@@ -64,6 +56,21 @@ _REPLACE = f"INSERT OR REPLACE INTO run VALUES ({_VALUES})"
 #: Seconds to wait for other processes, which write for a moment only.
 _PATIENCE = 30.0
 _OTHER = "name one that 'optpart gap --store' created"
+
+
+def _columns(version: int) -> str:
+    """Return the columns of the key in a store of some version, with what stands for others."""
+    absent = {name: value for name, since, value in _ADDED if version < since}
+    return ", ".join(absent.get(name, name) for name in Key._fields)
+
+
+def _changes(version: int) -> list[str]:
+    """Return the statements that make a store of a new file (version 0) or an older store."""
+    if not version:
+        return [_RUNS, _LATEST]
+    taken = f"INSERT INTO run SELECT {_columns(version)}, document FROM old_run ORDER BY rowid"
+    changes = ["ALTER TABLE run RENAME TO old_run", _RUNS, taken, "DROP TABLE old_run"]
+    return changes if version > 1 else [*changes, _LATEST]
 
 
 class RowError(InputError):
@@ -180,12 +187,11 @@ class Store:
         with self._transaction():
             found = self._version()  # again: another process may have been faster
             if found != VERSION:
-                for statement in _FROM_VERSION_1 if found else (_RUNS,):
+                for statement in _changes(found):
                     self._database.execute(statement)
-                self._database.execute(_LATEST)
                 self._database.execute(f"PRAGMA application_id = {APPLICATION}")
                 self._database.execute(f"PRAGMA user_version = {VERSION}")
-        self._database.execute(_FIND, Key("", "", 0, 0.0, 0, 0.0, "", ""))
+        self._database.execute(_FIND, Key("", "", 0, 0.0, 0, 0.0, 0, "", ""))
         self._database.execute("SELECT method, optpart, code FROM latest")
 
     def _version(self) -> int:
@@ -273,16 +279,13 @@ def _rows(uri: str) -> list[Row]:
         )
         if fault := _fault_of(application, version):
             raise InputError("", fault, _OTHER)
-        names = ", ".join(Key._fields)
         latest = {}
-        if version == 1:
-            names = names.replace("code", "'' AS code")
-        else:
+        if version > 1:
             rows = database.execute("SELECT method, optpart, code FROM latest")
             latest = {(method, optpart): code for method, optpart, code in rows}
         found = []
         for *fields, document in database.execute(
-            f"SELECT {names}, CAST(document AS BLOB) FROM run ORDER BY rowid"
+            f"SELECT {_columns(version)}, CAST(document AS BLOB) FROM run ORDER BY rowid"
         ):
             key = Key(*fields)
             is_latest = latest.get((key.method, key.optpart), key.code) == key.code

@@ -17,7 +17,7 @@ from optpart.solution.result import Status
 from optpart.study.store import Row, read_rows
 
 #: Factors that every run has, besides ``n`` and those in the names of instances.
-_KEYS = ("instance", "seconds", "workers", "deterministic", "optpart")
+_KEYS = ("instance", "seconds", "workers", "memory", "deterministic", "optpart")
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,8 @@ class StoredRun:
         The time limit in seconds.
     deterministic : float
         Limit in deterministic time; 0 for none.
+    memory : int
+        The memory limit in bytes; 0 for what was available.
     seconds : float
         How long the run took.
     trace : tuple of (float, Fraction or None, Fraction or None)
@@ -61,6 +63,7 @@ class StoredRun:
     trace: tuple[tuple[float, Fraction | None, Fraction | None], ...]
     code: str = ""
     is_latest: bool = True
+    memory: int = 0
 
     def factor(self, name: str) -> str | None:
         """Return the value of a factor; ``None`` if the run does not state it.
@@ -95,7 +98,7 @@ def read_runs(path: str | Path) -> list[StoredRun]:
 
 
 def _run(row: Row) -> StoredRun:
-    sha256, method, seed, limit, workers, deterministic, optpart, code = row.key
+    sha256, method, seed, limit, workers, deterministic, memory, optpart, code = row.key
     place = f"row of {visible(str(method))}, seed {seed}"
     again = "delete the row, and run 'optpart gap' again"
     try:
@@ -114,6 +117,7 @@ def _run(row: Row) -> StoredRun:
             limit=limit,
             workers=workers,
             deterministic=deterministic,
+            memory=memory,
             optpart=optpart,
             code=code,
             is_latest=row.is_latest,

@@ -17,7 +17,7 @@ import typer
 from typer.testing import CliRunner
 
 import optpart
-from optpart import Cluster, GraphBuilder, Instance, Model, Schedule, load
+from optpart import Cluster, GraphBuilder, Instance, Model, Schedule, clock, load
 from optpart.certify import check
 from optpart.certify.arithmetic import load_record
 from optpart.certify.certify import UncertifiedError, certify, grid_scales, problem_of
@@ -195,6 +195,16 @@ def test_without_time_no_formula_is_written(tmp_path: Path) -> None:
     with pytest.raises(UncertifiedError, match="in the time limit"):
         certify(instance, schedule, tmp_path / "out", seconds=0)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_compiled_on_the_way_takes_nothing_from_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clock, "now", lambda: 0.0)  # as while something is compiled
+    instance = library.load("kwok-ahmad-9-2")
+    schedule = library.best_schedule(instance)
+    assert schedule is not None
+    assert certify(instance, schedule, tmp_path / "out", seconds=1e-6).tier == "series"
 
 
 def test_an_earlier_certificate_is_replaced_and_nothing_else_is(tmp_path: Path) -> None:

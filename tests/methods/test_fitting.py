@@ -48,7 +48,7 @@ def test_a_solver_builds_no_model_that_does_not_fit(instance, solver, monkeypatc
     monkeypatch.setattr(SolverProcess, "solve", lambda *_: pytest.fail("a model was built"))
     result = solver(instance, budget=Budget(600, 1, memory=between(instance)))
     assert result.schedule is not None
-    assert result.termination is Termination.UNSUPPORTED
+    assert result.termination is Termination.MEMORY_LIMIT
     assert "would need about" in result.reason
 
 

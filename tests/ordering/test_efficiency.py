@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import get_args
+from typing import NoReturn, get_args
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optpart import Budget, Cluster, Device, GraphBuilder, InputError, Instance, Model, retime
+from optpart import (
+    Budget,
+    Cluster,
+    Device,
+    GraphBuilder,
+    InputError,
+    Instance,
+    Model,
+    clock,
+    retime,
+)
 from optpart.methods.cpsat import cpsat
-from optpart.ordering.compare import compare_orders, order
+from optpart.ordering.compare import ORDERS, compare_orders, order
 from optpart.ordering.efficiency import (
     Attainable,
     MakespanBounds,
@@ -152,6 +162,26 @@ class TestComparison:
         assert found.best.optimal
         assert [row["share_of_attainable"] for row in found.rows()] == [[1, 1]] * 3
         assert found.best.efficiency[0] == pytest.approx(0.9949, abs=1e-4)
+
+    def test_without_time_there_is_one_order_and_the_others_are_named(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(clock, "GRACE", 0.0)
+        found = compare_orders(figure_2(), Budget(0, 1))
+        assert [*found.results] == ["as-received", "cpsat"]
+        assert found.omitted == ("tao", "tio", "random-order", "pct")
+        assert found.best.makespan is not None
+
+    def test_an_order_that_runs_out_of_time_is_left_out(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def late(*_: object) -> NoReturn:
+            raise clock.OutOfTimeError("time limit")
+
+        monkeypatch.setitem(ORDERS, "tao", late)
+        found = compare_orders(figure_2(), Budget(10, 1))
+        assert found.omitted == ("tao",)
+        assert found.best.optimal
 
     def test_an_unknown_order_lists_all(self) -> None:
         with pytest.raises(InputError, match="no order 'x'; choose one of tao, tio"):

@@ -45,6 +45,7 @@ def test_a_stored_result_is_found_again_and_verified(path: Path) -> None:
         replace(RUN, budget=Budget(6, workers=1)),
         replace(RUN, budget=Budget(5, workers=2)),
         replace(RUN, budget=Budget(5, workers=1, deterministic=1.0)),
+        replace(RUN, budget=Budget(5, workers=1, memory=2**40)),
         replace(RUN, instance=library.load("heft-10")),
     ],
 )
@@ -127,7 +128,9 @@ def test_a_damaged_row_is_named(path: Path, document: str, problem: str) -> None
 
 
 def test_damaged_rows_of_other_runs_do_not_matter(path: Path) -> None:
-    damaged(path, "INSERT INTO run SELECT 'ab', 'magic', -1, -5.0, 0, 0.0, 'x', '', '{' FROM run")
+    damaged(
+        path, "INSERT INTO run SELECT 'ab', 'magic', -1, -5.0, 0, 0.0, 0, 'x', '', '{' FROM run"
+    )
     with Store(path) as store:
         assert store.get(RUN) is not None
 

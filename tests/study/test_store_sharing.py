@@ -16,21 +16,28 @@ from optpart import Budget, InputError, Result
 from optpart.methods import registry
 from optpart.study import library
 from optpart.study import store as stores
-from optpart.study.run import Key, Run, execute
+from optpart.study.run import Run, execute
 from optpart.study.store import Store, read_rows
 
 INSTANCE = library.load("laich-2.5")
 RUN = Run(INSTANCE, "heft", 0, Budget(5, workers=1))
 RESULT = execute(RUN)
 
-_VERSION_1 = """
-CREATE TABLE run (
+_COLUMNS = """
     instance_sha256 TEXT NOT NULL, method TEXT NOT NULL, seed INTEGER NOT NULL,
     seconds REAL NOT NULL, workers INTEGER NOT NULL, deterministic REAL NOT NULL,
-    optpart TEXT NOT NULL, document TEXT NOT NULL,
-    PRIMARY KEY (instance_sha256, method, seed, seconds, workers, deterministic, optpart)
-)
+    optpart TEXT NOT NULL
 """
+_KEY = "instance_sha256, method, seed, seconds, workers, deterministic, optpart"
+_OLD = {
+    1: [f"CREATE TABLE run ({_COLUMNS}, document TEXT NOT NULL, PRIMARY KEY ({_KEY}))"],
+    2: [
+        f"CREATE TABLE run ({_COLUMNS}, code TEXT NOT NULL, document TEXT NOT NULL, "
+        f"PRIMARY KEY ({_KEY}, code))",
+        "CREATE TABLE latest (method TEXT NOT NULL, optpart TEXT NOT NULL, code TEXT NOT NULL, "
+        "PRIMARY KEY (method, optpart))",
+    ],
+}
 
 
 @pytest.fixture
@@ -42,22 +49,21 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def old(path: Path) -> Path:
-    """The same store as version 1 wrote it."""
+def older(path: Path, version: int) -> None:
+    """Write the same store as an older version did."""
     (row,) = read_rows(path)
     for file in path.parent.iterdir():
         file.unlink()
+    names = [*_KEY.split(", "), *(["code"] if version > 1 else [])]
+    values = [*(getattr(row.key, name) for name in names), row.document.decode()]
     with closing(sqlite3.connect(path)) as database:
-        database.execute(_VERSION_1)
-        database.execute(
-            "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (*row.key[: Key._fields.index("code")], row.document.decode()),
-        )
+        for statement in _OLD[version]:
+            database.execute(statement)
+        places = ", ".join("?" for _ in values)
+        database.execute(f"INSERT INTO run VALUES ({places})", values)
         database.execute(f"PRAGMA application_id = {stores.APPLICATION}")
-        database.execute("PRAGMA user_version = 1")
+        database.execute(f"PRAGMA user_version = {version}")
         database.commit()
-    return path
 
 
 PLUGIN = """
@@ -116,16 +122,26 @@ class TestOtherCode:
 
 
 class TestOtherVersions:
-    def test_a_store_of_an_older_one_is_kept_and_its_runs_are_of_unknown_code(
-        self, old: Path
+    def test_a_store_of_the_first_one_is_kept_and_its_runs_are_of_unknown_code(
+        self, path: Path
     ) -> None:
-        assert [row.key.code for row in read_rows(old)] == [""]
-        with Store(old) as store:
+        older(path, 1)
+        assert [row.key.code for row in read_rows(path)] == [""]
+        with Store(path) as store:
             assert store.get(RUN) is None
             assert store.begin([RUN]) == 1
             store.add(RUN, RESULT)
             assert store.get(RUN) is not None
-        assert [row.is_latest for row in read_rows(old)] == [False, True]
+        assert [row.is_latest for row in read_rows(path)] == [False, True]
+
+    def test_runs_of_one_that_did_not_know_limits_of_memory_had_none(self, path: Path) -> None:
+        before = read_rows(path)
+        older(path, 2)
+        assert read_rows(path) == before
+        with Store(path) as store:
+            assert store.get(RUN) is not None
+            assert store.get(Run(INSTANCE, "heft", 0, Budget(5, 1, memory=2**40))) is None
+        assert read_rows(path) == before
 
     def test_a_store_of_a_newer_one_is_refused_and_left_unchanged(self, path: Path) -> None:
         with closing(sqlite3.connect(path)) as database:

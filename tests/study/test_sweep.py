@@ -15,6 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from commandline import Run as Command
 
 from optpart import (
     Budget,
@@ -33,11 +34,12 @@ from optpart.exact.enumeration import enumerate_all
 from optpart.methods import registry
 from optpart.report import gap_table
 from optpart.report.console import plain_console
+from optpart.solution.termination import Termination
 from optpart.study import library
 from optpart.study.engine import choose, local
 from optpart.study.gap import Comparison, sweep
 from optpart.study.run import Run, Watch, execute
-from optpart.study.store import Store
+from optpart.study.store import Store, read_rows
 
 BUDGET = Budget(seconds=5, workers=1)
 
@@ -181,6 +183,32 @@ def test_an_interrupted_run_is_not_kept(instances: list[Instance], tmp_path: Pat
         kept = store.get(Run(instances[0], "stopped", 0, BUDGET))
     assert [c.interrupted for c in comparisons] == [True]
     assert kept is None
+
+
+def test_a_run_that_did_not_fit_the_memory_available_is_not_kept(
+    instances: list[Instance], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("optpart.problem.footprint.available_memory", lambda: 2**20)
+    allowed = Budget(seconds=5, workers=1, memory=2**20)
+    with Store(tmp_path / "runs.db") as store:
+        for budget, kept in ((BUDGET, False), (allowed, True)):
+            (comparison,) = sweep(instances[:1], ["heft"], budget=budget, store=store)
+            (result,) = comparison.results
+            assert result.termination is Termination.MEMORY_LIMIT
+            assert "would need about" in result.reason
+            assert (store.get(Run(instances[0], "heft", 0, budget)) is not None) == kept
+
+
+def test_a_limit_of_memory_is_part_of_what_was_asked(run: Command, tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    for memory in ("1MiB", "4GiB", "4096MiB"):
+        arguments = ("gap", "laich-2.5", "-m", "heft", "--memory-limit", memory, "--store", path)
+        assert run(*arguments).code == 0
+    rows = [row for row in read_rows(path) if row.key.method == "heft"]
+    assert [row.key.memory for row in rows] == [2**20, 2**32]
+    assert [json.loads(row.document)["termination"] for row in rows] == [
+        "memory limit", "completed",
+    ]  # fmt: skip
 
 
 def test_the_runs_of_a_method_that_forgets_its_seed_are_distinguished(

@@ -36,6 +36,7 @@ _ENDS = (
     Termination.ROUNDING,
     Termination.COMPLETED,
     Termination.FAILED,
+    Termination.MEMORY_LIMIT,
     Termination.UNSUPPORTED,
 )
 
@@ -44,6 +45,7 @@ _REMARKED = (
     Termination.ROUNDING,
     Termination.COMPLETED,
     Termination.FAILED,
+    Termination.MEMORY_LIMIT,
     Termination.UNSUPPORTED,
 )
 

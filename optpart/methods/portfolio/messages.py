@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from importlib import import_module
 
-from optpart.errors import ContradictionError, UnsupportedError
+from optpart.errors import ContradictionError, MemoryLimitError, UnsupportedError
 from optpart.exact.pruning import Pruning
 from optpart.problem.instance import Instance
 from optpart.solution.audit import described
@@ -63,6 +63,8 @@ class Job:
                 watch=watch,
                 **options,
             )
+        except MemoryLimitError as error:
+            return Outcome(Termination.MEMORY_LIMIT, error.problem)
         except UnsupportedError as error:
             return Outcome(Termination.UNSUPPORTED, error.problem)
         except (AssertionError, ContradictionError):

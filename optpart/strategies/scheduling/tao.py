@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart import clock
 from optpart.kernels.compiled import inner, kernel
 from optpart.kernels.tasks import Tasks
 from optpart.strategies.base import Partition
@@ -21,6 +22,10 @@ from optpart.strategies.scheduling.transfers import (
     transfers,
 )
 from optpart.strategies.simulator import Priority
+
+#: Steps times what each of them goes through, between two looks at the clock: about a tenth of a
+#: second.
+_WORK = 10**8
 
 
 def tao(
@@ -83,31 +88,47 @@ def tao_rank(
         every = set_of(mine, sets.shape[1])
         rows = np.flatnonzero((sets & every).any(axis=1))
         state = outstanding(sets[rows], found, found.time)
-        order = _select(
-            sets[rows], load[rows], mine, found.channel, found.time, state.part, state.total,
-            state.left, state.order, every, variant == "printed",
-        )  # fmt: skip
+        here = sets[rows], load[rows]
+        directly = _loads(*here, state.left, every, len(found.time))
+        order, size = np.empty(len(mine), dtype=np.int32), len(rows)
+        steps = max(1, _WORK // (len(rows) * sets.shape[1] + len(mine)))
+        for first in range(0, len(mine), steps):
+            clock.check_time()
+            size = _select(
+                *here, mine, found.channel, found.time, state.part, state.total, state.left,
+                state.order, every, variant == "printed", directly, size, order, first,
+                min(first + steps, len(mine)),
+            )  # fmt: skip
         rank[order] = np.arange(len(order))
     return found.task, rank
 
 
 @kernel
-def _select(
-    sets: Any, load: Any, mine: Any, channel: Any, time: Any, part: Any, total: Any, left: Any,
-    order: Any, outstanding: Any, printed: bool,
-) -> Any:  # fmt: skip
-    """Run algorithm 2 for some of the transfers and the sets that contain any of them."""
-    rows, words = sets.shape
-    directly = np.zeros(time.shape[0])  # P
-    for g in range(rows):
+def _loads(sets: Any, load: Any, left: Any, outstanding: Any, transfers: int) -> Any:
+    """Return ``op.P`` of each transfer while all are outstanding."""
+    directly = np.zeros(transfers)
+    for g in range(sets.shape[0]):
         if left[g] == 1:
             directly[_only(sets, g, outstanding)] += load[g]
-    size = rows
+    return directly
+
+
+@kernel
+def _select(
+    sets: Any, load: Any, mine: Any, channel: Any, time: Any, part: Any, total: Any, left: Any,
+    order: Any, outstanding: Any, printed: bool, directly: Any, size: int, result: Any, first: int,
+    last: int,
+) -> Any:  # fmt: skip
+    """Run some steps of algorithm 2, for some transfers and the sets that contain any of them.
+
+    Chosen transfers go to ``result``; ``directly`` is ``P``. Returns the number of sets in
+    ``order`` that are left.
+    """
+    rows, words = sets.shape
     missing = np.empty((1, words), np.uint64)
     changed, kept = np.empty(rows, np.int32), np.empty(rows, np.int32)
     later = np.empty(time.shape[0])  # M⁺
-    result = np.empty(mine.shape[0], np.int32)
-    for step in range(mine.shape[0]):
+    for step in range(first, last):
         for w in range(words):
             missing[0, w] = outstanding[0, w]
         impending(order, size, sets, left, total, missing, later)
@@ -136,7 +157,7 @@ def _select(
                 _insert(changed, some, g, total)
                 some += 1
         size = _merge(changed, some, kept, others, total, order)
-    return result
+    return size
 
 
 @inner

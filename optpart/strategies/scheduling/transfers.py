@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart import clock
 from optpart.errors import UnsupportedError
 from optpart.kernels.compiled import inner, kernel
 from optpart.kernels.tasks import Tasks
@@ -104,6 +105,7 @@ def dependencies(work: Tasks, found: Transfers) -> Dependencies:
     number = np.full(total, -1, dtype=np.int32)
     number[found.task] = np.arange(len(found.task))
     sets = _reach(work.order, work.out_start, work.out_target, number, words)
+    clock.check_time()
     chosen = (number < 0) & sets.any(axis=1)
     # One opaque entry per row: sorting these is far faster than sorting rows.
     rows = np.ascontiguousarray(sets[chosen]).view(np.dtype((np.void, 8 * words))).ravel()

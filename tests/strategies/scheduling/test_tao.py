@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from optpart import Cluster, Device, GraphBuilder, Instance, Model
+from optpart import Cluster, Device, GraphBuilder, Instance, Model, clock
 from optpart.errors import UnsupportedError
 from optpart.kernels.tasks import Tasks, tasks
 from optpart.ordering.efficiency import assigned
@@ -185,6 +185,18 @@ class TestAgainstTheAlgorithms:
     def test_also_as_it_is_printed(self, seed: int) -> None:
         worker = random_worker(seed)
         assert worker.ordered("printed") == naive(worker, printed=True)
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_it_is_the_same_with_a_look_at_the_clock_after_each_transfer(
+        self, seed: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("optpart.strategies.scheduling.tao._WORK", 1)
+        worker = random_worker(seed)
+        assert worker.ordered() == naive(worker)
+
+    def test_it_gives_up_when_the_time_is_up(self) -> None:
+        with clock.limited(-1.0), pytest.raises(clock.OutOfTimeError):
+            FIGURE_2.ordered()
 
     @given(*(st.integers(1, 9) for _ in range(4)))
     def test_of_two_transfers_it_finds_the_better_order(
