@@ -37,8 +37,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from others import Row, drawn_rows, own_rows
-
+from bench.limits.others import Row, drawn_rows, own_rows
 from optpart import Budget, Instance, Model, clock
 from optpart.bounds.best import BOUNDS, Bound, all_bounds, largest
 from optpart.errors import OptpartError

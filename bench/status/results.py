@@ -30,11 +30,13 @@ WHOLE = {
     "equivalence": ("bench.equivalence.__main__", "python bench/equivalence record"),
     "bounds": ("bench.bounds", "python bench/bounds.py"),
     "heterog": ("bench.heterog", "python bench/heterog.py"),
+    "limits": ("bench.limits.__main__", "python bench/limits (by parts, see CONTRIBUTING)"),
     "ordering": ("bench.ordering.__main__", "python bench/ordering"),
     "pipeline": ("bench.pipeline.__main__", "python -m bench.pipeline"),
     "scale": ("bench.scale", "python bench/scale.py"),
     "soak": ("bench.soak.__main__", "python bench/soak"),
     "speed": ("bench.speed", "python bench/speed.py --peer"),
+    "start": ("bench.start.__main__", "python bench/start"),
     "training": ("bench.training.agreement", "python bench/training/agreement.py, bounds.py"),
 }
 
