@@ -97,17 +97,20 @@ def makespan_bounds(
         for resource in resources:
             load[resource] = load.get(resource, Fraction(0)) + time / share
 
-    for v, d in enumerate(device.tolist()):
-        run(instance.duration(v, d), ("device", d))
+    for d in range(instance.devices):
+        run(instance.total_duration(np.flatnonzero(device == d), d), ("device", d))
     producer = instance.graph.tensor_vertex
     model = instance.model
+    crossing: dict[tuple[int, int], list[int]] = {}
     for tensor, target in crossings(instance, device):
-        sender = int(device[producer[tensor]])
-        delay = instance.delay(tensor, sender, target)
+        crossing.setdefault((int(device[producer[tensor]]), target), []).append(tensor)
+    for (sender, target), tensors in crossing.items():
+        delay = instance.total_delay(tensors, sender, target)
         if delay is None:
+            first = next(t for t in tensors if instance.delay(t, sender, target) is None)
             raise InputError(
                 "placement",
-                f"{instance.graph.tensor_name(tensor)} cannot cross",
+                f"{instance.graph.tensor_name(first)} cannot cross",
                 "place producer and consumer on linked devices",
             )
         match model.communication:
@@ -116,7 +119,7 @@ def makespan_bounds(
             case "port":
                 run(delay, ("out", sender), ("in", target), share=model.channels)
             case "sendrecv":
-                run(instance.send_duration(sender), ("device", sender))
+                run(len(tensors) * instance.send_duration(sender), ("device", sender))
                 run(delay)
             case "delay":
                 run(delay)

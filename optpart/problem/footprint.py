@@ -2,17 +2,21 @@
 
 A ceiling counts what this process and the processes that it starts hold at once. Estimates are
 products of a size that is known beforehand and of a factor that was measured, rounded up: that of
-``python bench/limits/memory.py``, which prints peaks of resident memory (``VmHWM``) of layered
-graphs on four and ten devices, with two workers, on Linux with Python 3.11 and OR-Tools 9.14:
+``python bench/limits/memory.py``, whose rows have these sizes and factors. They are peaks of
+resident memory (``VmHWM``) of layered graphs, with two workers, on Linux with Python 3.11 and
+OR-Tools 9.14; the last columns of a row compare all processes with the estimate.
 
-- This process takes 230 MiB once its libraries and compiled loops are loaded, 340 MiB with those of
-  linear programs, and with 100,000 vertices on ten devices 180 MiB more. Compiling the loops, once
-  after an installation, takes up to 640 MiB, which no estimate includes.
-- The process of CP-SAT takes 120 MiB, and 260 to 750 bytes per term of its model (35,000 to 350,000
-  terms, up to 100 seconds).
-- That of a MILP solver takes 110 MiB, and 2.7 to 3.1 KiB per row (51,000 and 86,000 rows).
-- Each helper of a search takes 220 MiB, and what this process takes for the instance.
-- The linear programs of crossings take 1.4 KiB per crossing (24,500 crossings).
+- ``process``: this process takes 230 MiB once its libraries and compiled loops are loaded, and 250
+  MiB with those of linear programs. With bounds and schedules of larger graphs it took up to 340.
+  Compiling the loops, once after an installation, takes up to 640 MiB (``compiling``), which no
+  estimate includes.
+- ``instance``: 100,000 vertices on ten devices take 180 MiB more.
+- ``cpsat``: its process takes 90 MiB, and 0.7 to 1.4 KiB per term of its model (35,000 and 28,000
+  terms).
+- ``milp``: its process takes 40 MiB, and 1.2 to 1.7 KiB per row (86,000 and 51,000 rows); up to 3.1
+  KiB with more time.
+- ``search``: each helper takes 220 MiB, and what this process takes for the instance.
+- ``crossings``: the linear programs take 1.9 KiB per crossing (21,000 crossings).
 """
 
 from __future__ import annotations

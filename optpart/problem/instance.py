@@ -261,6 +261,32 @@ class Instance(Shown):
             delay += self.graph.tensor_size[tensor] / self.cluster.bandwidth[sender, receiver]
         return delay
 
+    def total_duration(self, vertices: NDArray[np.int64], device: int) -> Fraction:
+        """Return the sum of :meth:`duration` over vertices."""
+        if self.given_durations is not None:
+            times = self.given_durations.times
+            return Fraction(sum(times.numerators[vertices, device].tolist()), times.denominator)
+        return self.graph.ops.sum(vertices) / self.cluster.speed[device]
+
+    def total_delay(self, tensors: Sequence[int], sender: int, receiver: int) -> Fraction | None:
+        """Return the sum of :meth:`delay` over tensors between two different devices.
+
+        ``None`` where one of them cannot cross.
+        """
+        if not self.cluster.linked[sender, receiver]:
+            return None
+        measured = self.graph.tensor_delay
+        rest = np.array([t for t in tensors if t not in measured], dtype=np.int64)
+        total = len(rest) * self.cluster.latency[sender, receiver]
+        if not self.cluster.infinite[sender, receiver]:
+            size = self.graph.tensor_size.sum(rest)
+            total += size / self.cluster.bandwidth[sender, receiver]
+        for each in (measured[t][sender][receiver] for t in tensors if t in measured):
+            if each is None:
+                return None
+            total += each
+        return total
+
     def send_duration(self, device: int) -> Fraction:
         """Return the exact run time of a send vertex on ``device`` under ``sendrecv``."""
         return self.model.send_ops / self.cluster.speed[device]

@@ -142,6 +142,19 @@ class TestTimes:
         assert instance.delay(2, 2, 1) == Fraction(1, 3)
         assert instance.delay(2, 0, 0) == 0
 
+    @given(instances())
+    def test_totals_are_sums(self, instance: Instance) -> None:
+        everyone, tensors = np.arange(instance.vertices), range(instance.graph.tensors)
+        for d in range(instance.devices):
+            total = sum(instance.duration(v, d) for v in range(instance.vertices))
+            assert instance.total_duration(everyone, d) == total
+            for e in set(range(instance.devices)) - {d}:
+                each = [instance.delay(tensor, d, e) for tensor in tensors]
+                known = [delay for delay in each if delay is not None]
+                if each:
+                    expected = sum(known) if len(known) == len(each) else None
+                    assert instance.total_delay(tensors, d, e) == expected
+
     def test_a_send_takes_its_operations(self) -> None:
         instance = build(model=Model("sendrecv", send_ops=Fraction(5)))
         assert instance.send_duration(2) == Fraction(1, 8)
