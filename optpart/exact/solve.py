@@ -618,12 +618,18 @@ def _traffic_units(instance: Instance) -> _Units:
 
 def refusal(instance: Instance, budget: Budget, possible: NDArray[np.bool_] | None = None) -> str:
     """Return why the model of an instance is not built; empty if it is."""
-    terms = model_terms(instance, possible)
-    if terms > _MAX_TERMS:
-        return f"too large for CP-SAT ({terms:,} terms of {_MAX_TERMS:,} at most)"
-    needed = footprint.of_cpsat(instance, terms, budget.workers)
+    too_many = excess_of_terms(instance, possible)
+    if too_many:
+        return f"too large for CP-SAT ({too_many})"
+    needed = footprint.of_cpsat(instance, model_terms(instance, possible), budget.workers)
     too_much = footprint.excess(needed, budget.memory)
     return f"CP-SAT {too_much}" if too_much else ""
+
+
+def excess_of_terms(instance: Instance, possible: NDArray[np.bool_] | None = None) -> str:
+    """Return how much larger the model would be than any that is built; empty if it is not."""
+    terms = model_terms(instance, possible)
+    return f"{terms:,} terms of {_MAX_TERMS:,} at most" if terms > _MAX_TERMS else ""
 
 
 def model_terms(instance: Instance, possible: NDArray[np.bool_] | None = None) -> int:
