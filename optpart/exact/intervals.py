@@ -10,10 +10,12 @@ new heads, so that the gains along a critical path add up. Tails follow likewise
 All devices but the few best for the interval are merged into a *pool*, which is at least as good as
 any of them: it has the least run times, heads, tails and delays. Which of its devices a unit is on
 is not decided, but whether two units are on the same one: a tensor that passes between adjacent
-units of the pool is there at once only if they are *together*, and takes the least delay between
-two of its devices otherwise. Units that are together with a third are together, and vertices of
-units that are together run one at a time. So the pool cannot run a branch beside another one for
-free, however many devices it has. Every schedule says who is together, so this is a relaxation.
+units of the pool is there at once only if they are *together*. Otherwise it crosses some link of
+the pool, and takes the least delay; with the run before it, with that after it, and with both, it
+takes the least on the two devices of one link. So a fast link between slow devices does not serve
+the fast ones. Units that are together with a third are together, and vertices of units that are
+together run one at a time. So the pool cannot run a branch beside another one for free, however
+many devices it has. Every schedule says who is together, so this is a relaxation.
 """
 
 from __future__ import annotations
@@ -241,6 +243,8 @@ class _Model:
     Forwards, no vertex starts before its head, and the goal, the last one, ends with its tail.
     Backwards, the goal, the first one, starts at its head, and every vertex ends before its tail.
 
+    In the pool, a vertex has a start and an end, at least its least run time apart.
+
     Attributes
     ----------
     groups : list of list of int
@@ -253,48 +257,49 @@ class _Model:
         self.model = cp_model.CpModel()
         self._instance, self._grid, self._window = of.instance, of.grid, of.window
         self.members = members = part.members
-        window = of.window
+        self._backwards = backwards
+        window, duration = of.window, of.grid.duration
         through = of.through()
         self.groups = self._grouped(through, part.apart)
         self._begin = int(window.head[members].min())
-        self._end = int(window.tail[members].min())
-        likely = max(1, int(through[part.goal].min()) - self._begin - self._end)
+        self._rest = int(window.tail[members].min())
+        likely = max(1, int(through[part.goal].min()) - self._begin - self._rest)
         self._coarse = max(1, likely // _TICKS)
         self.limit = 2 * (likely // self._coarse)
-        duration = of.grid.duration
-        run = self._least(duration)
-        # In the pool, vertices take the least time and end when they do; backwards, begin when they
-        # do. So what is known of an end, or a beginning, is not lost to a fast or a slow device.
-        if backwards:
-            head = self._least(window.head - self._begin)
-            tail = self._least(duration + window.tail - self._end, besides=duration)
-        else:
-            head = self._least(window.head + duration - self._begin, besides=duration)
-            tail = self._least(window.tail - self._end)
+        self._run = dict(zip(members, self._least(duration), strict=True))
         self._chosen = self._units()
         self._together: dict[tuple[int, int], Any] = {}
         self._start = {v: self.model.new_int_var(0, self.limit, "") for v in members}
+        self._end = {v: self._ending(v) for v in members}
         makespan = self.model.new_int_var(0, self.limit, "")
-        for i, v in enumerate(members):
+        heads = self._least(window.head - self._begin)
+        tails = self._least(window.tail - self._rest)
+        # In the pool, a fast device must not be credited with the early start of a slow one.
+        ends = self._least(window.head + duration - self._begin)
+        lefts = self._least(duration + window.tail - self._rest)
+        for v, head, tail, end, left in zip(members, heads, tails, ends, lefts, strict=True):
             if (v == part.goal) == backwards:
-                self.model.add(self._start[v] >= self._at(v, head[i]))
+                self.model.add(self._start[v] >= self._at(v, head))
             if (v == part.goal) != backwards:
-                self.model.add(makespan >= self._start[v] + self._at(v, run[i] + tail[i]))
+                self.model.add(makespan >= self._end[v] + self._at(v, tail))
+            if v != part.goal and self._may_be_in_pool(v):
+                if backwards:
+                    self.model.add(makespan >= self._start[v] + self._at(v, left))
+                else:
+                    self.model.add(self._end[v] >= self._at(v, end))
             for w, tensors in of.successors[v].items():
                 if w in self._start:
-                    self._follow(v, w, tensors, run[i])
+                    self._follow(v, w, tensors)
         for g, devices in enumerate(self.groups):
             if len(devices) == 1:
-                self._one_at_a_time(g, run[:, g].tolist(), makespan)
+                self._one_at_a_time(g, makespan)
             else:
-                self._together_one_at_a_time(
-                    of, dict(zip(members, run[:, g].tolist(), strict=True))
-                )
+                self._together_one_at_a_time(of)
         self.model.minimize(makespan)
 
     def ticks(self, objective: int) -> int:
         """Return an objective in the ticks of the grid."""
-        return objective * self._coarse + self._begin + self._end
+        return objective * self._coarse + self._begin + self._rest
 
     def _grouped(self, through: NDArray[np.int64], apart: int) -> list[list[int]]:
         """Return groups of devices; all but the best for the interval are one, the pool."""
@@ -303,22 +308,12 @@ class _Model:
             return [[d] for d in ranked.tolist()]
         return [*([d] for d in ranked[:apart].tolist()), ranked[apart:].tolist()]
 
-    def _least(
-        self, times: NDArray[np.int64], besides: NDArray[np.int64] | int = 0
-    ) -> NDArray[np.int64]:
-        """Return, per vertex and group, the least time on a possible device in coarse ticks.
-
-        What is least of ``besides`` is subtracted.
-        """
-        best = self._best(times)
-        if not isinstance(besides, int):
-            best = np.where(best < NEVER, best - self._best(besides), NEVER)
-        return np.asarray(np.where(best < NEVER, best // self._coarse, 0))
-
-    def _best(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _least(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return, per vertex and group, the least time on a possible device in coarse ticks."""
         possible = self._window.possible[self._instance.unit_of[self.members]]
         least = np.where(possible, times[self.members], NEVER)
-        return np.stack([least[:, devices].min(axis=1) for devices in self.groups], axis=1)
+        best = np.stack([least[:, devices].min(axis=1) for devices in self.groups], axis=1)
+        return np.asarray(np.where(best < NEVER, best // self._coarse, 0))
 
     def _units(self) -> dict[int, list[Any]]:
         """Return a literal per unit and group, ``None`` where a unit cannot be."""
@@ -345,32 +340,79 @@ class _Model:
         pairs = zip(times.tolist(), self._literals(v), strict=True)
         return sum(t * x for t, x in pairs if x is not None)
 
-    def _follow(self, u: int, v: int, tensors: list[int], run: NDArray[np.int64]) -> None:
+    def _may_be_in_pool(self, v: int) -> bool:
+        return len(self.groups[-1]) > 1 and self._literals(v)[-1] is not None
+
+    def _ending(self, v: int) -> Any:
+        """Return the end of a vertex: in the pool, at least its least run time after its start."""
+        earliest = self._start[v] + self._at(v, self._run[v])
+        if not self._may_be_in_pool(v):
+            return earliest
+        end = self.model.new_int_var(0, self.limit, "")
+        self.model.add(end >= earliest)
+        return end
+
+    def _follow(self, u: int, v: int, tensors: list[int]) -> None:
         """Start a vertex when what it gets from another has arrived."""
         if self._instance.unit_of[u] == self._instance.unit_of[v]:
-            self.model.add(self._start[v] >= self._start[u] + self._at(u, run))
+            self.model.add(self._start[v] >= self._end[u])
+            self._later(u, v, self._at(u, self._run[u]), self._at(v, self._run[v]), [])
             return
         for g, here in enumerate(self._literals(v)):
             if here is None:
                 continue
-            arrival = run.copy()
+            crossings = [
+                None if f == g else self._crossing(u, v, tensors, f, g)
+                for f in range(len(self.groups))
+            ]
             for f, there in enumerate(self._literals(u)):
-                delay = 0 if f == g else self._delay(tensors, f, g)
-                if delay is not None:
-                    arrival[f] += delay
-                elif there is not None:
+                if f != g and crossings[f] is None and there is not None:
                     self.model.add_at_most_one(here, there)
-            arrived = self._start[u] + self._at(u, arrival)
-            self.model.add(self._start[v] >= arrived).only_enforce_if(here)
+            runs = int(self._run[u][g]), int(self._run[v][g])
+            at_once = np.array([0, *runs, sum(runs)])
+            self._arrive(u, v, g, crossings, at_once, [here])
             if len(self.groups[g]) > 1 and self._literals(u)[g] is not None:
-                together = self._joined(u, v)
-                delay = self._delay(tensors, g, g)
-                if delay is None:
+                together, apart = self._joined(u, v), self._crossing(u, v, tensors, g, g)
+                if apart is None:
                     self.model.add_bool_or(together, ~here, ~self._literals(u)[g])
-                elif delay > 0:
-                    arrival[g] += delay
-                    arrived = self._start[u] + self._at(u, arrival)
-                    self.model.add(self._start[v] >= arrived).only_enforce_if(here, ~together)
+                else:
+                    self._arrive(u, v, g, crossings, apart, [here, ~together])
+
+    def _arrive(
+        self,
+        u: int,
+        v: int,
+        g: int,
+        crossings: list[NDArray[np.int64] | None],
+        inside: NDArray[np.int64],
+        given: list[Any],
+    ) -> None:
+        """Let a vertex in a group wait for another, wherever that is.
+
+        ``inside`` is what ``crossings`` would say if the other is in the same group.
+        """
+        apart = [np.zeros(4, dtype=np.int64) if c is None else c for c in crossings]
+        apart[g] = inside
+        delay, run_delay, delay_run, both_runs = np.stack(apart, axis=1)
+        start, end = self._start[v], self._end[v]
+        self.model.add(start >= self._end[u] + self._at(u, delay)).only_enforce_if(given)
+        pool = len(self.groups[g]) > 1
+        # The end on a device apart is not rounded by itself, and follows from the start.
+        if self._backwards or pool:
+            self._later(u, v, self._at(u, run_delay), self._at(u, delay_run), given)
+        known = self._run[u] + delay + self._run[v][g]
+        if pool and (both_runs > known).any():
+            arrived = self._start[u] + self._at(u, both_runs)
+            self.model.add(end >= arrived).only_enforce_if(given)
+
+    def _later(self, u: int, v: int, of_starts: Any, of_ends: Any, given: list[Any]) -> None:
+        """Let the ends of two vertices be some time apart; backwards, their starts.
+
+        This follows from the start of the one and the end of the other, but spares the solver the
+        way from each to the next.
+        """
+        at, apart = (self._start, of_starts) if self._backwards else (self._end, of_ends)
+        self.model.add(at[v] >= at[u] + apart).only_enforce_if(given)
 
     def _joined(self, u: int, v: int) -> Any:
         """Return the literal that the units of two vertices are on the same device of the pool."""
@@ -379,42 +421,51 @@ class _Model:
             self._together[a, b] = self.model.new_bool_var("")
         return self._together[a, b]
 
-    def _delay(self, tensors: list[int], f: int, g: int) -> int | None:
-        """Return the least time of a crossing between devices of two groups, or of the pool.
+    def _crossing(
+        self, u: int, v: int, tensors: list[int], f: int, g: int
+    ) -> NDArray[np.int64] | None:
+        """Return the least times of a crossing between devices of two groups, or of the pool.
 
-        ``None`` if there is no link.
+        They are those of the crossing alone; with the run before it; with that after it; and with
+        both. ``None`` if there is no link.
         """
-        grid, (here, there) = self._grid, np.ix_(self.groups[f], self.groups[g])
-        delays = np.stack([self._crossing(tensor)[here, there] for tensor in tensors])
+        grid, unit_of = self._grid, self._instance.unit_of
+        possible = self._window.possible
+        here, there = np.ix_(self.groups[f], self.groups[g])
+        delays = np.stack([self._transfer(tensor)[here, there] for tensor in tensors])
         linked = (delays >= 0).all(axis=0) & (here != there)
+        linked &= possible[unit_of[u], here] & possible[unit_of[v], there]
         if not linked.any():
             return None
         delay = delays.max(axis=0).astype(np.int64)
         if self._instance.model.communication == "sendrecv":
             delay += grid.send[here]
-        return int(delay[linked].min()) // self._coarse
+        before, after = grid.duration[u, here], grid.duration[v, there]
+        times = (delay, before + delay, delay + after, before + delay + after)
+        return np.array([int(t[linked].min()) // self._coarse for t in times])
 
-    def _crossing(self, tensor: int) -> NDArray[Any]:
+    def _transfer(self, tensor: int) -> NDArray[Any]:
         """Return the transfer times of a tensor, k × k; −1 without a link."""
         grid, row = self._grid, int(self._grid.size_class[tensor])
         if row < len(grid.delays):
             return np.asarray(grid.delays[row, grid.link_class])
         return np.asarray(grid.measured[row - len(grid.delays)])
 
-    def _one_at_a_time(self, g: int, run: list[int], makespan: Any) -> None:
+    def _one_at_a_time(self, g: int, makespan: Any) -> None:
         """Run one vertex at a time on a device, all of them before the end."""
         here = [
-            (v, time, self._literals(v)[g])
-            for v, time in zip(self.members, run, strict=True)
+            (v, int(self._run[v][g]), self._literals(v)[g])
+            for v in self.members
             if self._literals(v)[g] is not None
         ]
         new = self.model.new_optional_fixed_size_interval_var
         self.model.add_no_overlap(new(self._start[v], time, x, "") for v, time, x in here)
         self.model.add(sum(time * x for _, time, x in here) <= makespan)
 
-    def _together_one_at_a_time(self, of: Intervals, run: dict[int, int]) -> None:
+    def _together_one_at_a_time(self, of: Intervals) -> None:
         """Run one vertex at a time of units that are together on a device of the pool."""
         unit_of, pool = self._instance.unit_of, len(self.groups) - 1
+        run = {v: int(self._run[v][pool]) for v in self.members}
         parts: dict[int, list[int]] = {}
         for v in self.members:
             parts.setdefault(int(unit_of[v]), []).append(v)
@@ -422,7 +473,9 @@ class _Model:
         for unit, vertices in parts.items():
             here = self._chosen[unit][pool]
             if len(vertices) > 1 and here is not None:
-                self.model.add_no_overlap(new(self._start[v], run[v], here, "") for v in vertices)
+                ends = not self._backwards
+                begin = {v: self._end[v] - run[v] if ends else self._start[v] for v in vertices}
+                self.model.add_no_overlap(new(begin[v], run[v], here, "") for v in vertices)
         self._close()
         after = self._after(of)
         for (a, b), together in self._together.items():
@@ -431,9 +484,8 @@ class _Model:
                     if v in after[u] or u in after[v] or not (run[u] and run[v]):
                         continue
                     first = self.model.new_bool_var("")
-                    ends = self._start[u] + run[u], self._start[v] + run[v]
-                    self.model.add(self._start[v] >= ends[0]).only_enforce_if(together, first)
-                    self.model.add(self._start[u] >= ends[1]).only_enforce_if(together, ~first)
+                    self._later(u, v, run[u], run[v], [together, first])
+                    self._later(v, u, run[v], run[u], [together, ~first])
 
     def _close(self) -> None:
         """Let units be together with those that adjacent units of theirs are together with."""

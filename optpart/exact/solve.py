@@ -629,13 +629,18 @@ def refusal(
     instance: Instance, budget: Budget, possible: NDArray[np.bool_] | None = None
 ) -> tuple[Termination, str] | None:
     """Return why the model of an instance is not built; ``None`` if it is."""
-    terms = model_terms(instance, possible)
-    if terms > _MAX_TERMS:
-        reason = f"too large for CP-SAT ({terms:,} terms of {_MAX_TERMS:,} at most)"
-        return Termination.UNSUPPORTED, reason
-    needed = footprint.of_cpsat(instance, terms, budget.workers)
+    too_many = excess_of_terms(instance, possible)
+    if too_many:
+        return Termination.UNSUPPORTED, f"too large for CP-SAT ({too_many})"
+    needed = footprint.of_cpsat(instance, model_terms(instance, possible), budget.workers)
     too_much = footprint.excess(needed, budget.memory)
     return (Termination.MEMORY_LIMIT, f"CP-SAT {too_much}") if too_much else None
+
+
+def excess_of_terms(instance: Instance, possible: NDArray[np.bool_] | None = None) -> str:
+    """Return how much larger the model would be than any that is built; empty if it is not."""
+    terms = model_terms(instance, possible)
+    return f"{terms:,} terms of {_MAX_TERMS:,} at most" if terms > _MAX_TERMS else ""
 
 
 def model_terms(instance: Instance, possible: NDArray[np.bool_] | None = None) -> int:

@@ -67,11 +67,20 @@ def require_memory(instance: Instance, method: str, goal: Goal, budget: Budget) 
 
 
 def unfit_bounds(instance: Instance, budget: Budget) -> dict[str, str]:
-    """Return the bounds that would need more memory than a budget allows, and why, by name."""
+    """Return the bounds that are not worth their time, and why, by name.
+
+    They would need more memory than the budget allows, or a model that CP-SAT is not given. What
+    is left out leaves its share of the time to the others.
+    """
+    from optpart.exact.solve import excess_of_terms
+
     asked = _Asked(instance, Goal(), budget)
     crossings = footprint.of_crossings(instance, program_size(instance))
     needs = {"crossings": crossings, "branching": crossings, "cpsat": _cpsat(asked)}
     found = {name: footprint.excess(needed, budget.memory) for name, needed in needs.items()}
+    too_many = excess_of_terms(instance)
+    if too_many:
+        found["cpsat"] = f"has too large a model ({too_many})"
     return {name: why for name, why in found.items() if why}
 
 

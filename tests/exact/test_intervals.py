@@ -77,6 +77,26 @@ class TestByHand:
         instance = Instance(builder.build(), Cluster.uniform(4, latency=100))
         assert interval_bound(instance, 20.0) == 8
 
+    def test_a_fast_link_between_slow_devices_does_not_serve_the_fast_ones(self) -> None:
+        """One branch crosses before it, 2 + 4 + 6 or 4 + 1 + 6, and stays for 2; one after it.
+
+        With the least of everything, that would take 2 + 1 + 6 + 2.
+        """
+        builder = GraphBuilder().vertex("a", 2).vertex("b", 6).vertex("c", 6).vertex("e", 2)
+        for branch in "bc":
+            builder.edge("a", branch, None).edge(branch, "e", None)
+        speeds = [Device("d0"), Device("d1"), Device("slow", speed=Fraction(1, 2))]
+        latency = [[None, 4, 1], [4, None, 1], [1, 1, None]]
+        instance = Instance(builder.build(), Cluster.of(speeds, latency=latency))
+        grid = Grid.of(instance)
+        work = Intervals(instance, grid, windows(instance, grid), np.inf, workers=1)
+        work.sweep(4, 0, backwards=False)
+        assert work.bound is not None
+        assert grid.time(work.bound) == 4 + 1 + 6 + 2
+        best = optimum(instance)
+        assert best is not None
+        assert best.makespan == 14
+
     def test_where_nothing_can_cross_all_are_together(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -137,8 +157,8 @@ def test_it_is_valid_on_coarse_grids(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intervals, "_TICKS", 8)
     monkeypatch.setattr(intervals, "_PASSES", ((4, 0), (6, 0), (4, 1)))
     rng = np.random.default_rng(5)
-    for _ in range(15):
-        instance = random_instance(rng, 6, 2)
+    for i in range(15):
+        instance = random_instance(rng, 6, 2 + i % 2)
         best, value = optimum(instance), interval_bound(instance, 20.0, workers=1)
         assert best is None or (value is not None and value <= best.makespan)
 

@@ -66,6 +66,18 @@ def test_bounds_that_do_not_fit_are_left_out_with_a_reason(instance, capsys) -> 
     assert "cpsat is left out: it would need about" in capsys.readouterr().err
 
 
+def test_a_bound_whose_model_would_not_be_built_leaves_its_time_to_others(
+    instance, monkeypatch, capsys
+) -> None:
+    monkeypatch.setattr("optpart.exact.solve._MAX_TERMS", model_terms(instance))
+    assert unfit_bounds(instance, Budget(memory=2**40)) == {}
+    monkeypatch.setattr("optpart.exact.solve._MAX_TERMS", model_terms(instance) - 1)
+    assert set(unfit_bounds(instance, Budget(memory=2**40))) == {"cpsat"}
+    found = optpart.bounds(instance, seconds=0, memory=2**40)
+    assert "cpsat" not in {bound.name for bound in found}
+    assert "cpsat is left out: it has too large a model" in capsys.readouterr().err
+
+
 def test_a_budget_takes_bytes_and_texts_with_a_unit() -> None:
     assert Budget(memory="1 GiB") == Budget(memory=2**30)  # type: ignore[arg-type]
     with pytest.raises(InputError):
