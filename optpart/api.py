@@ -244,7 +244,8 @@ def solve(
         Use only these devices, such that no edge goes from a later one back to an earlier one; any
         of them may stay empty.
     checkpoint : path, optional
-        File in which the methods ``search`` and ``hybrid`` save their state.
+        File in which the methods ``search`` and ``hybrid`` save their state. One that exists is
+        refused, unless they ``resume`` from it.
     resume : bool
         Whether to continue from the checkpoint.
     audit : bool

@@ -19,18 +19,24 @@ app = typer.Typer(
     help="True optima, proven bounds and heuristics for placing dataflow graphs on unlike devices.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # its panels cut words on narrow terminals
 )
 _groups: dict[str, typer.Typer] = {}
 for _name in GROUPS:
     _class = group(_name)
     _groups[_name] = typer.Typer(cls=_class, help=_class.__doc__, no_args_is_help=True)
-    app.add_typer(_groups[_name], name=_name)
+    app.add_typer(_groups[_name], name=_name, short_help=_class.__doc__)
 for _name in COMMANDS:
     _place, _, _last = _name.rpartition(" ")
-    (_groups[_place] if _place else app).command(_last)(command(_name))
+    _function = command(_name)
+    _summary = " ".join((_function.__doc__ or "").partition("\n\n")[0].split())
+    # Lists of commands cut what is no short help.
+    (_groups[_place] if _place else app).command(_last, short_help=_summary)(_function)
 
 #: The base of Typer's usage errors, which Typer itself does not export.
 _UsageError: Any = typer.BadParameter.__bases__[0]
+
+_INTERRUPTED = 130
 
 
 def _version(asked: bool) -> None:
@@ -87,8 +93,9 @@ def _code_of(step: Callable[[], object]) -> str | int | None:
         complain(error.spelled(option_of) if isinstance(error, ArgumentError) else error)
         return 2
     except (KeyboardInterrupt, typer.Abort):
+        result = _INTERRUPTED
+    if result == _INTERRUPTED:  # Typer returns it, and says nothing
         complain("interrupted")
-        return 130
     return result if isinstance(result, int) else 0
 
 

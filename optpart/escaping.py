@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 #: DEL and the C1 controls, marks and overrides of the text direction, line and paragraph
-#: separators, and lone surrogates.
-_UNSEEN = r"\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+#: separators, byte order marks, at which PDF of matplotlib breaks down, and lone surrogates.
+_UNSEEN = r"\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
 
 _CONTROLS = re.compile(rf"[\x00-\x1f{_UNSEEN}]")
 _CONTROLS_IN_LINES = re.compile(rf"[\x00-\x09\x0b-\x1f{_UNSEEN}]")

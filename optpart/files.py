@@ -57,19 +57,22 @@ def read_text(path: str | Path) -> str:
 def write_bytes(path: str | Path, content: bytes) -> None:
     """Write a file completely or not at all; an interruption leaves the old one.
 
+    A symbolic link stays, and the file that it leads to is written. A file that is replaced keeps
+    its permissions and, where possible, its owner.
+
     Where the file system permits, the new file has no name until it is complete. A process that is
     killed just then, or anywhere else, may leave ``.NAME.optpart-…``; writing the same file after
     an hour removes it.
     """
-    target = Path(path)
     with write_faults(path):
-        _check_kind(target)
+        before = _replaceable(path)
+        target = _behind_links(path)
         _remove_left(target)
         temporary = target.with_name(f"{_prefix(target)}{secrets.token_hex(4)}")
         try:
-            if not _write_unnamed(temporary, content):
+            if not _write_unnamed(temporary, content, before):
                 with open(temporary, "xb") as stream:
-                    _fill(stream, content)
+                    _fill(stream, content, before)
             os.replace(temporary, target)
         except BaseException:
             # It may just have been renamed; an error here would hide the interruption.
@@ -82,13 +85,18 @@ def _prefix(target: Path) -> str:
     return f".{target.name[:50]}.optpart-"
 
 
-def _fill(stream: BinaryIO, content: bytes) -> None:
+def _fill(stream: BinaryIO, content: bytes, before: os.stat_result | None) -> None:
+    """Write the content of a file; it gets owner and permissions of the one before it."""
+    if before is not None:
+        with suppress(PermissionError):  # only the owner's own groups, and root's whatever
+            os.fchown(stream.fileno(), before.st_uid, before.st_gid)
+        os.fchmod(stream.fileno(), stat.S_IMODE(before.st_mode))
     stream.write(content)
     stream.flush()
     os.fsync(stream.fileno())
 
 
-def _write_unnamed(path: Path, content: bytes) -> bool:
+def _write_unnamed(path: Path, content: bytes, before: os.stat_result | None) -> bool:
     """Write a file that gets its name when it is complete; return whether this is possible."""
     if not _UNNAMED:
         return False
@@ -97,7 +105,7 @@ def _write_unnamed(path: Path, content: bytes) -> bool:
     except OSError:  # if nothing else can be written there either, that has the better reason
         return False
     with os.fdopen(descriptor, "wb") as stream:
-        _fill(stream, content)
+        _fill(stream, content, before)
         try:
             # Only with the number of a folder does Python follow the link to the file; as the path
             # is absolute, the number itself does not matter.
@@ -134,7 +142,8 @@ def held(path: str | Path, what: str) -> Iterator[None]:
     InputError
         If another process, or another thread, holds it; ``what`` says what that does.
     """
-    lock = Path(path).with_name(f".{Path(path).name}.lock")
+    held_file = _behind_links(path)
+    lock = held_file.with_name(f".{held_file.name}.lock")
     descriptor = _locked(lock, InputError("", f"in use by {what}", "name another file", str(path)))
     try:
         yield
@@ -174,10 +183,9 @@ def check_target(path: str | Path) -> None:
     InputError
         If the path is not a regular file, or no file can be created in its folder.
     """
-    target = Path(path)
     with write_faults(path):
-        _check_kind(target)
-        _try(target)
+        _replaceable(path)
+        _try(_behind_links(path))
 
 
 def check_folder(target: str | Path) -> None:
@@ -186,14 +194,21 @@ def check_folder(target: str | Path) -> None:
         _try(Path(target))
 
 
-def _check_kind(target: Path) -> None:
-    """Refuse what renaming would replace, though it is no regular file."""
-    if target.is_dir():
-        raise InputError("", "cannot be written (is a folder)", "name a file", str(target))
-    if target.exists() and not target.is_file():
-        raise InputError(
-            "", "cannot be written (is not a regular file)", "name a file", str(target)
-        )
+def _replaceable(path: str | Path) -> os.stat_result | None:
+    """Describe the file that will be replaced, if there is one; refuse what is no regular file."""
+    try:
+        about = os.stat(path)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(about.st_mode):
+        kind = "a folder" if stat.S_ISDIR(about.st_mode) else "not a regular file"
+        raise InputError("", f"cannot be written (is {kind})", "name a file", str(path))
+    return about
+
+
+def _behind_links(path: str | Path) -> Path:
+    """Return the place that a symbolic link leads to, whether or not there is a file."""
+    return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
 
 
 def _try(target: Path) -> None:

@@ -13,6 +13,8 @@ import os
 import shutil
 import sys
 import textwrap
+from contextlib import suppress
+from typing import TextIO
 
 from optpart.errors import OptpartError
 from optpart.escaping import shortened, visible, visible_lines
@@ -54,8 +56,62 @@ def say(line: str) -> None:
 
 
 def note(line: str) -> None:
-    """Print one line to standard error, escaping the names in it."""
+    """Print one line to standard error, escaping the names in it; a rewritten line goes."""
+    erase()
     print(visible(line), file=sys.stderr)  # noqa: T201
+
+
+class _Rewritten:
+    """The line of a terminal that is written again and again.
+
+    Attributes
+    ----------
+    stream : TextIO or None
+        Standard error as it was then, which pytest and others substitute.
+    columns : int
+        Its length; 0 if there is none.
+    """
+
+    stream: TextIO | None = None
+    columns = 0
+
+
+def rewrite(text: str, columns: int, room: int) -> None:
+    """Show text in place of the line shown before, on standard error, which is a terminal.
+
+    Parameters
+    ----------
+    columns : int
+        How many the text takes.
+    room : int
+        The most that a line may take by now.
+    """
+    # The line before may have been longer, but the terminal may be narrower by now.
+    sys.stderr.write("\r" + text + " " * (min(_rewritten(), room) - columns))
+    sys.stderr.flush()
+    _Rewritten.stream, _Rewritten.columns = sys.stderr, columns
+
+
+def erase() -> None:
+    """Remove the rewritten line, if there is one, to make room for another."""
+    if before := _rewritten():
+        sys.stderr.write("\r" + " " * min(before, columns_of_errors() - 1) + "\r")
+        sys.stderr.flush()
+    _Rewritten.columns = 0
+
+
+def _rewritten() -> int:
+    """Return the length of the rewritten line."""
+    return _Rewritten.columns if _Rewritten.stream is sys.stderr else 0
+
+
+def columns_of_errors() -> int:
+    """Return the width of the terminal of standard error; standard output may be a file."""
+    stated = os.environ.get("COLUMNS", "")
+    found = [int(stated)] if stated.isdecimal() and len(stated) < 9 else []
+    with suppress(OSError, ValueError):  # not a terminal, closed, or not a file at all
+        found.append(os.get_terminal_size(sys.stderr.fileno()).columns)
+    return min((width for width in found if width > 0), default=80)
 
 
 def complain(fault: object) -> None:

@@ -96,6 +96,58 @@ class TestWriting:
         (tmp_path / "any").write_text("")
         assert (tmp_path / "ours").stat().st_mode == (tmp_path / "any").stat().st_mode
 
+    def test_a_replaced_file_keeps_its_permissions(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "file"
+        for unnamed in (files._UNNAMED, 0):
+            monkeypatch.setattr(files, "_UNNAMED", unnamed)
+            path.write_text("old")
+            for mode in (0o600, 0o664, 0o755):
+                path.chmod(mode)
+                write_text(path, "new")
+                assert path.stat().st_mode & 0o7777 == mode
+
+    @pytest.mark.parametrize("exists", [True, False])
+    def test_a_link_stays_and_what_it_leads_to_is_written(
+        self, tmp_path: Path, exists: bool
+    ) -> None:
+        (tmp_path / "far").mkdir()
+        target, near, link = tmp_path / "far" / "file", tmp_path / "near", tmp_path / "link"
+        near.symlink_to("far/file")
+        link.symlink_to("near")
+        if exists:
+            target.write_text("old")
+            target.chmod(0o600)
+        check_target(link)
+        write_text(link, "new")
+        assert (link.readlink(), near.readlink()) == (Path("near"), Path("far/file"))
+        assert target.read_text() == "new"
+        assert not target.is_symlink()
+        assert not exists or target.stat().st_mode & 0o777 == 0o600
+        assert os.listdir(tmp_path / "far") == ["file"]
+
+    @pytest.mark.parametrize(
+        ("leads", "why"),
+        [
+            ("link", "Too many levels of symbolic links"),
+            ("none/file", "No such file or directory"),
+            ("/dev/null", "is not a regular file"),
+            (".", "is a folder"),
+        ],
+    )
+    @pytest.mark.parametrize("write", [write_text, lambda path, _: check_target(path)])
+    def test_a_link_that_leads_to_no_file_is_one_line(
+        self, tmp_path: Path, write: Callable[[Path, str], None], leads: str, why: str
+    ) -> None:
+        link = tmp_path / "link"
+        link.symlink_to(leads)
+        with pytest.raises(InputError) as caught:
+            write(link, "new")
+        assert str(caught.value).startswith(f"{link}: cannot be written ({why}); name a ")
+        assert list(tmp_path.iterdir()) == [link]
+        assert str(link.readlink()) == leads
+
     @pytest.mark.parametrize("place", ["replace", "fsync", "link"])
     @pytest.mark.parametrize("interruption", [KeyboardInterrupt, MemoryError])
     def test_an_interruption_leaves_the_old_file(
@@ -244,6 +296,16 @@ class TestHolding:
         with held(path, "another search"):
             pass
         assert list(tmp_path.iterdir()) == []
+
+    def test_a_link_is_the_file_that_it_leads_to(self, tmp_path: Path) -> None:
+        path, link = tmp_path / "state", tmp_path / "link"
+        link.symlink_to("state")
+        with (
+            held(path, "another search"),
+            pytest.raises(InputError, match="in use by another search"),
+            held(link, "another search"),
+        ):
+            pass
 
     def test_a_killed_holder_does_not_block(self, tmp_path: Path) -> None:
         path = tmp_path / "state"

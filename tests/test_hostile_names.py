@@ -12,6 +12,8 @@ from xml.etree import ElementTree
 import pytest
 from commandline import Run
 
+from optpart.methods import registry
+
 #: What would steer a terminal, turn its direction, or open markup, a formula, a macro or a row.
 NAMES = [
     "\x1b[31mred\x1b]0;t\x07", "c1\x9b31m", "tab\tcr\rlf\nx", "\u202eturned",
@@ -131,3 +133,108 @@ def test_a_narrow_terminal_cuts_no_figure(
     assert shown.code == 0
     assert not UNSEEN.search(re.sub(r"\x1b\[\d*m", "", shown.out))  # besides our own styles
     assert whole <= set(figure.findall(shown.out))
+
+
+#: The same, as far as a file may be called so.
+FILES = [name.replace("\0", "").replace("/", "")[:50] for name in NAMES]
+
+PLUGIN = """
+from optpart import conclude, register, retime
+
+def method(name):
+    def run(instance, *, budget=None, seed=0, start=None, watch=None):
+        order = instance.graph.topological_order.tolist()
+        return conclude(instance, name, retime(instance, [0] * instance.vertices, order), seed=seed)
+    run.__qualname__ = name
+    return run
+
+for name in NAMES:
+    register(name, name)(method(name))
+"""
+
+
+@pytest.fixture
+def plugin(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that registers a method under every hostile name."""
+    monkeypatch.setattr(registry, "_own", {})
+    path = hostile.with_name("mine.py")
+    path.write_text(f"NAMES = {NAMES!r}\n{PLUGIN}", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("methods", 0),
+        ("gap heft-10 --store runs.db", 0),
+        ("gap heft-10 -m heft -m hef", 2),
+        ("solve heft-10 -m nothing", 2),
+    ],
+)
+def test_methods_of_plug_ins_may_have_any_name(
+    run: Run, plugin: Path, command: str, code: int
+) -> None:
+    shown = run("--plugin", plugin, *command.split())
+    assert shown.code == code
+    assert not UNSEEN.search(shown.out + shown.err)
+    assert max(map(len, shown.err.splitlines()), default=0) <= 301
+
+
+@pytest.mark.parametrize("name", NAMES[:3])
+def test_a_method_of_any_name_can_be_chosen(run: Run, plugin: Path, name: str) -> None:
+    shown = run("--plugin", plugin, "solve", "heft-10", f"--method={name}")
+    assert shown.code == 0
+    assert not UNSEEN.search(shown.out + shown.err)
+
+
+def test_a_table_holds_the_very_names_of_methods(run: Run, plugin: Path) -> None:
+    chosen = [f"--method={name}" for name in NAMES]
+    shown = run("--plugin", plugin, "gap", "heft-10", *chosen, "--workers", 1, "--csv")
+    rows = csv.DictReader(io.StringIO(shown.out, newline=""))
+    assert [row["method"] for row in rows] == NAMES
+
+
+def test_a_report_of_hostile_labels_is_harmless(run: Run, plugin: Path, tmp_path: Path) -> None:
+    options = ("-m", NAMES[0], "-m", NAMES[9], "--workers", 1, "--store", "runs.db")
+    assert run("--plugin", plugin, "gap", "h.json", *options).code == 0
+    for by in ([], ["--by", "instance"]):
+        shown = run("report", "runs.db", *by, "-o", f"paper{len(by)}")
+        assert shown.code == 0
+        assert not UNSEEN.search(shown.out + shown.err)
+    for path in (*tmp_path.glob("paper*/*.[!p]*"),):
+        if path.suffix != ".pdf":
+            assert not UNSEEN.search(path.read_text(encoding="utf-8")), path
+    for path in tmp_path.glob("paper*/*.svg"):
+        ElementTree.parse(path)
+    assert "\\input{" not in (tmp_path / "paper0" / "summary.tex").read_text()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_may_have_any_name(run: Run, hostile: Path, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / f"in {name}"
+    folder.mkdir()
+    file = folder / f"{name}.json"
+    hostile.rename(file)
+    for command in (
+        ("solve", file, "-m", "heft", "-o", folder / f"result {name}.json"),
+        ("verify", file, folder / f"result {name}.json"),
+        ("gap", file, "-m", "heft", "--workers", 1, "--store", folder / f"{name}.db"),
+        ("report", file, folder / f"result {name}.json", "-o", folder / f"{name}.html"),
+        ("convert", file, "-o", folder / f"copy {name}.json"),
+    ):
+        shown = run(*command)
+        assert shown.code == 0, shown.err
+        assert not UNSEEN.search(shown.out + shown.err)
+    missing = (
+        ("solve", folder / f"no {name}"),
+        ("--plugin", folder / f"no {name}.py", "methods"),
+        ("gap", "heft-10", "--store", folder / f"no {name}" / "runs.db"),
+        ("solve", "heft-10", "-m", "heft", "-o", folder / f"no {name}" / "r.json"),
+        ("report", folder / f"no {name}.db", "-o", folder / "paper"),
+    )
+    for command in missing:
+        shown = run(*command)
+        assert (shown.code, shown.out) == (2, "")
+        assert shown.err.count("\n") == 1
+        assert not UNSEEN.search(shown.err)
+        assert len(shown.err) <= 301

@@ -145,6 +145,9 @@ def gap(
                 watch=watch,
             ):
                 line.clear()
+                if _is_empty(comparison):
+                    interrupted = True
+                    continue
                 comparisons.append(comparison)
                 if not (json or csv):
                     short = len(instances) > _TABLES and not details
@@ -156,13 +159,13 @@ def gap(
                 raise
             fault = error
         except KeyboardInterrupt:  # between two runs
-            if not comparisons:
-                raise
             interrupted = True
+    line.clear()
+    if not comparisons:
+        raise KeyboardInterrupt  # the sweep ends by itself if it is interrupted within a run
     if fault is not None:
         note("stopped: the results so far follow")
-    elif interrupted or not comparisons or any(c.interrupted for c in comparisons):
-        line.clear()
+    elif interrupted or any(c.interrupted for c in comparisons):
         note("interrupted: the results so far follow")
 
     def write() -> None:
@@ -183,6 +186,16 @@ def gap(
     _say_findings([f for c in comparisons for f in c.findings], whole_library=not files)
     if comparisons and all(comparison.reference.infeasible for comparison in comparisons):
         raise typer.Exit(3)
+
+
+def _is_empty(comparison: Comparison) -> bool:
+    """Return whether the user interrupted before any method had found or proven anything."""
+    from optpart.study.run import interrupted
+
+    return not comparison.reference.infeasible and all(
+        interrupted(result) and result.makespan is None and result.lower_bound is None
+        for result in comparison.results
+    )
 
 
 def _say_findings(findings: list[Finding], *, whole_library: bool) -> None:
@@ -247,6 +260,8 @@ def _gap_by_axis(
                 axis_table.print_division(console, done[-1])
     except KeyboardInterrupt:
         line.clear()
+        if not done:
+            raise
         note("interrupted: the results so far follow")
     document = pretty(axis_table.to_document(done))
     with nullcontext() if output is None else written_first(lambda: write_text(output, document)):

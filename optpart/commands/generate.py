@@ -35,8 +35,9 @@ class Generate(TyperGroup):
 
         if cmd_name not in GENERATORS:
             return super().get_command(ctx, cmd_name)
-        alone = typer.Typer(add_completion=False)
-        alone.command(cmd_name)(command_of(GENERATORS[cmd_name]))
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        row = GENERATORS[cmd_name]
+        alone.command(cmd_name, short_help=row.summary)(command_of(row))
         return typer.main.get_command(alone)
 
 

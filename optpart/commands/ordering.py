@@ -62,7 +62,7 @@ def ordering(
             "optimal": best.optimal,
             "proven": str(best.proven),
             "attainable_efficiency": [low, high],
-            "looseness": list(loose),
+            "looseness": [loose[0], None if best.makespan is None else loose[1]],
             "orders": found.rows(),
             "omitted": list(found.omitted),
         }
@@ -74,7 +74,7 @@ def ordering(
 def print_orders(console: PlainConsole, name: str, found: Orders) -> None:
     """Print what is proven of the optimal order, and a row per order."""
     from optpart.report.console import plain_table
-    from optpart.report.text import number
+    from optpart.report.text import number, remark
 
     best, bounds = found.best, found.best.bounds
     low, high = best.efficiency
@@ -83,15 +83,21 @@ def print_orders(console: PlainConsole, name: str, found: Orders) -> None:
         f"{name}: makespan from {number(bounds.lower, up=False)} (eq. 2) to "
         f"{number(bounds.upper, up=True)} (eq. 1), S = {bounds.speedup:.3f}"
     )
-    told = f"E* = {high:.4f}" if best.optimal else f"E* from {low:.4f} to {high:.4f}"
-    console.tell(
-        f"optimal order {'proven' if best.optimal else 'not proven'}: {told}; it lies "
-        + (f"{loose[0]:.2%}" if best.optimal else f"{loose[0]:.2%} to {loose[1]:.2%}")
-        + " above eq. 2"
-    )
-    table = plain_table("order", "makespan", "E", "E/E*")
+    if best.makespan is None:
+        console.tell(f"no order found: E* at most {high:.4f}; {loose[0]:.2%} or more above eq. 2")
+    else:
+        told = f"E* = {high:.4f}" if best.optimal else f"E* from {low:.4f} to {high:.4f}"
+        console.tell(
+            f"optimal order {'proven' if best.optimal else 'not proven'}: {told}; it lies "
+            + (f"{loose[0]:.2%}" if best.optimal else f"{loose[0]:.2%} to {loose[1]:.2%}")
+            + " above eq. 2"
+        )
+    unsolved = any(result.makespan is None for result in found.results.values())
+    table = plain_table("order", "makespan", "E", "E/E*", *([""] if unsolved else []))
     for order, result in found.results.items():
         if result.makespan is None:
+            why = remark(f"no schedule: {result.reason}".removesuffix(": "))
+            table.add_row(order, "–", "–", "–", why)
             continue
         share = best.share(result.makespan)
         text = f"{share[1]:.4f}" if best.optimal else f"{share[0]:.4f} to {share[1]:.4f}"

@@ -84,8 +84,9 @@ def solve(
     checkpoint: Annotated[
         Path | None,
         file_to_write(
-            help="Where search saves its state, at most every ten seconds. If saving fails, the "
-            "search continues; if the last save fails, it exits with 2."
+            help="A new file in which search saves its state, at most every ten seconds; one that "
+            "exists needs --resume. If saving fails, the search continues; if the last save fails, "
+            "it exits with 2."
         ),
     ] = None,
     resume: Annotated[

@@ -22,7 +22,8 @@ As a TF instance, with times in milliseconds and sizes in bytes as in the publis
   edge is debugging information there and not read.
 
 A vertex takes the ``name`` of its node if all nodes have distinct ones, otherwise its
-``id``. Other keys are not read.
+``id``. The ``layerId`` of a node is not read, and its ``isBackwardNode`` only for pipelines; keys
+that the published files do not have are refused.
 
 The source has two objectives, and neither is the makespan of an instance:
 
@@ -52,7 +53,7 @@ from typing import Any
 
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
-from optpart.formats.json import parse_json, sequence
+from optpart.formats.json import keys, parse_json, sequence
 from optpart.formats.parsing import (
     check_entries,
     identifier,
@@ -66,6 +67,13 @@ from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
 from optpart.problem.model import Model
 from optpart.problem.rational import non_negative, shown
+
+_KEYS = {"maxFPGAs", "maxCPUs", "maxSizePerFPGA", "nodes", "edges"}
+_NODE = {
+    "id", "name", "supportedOnFpga", "cpuLatency", "fpgaLatency", "isBackwardNode", "colorClass",
+    "size", "layerId",
+}  # fmt: skip
+_EDGE = {"sourceId", "destId", "cost", "size"}
 
 
 def sniff(document: Mapping[str, Any]) -> bool:
@@ -81,6 +89,7 @@ def read(path: str | Path) -> Instance:
 
 def from_dict(document: Any, name: str) -> Instance:
     """Build an instance from the parsed document."""
+    keys(document, _KEYS, "")
     accelerators = whole_member(document, "maxFPGAs", 0, MOST_DEVICES)
     cpus = whole_member(document, "maxCPUs", 0, MOST_DEVICES - accelerators)
     nodes = sequence(member(document, "nodes"), "nodes")
@@ -120,6 +129,7 @@ def _add_nodes(builder: GraphBuilder, nodes: list[Any]) -> dict[str, str]:
     names: dict[str, str] = {}
     for v, (node, identity) in enumerate(zip(nodes, ids, strict=True)):
         place = f"nodes[{v}]"
+        keys(node, _NODE, place)
         if identity in names:
             raise InputError(f"{place}.id", f"a second node {shown(identity)}", "make ids unique")
         names[identity] = node["name"] if named else identity
@@ -148,6 +158,7 @@ def _add_edges(
     tensors, targets = [], []
     for e, edge in enumerate(edges):
         place = f"edges[{e}]"
+        keys(edge, _EDGE, place)
         source, target = (names[known(edge, key, names, place)] for key in ("sourceId", "destId"))
         tensors.append((source, non_negative(member(edge, "cost", place), f"{place}.cost")))
         targets.append(target)

@@ -32,6 +32,7 @@ from optpart.problem.workload import Workload
 SUMMARY = "graphs in GraphML"
 SUFFIXES = (".graphml",)
 
+_EDGE = ("id", "source", "target", "directed", "sourceport", "targetport")
 _SPACE = "{http://graphml.graphdrawing.org/xmlns}"
 
 
@@ -92,10 +93,12 @@ class _Reader:
             match _tag(child):
                 case "node":
                     place = f"node {shown(child.get('id', ''))}"
+                    _check_known(child, ("id",), place)
                     nodes.append((child.get("id", ""), self._values(child, "node", place), place))
                 case "edge":
                     start, end = child.get("source", ""), child.get("target", "")
                     place = f"edge {shown(start)} to {shown(end)}"
+                    _check_known(child, _EDGE, place)
                     if child.get("directed", "true") != "true":
                         raise InputError(place, "is not directed", "make all edges directed")
                     for port in ("sourceport", "targetport"):
@@ -140,6 +143,13 @@ class _Reader:
                 raise InputError(place, f"{name} for the second time", "give it once")
             found[name] = _content(child, place)
         return {**self._defaults[kind], **found}
+
+
+def _check_known(element: ElementTree.Element, known: tuple[str, ...], place: str) -> None:
+    """Refuse attributes of XML in place of ``<data>``; statistics and other namespaces may stay."""
+    for name in element.attrib:
+        if name not in known and not name.startswith(("parse.", "{")):
+            raise InputError(place, f"attribute {shown(name)} is not read", "give it as <data>")
 
 
 def _content(element: ElementTree.Element, place: str) -> str:

@@ -3,7 +3,8 @@
 A graph gives its ``Number of processors``; a node has a ``Weight``, its run time; an edge has a
 ``Weight``, the time that its data takes between two different processors. As a TF instance:
 identical devices of speed 1, an output tensor for every edge, bandwidth 1 and no contention
-(P|prec,c_ij|Cmax). The other attributes, such as the published schedule, are not read.
+(P|prec,c_ij|Cmax). The published schedule of a node and the statistics of the graph are not read;
+other attributes of nodes and edges are refused.
 """
 
 from __future__ import annotations
@@ -12,14 +13,18 @@ from fractions import Fraction
 from pathlib import Path
 from xml.etree import ElementTree
 
+from optpart.choices import choice
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
 from optpart.problem.cluster import Cluster
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
-from optpart.problem.rational import non_negative
+from optpart.problem.rational import non_negative, shown
 
 _MOST_PROCESSORS = 1000
+
+#: The published schedule.
+_SCHEDULE = ("Start time", "Finish time", "Processor")
 
 
 def read(path: str | Path) -> Instance:
@@ -48,9 +53,11 @@ def _instance(graph: ElementTree.Element, name: str) -> Instance:
     builder = GraphBuilder()
     for v, node in enumerate(graph.findall("node")):
         place = f"node[{v}]"
+        _check_known(node, ("Weight", *_SCHEDULE), place)
         builder.vertex(node.get("id", ""), _number(node, "Weight", place), place=place)
     for e, edge in enumerate(graph.findall("edge")):
         place = f"edge[{e}]"
+        _check_known(edge, ("Weight",), place)
         size = _number(edge, "Weight", place)
         builder.edge(edge.get("from", ""), edge.get("to", ""), size=size, place=place)
     return Instance(
@@ -70,6 +77,14 @@ def _processors(graph: ElementTree.Element) -> int:
             f"give a whole number from 1 to {_MOST_PROCESSORS}",
         )
     return int(number)
+
+
+def _check_known(element: ElementTree.Element, known: tuple[str, ...], place: str) -> None:
+    for attr in element.findall("attr"):
+        name = attr.get("name", "")
+        if name not in known:
+            remedy = choice(name, known, lead="known ones are")
+            raise InputError(place, f"unknown attribute {shown(name)}", remedy)
 
 
 def _number(element: ElementTree.Element, attribute: str, place: str) -> Fraction:

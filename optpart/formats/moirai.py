@@ -11,7 +11,8 @@
 (row) to another (column). As a TF instance: devices ``d0``, ``d1``, …; run times given per device;
 an output tensor for every edge with its transfer times; and the memory model ``estimate``, which is
 the sum of ``mem`` here, as the file has no tensor sizes and they are 0. All numbers are in the
-units of the file. Other keys are not read.
+units of the file. The ``comm_task`` of an edge in the published files is not read; any other key
+is refused.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
-from optpart.formats.json import parse_json, sequence
+from optpart.formats.json import keys, parse_json, sequence
 from optpart.formats.parsing import identifier, known, member, whole_member
 from optpart.limits import MOST_DEVICES
 from optpart.problem.cluster import Cluster, Device
@@ -31,6 +32,10 @@ from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
 from optpart.problem.model import Model
 from optpart.problem.rational import non_negative
+
+_KEYS = {"name", "devices", "capacity", "nodes", "edges"}
+_NODE = {"id", "p", "mem"}
+_EDGE = {"src", "dst", "comm", "comm_task"}
 
 
 def sniff(document: Mapping[str, Any]) -> bool:
@@ -46,6 +51,7 @@ def read(path: str | Path) -> Instance:
 
 def from_dict(document: Any, name: str) -> Instance:
     """Build an instance from the parsed document; ``name`` is used if that has none."""
+    keys(document, _KEYS, "")
     devices = whole_member(document, "devices", 1, MOST_DEVICES)
     capacity = _numbers(member(document, "capacity"), devices, "capacity")
     nodes = sequence(member(document, "nodes"), "nodes")
@@ -55,6 +61,7 @@ def from_dict(document: Any, name: str) -> Instance:
     durations = []
     for v, node in enumerate(nodes):
         place = f"nodes[{v}]"
+        keys(node, _NODE, place)
         vertex = identifier(member(node, "id", place), f"{place}.id")
         memory = non_negative(member(node, "mem", place), f"{place}.mem")
         builder.vertex(vertex, memory=memory, place=place)
@@ -62,6 +69,7 @@ def from_dict(document: Any, name: str) -> Instance:
         durations.append(_numbers(member(node, "p", place), devices, f"{place}.p"))
     for e, edge in enumerate(edges):
         place = f"edges[{e}]"
+        keys(edge, _EDGE, place)
         source, target = (known(edge, key, names, place) for key in ("src", "dst"))
         delay = _matrix(member(edge, "comm", place), devices, f"{place}.comm")
         builder.edge(source, target, builder.output(source, 0, delay), place=place)

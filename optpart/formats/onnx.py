@@ -298,6 +298,7 @@ class _Reader:
             producer |= {value: (v, k) for k, value in enumerate(vertex.outputs)}
         self._assume_constants(readers)
         self._assume_operators(vertices)
+        self._assume_devices()
         operations = [vertex.operation for vertex in vertices]
         return Workload(
             graph=builder.build(),
@@ -460,6 +461,16 @@ class _Reader:
                 "operators whose work is unknown count one operation per output element: "
                 + _listed(guessed)
             )
+
+    def _assume_devices(self) -> None:
+        """Say that placements which a file suggests do not bind."""
+        placed = [
+            node.name or node.op_type
+            for node in self._graph.node
+            if len(getattr(node, "device_configurations", ()))  # since ONNX 1.18
+        ]
+        if placed:
+            self._assumed.append(f"device configurations do not bind: {_listed(placed)}")
 
 
 class _Symbols:

@@ -127,7 +127,12 @@ def read(
             "choose another microbatch, degree or GPU",
             str(folder),
         )
-    remarks = [*times.remarks(), "The update of the weights is no part of the times."]
+    remarks = [
+        *times.remarks(),
+        "The update of the weights is no part of the times.",
+        "Memory is that of the parameters: what is kept for the backward pass, gradients and "
+        "optimizer states are not counted.",
+    ]
     if without:
         remarks.append(f"Not measured so on {', '.join(without)}.")
     if microbatch > 1:

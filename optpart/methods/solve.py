@@ -25,7 +25,7 @@ from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.footprint import read_memory
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
-from optpart.search.checkpoint import StateFile
+from optpart.search.checkpoint import StateFile, check_new
 from optpart.search.layout import read_start
 from optpart.solution.audit import audited, described
 from optpart.solution.goal import Goal, Objective
@@ -342,5 +342,7 @@ def _with_checkpoint(
         raise ArgumentError(
             "resume", "no checkpoint to resume from", "name the file with `checkpoint`"
         )
+    if not resume:
+        check_new(checkpoint.path if isinstance(checkpoint, StateFile) else checkpoint)
     with_state: Any = run
     return partial(with_state, checkpoint=checkpoint, resume=resume)

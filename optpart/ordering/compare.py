@@ -61,18 +61,20 @@ class Orders:
     omitted: tuple[str, ...] = ()
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return makespan, ``E``, and the range of ``E / E*`` of each order."""
-        table = []
+        """Return makespan, ``E``, and the range of ``E / E*`` of each order; ``None`` without."""
+        table: list[dict[str, Any]] = []
         for name, result in self.results.items():
-            if result.makespan is None:
-                continue
-            low, high = self.best.share(result.makespan)
+            makespan, efficiency, share = result.makespan, None, None
+            if makespan is not None:
+                efficiency = self.best.bounds.efficiency(makespan)
+                share = [*self.best.share(makespan)]
             table.append(
                 {
                     "order": name,
-                    "makespan": str(result.makespan),
-                    "efficiency": self.best.bounds.efficiency(result.makespan),
-                    "share_of_attainable": [low, high],
+                    "makespan": None if makespan is None else str(makespan),
+                    "efficiency": efficiency,
+                    "share_of_attainable": share,
+                    "reason": result.reason,
                 }
             )
         return table

@@ -203,10 +203,14 @@ class Graph:
         dependency. Graph attributes: ``colocation`` and ``separation``, lists of groups and pairs
         of nodes.
 
+        Parallel edges of a ``MultiDiGraph`` are edges of their own, whatever their attributes.
+        Their keys only tell them apart.
+
         Raises
         ------
         InputError
-            If it has any other attribute, or two for the same quantity, or is undirected.
+            If it has any other attribute, or two for the same quantity, is undirected, or an edge
+            without attributes has a number as its key that may be meant as its size.
         """
         networkx_attributes.check(graph)
         builder = GraphBuilder()

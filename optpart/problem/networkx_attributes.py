@@ -6,6 +6,7 @@ Any other is refused by name, and so is one that another would override.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 from optpart.choices import choice
@@ -64,6 +65,20 @@ def check(graph: nx.DiGraph[Any]) -> None:
         place = f"edge {shown(source)} → {shown(target)}"
         _only(data, EDGE, place)
         _one(data, EDGE, place)
+    if graph.is_multigraph():
+        _check_keys(graph)
+
+
+def _check_keys(graph: Any) -> None:
+    """Refuse a key that may be a size: the third item of an edge, where a weight often stands."""
+    for source, target, key, data in graph.edges(keys=True, data=True):
+        counted = key in range(graph.number_of_edges(source, target))
+        if not data and isinstance(key, Number) and not counted:
+            raise InputError(
+                f"edge {shown(source)} → {shown(target)}",
+                f"key {shown(key)}, but no attributes",
+                "give a size as an attribute, such as size=5; keys only tell edges apart",
+            )
 
 
 def _only(given: Mapping[Any, Any], known: tuple[str, ...], place: str) -> None:

@@ -1,4 +1,4 @@
-"""Methods compared on instances: boxes, performance profiles and gaps."""
+"""Methods compared on instances: boxes, performance profiles and means."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from optpart.study.gap import Comparison, excess
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-KINDS = ("box", "profile", "gap")
+KINDS = ("box", "profile", "mean")
 _STYLES = ("-", "--", ":", "-.")
 
 
 def plot_comparisons(
     comparisons: Sequence[Comparison],
-    kind: Literal["box", "profile", "gap"] = "gap",
+    kind: Literal["box", "profile", "mean"] = "mean",
     *,
     ax: Axes | None = None,
 ) -> Axes:
@@ -35,11 +35,11 @@ def plot_comparisons(
     ----------
     comparisons : sequence of Comparison
         Such as :func:`optpart.sweep` yields.
-    kind : {"box", "profile", "gap"}
+    kind : {"box", "profile", "mean"}
         ``box``: a box of ``makespan / reference − 1`` per method, over seeds and instances.
         ``profile``: the performance profile (Dolan and Moré 2002): the share of runs on which a
         method is within a factor of the least makespan of all methods with the same instance and
-        seed. ``gap``: a bar per method, the mean of ``makespan / reference − 1``.
+        seed. ``mean``: a bar per method, the mean of ``makespan / reference − 1``.
         Runs without a schedule count as runs in profiles, and are counted beside the name of the
         method elsewhere, since a mean cannot hold them.
     ax : Axes, optional

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
@@ -220,10 +221,14 @@ def _wrapped(line: str, width: int, indent: str) -> list[str]:
 
 
 def plain_console() -> PlainConsole:
-    """Return a console as wide as the terminal; for files and pipes, wide enough for any table."""
+    """Return a console as wide as the terminal; for files and pipes, wide enough for any table.
+
+    With ``NO_COLOR``, rich would still print bold and dim; here, nothing but text.
+    """
     breaks = sys.stdout.isatty()
     console = PlainConsole(markup=False, emoji=False, highlight=False, soft_wrap=True,
-                           width=None if breaks else 200)  # fmt: skip
+                           width=None if breaks else 200,
+                           color_system=None if os.environ.get("NO_COLOR") else "auto")  # fmt: skip
     console.breaks = breaks
     return console
 

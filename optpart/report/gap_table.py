@@ -64,8 +64,8 @@ def _seeds_table(comparison: Comparison) -> Table:
     """Return the table for several seeds: means, best values and standard deviations."""
     reference = comparison.reference
     table = _method_table(
-        "solved", "best", "mean", "± std", f"mean over {reference.kind}", "over bound", "traffic",
-        "time",
+        "solved", "best", "mean", "± std", f"mean over {reference.kind}", "mean over bound",
+        "traffic", "time",
     )  # fmt: skip
     for spread in sorted(comparison.spreads(), key=_by_mean_makespan):
         runs = len(spread.results)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from contextlib import suppress
 
 from rich.cells import cell_len
 
 from optpart.escaping import shortened, visible
 from optpart.report.text import between, percent
 from optpart.solution.result import Progress, gap
-from optpart.terminal import note
+from optpart.terminal import columns_of_errors, erase, note, rewrite
 
 #: Seconds between lines if standard error is not a terminal.
 _QUIET = 10.0
@@ -27,7 +25,6 @@ class ProgressLine:
     def __init__(self, label: str = "") -> None:
         self.label = label
         self._terminal = sys.stderr.isatty()
-        self._width = 0
         self._last = time.monotonic()
 
     def __call__(self, name: str, step: Progress | None) -> None:
@@ -35,31 +32,16 @@ class ProgressLine:
         name = f"{self.label}{name}"
         if self._terminal:
             # A line as wide as the terminal would already wrap on some.
-            room = _columns() - 1
+            room = columns_of_errors() - 1
             text = said(name, step, room)
-            # The line before may have been longer, but the terminal may be narrower by now.
-            sys.stderr.write("\r" + text + " " * (min(self._width, room) - cell_len(text)))
-            sys.stderr.flush()
-            self._width = cell_len(text)
+            rewrite(text, cell_len(text), room)
         elif time.monotonic() - self._last >= _QUIET:
             note(said(name, step))
             self._last = time.monotonic()
 
     def clear(self) -> None:
         """Remove the line, to make room for results."""
-        if self._terminal and self._width:
-            sys.stderr.write("\r" + " " * min(self._width, _columns() - 1) + "\r")
-            sys.stderr.flush()
-            self._width = 0
-
-
-def _columns() -> int:
-    """Return the width of the terminal of standard error; standard output may be a file."""
-    stated = os.environ.get("COLUMNS", "")
-    found = [int(stated)] if stated.isdecimal() and len(stated) < 9 else []
-    with suppress(OSError, ValueError):  # not a terminal, closed, or not a file at all
-        found.append(os.get_terminal_size(sys.stderr.fileno()).columns)
-    return min((width for width in found if width > 0), default=80)
+        erase()
 
 
 def _fitted(text: str, room: int) -> str:

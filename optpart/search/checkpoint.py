@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
@@ -12,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from optpart.errors import FaultsOf, InputError
+from optpart.errors import ArgumentError, FaultsOf, InputError
 from optpart.files import read_text, write_text
 from optpart.formats.json import keys, parse_json, version
 from optpart.problem.instance import Instance
@@ -43,6 +45,22 @@ class Checkpoint:
     seconds: float
     moves: int
     bound: Fraction = Fraction(0)
+
+
+def check_new(path: str | Path) -> None:
+    """Refuse a file with content: a search that does not go on from it would overwrite it.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    with suppress(OSError):  # whoever writes it says what is wrong with it
+        if os.stat(path).st_size > 0:
+            raise ArgumentError(
+                "checkpoint",
+                f"{path} exists",
+                "go on from it with `resume`, or name another file",
+            )
 
 
 def write(path: str | Path, instance: Instance, reached: Checkpoint) -> None:

@@ -138,6 +138,8 @@ def run_search(
         with held(state.path, "another search"):
             if resume:
                 run.resumed = checkpoints.read(state.path, instance)
+            else:
+                checkpoints.check_new(state.path)
             return run.run(start)
     return run.run(start)
 

@@ -102,7 +102,7 @@ class Comparison(Shown):
         return f"<Comparison on {name}: {len(self.results)} results, {self.reference.kind}>"
 
     def plot(
-        self, kind: Literal["box", "profile", "gap"] = "gap", *, ax: Axes | None = None
+        self, kind: Literal["box", "profile", "mean"] = "mean", *, ax: Axes | None = None
     ) -> Axes:
         """Draw all methods; see :func:`optpart.plot_comparisons`."""
         axes: Axes = faces().plot_comparisons([self], kind, ax=ax)

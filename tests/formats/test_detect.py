@@ -134,12 +134,11 @@ class TestAFormatAddedToTheTable:
 
 def test_the_help_of_import_describes_every_format(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["optpart", "import", "--help"])
-    monkeypatch.setenv("COLUMNS", "5000")
     with pytest.raises(SystemExit):
         main()
-    shown = capsys.readouterr().out
+    shown = "".join(capsys.readouterr().out.split())  # lines also break at hyphens
     for row in FORMATS.values():
-        assert f"{row.name} ({row.summary})" in shown
+        assert "".join(f"{row.name} ({row.summary})".split()) in shown
         assert all(suffix in shown for suffix in row.suffixes)
 
 

@@ -119,6 +119,9 @@ def test_memory_drives_a_node_to_a_cpu(tmp_path):
         ({"maxFPGAs": 600, "maxCPUs": 600}, "maxCPUs: the number is 600"),
         ({"maxFPGAs": 0, "maxCPUs": 0}, "devices: no devices"),
         ({"maxSizePerFPGA": "big"}, "maxSizePerFPGA: 'big' is not a number"),
+        ({"bandwidth": 3}, "unknown key 'bandwidth'; "),
+        ({"nodes": [NODES[0] | {"memory": 1}]}, "nodes[0]: unknown key 'memory'; "),
+        ({"edges": [EDGES[0] | {"latency": 1}]}, "edges[0]: unknown key 'latency'; "),
         ({"nodes": {}}, "nodes: is an object; give a list"),
         ({"nodes": [None]}, "nodes[0]: is not an object"),
         ({"nodes": [*NODES, NODES[0]]}, "nodes[4].id: a second node '1'"),
@@ -127,7 +130,7 @@ def test_memory_drives_a_node_to_a_cpu(tmp_path):
         ({"edges": [edge(1, 4, 0)]}, "edges[0].destId: no node '4'"),
         ({"edges": [edge(1, 3, 0), edge(3, 1, 0)]}, "cycle"),
         ({"edges": [edge(1, 3, -2)]}, "edges[0].cost: -2 is negative"),
-        ({"edges": ["1"]}, "edges[0]: is not an object"),
+        ({"edges": ["1"]}, "edges[0]: is a string; give an object"),
     ],
 )
 def test_a_fault_is_one_line_that_names_file_and_place(tmp_path, change, part):

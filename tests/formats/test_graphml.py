@@ -105,6 +105,12 @@ def test_document_types_are_refused(tmp_path: Path, text: str) -> None:
         ('<node id="c"/>', "", "edge 'a' to 'c': no vertex 'c'"),
         ('<node id="c"/>', "<hyperedge/>", "graph: <hyperedge> is not read"),
         ('target="b"', 'target="a"', "cycle a → a"),
+        (
+            '<node id="c"',
+            '<node id="c" ops="3"',
+            "node 'c': attribute 'ops' is not read; give it as",
+        ),
+        ('target="b"', 'target="b" size="3"', "edge 'a' to 'b': attribute 'size' is not read"),
         ('key="k1">50', 'key="k9">50', "edge 'a' to 'b': no key 'k9' for edges"),
         ('key="k1">50', 'key="k0">50', "edge 'a' to 'b': no key 'k0' for edges"),
         ('key="k1">50', 'key="k1">-50', "edge 'a' to 'b', size: -50 is negative"),

@@ -91,6 +91,16 @@ def test_processors_are_alike_and_an_edge_takes_its_weight_between_two_of_them(t
         ("<int>4</int>", "<int>-4</int>", "node[2]: Weight: -4 is negative"),
         ("<int>4</int>", "<int/>", "node[2]: Weight: '' is not a number"),
         ("<int>7</int>", "", "edge[0]: no attribute 'Weight'"),
+        (
+            "</attr></node>",
+            '</attr><attr name="Memory"><int>1</int></attr></node>',
+            "node[0]: unknown attribute 'Memory'",
+        ),
+        (
+            "</attr></edge>",
+            '</attr><attr name="Size"/></edge>',
+            "edge[0]: unknown attribute 'Size'",
+        ),
         ('id="3"', 'id="2"', "node[2].name: '2' is already"),
         ('to="3"', 'to="4"', "edge[1]: no vertex '4'"),
         ('to="3"', 'to="1"', "cycle 1 → 1"),

@@ -142,6 +142,15 @@ def test_double_names_get_numbers_that_no_other_node_has(load):
     assert any("same name are numbered: 'a'" in each for each in workload.assumed)
 
 
+def test_placements_that_the_file_suggests_are_named(load):
+    placed = node("Relu", "x", "y", "act")
+    if not hasattr(placed, "device_configurations"):
+        pytest.skip("this version of ONNX has no device configurations")
+    placed.device_configurations.add().configuration_id = "two GPUs"
+    workload = load([placed], [("x", [2])])
+    assert "device configurations do not bind: 'act'" in workload.assumed
+
+
 def test_inputs_are_no_vertices_and_lie_ready(load):
     workload = load([node("Add", "x y", "z", "add")], [("x", [4]), ("y", [4])])
     assert workload.graph.names == ("add",)

@@ -65,6 +65,8 @@ def test_what_was_rounded_or_left_out_is_said(tmp_path: Path) -> None:
     assert workload.graph.tensor_size.fractions() == [320, 320, 16]
     assert workload.assumed == (
         "The update of the weights is no part of the times.",
+        "Memory is that of the parameters: what is kept for the backward pass, gradients and "
+        "optimizer states are not counted.",
         "Not measured so on Slow.",
         "Activations are 4 times those of a microbatch of 1.",
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,12 @@ import typer
 from typer.testing import CliRunner
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance
-from optpart.commands.ordering import ordering
+from optpart.commands.ordering import ordering, print_orders
 from optpart.formats import native
+from optpart.ordering.compare import Orders, compare_orders
+from optpart.ordering.efficiency import attainable
+from optpart.report.console import plain_console
+from optpart.solution.result import Budget, conclude
 
 APP = typer.Typer()
 APP.command()(ordering)
@@ -42,6 +48,31 @@ def test_it_reports_the_attainable_efficiency(file: Path) -> None:
     assert rows["order"] == ["makespan", "E", "E/E*"]
     assert rows["tao"] == ["9", "0.5000", "1.0000"]
     assert rows["as-received"] == ["12", "0.0000", "0.0000"]
+
+
+def test_an_order_without_a_schedule_is_no_gap_in_the_table(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    instance = native.read(file)
+    found = compare_orders(instance, Budget(10, 1))
+    without = conclude(instance, "tio", None, reason="deadlock")
+    found = replace(found, results={**found.results, "tio": without})
+    print_orders(plain_console(), "x", found)
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("tio")]
+    assert row.split() == ["tio", "–", "–", "–", "no", "schedule:", "deadlock"]
+    (listed,) = [row for row in found.rows() if row["order"] == "tio"]
+    assert listed["makespan"] is listed["efficiency"] is listed["share_of_attainable"] is None
+    assert listed["reason"] == "deadlock"
+
+
+def test_where_no_order_is_found_nothing_is_infinite(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    instance = native.read(file)
+    without = conclude(instance, "cpsat", None, bound=Fraction(8), reason="time limit")
+    print_orders(plain_console(), "x", Orders(attainable(without), {"cpsat": without}))
+    assert "no order found: E* at most" in (out := capsys.readouterr().out)
+    assert "inf" not in out
 
 
 def test_measured_times_replace_those_of_the_instance(file: Path) -> None:

@@ -257,6 +257,30 @@ class TestNetworkx:
         with pytest.raises(InputError, match=said):
             Graph.from_networkx(source)
 
+    def test_parallel_edges_are_edges_of_their_own(self) -> None:
+        source: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
+        source.add_node("a", outputs=[5])
+        source.add_edge("a", "b", key="weights", size=3)
+        source.add_edge("a", "b", key="signal")
+        source.add_edge("a", "b", key=7, output=0)
+        source.add_edge("a", "b", size=4)
+        graph = Graph.from_networkx(source)
+        read = zip(
+            graph.tensor_output[graph.edge_tensor].tolist(),
+            [graph.tensor_size[t] for t in graph.edge_tensor.tolist()],
+            strict=True,
+        )
+        assert sorted(size for output, size in read if output != CONTROL) == [3, 4, 5]
+        assert graph.edge_source.tolist() == [0] * 4
+
+    @pytest.mark.parametrize("key", [5, 2.5, Fraction(1, 2), 1])
+    def test_a_key_that_may_be_meant_as_a_size_is_refused(self, key: object) -> None:
+        """``add_edge("a", "b", 5)`` of a ``MultiDiGraph`` takes 5 for a key."""
+        source: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
+        source.add_edge("a", "b", key)
+        with pytest.raises(InputError, match=r"edge 'a' → 'b': key .*, but no attributes; give a"):
+            Graph.from_networkx(source)
+
     def test_an_undirected_graph_is_refused(self) -> None:
         with pytest.raises(InputError, match="undirected"):
             Graph.from_networkx(nx.Graph([("a", "b")]))  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ import optpart as op
 from optpart.certify.certify import Refutation
 from optpart.errors import InputError
 from optpart.problem.graph import Graph
+from optpart.report.comparison_plot import KINDS
 from optpart.solution.result import Progress
 from optpart.study.gap import Comparison, Reference
 from optpart.testing.draw import draw_instance
@@ -133,7 +134,7 @@ def test_plots_return_the_axes_that_were_given_or_new_ones(ax: str | None) -> No
     for plot in (
         solved().plot, solved().plot_progress, pair().plot,
         lambda ax: pair().plot({"pair": "d1"}, ax=ax),
-        *(lambda ax, kind=kind: compared().plot(kind, ax=ax) for kind in ("box", "profile", "gap")),
+        *(lambda ax, kind=kind: compared().plot(kind, ax=ax) for kind in KINDS),
     ):  # fmt: skip
         given = None if ax is None else Figure().add_subplot()
         axes = plot(ax=given)
@@ -176,7 +177,7 @@ def test_a_profile_counts_runs_without_a_schedule() -> None:
     axes = compared().plot("profile", ax=Figure().add_subplot())
     ends = {line.get_label(): line.get_ydata()[-1] for line in axes.get_lines()}
     assert ends == {"near": 1.0, "pair far": 1.0, "none": 0.0}
-    assert "2/2 not solved" in drawn(compared().plot("gap", ax=Figure().add_subplot()))
+    assert "2/2 not solved" in drawn(compared().plot("mean", ax=Figure().add_subplot()))
 
 
 def test_what_cannot_be_drawn_is_one_line() -> None:

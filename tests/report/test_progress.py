@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from optpart.report.progress import ProgressLine, said
 from optpart.solution.result import Progress
+from optpart.terminal import note
 
 STEP = Progress(12.5, Fraction(987654), Fraction(123456))
 
@@ -22,6 +23,23 @@ def test_a_line_is_no_wider_than_the_terminal(name: str, width: int) -> None:
         line = said(name, step, width)
         assert cell_len(line) <= max(width, 2)
         assert line.isprintable()
+
+
+def test_what_is_said_meanwhile_has_a_line_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    line = ProgressLine()
+    line("heft-10  cpsat", None)
+    note("compiling")
+    line("heft-10  cpsat", None)
+    line.clear()
+    line.clear()
+    blank = " " * len("heft-10  cpsat")
+    assert capsys.readouterr().err == (
+        f"\rheft-10  cpsat\r{blank}\rcompiling\n\rheft-10  cpsat\r{blank}\r"
+    )
 
 
 def test_a_terminal_that_became_narrower_is_not_filled_with_blanks(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import get_args
@@ -12,6 +13,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
+import optpart
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.errors import InputError
 from optpart.exact.enumeration import enumerate_all
@@ -259,6 +261,20 @@ def test_a_resumed_search_continues_from_the_checkpoint(tmp_path: Path) -> None:
     assert second.makespan is not None
     assert second.makespan <= first.makespan
     assert checkpoint.read(file, instance).moves == 6000
+
+
+def test_a_checkpoint_that_exists_is_not_overwritten(tmp_path: Path) -> None:
+    instance, file = medium(49), tmp_path / "state.json"
+    file.touch()  # an empty file holds no state
+    search(instance, budget=COUNTED, checkpoint=file)
+    before = file.read_bytes()
+    for call in (search, partial(optpart.solve, method="search")):
+        with pytest.raises(InputError) as caught:
+            call(instance, checkpoint=file)
+        assert str(caught.value) == (
+            f"checkpoint: {file} exists; go on from it with `resume`, or name another file"
+        )
+    assert file.read_bytes() == before
 
 
 def test_a_resumed_search_without_time_left_says_so_and_spends_nothing(

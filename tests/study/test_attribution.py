@@ -230,6 +230,9 @@ class TestCommand:
         (found,) = json.loads(outcome.out)["instances"]
         assert found["instance"] == "heft-10"
         assert outcome.err.startswith("interrupted: ")
+        outcome = run("gap", "--axis", files[1], "-m", "heft", "--json")
+        assert (outcome.code, outcome.out) == (130, "")
+        assert outcome.err == "optpart: interrupted\n"
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

@@ -41,7 +41,7 @@ def runs_csv(comparison: Comparison) -> str:
         rows.append(
             {
                 "instance": visible(run.instance),
-                **dict(zip(comparison.by, comparison.group(run), strict=True)),
+                **_group(comparison, comparison.group(run)),
                 "method": visible(run.method),
                 "seed": run.seed,
                 "limit": run.limit,
@@ -67,7 +67,7 @@ def summary_csv(comparison: Comparison, rows: Sequence[Row]) -> str:
     return _csv(
         [
             {
-                **dict(zip(comparison.by, row.group, strict=True)),
+                **_group(comparison, row.group),
                 "method": visible(row.method),
                 "instances": row.instances,
                 "not_run": row.missing,
@@ -145,6 +145,11 @@ def pairs_latex(comparison: Comparison) -> str:
     ]  # fmt: skip
     header = ["first", "second", "first better", "second better", "equal", "$p$", "$p$ (Holm)"]
     return _tabular("llrrrrr", header, lines)
+
+
+def _group(comparison: Comparison, values: Sequence[str]) -> dict[str, str]:
+    """Return the columns of the factors."""
+    return {name: visible(value) for name, value in zip(comparison.by, values, strict=True)}
 
 
 def _both(name: str, value: Fraction | None) -> dict[str, Any]:
