@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import optpart
-from optpart import Cluster, Device, GraphBuilder, Instance, Model
+from optpart import Cluster, Device, GraphBuilder, Instance, Model, clock
 from optpart.errors import InputError
 from optpart.exact.enumeration import enumerate_all
 from optpart.formats import result as results
@@ -24,7 +24,9 @@ from optpart.problem.model import Communication, Memory
 from optpart.search import checkpoint
 from optpart.search import search as module
 from optpart.search.layout import layout_of, read_start
+from optpart.search.plan import Layout
 from optpart.search.portfolio import Helper
+from optpart.search.searcher import searcher
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Progress, Result, Status
 from optpart.solution.schedule import Schedule
@@ -151,6 +153,38 @@ def test_an_interrupt_returns_the_verified_best() -> None:
     assert found.termination is Termination.INTERRUPTED
     assert found.schedule is not None
     assert verify(instance, found.schedule) == []
+
+
+def test_exact_timing_takes_a_small_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(clock, "now", lambda: now[0])
+    instance = medium(49)
+    start = worse_start(instance).schedule
+    assert start is not None
+    run = module._Search(
+        "search", instance, Budget(200, 1), 0, None, Goal(), lambda *_, **__: iter(())
+    )
+    own = searcher(
+        "search",
+        instance,
+        "makespan",
+        layout_of(instance, start),
+        np.random.default_rng(0),
+        seconds=None,
+    )
+    timed = []
+
+    def slow(layout: Layout) -> Schedule:
+        now[0] += 1.0
+        timed.append(now[0])
+        return start
+
+    monkeypatch.setattr(own.evaluator, "schedule", slow)
+    while now[0] < 200.0:
+        now[0] += 0.1
+        own.best = own.best._replace()
+        run._take(own)
+    assert 3 <= len(timed) <= 0.04 * now[0]
 
 
 def worse_start(instance: Instance) -> Result:
