@@ -4,7 +4,7 @@ A ceiling counts what this process and the processes that it starts hold at once
 products of a size that is known beforehand and of a factor that was measured, rounded up: that of
 ``python bench/limits/memory.py``, whose rows have these sizes and factors. They are peaks of
 resident memory (``VmHWM``) of layered graphs, with two workers, on Linux with Python 3.11 and
-OR-Tools 9.14; the last columns of a row compare all processes with the estimate.
+OR-Tools 9.15; the last columns of a row compare all processes with the estimate.
 
 - ``process``: this process takes 230 MiB once its libraries and compiled loops are loaded, and 250
   MiB with those of linear programs. With bounds and schedules of larger graphs it took up to 340.
@@ -39,7 +39,7 @@ _VERTEX, _CELL, _EDGE = 2048, 160, 512
 _SMALL, _PROCESS_SMALL = 12, 60 * _MIB
 
 #: Bytes of the processes of solvers, and per term and row of their models.
-_CPSAT, _TERM = 120 * _MIB, 1000
+_CPSAT, _TERM = 120 * _MIB, 1500
 _MILP, _ROW = 120 * _MIB, 5 * 1024
 
 #: Bytes of a helper of a search.
