@@ -186,7 +186,7 @@ def test_what_cannot_be_drawn_is_one_line() -> None:
         (lambda: op.conclude(pair(), "m", None).plot_progress(), "trace: empty"),
         (lambda: pair().plot({"x": "d1"}), "placement: no vertex 'x'"),
         (lambda: pair().plot({"b": "d7"}), "placement: no device 'd7'"),
-        (lambda: compared().plot("pie"), "kind: unknown 'pie'; choose one of box, profile, gap"),
+        (lambda: compared().plot("pie"), "kind: unknown 'pie'; choose one of box, profile, mean"),
         (lambda: op.plot_comparisons([]), "comparisons: without results"),
     ):
         with pytest.raises(InputError, match=message):
