@@ -164,6 +164,9 @@ def _files(
 ) -> None:
     """Every output is as before, absent, or complete; nothing unfinished lies beside it."""
     beside = [path.name for path in folder.iterdir() if path.name.startswith(".")]
+    # The file of a lock may stay behind a process that was ended from outside: it locks nothing.
+    if sent == signal.SIGTERM:
+        beside = [name for name in beside if not name.endswith(".lock")]
     if beside and sent != signal.SIGKILL:
         raise FailedError(f"{told}: leaves {', '.join(beside)}")
     if "-o" not in command.words:

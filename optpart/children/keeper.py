@@ -31,9 +31,15 @@ def main() -> None:
     try:
         for line in sys.stdin.buffer:
             *command, seconds = json.loads(line)
+            # What a killed command leaves among its temporary files goes with the folder.
+            places = {**os.environ, "TMPDIR": str(folder)}
             with open(folder / ERRORS, "wb") as errors:
                 process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stderr=errors, start_new_session=True
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stderr=errors,
+                    env=places,
+                    start_new_session=True,
                 )
             threading.Thread(target=_watch, args=(process, seconds, folder), daemon=True).start()
     finally:

@@ -124,3 +124,10 @@ def test_a_killed_keeper_leaves_no_folder(place: Path) -> None:
         scratch.start([shutil.which("true") or "true"], 1000)
         assert scratch.wait() == -9
     assert not list(place.iterdir())
+
+
+def test_temporary_files_of_a_command_lie_in_the_folder() -> None:
+    with Scratch() as scratch:
+        said = scratch.start([sys.executable, "-c", "import os; print(os.environ['TMPDIR'])"], 10)
+        assert said.readline().decode().strip() == str(scratch.folder)
+        assert scratch.wait() == 0
