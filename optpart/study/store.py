@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from optpart.errors import InputError
 from optpart.formats import result as result_format
@@ -178,7 +178,9 @@ class Store:
 
     def _prepare(self) -> None:
         """Create the tables in a new file; refuse any other file that is not a store."""
-        if self._version():
+        with self._transaction("DEFERRED"):  # one state of the header while another process writes
+            found = self._version()
+        if found:
             damage = self._pragma("quick_check(1)")
             if damage != "ok":
                 raise self._refusal(f"is damaged ({damage})")
@@ -207,8 +209,8 @@ class Store:
         return self._database.execute(f"PRAGMA {name}").fetchone()[0]
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._database.execute("BEGIN IMMEDIATE")
+    def _transaction(self, kind: Literal["DEFERRED", "IMMEDIATE"] = "IMMEDIATE") -> Iterator[None]:
+        self._database.execute(f"BEGIN {kind}")
         try:
             yield
             self._database.execute("COMMIT")
@@ -273,6 +275,7 @@ def read_rows(path: str | Path) -> list[Row]:
 
 def _rows(uri: str) -> list[Row]:
     with closing(sqlite3.connect(uri, uri=True, timeout=_PATIENCE)) as database:
+        database.execute("BEGIN")  # one state of the whole file while another process writes
         application, version = (
             database.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("application_id", "user_version")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sqlite3
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -172,6 +173,25 @@ class TestSharing:
             process.join()
             assert process.exitcode == 0
         assert sorted(row.key.seed for row in read_rows(path)) == [*range(12)]
+
+    def test_a_store_that_appears_while_its_header_is_read_is_one(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "runs.db"
+        read = Store._pragma
+        other = threading.Thread(target=lambda: Store(path).__exit__())
+
+        def _read(store: Store, name: str) -> object:
+            found = read(store, name)
+            if threading.current_thread() is not other and other.ident is None:
+                other.start()
+                other.join(0.2)  # it can only be ready where nothing holds it up
+            return found
+
+        monkeypatch.setattr(Store, "_pragma", _read)
+        with Store(path) as store:
+            other.join()
+            assert store.get(RUN) is None
 
     def test_the_result_that_came_first_stays(self, path: Path) -> None:
         other = execute(Run(INSTANCE, "heft", 0, Budget(5, workers=1)))
