@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from copy import deepcopy
 from typing import Any
 
 from optpart.testing.mutate import mutated
@@ -27,13 +28,13 @@ def other_value(document: Any, draw: random.Random) -> Any:
             holders.append(value)
             stack += value.values() if isinstance(value, dict) else value
     if not holders:
-        return draw.choice(_VALUES)
+        return deepcopy(draw.choice(_VALUES))
     holder = draw.choice(holders)
     key = draw.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
     other = draw.choice(holders)
     match draw.randrange(7):
         case 0 | 1 | 2:
-            holder[key] = draw.choice(_VALUES)
+            holder[key] = deepcopy(draw.choice(_VALUES))  # further damage must not change ours
         case 3:
             del holder[key]
         case 4 if isinstance(holder, list):
