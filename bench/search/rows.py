@@ -27,7 +27,7 @@ def needs(run: Values) -> Needs:
     roots = [f"bench.search.{run['part']}:_row"]
     if run["part"] == "sets":
         roots.append("bench.search.sets:SECONDS")
-    solvers = ("cpsat", "search", "hybrid")
+    solvers = ("auto",) if run["part"] == "budgets" else ("cpsat", "search", "hybrid")
     return Needs(tuple(roots), (*STRATEGIES, *solvers), packages=_PACKAGES)
 
 
@@ -50,7 +50,7 @@ class Part:
     def run(self, run: Values, call: Callable[[], Values]) -> None:
         """Make a run unless it was made before."""
         row = self._store.run({"part": self._part, **run}, call)
-        print(row.flat, flush=True)
+        print({k: v for k, v in row.flat.items() if not isinstance(v, list)}, flush=True)
 
 
 BENCH = Bench(
