@@ -3,6 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Hundreds of tests start a process of their own; without bytecode on disk, each of them would
+# compile all that it imports, which takes longer than most of them run.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test soak docs lint types layers wheel sdist check-certificates clean
 
 demo: $(VENV)/run

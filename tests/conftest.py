@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,21 @@ sys.path.insert(0, str(Path(__file__).parent))
 from commandline import Outcome, Run
 
 from optpart.cli import main
+from optpart.methods import registry
 
 settings.register_profile("optpart", derandomize=True, deadline=None)
 settings.load_profile("optpart")
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> Iterator[None]:
+    """Forget what a test has registered, so that another may use the same name."""
+    tables = registry._own, registry._own_partitioners, registry._own_schedulers
+    before = [dict(table) for table in tables]
+    yield
+    for table, names in zip(tables, before, strict=True):
+        table.clear()
+        table.update(names)
 
 
 @pytest.fixture

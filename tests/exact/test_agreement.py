@@ -64,11 +64,11 @@ def same(instance: Instance, judge: Result, result: Result, goal: Goal) -> None:
 @ANY_MODEL
 def test_cpsat_and_enumeration(communication: Communication, memory: Memory) -> None:
     feasible = 0
-    for seed in range(50):
+    for seed in range(25):
         instance, judge = judged(communication, memory, seed)
         same(instance, judge, cpsat(instance, budget=ONE), Goal())
         feasible += judge.status is Status.OPTIMAL
-    assert feasible > 20
+    assert feasible > 10
 
 
 @pytest.mark.parametrize("memory", ["none", "estimate"])

@@ -6,10 +6,11 @@ import os
 import subprocess
 import sys
 from fractions import Fraction
+from functools import cache
 from importlib.metadata import EntryPoint
 from inspect import signature
 from itertools import pairwise
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ from optpart.solution.result import Budget, Result, Status, Watch, conclude
 from optpart.solution.schedule import Schedule, retime
 from optpart.solution.verifier import verify
 from optpart.strategies.base import NoPlacementError
-from optpart.testing.brute_force import optimum
+from optpart.testing.brute_force import Optimum, optimum
 from optpart.testing.draw import random_instance
 
 #: Topcuoglu, Hariri and Wu (2002), figure 2: run times per processor, and data on the edges.
@@ -170,6 +171,12 @@ class TestRegistry:
         assert all(entry.summary for entry in entries())
 
 
+@pytest.mark.parametrize("time", ["first", "second"])
+def test_what_a_test_registers_ends_with_it(time: str) -> None:
+    assert "of-one-test" not in [name for _, name, *_ in registry.registered()]
+    register("of-one-test")(all_on_first)
+
+
 class TestHeft:
     def test_ten_tasks_take_80(self) -> None:
         instance = ten_tasks()
@@ -194,6 +201,18 @@ class TestHeft:
 COMMUNICATIONS: list[Communication] = ["delay", "sendrecv", "link", "port"]
 
 
+@cache
+def drawn(seed: int, count: int, vertices: int, devices: int, **rules: Any) -> list[Instance]:
+    """Draw instances; every heuristic gets the same ones."""
+    rng = np.random.default_rng(seed)
+    return [random_instance(rng, vertices, devices, **rules) for _ in range(count)]
+
+
+@cache
+def with_optima() -> list[tuple[Instance, Optimum | None]]:
+    return [(instance, optimum(instance)) for instance in drawn(4, 10, 5, 3, memory="estimate")]
+
+
 @pytest.mark.parametrize("name", pairs())
 class TestEveryHeuristic:
     @pytest.mark.parametrize("communication", COMMUNICATIONS)
@@ -201,10 +220,8 @@ class TestEveryHeuristic:
     def test_returns_a_valid_schedule_or_a_reason(
         self, name: str, communication: Communication, memory: Memory
     ) -> None:
-        rng = np.random.default_rng(1)
         found = 0
-        for _ in range(12):
-            instance = random_instance(rng, 8, 4, communication=communication, memory=memory)
+        for instance in drawn(1, 12, 8, 4, communication=communication, memory=memory):
             result = get(name)(instance)
             if result.schedule is None:
                 assert result.status is Status.UNKNOWN
@@ -233,9 +250,7 @@ class TestEveryHeuristic:
         assert result.reason.startswith("its schedule is not valid: memory")
 
     def test_satisfies_every_rule_of_placement(self, name: str) -> None:
-        rng = np.random.default_rng(3)
-        for _ in range(15):
-            instance = random_instance(rng, 8, 4, memory="estimate")
+        for instance in drawn(3, 15, 8, 4, memory="estimate"):
             schedule = get(name)(instance).schedule
             if schedule is not None:
                 placement = schedule.placement.tolist()
@@ -244,19 +259,14 @@ class TestEveryHeuristic:
                 check_estimate(instance, placement)
 
     def test_is_never_better_than_the_optimum(self, name: str) -> None:
-        rng = np.random.default_rng(4)
-        for _ in range(10):
-            instance = random_instance(rng, 5, 3, memory="estimate")
+        for instance, best in with_optima():
             makespan = get(name)(instance).makespan
             if makespan is not None:
-                best = optimum(instance)
                 assert best is not None
                 assert makespan >= best.makespan
 
     def test_same_seed_same_result(self, name: str) -> None:
-        rng = np.random.default_rng(5)
-        for seed in range(10):
-            instance = random_instance(rng, 8, 4, zero_length=False)
+        for seed, instance in enumerate(drawn(5, 10, 8, 4, zero_length=False)):
             first, second = (get(name)(instance, seed=seed) for _ in range(2))
             assert first.seed == seed
             assert first.reason == second.reason

@@ -63,7 +63,7 @@ def test_every_move_keeps_every_rule_and_can_be_undone(
     communication: Communication, memory: Memory, name: str
 ) -> None:
     made = 0
-    for seed in range(25):
+    for seed in range(10):
         instance = draw_instance(seed, communication, memory, vertices=12, devices=3)
         rng = np.random.default_rng(seed)
         layout = random_layout(instance, rng)
@@ -86,7 +86,7 @@ def test_every_move_keeps_every_rule_and_can_be_undone(
                 release(a, p, s)
                 take_back(p, s)
             assert not differing(p, before)
-    assert made > 10
+    assert made > 5
 
 
 def test_a_stretch_begins_or_ends_at_the_vertex() -> None:

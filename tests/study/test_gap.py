@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -272,13 +272,9 @@ LIARS: dict[str, tuple[Callable[[Instance], Any], str]] = {
 
 
 @pytest.fixture(autouse=True)
-def own_methods() -> Iterator[None]:
-    before = dict(registry._own)
+def own_methods() -> None:
     for name, (act, _) in LIARS.items():
         register(name)(lambda instance, act=act, **_: act(instance))
-    yield
-    registry._own.clear()
-    registry._own.update(before)
 
 
 @pytest.mark.parametrize("name", LIARS)
