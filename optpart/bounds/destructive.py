@@ -12,7 +12,6 @@ refuted, so is the length.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 
@@ -69,16 +68,18 @@ def destructive_bound(
     if window.bound is None:
         return None
     least = load_ticks(instance, grid, window, seconds=refutation.left)
-    searches: list[tuple[Callable[[int], bool], int]] = [(refutation.follows, _FINE)]
-    searches += [(partial(refutation.by_trial, depth=depth), _PART) for depth in _DEPTHS]
-    for refuted, part in searches:
-        raised = least_not_refuted(
-            refuted, grid, least, deadline=deadline, makespan=makespan, part=part
-        )
-        if raised is None:
+    top = np.inf if makespan is None else grid.floor(makespan)
+    search = partial(least_not_refuted, grid=grid, deadline=deadline, makespan=makespan)
+    found = search(refutation.follows, least=least, part=_FINE)
+    for depth in _DEPTHS:
+        if found is None:
             return None
-        least = raised
-    return grid.time(least)
+        refuted = partial(refutation.by_trial, depth=depth)
+        # A deeper search mostly ends where the one before did, whose probing of it is kept.
+        if depth and found < top and refutation.left > 0 and not refuted(found):
+            continue
+        found = search(refuted, least=found, part=_PART)
+    return None if found is None else grid.time(found)
 
 
 class Refutation:
@@ -88,6 +89,8 @@ class Refutation:
         self.instance = instance
         self.grid = grid
         self.deadline = deadline
+        #: The last length that probing did not refute, and what is left by then.
+        self._probed_last: tuple[int, Sharpening] | None = None
 
     @property
     def left(self) -> float:
@@ -100,15 +103,26 @@ class Refutation:
 
     def by_trial(self, limit: int, depth: int = _DEPTHS[-1]) -> bool:
         """Return whether these, probing and branching refute a length."""
+        if self._probed_last is not None and self._probed_last[0] == limit:
+            return self._each_refuted(self._probed_last[1], limit, depth)
         work = self._left(limit)
-        return work is None or self._refuted(work, limit, depth)
+        if work is None or self._probed_empty(work, limit):
+            return True
+        self._probed_last = limit, work
+        return self._each_refuted(work, limit, depth)
 
     def _refuted(self, work: Sharpening, limit: int, depth: int) -> bool:
-        if self.left <= 0:
-            return False
-        while self._strike_off(work, limit):
+        return self._probed_empty(work, limit) or self._each_refuted(work, limit, depth)
+
+    def _probed_empty(self, work: Sharpening, limit: int) -> bool:
+        """Probe until no device is excluded; return whether that refutes a length."""
+        while self.left > 0 and self._strike_off(work, limit):
             if not work.run(self.deadline) or self._overfull(work, limit):
                 return True
+        return False
+
+    def _each_refuted(self, work: Sharpening, limit: int, depth: int) -> bool:
+        """Return whether a unit has a choice of devices, and each refutes a length."""
         choices = work.possible[work.unit].sum(axis=1)
         if depth == 0 or clock.now() > self.deadline or not (choices > 1).any():
             return False
@@ -144,6 +158,7 @@ class Refutation:
         """Try units on the devices left to them; return whether a device was excluded."""
         units = np.unique(work.unit)
         through = work.windows().through
+        units = units[work.possible[units].sum(axis=1) > 1]  # what has no choice has been sharpened
         trials = [(int(u), int(d)) for u in units for d in np.flatnonzero(work.possible[u])]
         struck, in_vain = 0, 0
         for u, d in sorted(trials, key=lambda trial: -int(through[trial])):

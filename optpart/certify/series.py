@@ -23,7 +23,7 @@ from optpart.certify.check import (
     check_in_series,
 )
 from optpart.problem.instance import Instance
-from optpart.series.dual import Pricing
+from optpart.series.dual import Dual, Pricing
 from optpart.series.problem import Series as Decomposition
 
 #: Sets of prices in a record: more of them leave fewer labels, which then take longer.
@@ -66,9 +66,16 @@ def proposed_prices(
     free = [Fraction(0)] * series.k
     if not any(series.need) or all(limit is None for limit in series.capacity):
         return [free]
-    solver = Decomposition(instance, (series.horizon + 1) / ticks)
-    pricing = Pricing(solver, solver.grid.floor((series.horizon + 1) / ticks))
-    duals = islice(pricing.run(clock.now() + seconds), _RELAXATIONS)
+    deadline = clock.now() + seconds
+    duals: list[Dual] = []
+    try:
+        with clock.limited(seconds):
+            solver = Decomposition(instance, (series.horizon + 1) / ticks)
+            pricing = Pricing(solver, solver.grid.floor((series.horizon + 1) / ticks))
+            duals.extend(islice(pricing.run(deadline), _RELAXATIONS))
+    except clock.OutOfTimeError:
+        if not duals:
+            return [free]
     best = sorted(duals, key=lambda dual: -dual.bound)
     most = max(range(len(solver.need)), key=lambda unit: int(solver.need[unit]))
     members = instance.units[most].tolist()

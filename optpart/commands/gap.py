@@ -200,11 +200,12 @@ def _is_empty(comparison: Comparison) -> bool:
 
 def _say_findings(findings: list[Finding], *, whole_library: bool) -> None:
     """List the wrong rows that were left out, and exit with code 1 if there are any."""
-    from optpart.solution.audit import one_line
     from optpart.study import library
 
     lines = [str(finding) for finding in findings]
-    if whole_library:
+    if whole_library and library.unreadable():
+        from optpart.solution.audit import one_line
+
         named = {finding.instance for finding in findings}
         lines += [
             one_line(f"{name}: library: {problem}")
@@ -273,26 +274,15 @@ def _gap_by_axis(
 
 
 def _list_library() -> None:
-    from rich.table import Table
-
     from optpart.report.console import plain_console
     from optpart.report.text import number
     from optpart.study import library
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="dim")
-    table.add_column("name")
-    for column in ("vertices", "edges", "devices", "best makespan", "best bound"):
-        table.add_column(column, justify="right")
-    table.add_column("status")
-    for row in library.index().values():
-        table.add_row(
-            row.name,
-            str(row.vertices),
-            str(row.edges),
-            str(row.devices),
-            number(row.makespan, up=True),
-            number(row.bound, up=False),
-            row.status,
-        )
-    plain_console().show(table)
+    heads = ("name", "vertices", "edges", "devices", "best makespan", "best bound", "status")
+    rows = [
+        (row.name, str(row.vertices), str(row.edges), str(row.devices),
+         number(row.makespan, up=True), number(row.bound, up=False), row.status)
+        for row in library.index().values()
+    ]  # fmt: skip
+    plain_console().show_rows(heads, rows, left=("name", "status"))
     _say_findings([], whole_library=True)

@@ -9,7 +9,7 @@ What a cut costs depends only on the cut and on the devices before and after it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise, product
 from typing import Literal
@@ -144,7 +144,8 @@ class _Program:
         devices = [own[0] for own in self.classes]
         n, o = len(members), len(devices)
         self.times = times = [
-            [total([instance.duration(v, d) for v in item]) for d in devices] for item in members
+            [total([instance.duration(v, d) for v in item]) for d in devices]
+            for item in self._in_time(members)
         ]
         self.cuts = cuts = [self._cut(i) for i in range(1, n)]
         counted = self.measure == "bottleneck" and instance.model.communication == "sendrecv"
@@ -176,6 +177,12 @@ class _Program:
             entry_start=np.cumsum([0, *map(len, entries)]).astype(np.int64),
             entry=np.array([s for row in entries for s in row], np.int64),
         )
+
+    def _in_time(self, members: list[list[int]]) -> Iterator[list[int]]:
+        """Yield items until the deadline."""
+        for item in members:
+            check(self.deadline)
+            yield item
 
     def _crossing(self, i: int) -> list[int]:
         """Return the tensors that cross if a stage begins with item ``i``."""

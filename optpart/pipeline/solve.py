@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import UnsupportedError
-from optpart.pipeline.clock import NEVER, TimeUpError
+from optpart.pipeline.clock import NEVER, TimeUpError, check
 from optpart.pipeline.downsets import Items, items_of
 from optpart.pipeline.labels import TooManyLabelsError, best_labelled
 from optpart.pipeline.path import Measure, best_path, is_chain, only_neighbours
@@ -75,6 +75,7 @@ def best_contiguous(
     """
     relaxed = relaxed_pipeline(instance)
     try:
+        check(deadline)
         if measure == "makespan":
             return _known(instance, _least_makespan(instance, relaxed, order, deadline))
         return _least_bottleneck(instance, relaxed, order, deadline)
@@ -88,6 +89,7 @@ def _least_bottleneck(
 ) -> Found:
     whole = bool(order) or is_chain(instance)
     items = items_of(relaxed)
+    check(deadline)
     if instance.model.communication == "delay" and all_linked(instance):
         split = _unpaid(instance, relaxed, items, order, deadline)
     elif only_neighbours(instance, items):
@@ -137,7 +139,9 @@ def _least_makespan(
 ) -> Split | None:
     """Return the split of a chain: nothing overlaps, so times of stages and cuts add up."""
     require_path(instance)
-    return best_path(instance, items_of(relaxed, merge=False), "makespan", order, deadline)
+    items = items_of(relaxed, merge=False)
+    check(deadline)
+    return best_path(instance, items, "makespan", order, deadline)
 
 
 def _labelled(

@@ -57,8 +57,33 @@ class PlainConsole(Console):
         unlimited = self.options.update(max_width=_UNLIMITED)
         if Measurement.get(self, unlimited, table).maximum <= width:
             self.print(table)
+        else:
+            self._rearrange(_Cells.of(table))
+
+    def show_rows(
+        self, heads: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[str]
+    ) -> None:
+        """Print a table as :meth:`show` does, but without rich, which is slow for many rows.
+
+        Parameters
+        ----------
+        left : sequence of str
+            Heads of the columns of words; the others are of figures, aligned on the right.
+        """
+        right = [head not in left for head in heads]
+        texts = [[visible(cell) for cell in row] for row in rows]
+        cells = _Cells([*heads], right, texts, [""] * len(texts))
+        whole = cells.lines(self.width, broken=False)
+        if whole is None:
+            self._rearrange(cells)
             return
-        cells = _Cells.of(table)
+        self.print(Text(whole[0], style="dim"))
+        if texts:
+            self.print(Text("\n".join(whole[1:])))
+
+    def _rearrange(self, cells: _Cells) -> None:
+        """Print a table that is too wide."""
+        width = self.width
         narrow = cells.lines(width)
         legend: list[str] = []
         names = [*dict.fromkeys(_marked(row[0])[1] for row in cells.rows)]
@@ -137,27 +162,28 @@ class _Cells:
     @property
     def head_lines(self) -> int:
         """Number of lines of the heads once they are broken."""
-        return max(len(lines) for lines in self._heads())
+        return max(len(lines) for lines in self._heads(self._widths()))
 
-    def _widths(self) -> list[int]:
+    def _widths(self, *, broken: bool = True) -> list[int]:
         widths = []
         for i, head in enumerate(self.heads):
-            words = [cell_len(word) for word in head.split()] or [0]
+            words = [cell_len(word) for word in (head.split() if broken else [head])] or [0]
             words[0] += len(head) - len(head.lstrip())
             widths.append(max([*words, *(cell_len(row[i]) for row in self.rows)]))
         return widths
 
-    def _heads(self) -> list[list[str]]:
+    def _heads(self, widths: list[int]) -> list[list[str]]:
         found = []
-        for head, width in zip(self.heads, self._widths(), strict=True):
+        for head, width in zip(self.heads, widths, strict=True):
             lead = head[: len(head) - len(head.lstrip())]
             found.append(textwrap.wrap(head, max(width, 1), initial_indent=lead,
                                        subsequent_indent=lead) or [""])  # fmt: skip
         return found
 
-    def lines(self, width: int) -> list[str] | None:
-        """Return the lines of the table; ``None`` if figures do not fit."""
-        widths, heads = self._widths(), self._heads()
+    def lines(self, width: int, *, broken: bool = True) -> list[str] | None:
+        """Return the lines of the table, with heads broken or whole; ``None`` if it is too wide."""
+        widths = self._widths(broken=broken)
+        heads = self._heads(widths)
         used = sum(widths) + _GAP * (len(widths) - 1)
         if used > width:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
 
 from optpart import clock
@@ -25,9 +26,16 @@ def series_bound(
     -------
     Fraction or None
         ``None`` if no choice of devices has links for all edges. 0 if the graph is a single part,
-        of which this bound sees no more than the critical path.
+        of which this bound sees no more than the critical path, or in too little time.
     """
-    deadline = clock.now() + seconds
+    try:
+        with clock.limited(seconds):
+            return _bound(instance, makespan, clock.now() + seconds)
+    except clock.OutOfTimeError:
+        return Fraction(0)
+
+
+def _bound(instance: Instance, makespan: Fraction | None, deadline: float) -> Fraction | None:
     series = Series(instance, makespan)
     if len(series) < 2:
         return Fraction(0)
@@ -35,12 +43,13 @@ def series_bound(
         horizon_without_queues(series.grid) + 1 if makespan is None else series.grid.floor(makespan)
     )
     best = 0
-    for dual in Pricing(series, upper).run(deadline):
-        if dual.bound >= NEVER // 2:
-            return None
-        best = max(best, min(dual.bound, upper))
-        if best >= upper or clock.now() > deadline:
-            break
+    with suppress(clock.OutOfTimeError):
+        for dual in Pricing(series, upper).run(deadline):
+            if dual.bound >= NEVER // 2:
+                return None
+            best = max(best, min(dual.bound, upper))
+            if best >= upper or clock.now() > deadline:
+                break
     found = series.grid.time(best)
     return found if makespan is None else min(found, makespan)
 

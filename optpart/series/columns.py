@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from optpart.clock import seconds_left
 
 #: Cost of as much memory in excess as a device has, in schedules.
 _EXCESS = 8.0
@@ -79,7 +82,7 @@ def prices(
     -------
     (ndarray, float) or None
         Ticks per unit of memory, and the least time. ``None`` if no chain exists, or the solver
-        fails; prices only make choices, so nothing else depends on it.
+        fails or runs out of time; prices only make choices, so nothing else depends on it.
     """
     # Loaded here because it takes long, and not every run needs it.
     from scipy import sparse
@@ -114,6 +117,7 @@ def prices(
         A_eq=sparse.hstack([flow, sparse.csr_array((parts * devices, len(limited)))]),
         b_eq=begin,
         method="highs",
+        options={} if math.isinf(left := seconds_left()) else {"time_limit": left},
     )
     if found.status != 0:
         return None

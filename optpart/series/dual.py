@@ -88,6 +88,8 @@ class Dual:
 class Pricing:
     """Relaxations of one instance at changing prices, and the columns that they have used.
 
+    It looks at the limit of :mod:`optpart.clock`, and raises ``OutOfTimeError`` beyond it.
+
     Parameters
     ----------
     upper : int
@@ -174,6 +176,7 @@ class Pricing:
         dual = Dual(series, price, self.shift, cost, least, after, remain, 0)
         pool = self.pool.columns()
         for i in range(len(series) - 1, -1, -1):
+            clock.check_time()
             self._fill_remain(dual, i)
             here = slice(pool.first[i], pool.first[i + 1])
             total = pool.time[here] + pool.memory[here] @ (price * 2.0**-self.shift)
@@ -216,6 +219,7 @@ class Pricing:
         """Add every column of the parts of one vertex."""
         series = self.series
         for i, part in enumerate(series.parts):
+            clock.check_time()
             if len(part.vertices) > 1:
                 continue
             v = part.vertices[0]

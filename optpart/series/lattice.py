@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.clock import check_time
 from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
 from optpart.series.parts import Part
@@ -105,6 +106,7 @@ class Links:
         self.after: dict[int, list[tuple[int, int]]] = defaultdict(list)
         self.before: dict[int, list[int]] = defaultdict(list)
         for (u, v), group in tensors.items():
+            check_time()
             key = frozenset(group)
             if key not in rows:
                 matrix = np.zeros((k, k), dtype=np.int64)

@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.clock import check_time
 from optpart.exact.symmetry import interchangeable_devices
 from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
@@ -68,6 +69,8 @@ class Stretch:
 
 class Series:
     """The parts of an instance on a grid.
+
+    Building it looks at the limit of :mod:`optpart.clock`, and raises ``OutOfTimeError`` beyond it.
 
     Memory ``estimate`` is a knapsack per device. Under ``refcount`` only resident memory counts,
     and under ``edges`` none: relaxations, like ignoring that transfers take turns.
@@ -178,6 +181,7 @@ class Series:
         later = int(self.charge.sum())
         clean = self.clean
         for i, part in enumerate(self.parts):
+            check_time()
             alone = clean[i] and clean[i + 1]
             split = None
             if self.limited and alone and len(part.vertices) > 1:
@@ -227,6 +231,7 @@ class Series:
         index = {v: i for i, part in enumerate(split) for v in part.vertices}
         clean, reached = [True], 0
         for i, part in enumerate(split):
+            check_time()
             far = {
                 v: max((index[w] for w in touched({v}, self.links)), default=0)
                 for v in part.vertices

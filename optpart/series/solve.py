@@ -109,7 +109,10 @@ class _Solve:
             infeasible = contradiction(self.instance)
         if not infeasible:
             with self.record.until_interrupted():
-                infeasible = self._solve(start, starts)
+                try:
+                    infeasible = self._solve(start, starts)
+                except clock.OutOfTimeError:
+                    self._end_late()
         return self.record.result("series", infeasible=infeasible, seed=self.seed)
 
     def _solve(self, start: Schedule | None, starts: Starts | None) -> str:
@@ -124,8 +127,14 @@ class _Solve:
                 if late and record.incumbent is not None:
                     break
         if clock.now() >= self.deadline:
-            record.end(Termination.TIME_LIMIT, str(Termination.TIME_LIMIT))
+            self._end_late()
             return ""
+        with limited(self.deadline - clock.now()):
+            return self._solve_parts()
+
+    def _solve_parts(self) -> str:
+        """Build the parts and solve them; return the reason if there is no schedule."""
+        record = self.record
         series = self.series = Series(self.instance, record.makespan)
         if len(series) < 2 and not series.solvable:
             record.end(Termination.UNSUPPORTED, "the graph does not fall into parts")
@@ -145,6 +154,9 @@ class _Solve:
             record.end(Termination.COMPLETED, "some parts have too many downsets to enumerate")
             return ""
         return self._search(Forward(series, duals, pricing.pool))
+
+    def _end_late(self) -> None:
+        self.record.end(Termination.TIME_LIMIT, str(Termination.TIME_LIMIT))
 
     def _limit(self) -> int:
         """Return the makespan, in ticks, that a schedule must be below to be of interest."""
@@ -209,7 +221,7 @@ class _Solve:
             known = self.record.makespan
             self.record.raise_bound(found.bound if known is None else min(found.bound, known))
         if self.record.makespan is None or self.record.bound != self.record.makespan:
-            self.record.end(Termination.TIME_LIMIT, str(Termination.TIME_LIMIT))
+            self._end_late()
         return ""
 
     def _search(self, forward: Forward) -> str:
@@ -218,7 +230,7 @@ class _Solve:
         found = self._pass(forward, self.upper, _POOLED, pooled=True)
         while not self._closed():
             if found is None:
-                self.record.end(Termination.TIME_LIMIT, str(Termination.TIME_LIMIT))
+                self._end_late()
                 return ""
             target = min(self.upper, self.lower + max(1, int((self.upper - self.lower) * share)))
             known = self.upper

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from optpart.errors import InputError
 from optpart.files import read_text
-from optpart.formats import native
-from optpart.formats.json import parse_json
-from optpart.formats.result import read_schedule
-from optpart.problem.instance import Instance
-from optpart.problem.rational import rational
-from optpart.solution.result import Result, conclude
-from optpart.solution.schedule import Schedule
+
+# Instances and schedules, and numpy with them, are loaded by those who need more than the index.
+if TYPE_CHECKING:
+    from optpart.problem.instance import Instance
+    from optpart.solution.result import Result
+    from optpart.solution.schedule import Schedule
 
 #: Folder of the certificates, with one folder per instance.
 CERTIFICATES = "certificates"
@@ -88,9 +88,8 @@ def _index() -> tuple[dict[str, Known], dict[str, str]]:
                 continue
             try:
                 rows[name] = _known(row)
-            except (InputError, KeyError, TypeError, ValueError) as error:
-                problem = error.problem if isinstance(error, InputError) else str(error)
-                faults[name] = f"its row of the index cannot be read ({problem})"
+            except (ArithmeticError, KeyError, TypeError, ValueError) as error:
+                faults[name] = f"its row of the index cannot be read ({error})"
     return rows, faults
 
 
@@ -102,8 +101,8 @@ def _known(row: dict[str, str]) -> Known:
         vertices=int(row["vertices"]),
         edges=int(row["edges"]),
         devices=int(row["devices"]),
-        makespan=rational(row["makespan"]) if row["makespan"] else None,
-        bound=rational(row["bound"]) if row["bound"] else None,
+        makespan=Fraction(row["makespan"]) if row["makespan"] else None,
+        bound=Fraction(row["bound"]) if row["bound"] else None,
         status=row["status"],
         sha256=row["sha256"],
         command=row["command"],
@@ -129,6 +128,8 @@ def load(name: str) -> Instance:
         from optpart.generate import thesis
 
         return thesis.instance(int(name.removeprefix("thesis-")), seed=1)
+    from optpart.formats import native
+
     return native.read(folder() / known.group / f"{name}.json")
 
 
@@ -155,6 +156,9 @@ def _certificate(row: Known) -> Path | None:
 
 def _certificate_fault(row: Known) -> str:
     """Return why a certificate is not of the instance's optimum; empty if it is, or if none."""
+    from optpart.formats.json import parse_json
+    from optpart.problem.rational import rational
+
     path = _certificate(row)
     if path is None:
         return ""
@@ -176,6 +180,8 @@ def _certificate_fault(row: Known) -> str:
 
 def best_schedule(instance: Instance) -> Schedule | None:
     """Return the library's best schedule of an instance, not yet verified; ``None`` without one."""
+    from optpart.formats.result import read_schedule
+
     path = folder() / "best" / f"{instance.name}.json"
     if known(instance) is None or not path.is_file():
         return None
@@ -248,6 +254,8 @@ def _is_ours(instance: Instance) -> bool:
 
 def _verified(instance: Instance, row: Known) -> tuple[Result | None, str]:
     """Return the best schedule if it is valid, and its error otherwise."""
+    from optpart.solution.result import conclude
+
     try:
         schedule = best_schedule(instance)
     except InputError as error:

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from optpart import Cluster, GraphBuilder, Instance, Model
+from optpart import Cluster, GraphBuilder, Instance, Model, load
 from optpart.bounds.best import BOUNDS
 from optpart.bounds.destructive import Refutation, destructive_bound
+from optpart.bounds.one_machine import Sharpening
 from optpart.formats.detect import read_instance
 from optpart.kernels import ticks
 from optpart.kernels.ticks import Grid
@@ -107,3 +108,37 @@ def optimum_stands(instance: Instance, most: int) -> bool | None:
     assert not refutation.follows(limit)
     assert not refutation.by_trial(limit)
     return refutation.by_trial(limit - 1)
+
+
+def test_deeper_searches_probe_a_length_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    probed: list[int] = []
+    left = Refutation._left
+
+    def counted(self: Refutation, limit: int) -> Sharpening | None:
+        probed.append(limit)
+        return left(self, limit)
+
+    monkeypatch.setattr(Refutation, "_left", counted)
+    monkeypatch.setattr(Refutation, "follows", lambda self, limit: left(self, limit) is None)
+    assert destructive_bound(load("heft-10"), makespan=Fraction(80)) == 73
+    assert len(probed) == len(set(probed))
+
+
+def test_units_without_a_choice_are_not_probed(monkeypatch: pytest.MonkeyPatch) -> None:
+    only, strike_off = Sharpening.only, Refutation._strike_off
+    tried: set[int] = set()
+
+    def noted(self: Sharpening, unit: int, device: int) -> Sharpening:
+        tried.add(unit)
+        return only(self, unit, device)
+
+    def checked(self: Refutation, work: Sharpening, limit: int) -> bool:
+        settled = {*np.flatnonzero(work.possible.sum(axis=1) == 1).tolist()}
+        tried.clear()
+        struck = strike_off(self, work, limit)
+        assert not tried & settled
+        return struck
+
+    monkeypatch.setattr(Sharpening, "only", noted)
+    monkeypatch.setattr(Refutation, "_strike_off", checked)
+    assert destructive_bound(load("heft-10"), makespan=Fraction(80)) == 73

@@ -247,3 +247,31 @@ def test_a_sweep_says_how_long_it_will_take() -> None:
     assert position(1, 4, 5) == "[2/4, about 15 s left] "
     assert position(2, 4, 400) == "[3/4, about 7 min left] "
     assert position(1, 3, 5000) == "[2/3, about 3 h left] "
+
+
+ROWS = [("a", "1", "OPTIMAL"), ("one\nname", "12,345,678", "FEASIBLE")]
+HEADS = ("name", "best makespan", "status")
+
+
+def test_many_rows_are_printed_as_a_table() -> None:
+    text = printed(40, lambda c: c.show_rows(HEADS, ROWS, left=("name", "status")))
+    assert text.splitlines() == [
+        "name       best makespan  status",
+        "a                      1  OPTIMAL",
+        "one\\nname     12,345,678  FEASIBLE",
+    ]
+
+
+def test_many_rows_are_rearranged_as_a_table_is() -> None:
+    def as_table(console: PlainConsole) -> None:
+        table = Table(box=None, pad_edge=False)
+        for head in HEADS:
+            table.add_column(head, justify="right" if head == HEADS[1] else "left")
+        for row in ROWS:
+            table.add_row(*row)
+        console.show(table)
+
+    for width in (30, 24):
+        text = printed(width, lambda c: c.show_rows(HEADS, ROWS, left=("name", "status")))
+        assert text == printed(width, as_table)
+        assert figures(text) == figures("1 12,345,678")
