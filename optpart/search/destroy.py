@@ -26,9 +26,7 @@ def time_window(state: State, rng: np.random.Generator) -> State:
 
 def critical_path(state: State, rng: np.random.Generator) -> State:
     """Free a stretch of the critical vertices, on one critical path or several."""
-    slack = state.start + (state.end - state.start) + state.tail
-    order = state.layout.order
-    critical = order[slack[order] >= slack.max() * (1.0 - 1e-9)]
+    critical = _critical(state)
     first = int(rng.integers(0, max(1, len(critical) - state.size + 1)))
     return state.freeing(critical[first : first + state.size])
 
@@ -126,10 +124,43 @@ def heaviest_traffic(state: State, rng: np.random.Generator) -> State:
     return state.freeing(np.concatenate((a.in_source[chosen], target)))
 
 
+def idle_time(state: State, rng: np.random.Generator) -> State:
+    """Free the units around a time at which a device is idle, and critical ones at any time.
+
+    Where the load of the devices decides the makespan, a better schedule fills idle times with work
+    of critical devices. Longer idle times are chosen more often; what a device leaves of the
+    makespan after its last vertex is one, too.
+    """
+    order = state.layout.order
+    by_device = order[np.argsort(state.layout.device[order], kind="stable")]
+    device = state.layout.device[by_device]
+    last = np.r_[device[1:] != device[:-1], True]
+    until = np.where(last, state.end.max(), np.roll(state.start[by_device], -1))
+    # Where transfers take turns, the order of the plan need not be that of the starts.
+    idle = np.maximum(0.0, until - state.end[by_device])
+    if not idle.any():
+        return random_units(state, rng)
+    place = int(rng.choice(len(idle), p=idle / idle.sum()))
+    here = by_device[device == device[place]]
+    apart = np.abs(state.start[here] - state.end[by_device[place]])
+    around = here[np.argsort(apart, kind="stable")[: max(1, state.size // 2)]]
+    critical = _critical(state)
+    count = min(len(critical), max(1, state.size - len(around)))
+    return state.freeing(np.concatenate((around, rng.choice(critical, size=count, replace=False))))
+
+
 def random_units(state: State, rng: np.random.Generator) -> State:
     """Free vertices drawn from a wide window of time."""
     window = _window(state, rng, 8 * state.size)
     return state.freeing(rng.choice(window, size=min(len(window), state.size), replace=False))
+
+
+def _critical(state: State) -> Ints:
+    """Return the vertices on longest paths, in the order of the plan."""
+    through = state.end + state.tail
+    order = state.layout.order
+    critical: Ints = order[through[order] >= through.max() * (1.0 - 1e-9)]
+    return critical
 
 
 def _window(state: State, rng: np.random.Generator, size: int) -> Ints:
@@ -149,4 +180,5 @@ FREEING = (
     random_units,
     boundaries,
     parts,
+    idle_time,
 )

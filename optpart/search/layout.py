@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from optpart.clock import is_time_up
 from optpart.errors import FaultsOf, InputError
 from optpart.formats.json import keys
-from optpart.formats.result import read_document
+from optpart.formats.result import read_document, schedule_from_dict
 from optpart.kernels.compiled import Arrays, arrays, assign, fits, kernel, nothing_placed
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray, rational
@@ -125,9 +126,10 @@ def _place(a: Arrays, wanted: Any, turn: Any) -> Any:
 def read_start(path: str | Path, instance: Instance) -> Schedule:
     """Read a result of this or another instance, matched by names of vertices and devices.
 
-    Missing data are left to :func:`repaired`: vertices and devices that no longer exist are
-    ignored, and new vertices start together with the last. The schedule is therefore not valid in
-    general; it is only a starting point.
+    A schedule that names every vertex and device as the instance does is returned as it is, with
+    its transfers. Otherwise, missing data are left to :func:`repaired`: vertices and devices that
+    no longer exist are ignored, and new vertices start together with the last. The schedule is then
+    not valid in general; it is only a starting point.
 
     Raises
     ------
@@ -135,6 +137,8 @@ def read_start(path: str | Path, instance: Instance) -> Schedule:
         If the file has no schedule, or names no vertex of the instance.
     """
     document = read_document(path)
+    with suppress(InputError):
+        return schedule_from_dict(document.get("schedule"), instance)
     with FaultsOf(path):
         return _matched(document.get("schedule"), instance)
 

@@ -18,6 +18,7 @@ from optpart.search.destroy import (
     colocation_groups,
     critical_path,
     heaviest_traffic,
+    idle_time,
     parts,
 )
 from optpart.search.evaluator import Evaluator
@@ -120,6 +121,35 @@ def test_critical_path_frees_only_what_cannot_start_later() -> None:
         units = state.at.arrays.unit
         critical = np.isclose(state.end + state.tail, state.value[1])
         assert set(found.freed.tolist()) <= set(units[critical].tolist())
+
+
+def two_devices(ops: dict[str, int], device: list[int], size: int) -> State:
+    """A state of vertices without edges that run in this order on two devices of speed 1."""
+    builder = GraphBuilder()
+    for name, count in ops.items():
+        builder = builder.vertex(name, count)
+    instance = Instance(builder.build(), Cluster.uniform(2, bandwidth=1))
+    at = Evaluator(instance, "makespan")
+    count = len(device)
+    at.enter(Layout(np.array(device, np.int32), np.arange(count, dtype=np.int32), np.ones(0, bool)))
+    return valued(at, at.weights(at.value()), size)
+
+
+def test_idle_time_frees_beside_a_device_that_waits_and_on_a_critical_one() -> None:
+    # Device 0 runs a and c until 4; device 1 runs b until 1 and then waits.
+    state = two_devices({"a": 3, "b": 1, "c": 1}, [0, 1, 0], size=2)
+    found = {
+        tuple(idle_time(state, np.random.default_rng(seed)).freed.tolist()) for seed in range(20)
+    }
+    assert found == {(0, 1), (1, 2)}
+
+
+def test_idle_time_frees_anything_where_no_device_waits() -> None:
+    state = two_devices({"a": 2, "b": 2}, [0, 1], size=1)
+    found = {
+        tuple(idle_time(state, np.random.default_rng(seed)).freed.tolist()) for seed in range(20)
+    }
+    assert found == {(0,), (1,)}
 
 
 def test_heaviest_traffic_frees_ends_of_transfers() -> None:

@@ -232,6 +232,21 @@ def test_a_start_of_another_instance_is_matched_by_names_and_repaired(tmp_path: 
     assert verify(new, found.schedule) == []
 
 
+def test_a_start_from_a_file_keeps_its_transfers_and_is_never_made_worse(tmp_path: Path) -> None:
+    instance = medium(45)
+    best = search(instance, budget=COUNTED)
+    assert best.schedule is not None
+    assert len(best.schedule.transfers) > 0
+    results.write(best, tmp_path / "best.json")
+    start = read_start(tmp_path / "best.json", instance)
+    assert verify(instance, start) == []
+    found = search(instance, budget=Budget(60, 1, deterministic=0.01), start=start)
+    assert found.makespan is not None
+    assert best.makespan is not None
+    assert found.makespan <= best.makespan
+    assert "repaired" not in found.reason
+
+
 def test_a_start_of_another_graph_is_one_clear_line(tmp_path: Path) -> None:
     instance = medium(45)
     results.write(worse_start(instance), tmp_path / "r.json")
