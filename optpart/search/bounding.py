@@ -19,6 +19,8 @@ def bounded(
 ) -> Fraction | None:
     """Return a lower bound of the makespan, on large instances by the cheap bounds alone.
 
+    On others, a search has computed the cheap ones before, and they are not computed again.
+
     Parameters
     ----------
     brief : bool
@@ -30,6 +32,8 @@ def bounded(
         ``None`` proves the instance infeasible.
     """
     if instance.vertices <= _BOUNDED:
-        return best_bound(instance, seconds, makespan, among=BRIEF if brief else None).value
+        rows = BRIEF if brief else BOUNDS.values()
+        slower = [row for row in rows if row.cost != "cheap"]
+        return best_bound(instance, seconds, makespan, among=slower).value
     cheap = [x for x in BOUNDS.values() if x.cost == "cheap" and x.name not in _IMPLIED]
     return best_bound(instance, seconds, makespan, among=cheap).value

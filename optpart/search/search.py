@@ -353,6 +353,8 @@ class _Search:
                 return
 
     def _bound_here(self) -> None:
+        if self.record.makespan == self.record.bound:
+            return
         seconds = min(_BOUNDING * self.budget.seconds, _MOST_BOUNDING, self._left())
         counted = self.budget.deterministic is not None
         self._bounded(bounded(self.instance, seconds, self.record.makespan, brief=counted))
@@ -470,7 +472,8 @@ class _Search:
         """Give the other searchers their jobs."""
         for number, helper in enumerate(self.helpers, start=1):
             seconds = self.budget.seconds - self.record.seconds
-            bounding = min(_BOUNDING_BESIDE * seconds, _MOST_BOUNDING) if number == 1 else 0.0
+            bounds = number == 1 and self.record.makespan != self.record.bound
+            bounding = min(_BOUNDING_BESIDE * seconds, _MOST_BOUNDING) if bounds else 0.0
             job = Job(
                 self._manner_of(number),
                 self.instance,
