@@ -9,6 +9,7 @@ from optpart.version import __version__
 if TYPE_CHECKING:
     from optpart.api import bounds as bounds
     from optpart.api import certify as certify
+    from optpart.api import certify_bound as certify_bound
     from optpart.api import check as check
     from optpart.api import compare as compare
     from optpart.api import compare_orders as compare_orders
@@ -99,6 +100,7 @@ _HOME = {
     "Work": "problem.workload",
     "Workload": "problem.workload",
     "attainable": "ordering.efficiency",
+    "certify_bound": "api",
     "check": "api",
     "compare": "api",
     "compare_orders": "api",

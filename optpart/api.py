@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from optpart.bounds.best import LowerBound
-    from optpart.certify.certify import Refutation
+    from optpart.certify.certify import CertifiedBound, Refutation
     from optpart.costs.costed import Costed
     from optpart.devices.named import NamedCluster
     from optpart.export.llm import Text
@@ -370,6 +370,8 @@ def bounds(
     workers: int = 2,
     seed: int = 0,
     memory: int | str | None = None,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
 ) -> list[LowerBound]:
     """Compute lower bounds on the makespan; the solver's bound comes last.
 
@@ -381,6 +383,11 @@ def bounds(
         Passed to the solver.
     memory : int or str, optional
         As in :func:`solve`; bounds that would need more are left out.
+    checkpoint : path, optional
+        A new file in which every bound is kept as soon as it is proven; bounds that more time may
+        raise go on as long as there is time.
+    resume : bool
+        Whether to continue from the checkpoint.
 
     Returns
     -------
@@ -389,6 +396,7 @@ def bounds(
         only entry is ``feasibility``.
     """
     from optpart.bounds.best import LowerBound, each_bound
+    from optpart.methods.bounds_in_rounds import BoundsFile, bounds_in_rounds
     from optpart.methods.fitting import unfit_bounds
     from optpart.methods.solve import prepare
     from optpart.methods.solver_bound import solver_rows
@@ -399,13 +407,27 @@ def bounds(
     instance = _instance(instance)
     if contradiction(instance):
         return [LowerBound("feasibility", None, 0.0)]
+    state = None
+    if checkpoint is not None:
+        state = BoundsFile(Path(checkpoint))
+        state.open(instance, resume=resume)
+    elif resume:
+        raise ArgumentError(
+            "resume", "no checkpoint to resume from", "name the file with `checkpoint`"
+        )
     prepare([instance])
     budget = _budget(seconds, workers, memory)
     besides = (SERIES, *solver_rows(workers, seed, budget.memory))
     unfit = unfit_bounds(instance, budget)
     for name, why in unfit.items():
         note(f"{name} is left out: it {why}")
-    return list(each_bound(instance, seconds, besides=besides, without=unfit))
+    if state is None:
+        return list(each_bound(instance, seconds, besides=besides, without=unfit))
+    for _ in bounds_in_rounds(instance, seconds, state, besides=besides, without=unfit):
+        pass
+    if state.fault is not None:
+        raise state.fault
+    return state.found
 
 
 def verify(
@@ -733,6 +755,70 @@ def certify(
             raise UncertifiedError(f"{instance.name}: no schedule: {result.reason}")
         schedule, method = result.schedule, result.method
     return write(instance, schedule, directory, source=source, method=method, seconds=seconds)
+
+
+def certify_bound(
+    instance: Instance | str | Path,
+    directory: str | Path,
+    *,
+    result: Result | str | Path | None = None,
+    seconds: float = 60.0,
+    workers: int = 2,
+    seed: int = 0,
+    memory: int | str | None = None,
+) -> CertifiedBound:
+    """Write a certificate of a lower bound: a proof that no schedule is shorter; see :func:`check`.
+
+    Computes all bounds and certifies the greatest for which a proof is found.
+
+    Parameters
+    ----------
+    directory : path
+        The folder to write; it must be new or hold a certificate.
+    result : Result or path, optional
+        A result with a schedule; then the certificate proves the gap between the two.
+    seconds : float
+        Time limit of the bounds, and again of the proof.
+    memory : int or str, optional
+        As in :func:`bounds`.
+
+    Raises
+    ------
+    InputError
+        If the model is not supported, the schedule is not valid, or the folder is not writable.
+    UncertifiedError
+        If there is no schedule, or no proof of any bound was found; then nothing is written.
+    """
+    from optpart.certify.certify import UncertifiedError, check_place, problem_of
+    from optpart.certify.certify import certify_bound as write
+    from optpart.formats.result import read_document, read_schedule
+
+    check_place(Path(directory))
+    source = None
+    if isinstance(instance, str | Path):
+        instance, source = load_with_source(str(instance))
+    problem_of(instance, source)  # refuses what certificates do not cover before any work
+    schedule, method = None, "given"
+    if isinstance(result, str | Path):
+        schedule = read_schedule(result, instance)
+        method = str(read_document(result).get("method", "given"))
+    elif result is not None:
+        if result.schedule is None:
+            raise UncertifiedError(f"{instance.name}: no schedule: {result.reason}")
+        schedule, method = result.schedule, result.method
+    found = bounds(instance, seconds=seconds, workers=workers, seed=seed, memory=memory)
+    values = [bound.value for bound in found if bound.value is not None]
+    if len(values) < len(found):
+        raise UncertifiedError(f"{instance.name}: there is no schedule, so any bound holds")
+    return write(
+        instance,
+        values,
+        directory,
+        schedule=schedule,
+        source=source,
+        method=method,
+        seconds=seconds,
+    )
 
 
 def check(directory: str | Path, instance: str | Path | None = None) -> str:

@@ -24,7 +24,7 @@ import numpy as np
 from bench.soak.damage import other_value
 from bench.soak.parts import FailedError
 from optpart.certify import check
-from optpart.certify.certify import UncertifiedError, certify
+from optpart.certify.certify import UncertifiedError, certify, certify_bound
 from optpart.certify.check import RejectedError
 from optpart.errors import InputError
 from optpart.formats import native
@@ -60,6 +60,8 @@ def case(number: int, folder: Path) -> str:
     kind = base % 4
     if kind == 2:
         return _of_library(_SHIPPED[base // 4 % len(_SHIPPED)], number, draw, folder)
+    if kind == 3 and base // 4 % 2:
+        return _of_bound(base, number, draw, folder)
     if kind == 3:
         return _of_strategies(base, number, draw, folder)
     return _of_drawn(base, number, draw, folder)
@@ -357,6 +359,57 @@ def _near_library(
     certificate = json.loads(files["certificate.json"])
     makespan = Fraction(certificate["makespan"]) + draw.choice((-1, 1, Fraction(-1, 2)))
     return _claiming(files, json.loads(files["schedule.json"]), makespan)
+
+
+# --- bounds -------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4)
+def _bounded(base: int) -> tuple[Instance, Fraction, Files] | None:
+    """Return a small instance, its optimum, and a certificate of a bound with a longer schedule."""
+    found = _drawn(base)
+    if found is None:
+        return None
+    instance, schedule, _ = found
+    optimum = schedule.makespan(instance)
+    longer = random_schedule(np.random.default_rng(base), instance, tries=20) or schedule
+    proposed = [optimum * Fraction(3, 4), optimum / 2] if base % 3 else [optimum]
+    place = Path(f"bounded-{base}").absolute()
+    try:
+        certify_bound(instance, proposed, place, schedule=longer, seconds=20)
+    except UncertifiedError:
+        return None
+    files = {path.name: path.read_bytes() for path in sorted(place.iterdir())}
+    shutil.rmtree(place)
+    return instance, optimum, files
+
+
+def _of_bound(base: int, number: int, draw: random.Random, folder: Path) -> str:
+    found = _bounded(base)
+    while found is None:
+        base += 10_000
+        found = _bounded(base)
+    instance, optimum, files = found
+    forged = dict(files)
+    if draw.random() < 0.4:
+        certificate = json.loads(files["certificate.json"])
+        key = draw.choice(("bound", "bound", "makespan"))
+        value = optimum + draw.choice((0, 1, -1, Fraction(1, 10**9), -optimum / 2))
+        certificate[key] = str(value)
+        if draw.random() < 0.3:
+            certificate.pop("makespan", None)
+        forged["certificate.json"] = json.dumps(certificate).encode()
+    else:
+        forge: Callable[..., Files] = draw.choice((_bytes, _values, _values, _proof))
+        forged = forge(forged, instance, None, number, draw)
+    said = _verdict(forged, folder)
+    if said is None:
+        return "refused"
+    if forged["instance.json"] != files["instance.json"]:
+        raise FailedError(f"{said}, of another instance")
+    if Fraction(str(json.loads(forged["certificate.json"])["bound"])) > optimum:
+        raise FailedError(f"{said}, but the optimum is {optimum}")
+    return "accepted"
 
 
 # --- bounds of strategies ------------------------------------------------------------------------

@@ -71,11 +71,15 @@ SECONDS = 5.0
 
 @dataclass(frozen=True)
 class LowerBound:
-    """A proven lower bound of the makespan; ``value`` is ``None`` if no schedule exists."""
+    """A proven lower bound of the makespan; ``value`` is ``None`` if no schedule exists.
+
+    ``seconds`` is the time that it took, ``limit`` the time that it was given.
+    """
 
     name: str
     value: Fraction | None
     seconds: float
+    limit: float = float("inf")
 
 
 def all_bounds(
@@ -168,4 +172,4 @@ def _each(
         if begins is not None:
             begins(bound.name)
         value, done = bound.compute(instance, seconds=share, makespan=makespan), True
-        yield LowerBound(bound.name, value, clock.now() - begin)
+        yield LowerBound(bound.name, value, clock.now() - begin, share)

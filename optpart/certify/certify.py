@@ -1,4 +1,4 @@
-"""Certificates of optimal schedules: a schedule, and a proof that none is shorter.
+"""Certificates: a schedule and a proof that none is shorter, or a proof of a lower bound.
 
 :mod:`optpart.certify.check` verifies every certificate before it is written, so nothing here has to
 be trusted.
@@ -11,7 +11,7 @@ import json
 import lzma
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -57,6 +57,9 @@ _SHARE_IN_SERIES = 0.6
 _LEAST_IN_SERIES = 2**20
 _TICKS_IN_SERIES = 2**40
 
+#: Share of the time left for a bound that is not the last to be tried.
+_SHARE_OF_BOUND = 2 / 3
+
 
 class UncertifiedError(OptpartError):
     """No certificate was found; the message lists the attempts."""
@@ -95,6 +98,27 @@ class Refutation(Shown):
 
     def __repr__(self) -> str:
         return f"<Refutation by {self.tier}: {self.clauses:,} clauses, {self.steps:,} lemmas>"
+
+
+@dataclass(frozen=True)
+class CertifiedBound(Shown):
+    """A lower bound of the makespan that has a certificate.
+
+    Attributes
+    ----------
+    bound : Fraction
+    missed : dict
+        Greater bounds for which no proof was found, and why.
+    refutation : Refutation
+        The proof, and the time that it took.
+    """
+
+    bound: Fraction
+    missed: dict[Fraction, str]
+    refutation: Refutation
+
+    def __repr__(self) -> str:
+        return f"<CertifiedBound {self.bound} by {self.refutation.tier}>"
 
 
 def check_supported(instance: Instance) -> None:
@@ -369,7 +393,7 @@ def certify(
         If no proof was found.
     """
     begin = clock.now()
-    target = check_place(Path(directory))
+    check_place(Path(directory))
     text, problem = problem_of(instance, source)
     result = conclude(instance, method, schedule)
     if result.makespan is None:
@@ -378,7 +402,70 @@ def certify(
     left = max(0.0, begin + seconds - clock.now())
     found = find_refutation(instance, problem, scales, result.makespan, left)
     proven = conclude(instance, method, schedule, bound=result.makespan)
-    files = _files(proven, text, found)
+    files = _files(instance, text, found, {"makespan": str(result.makespan)}, proven)
+    return _write(directory, files, found)
+
+
+def certify_bound(
+    instance: Instance,
+    bounds: Iterable[Fraction],
+    directory: str | Path,
+    *,
+    schedule: Schedule | None = None,
+    source: bytes | None = None,
+    method: str = "given",
+    seconds: float = 60.0,
+) -> CertifiedBound:
+    """Write a certificate of the greatest of some lower bounds that can be proven to the checker.
+
+    Parameters
+    ----------
+    bounds : iterable of Fraction
+        Lower bounds of the makespan. They are only proposals: what is written has a proof.
+    schedule : Schedule, optional
+        A schedule for the upper half, so that the certificate proves a gap.
+    source, method
+        As in :func:`certify`.
+    seconds : float
+        Time limit of the search for a proof; each bound gets two thirds of what is left, the last
+        all of it.
+
+    Raises
+    ------
+    InputError
+        If the model is not covered, the schedule is not valid, or the folder is not writable.
+    UncertifiedError
+        If no proof was found for any of them.
+    """
+    begin = clock.now()
+    check_place(Path(directory))
+    text, problem = problem_of(instance, source)
+    result = None if schedule is None else conclude(instance, method, schedule)
+    if result is not None and result.makespan is None:
+        raise InputError("schedule", result.reason, "give a valid schedule of the instance")
+    tried = sorted({bound for bound in bounds if bound >= 0}, reverse=True)
+    missed: dict[Fraction, str] = {}
+    for i, bound in enumerate(tried):
+        left = max(0.0, begin + seconds - clock.now())
+        if i + 1 < len(tried):
+            left *= _SHARE_OF_BOUND
+        scales = grid_scales(problem, bound)
+        try:
+            found = find_refutation(instance, problem, scales, bound, left)
+            claims = {"bound": str(bound)}
+            if result is not None:
+                claims["makespan"] = str(result.makespan)
+            files = _files(instance, text, found, claims, result)
+            return CertifiedBound(bound, missed, _write(directory, files, found))
+        except UncertifiedError as error:
+            missed[bound] = str(error)
+    reasons = "; ".join(f"{bound}: {reason}" for bound, reason in missed.items())
+    raise UncertifiedError(reasons or "no bound to prove")
+
+
+def _write(directory: str | Path, files: dict[str, bytes], found: Refutation) -> Refutation:
+    """Write a certificate that the checker accepts, completely or not at all."""
+    target = check_place(Path(directory))
     with write_faults(directory), Scratch(target.parent, prefix=f".{target.name}.") as scratch:
         draft = scratch.folder / "certificate"
         draft.mkdir()
@@ -414,12 +501,18 @@ def check_place(target: Path) -> Path:
     return target.resolve()
 
 
-def _files(result: Result, instance: bytes, found: Refutation) -> dict[str, bytes]:
+def _files(
+    instance: Instance,
+    text: bytes,
+    found: Refutation,
+    claims: dict[str, str],
+    result: Result | None,
+) -> dict[str, bytes]:
     document = {
-        "format": check.FORMAT,
-        "instance": result.instance.name,
-        "instance_sha256": hashlib.sha256(instance).hexdigest(),
-        "makespan": str(result.makespan),
+        "format": check.BOUND if "bound" in claims else check.FORMAT,
+        "instance": instance.name,
+        "instance_sha256": hashlib.sha256(text).hexdigest(),
+        **claims,
         "tier": found.tier,
         "ticks_per_unit": str(found.ticks_per_unit),
         "record": found.record,
@@ -428,9 +521,10 @@ def _files(result: Result, instance: bytes, found: Refutation) -> dict[str, byte
         "certificate.json": visible_json(
             json.dumps(document, ensure_ascii=False, indent=1) + "\n"
         ).encode(),
-        "instance.json": instance,
-        "schedule.json": result_format.dumps(result).encode(),
+        "instance.json": text,
     }
+    if result is not None:
+        files["schedule.json"] = result_format.dumps(result).encode()
     if found.proof:
         files["proof.lrat.xz"] = lzma.compress(found.proof, preset=6 | lzma.PRESET_EXTREME)
     return files

@@ -1,4 +1,4 @@
-"""Checker of certified optima: is there a schedule this short, and none shorter?
+"""Checker of certified optima and bounds: is there a schedule this short, and none shorter?
 
     python -m optpart.certify.check DIRECTORY... [--instance FILE]
 
@@ -8,7 +8,8 @@ Nothing outside this file has to be trusted. From top to bottom:
 
 1. numbers and files, with limits on everything, so that no file can exhaust time or memory;
 2. the instance, read from its JSON into exact fractions;
-3. the upper half: the schedule satisfies every rule and ends at the claimed makespan ``T``;
+3. the upper half: the schedule satisfies every rule and ends at the claimed makespan ``T``; a
+   certificate of a bound ``T`` needs no schedule, and one that it has may be longer;
 4. the grid: every schedule shorter than ``T`` gives a schedule of at most ``H`` ticks on a grid of
    times rounded down, so it is enough to refute the latter;
 5. windows: earliest starts and least remaining times of every vertex on every device;
@@ -43,6 +44,7 @@ from operator import add, le
 from typing import Any
 
 FORMAT = "optpart-certificate/1"
+BOUND = "optpart-bound/1"
 
 # --- 1. Numbers and files ---------------------------------------------------------------------
 
@@ -57,7 +59,8 @@ MAX_LINE = 2**22  # bytes of one line of a proof; split into numbers it takes th
 MAX_UNPACKER = 2**27  # bytes of memory that unpacking may take
 MAX_CELLS = 300_000  # vertices × devices
 MAX_DEVICES = 500
-MAX_DELAYS = 2_000_000  # edges × pairs of devices
+MAX_DELAYS = 25_000_000  # edges × pairs of devices
+MAX_DELAYS_HELD = 2_000_000  # pairs of devices × tensors that differ in size or measured delays
 MAX_TENSORS = 500_000  # each takes some 300 bytes of memory, and only three in the file
 MAX_TABLE = 2**30  # bits of all run times or delays together: more numbers must be shorter ones
 MAX_VERTICES_IN_FORMULA = 2000
@@ -286,6 +289,10 @@ class Problem:
         self._read_tensors(vertices, list_of(top.get("edges", []), "edges"))
         delays = len(self.edges) * k * k
         demand(delays <= MAX_DELAYS, "instance: too many edges and devices")
+        consumed = {tensor for _, _, tensor in self.edges}
+        alike = {str(self.size[t]) for t in consumed if t not in self.measured}
+        held = len(alike) + len(consumed & self.measured.keys())
+        demand(held * k * k <= MAX_DELAYS_HELD, "instance: too many kinds of tensors and devices")
         links = chain(*self.bandwidth, *self.latency)
         bits = 2 * length(links) + length(self.size) + length(self.sending)
         demand(delays * bits <= MAX_TABLE, "instance: too many digits for so many delays")
@@ -593,15 +600,27 @@ class Grid:
 
         self.run = [[ticks(p) for p in row] for row in problem.run]
         # Keyed by text, since many numbers can share one hash.
-        shared: dict[str, list[list[int | None]]] = {}
+        shared: dict[str, int] = {}
         #: Delay in ticks of each consumed tensor from device to device.
         self.delay: dict[int, list[list[int | None]]] = {}
+        #: The same, ``H + 1`` where it cannot cross; of arrivals, by the device where it arrives.
+        self.departure: dict[int, list[list[int]]] = {}
+        self.arrival: dict[int, list[list[int]]] = {}
         for tensor in consumed:
             measured = tensor in problem.measured
-            key = f"tensor {tensor}" if measured else str(problem.size[tensor])
-            if key not in shared:
-                shared[key] = [[ticks(problem.delay(tensor, d, e)) for e in k] for d in k]
-            self.delay[tensor] = shared[key]
+            like = shared.setdefault(
+                f"tensor {tensor}" if measured else str(problem.size[tensor]), tensor
+            )
+            if like == tensor:
+                delay = [[ticks(problem.delay(tensor, d, e)) for e in k] for d in k]
+                never = horizon + 1
+                self.delay[tensor] = delay
+                self.departure[tensor] = [[never if x is None else x for x in row] for row in delay]
+                self.arrival[tensor] = list(map(list, zip(*self.departure[tensor], strict=True)))
+            else:
+                self.delay[tensor] = self.delay[like]
+                self.departure[tensor] = self.departure[like]
+                self.arrival[tensor] = self.arrival[like]
 
 
 # --- 5. Windows -------------------------------------------------------------------------------
@@ -660,6 +679,8 @@ class Windows:
         problem, grid = self.grid.problem, self.grid
         never, k = grid.horizon + 1, len(problem.devices)
         result = [[never] * k for _ in problem.vertices]
+        passed = [[never] * k for _ in problem.vertices]  # with the run time of the vertex itself
+        crossing = grid.arrival if forwards else grid.departure
         edges: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for u, v, tensor in problem.edges:
             if forwards:
@@ -671,13 +692,13 @@ class Windows:
             for d in self.possible[unit]:
                 longest = 0
                 for w, tensor in edges[v]:
-                    delay, least = grid.delay[tensor], never
-                    for e in [d] if problem.unit[w] == unit else self.possible[problem.unit[w]]:
-                        crossing = delay[e][d] if forwards else delay[d][e]
-                        if crossing is not None:
-                            least = min(least, result[w][e] + self.time(w, e) + crossing)
+                    if problem.unit[w] == unit:
+                        least = passed[w][d]
+                    else:
+                        least = min(map(add, passed[w], crossing[tensor][d]))
                     longest = max(longest, least)
-                result[v][d] = longest
+                result[v][d] = min(longest, never)
+                passed[v][d] = result[v][d] + self.time(v, d)
         return result
 
 
@@ -1472,7 +1493,7 @@ def precedence(code: Encoding) -> Iterator[Clause]:
                     known[d, e] = crossing
         lags = sorted(set(known.values()))
         effort += len(lags) * len(known)
-        demand(effort <= 10 * MAX_DELAYS, "the formula has too many delays")
+        demand(effort <= 10 * MAX_DELAYS_HELD, "the formula has too many delays")
         for lag in lags:
             pairs = frozenset(pair for pair, crossing in known.items() if crossing >= lag)
             literal, clauses = TRUE, NONE
@@ -2584,19 +2605,33 @@ def _check(directory: str, instance: str | None) -> str:
     if isinstance(head, dict) and head.get("format") == STRATEGIES:
         demand(instance is None, "a bound of strategies is about no instance")
         return check_strategies(content)
+    of_bound = isinstance(head, dict) and head.get("format") == BOUND
     certificate, problem, digest = opened(
         directory,
         instance,
         ("certificate", MAX_CERTIFICATE),
-        "format instance instance_sha256 makespan tier ticks_per_unit record",
-        FORMAT,
+        "format instance instance_sha256 makespan tier ticks_per_unit record" + " bound" * of_bound,
+        BOUND if of_bound else FORMAT,
     )
     demand(certificate.get("instance") == problem.name, "certificate: names another instance")
-    makespan = not_negative(certificate.get("makespan"))
-    demand_schedule(directory, problem, makespan)
+    claim = not_negative(certificate.get("bound" if of_bound else "makespan"))
+    said = f"optimal makespan {shown(claim)}"
+    if not of_bound:
+        demand_schedule(directory, problem, claim)
+    elif certificate.get("makespan") is None:
+        said = f"no schedule takes less than {shown(claim)}"
+    else:
+        makespan = not_negative(certificate["makespan"])
+        demand_schedule(directory, problem, makespan)
+        demand(claim <= makespan, "the schedule takes less than the bound")
+        gap = (makespan - claim) / makespan if makespan else Fraction(0)
+        said = (
+            f"a schedule takes {shown(makespan)} and none less than {shown(claim)}, "
+            f"a gap of at most {math.ceil(gap * 10_000) / 100:g}%"
+        )
     how = "no schedule takes less than 0"
-    if makespan > 0:
-        grid = Grid(problem, number(certificate.get("ticks_per_unit")), makespan)
+    if claim > 0:
+        grid = Grid(problem, number(certificate.get("ticks_per_unit")), claim)
         windows, tier, record = Windows(grid), certificate.get("tier"), certificate.get("record")
         if tier == "lrat":
             how = refute_by_proof(windows, record, directory)
@@ -2604,7 +2639,7 @@ def _check(directory: str, instance: str | None) -> str:
             refute_by_arithmetic(windows, tier, record)
             how = ""
         how = f"tier {tier}{how}"
-    return f"{shown(problem.name)}: optimal makespan {shown(makespan)} ({how}; sha256 {digest})"
+    return f"{shown(problem.name)}: {said} ({how}; sha256 {digest})"
 
 
 def opened(
@@ -2666,7 +2701,7 @@ def refute_by_proof(windows: Windows, record: object, directory: str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Check directories, print one line for each, and return the exit code."""
-    parser = argparse.ArgumentParser(description="Check certificates of optimal schedules.")
+    parser = argparse.ArgumentParser(description="Check certificates of optima and bounds.")
     parser.add_argument("directory", nargs="+", help="holds certificate.json and its other files")
     parser.add_argument("--instance", help="read the instance from this file instead")
     options = parser.parse_args(arguments)

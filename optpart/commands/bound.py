@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from optpart.commands.instances import note_limits, open_instance
-from optpart.commands.options import File, Json, MemoryLimit, time_limit
-from optpart.terminal import note, put, say
+from optpart.commands.options import File, Json, MemoryLimit, file_to_write, time_limit
+from optpart.errors import InputError
+from optpart.terminal import complain, note, put, say
 
 if TYPE_CHECKING:
     from optpart.bounds.best import LowerBound
@@ -19,11 +21,25 @@ def bound(
     file: File,
     time_limit: Annotated[float, time_limit("Seconds for all bounds together.")] = 30.0,
     memory_limit: MemoryLimit = None,
+    checkpoint: Annotated[
+        Path | None,
+        file_to_write(
+            help="A new file in which every bound is kept as soon as it is proven; one that exists "
+            "needs --resume. Bounds that more time may raise go on as long as there is time. If "
+            "saving fails, they continue; if the last save fails, it exits with 2."
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue from the checkpoint of an earlier run.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Prove lower bounds of the makespan."""
+    from functools import partial
+
     from optpart.bounds.best import each_bound, largest
     from optpart.formats.json import pretty
+    from optpart.methods.bounds_in_rounds import BoundsFile, bounds_in_rounds
     from optpart.methods.fitting import unfit_bounds
     from optpart.methods.solve import prepare
     from optpart.methods.solver_bound import solver_rows
@@ -31,7 +47,7 @@ def bound(
     from optpart.report.bound_table import print_bounds
     from optpart.report.console import plain_console
     from optpart.report.progress import ProgressLine
-    from optpart.report.text import infeasible
+    from optpart.report.text import infeasible, seconds
     from optpart.series.bound import SERIES
     from optpart.solution.result import Budget, Progress
 
@@ -41,6 +57,20 @@ def bound(
     if reason:
         (note if json else say)(f"{instance.name}: {infeasible(reason)}")
         raise typer.Exit(3)
+    line = ProgressLine(f"{instance.name}  ")
+
+    def warn(fault: InputError) -> None:
+        line.clear()
+        complain(f"the bounds continue without a checkpoint: {fault}")
+
+    state = None
+    if checkpoint is not None:
+        state = BoundsFile(checkpoint, warn)
+        state.open(instance, resume=resume)
+    elif resume:
+        raise InputError(
+            "--resume", "no checkpoint to resume from", "name the file with --checkpoint"
+        )
     prepare([instance])
     unfit = unfit_bounds(instance, Budget(time_limit, memory=memory_limit))
     for name, why in unfit.items():
@@ -48,14 +78,16 @@ def bound(
     besides = (SERIES, *solver_rows(memory=memory_limit))
     found: list[LowerBound] = []
     interrupted = False
-    line, began = ProgressLine(f"{instance.name}  "), time.monotonic()
+    began = time.monotonic()
 
     def watch(name: str) -> None:
-        value = largest(found).value if found else None
+        known = found if state is None else state.found
+        value = largest(known).value if known else None
         line(name, Progress(time.monotonic() - began, None, value))
 
+    compute = each_bound if state is None else partial(bounds_in_rounds, state=state)
     try:
-        for each in each_bound(instance, time_limit, besides=besides, without=unfit, begins=watch):
+        for each in compute(instance, time_limit, besides=besides, without=unfit, begins=watch):
             found.append(each)  # noqa: PERF402  (an interrupted run reports these)
     except KeyboardInterrupt:
         line.clear()
@@ -63,6 +95,8 @@ def bound(
         note("interrupted: the bounds proven so far follow")
     finally:
         line.clear()
+    if state is not None:
+        found = state.found
     best = largest(found) if found else None
     if json:
         values = [
@@ -79,9 +113,20 @@ def bound(
             "best": None if best is None else best.name,
             "bounds": values,
         }
+        if state is not None:
+            document["checkpoint"] = {
+                "seconds": round(state.seconds, 6),
+                "can_go_on": state.can_go_on,
+            }
         put(pretty(document))
     elif best is not None:
         print_bounds(plain_console(), found, best)
+        if state is not None:
+            rest = ", ".join(state.can_go_on)
+            left = f"more time may raise {rest}" if rest else "no bound can go on"
+            say(f"{seconds(state.seconds)} spent in all; {left}")
+    if state is not None and state.fault is not None:
+        raise state.fault
     if best is None:
         raise typer.Exit(4)
     if best.value is None:

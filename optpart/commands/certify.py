@@ -1,4 +1,4 @@
-"""``optpart certify``: an optimal schedule with a proof that anyone can check."""
+"""``optpart certify``: an optimal schedule, or a bound, with a proof that anyone can check."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from optpart.commands.options import File, Json, MemoryLimit, Seed, Workers, tim
 
 if TYPE_CHECKING:
     from optpart.certify.certify import Refutation
+    from optpart.problem.instance import Instance
 
 
 def certify(
@@ -37,6 +38,14 @@ def certify(
             "--second", help="Add a second refutation, in another encoding; for small instances."
         ),
     ] = False,
+    bound: Annotated[
+        bool,
+        typer.Option(
+            "--bound",
+            help="Certify the greatest lower bound for which a proof is found; with --result, also "
+            "the gap.",
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Write a schedule and a proof that none is shorter, for 'optpart check' to verify.
@@ -60,9 +69,16 @@ def certify(
     from optpart.solution.result import Budget, Status
     from optpart.terminal import note, put, say
 
+    if bound and second:
+        raise InputError("--second", "not available for --bound", "leave one of them out")
     check_place(output)
     instance, source = load_with_source(file)
     problem_of(instance, source)  # refuses what certificates do not cover before any work
+    if bound:
+        _certify_bound(
+            instance, source, output, result, time_limit, memory_limit, workers, seed, json
+        )
+        return
     if result is not None:
         schedule = read_schedule(result, instance)
         method = str(read_document(result).get("method", "given"))
@@ -128,3 +144,81 @@ def _how(found: Refutation) -> str:
     if found.tier != "lrat":
         return f"proven by tier {found.tier}"
     return f"proven by {found.steps} lemmas on {found.clauses} clauses"
+
+
+def _certify_bound(
+    instance: Instance,
+    source: bytes | None,
+    output: Path,
+    result: Path | None,
+    seconds: float,
+    memory: int | None,
+    workers: int,
+    seed: int,
+    json: bool,
+) -> None:
+    """Certify the greatest lower bound for which a proof is found."""
+    from optpart.api import bounds
+    from optpart.bounds.best import largest
+    from optpart.certify.certify import UncertifiedError, certify_bound
+    from optpart.formats.json import pretty
+    from optpart.formats.result import read_document, read_schedule
+    from optpart.problem.feasibility import contradiction, excluded
+    from optpart.report.text import infeasible, number, percent
+    from optpart.solution.result import gap
+    from optpart.terminal import note, put, say
+
+    schedule, method = None, "given"
+    if result is not None:
+        schedule = read_schedule(result, instance)
+        method = str(read_document(result).get("method", "given"))
+    shown = bounds(instance, seconds=seconds, workers=workers, seed=seed, memory=memory)
+    best = largest(shown)
+    if best.value is None:
+        why = contradiction(instance) or excluded(instance, "bounds")
+        note(f"{instance.name}: {infeasible(why)}")
+        raise typer.Exit(3)
+    try:
+        found = certify_bound(
+            instance,
+            [bound.value for bound in shown if bound.value is not None],
+            output,
+            schedule=schedule,
+            source=source,
+            method=method,
+            seconds=seconds,
+        )
+    except UncertifiedError as error:
+        note(f"{instance.name}: not certified: {error}")
+        raise typer.Exit(4) from None
+    proof = found.refutation
+    makespan = None if schedule is None else schedule.makespan(instance)
+    proven = gap(makespan, found.bound)
+    if json:
+        document: dict[str, Any] = {
+            "instance": instance.name,
+            "bound": str(found.bound),
+            "makespan": None if makespan is None else str(makespan),
+            "gap": proven,
+            "best": {"bound": best.name, "value": str(best.value)},
+            "not_certified": {str(value): why for value, why in found.missed.items()},
+            "tier": proof.tier,
+            "ticks_per_unit": str(proof.ticks_per_unit),
+            "variables": proof.variables,
+            "clauses": proof.clauses,
+            "lemmas": proof.steps,
+            "bytes": sum(path.stat().st_size for path in output.iterdir()),
+            "seconds": proof.seconds,
+        }
+        put(pretty(document))
+    else:
+        least = number(found.bound, up=False)
+        say(f"{instance.name}: no schedule takes less than {least}; {_how(proof)}, in {output}")
+        if makespan is not None:
+            upper = number(makespan, up=True)
+            say(f"{instance.name}: a schedule takes {upper}, a gap of {percent(proven)}")
+    if found.missed:
+        note(
+            f"{instance.name}: {best.name} proves {number(best.value, up=False)}, for which no "
+            "certificate was found"
+        )
