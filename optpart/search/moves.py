@@ -23,7 +23,7 @@ from optpart.search.runs import (
     part,
     stretch,
 )
-from optpart.search.units import may_go, move_unit, neighbour
+from optpart.search.units import may_go, move_unit, neighbour, target
 
 
 class Move(NamedTuple):
@@ -135,14 +135,14 @@ def change(
 
     :func:`release` and then :func:`~optpart.search.incremental.take_back` undo every move.
     """
-    n, k = p.device.shape[0], p.last.shape[0]
+    n = p.device.shape[0]
     if kind == _ANY_DEVICE:
-        return to_device(a, g, p, s, state, v, below(state, k), least, _REACH)
+        return to_device(a, g, p, s, state, v, target(g, state), least, _REACH)
     if kind == _NEIGHBOUR_DEVICE:
         d = np.int64(p.device[neighbour(a, v, state)])
         return to_device(a, g, p, s, state, v, d, least, _REACH)
     if kind == _CHAIN_MOVE:
-        return chain(a, g, p, s, state, v, below(state, k))
+        return chain(a, g, p, s, state, v, target(g, state))
     if kind == _BEFORE_PREVIOUS:
         return before_previous(a, g, p, s, v, least)
     if kind == _ANYWHERE:

@@ -20,6 +20,12 @@ from optpart.series.parts import is_cut
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
+#: Share of draws of a device that prefer fast ones, and the power of speed that they follow.
+_BY_SPEED, _PREFERENCE = 0.8, 3.0
+
+#: How often the device that is drawn least stands among the targets, before all are divided.
+_REPEATS = 8
+
 
 class Layout(NamedTuple):
     """The decisions that define a plan; see :class:`Plan`."""
@@ -84,6 +90,8 @@ class Links(NamedTuple):
     entering, leaving : length n
         Sizes of all tensors that cross from before a vertex, and from it or before it, to what
         comes later in topological order.
+    targets : ndarray of int32
+        Devices, fast ones repeated: a uniform draw from it draws devices by speed.
     """
 
     in_of_out: Ints
@@ -95,6 +103,7 @@ class Links(NamedTuple):
     articulations: int
     entering: Floats
     leaving: Floats
+    targets: Ints
 
 
 def links(instance: Instance) -> Links:
@@ -117,7 +126,30 @@ def links(instance: Instance) -> Links:
         articulation,
         int(articulation.sum()),
         *_crossing_sizes(graph),
+        drawn_by_speed(_speeds(instance)),
     )
+
+
+def _speeds(instance: Instance) -> Floats:
+    """Return the speed of each device; all are the same if run times are given instead."""
+    if instance.given_durations is not None:
+        return np.ones(instance.devices)
+    return instance.cluster.speed.floats
+
+
+def drawn_by_speed(speed: Floats) -> Ints:
+    """Return devices, each as often as it is to be drawn; once each if all are equally fast.
+
+    Parameters
+    ----------
+    speed : ndarray of float64
+        By device.
+    """
+    weight = (speed / speed.max()) ** _PREFERENCE
+    share = _BY_SPEED * weight / weight.sum() + (1.0 - _BY_SPEED) / len(speed)
+    times = np.rint(_REPEATS * share / share.min()).astype(np.int64)
+    times //= np.gcd.reduce(times)
+    return np.repeat(np.arange(len(speed), dtype=np.int32), times)
 
 
 def _crossing_sizes(graph: Graph) -> tuple[Floats, Floats]:

@@ -20,7 +20,7 @@ from optpart.kernels.compiled import Arrays, crossing_time, inner, run_time
 from optpart.kernels.rng import below, uniform
 from optpart.search.incremental import MOVED, Notes, take_back
 from optpart.search.plan import Links, Plan
-from optpart.search.units import is_compatible, move_unit, release
+from optpart.search.units import is_compatible, move_unit, release, target
 
 #: Maximal number of vertices that move together, so that moves in large graphs stay cheap.
 _LONGEST = 500
@@ -37,7 +37,7 @@ def stretch(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any, least: f
     """Put a stretch that begins or ends near ``v`` on another device, as far as it fits there."""
     later = uniform(state) < 0.5
     v = _snapped(g, p, v, not later, state)
-    d = _device_beside(a, p, v, not later, state)
+    d = _device_beside(a, g, p, v, not later, state)
     if d == p.device[v]:
         return False
     found = _light(g, _stretch(p, v, later, _drawn(p, v, state), False), later)
@@ -49,7 +49,7 @@ def block(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any, least: flo
     """Put the block of ``v`` on another device, which may merge it with a neighbour."""
     found = _block(p, v)
     earlier = uniform(state) < 0.5
-    d = _device_beside(a, p, found[0] if earlier else found[-1], earlier, state)
+    d = _device_beside(a, g, p, found[0] if earlier else found[-1], earlier, state)
     return _carry(a, g, p, s, found, d, True, least)
 
 
@@ -63,7 +63,7 @@ def boundary(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any, least: 
     earlier = uniform(state) < 0.5
     v = _snapped(g, p, v, not earlier, state)
     found = _stretch(p, v, not earlier, _LONGEST, True)
-    d = _device_beside(a, p, found[-1], earlier, state)
+    d = _device_beside(a, g, p, found[-1], earlier, state)
     return _carry(a, g, p, s, found[::-1], d, earlier, least)
 
 
@@ -84,7 +84,7 @@ def part(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any, least: floa
     drawn = first + _length(state, min(n, _LONGEST))
     while last < most and (last < drawn or (joined and not g.articulation[p.order[last - 1]])):
         last += 1
-    d = _device_beside(a, p, p.order[first], True, state)
+    d = _device_beside(a, g, p, p.order[first], True, state)
     found = _light(g, p.order[first:last].copy(), True)
     return _carry(a, g, p, s, found, d, True, least)
 
@@ -200,7 +200,7 @@ def _light(g: Links, vertices: Any, later: Any) -> Any:
 
 
 @inner
-def _device_beside(a: Arrays, p: Plan, v: Any, earlier: Any, state: Any) -> Any:
+def _device_beside(a: Arrays, g: Links, p: Plan, v: Any, earlier: Any, state: Any) -> Any:
     """Draw the device of a predecessor or successor elsewhere or, as often, any device."""
     d = np.int64(p.device[v])
     if uniform(state) < 0.5:
@@ -212,7 +212,7 @@ def _device_beside(a: Arrays, p: Plan, v: Any, earlier: Any, state: Any) -> Any:
             for e in range(a.out_start[v], a.out_start[v + 1]):
                 if p.device[a.out_target[e]] != d:
                     return np.int64(p.device[a.out_target[e]])
-    return below(state, p.last.shape[0])
+    return target(g, state)
 
 
 @inner

@@ -74,3 +74,9 @@ def neighbour(a: Arrays, v: Any, state: Any) -> Any:
     if j < before:
         return np.int64(a.in_source[a.in_start[v] + j])
     return np.int64(a.out_target[a.out_start[v] + j - before])
+
+
+@inner
+def target(g: Links, state: Any) -> Any:
+    """Draw a device, a fast one more often."""
+    return np.int64(g.targets[below(state, g.targets.shape[0])])
