@@ -574,12 +574,13 @@ def heuristics() -> list[str]:
 def starts() -> list[str]:
     """Return the names of the heuristics that solvers and searches start from, in this order.
 
-    Beyond those in every table, that is the contiguous split: where the network is slow, list
-    scheduling scatters what a single cut would separate. It comes before most others because a
-    search that has little time does not try all.
+    Second comes what leaves few devices idle before the end, as the search of large graphs needs.
+    Beyond those in every table, there is the contiguous split: where the network is slow, list
+    scheduling scatters what a single cut would separate. Both come early because a search that
+    has little time does not try all.
     """
     split = ("contiguous-split", "contiguous-split+pct")
-    return list(dict.fromkeys([*CORE_ORDERED, *split, *heuristics()]))
+    return list(dict.fromkeys([*CORE_ORDERED, "heft+pct", *split, *heuristics()]))
 
 
 def own_heuristics() -> list[str]:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from optpart.kernels.compiled import Arrays, inner, kernel
 from optpart.kernels.rng import below, uniform
 from optpart.search.execute import EDGES, Execution, Rules, excess, execute
-from optpart.search.incremental import Notes, forget, keep, settle, take_back
-from optpart.search.moves import change
+from optpart.search.incremental import BROKEN, Notes, forget, keep, settle, take_back
+from optpart.search.moves import change, drawn
 from optpart.search.plan import Links, Plan
 from optpart.search.traffic import Crossed, count_moved, uncount
 from optpart.search.units import release
@@ -70,8 +70,8 @@ def latest(p: Plan) -> Any:
 
 
 @inner
-def critical_path(a: Arrays, p: Plan, path: Any, state: Any) -> Any:
-    """Trace a critical path back from its last vertex; return its length."""
+def critical_path(a: Arrays, p: Plan, fixed: Any, path: Any, state: Any) -> Any:
+    """Trace a critical path from its last vertex back to the fixed beginning; return its length."""
     v = np.int32(-1)
     end = -1.0
     for d in range(p.last.shape[0]):
@@ -79,7 +79,7 @@ def critical_path(a: Arrays, p: Plan, path: Any, state: Any) -> Any:
             v = p.last[d]
             end = p.end[v]
     length = 0
-    while v >= 0:
+    while v >= 0 and p.position[v] >= fixed:
         path[length] = v
         length += 1
         if p.start[v] <= 0.0:
@@ -114,7 +114,7 @@ def anneal(
     tried : ndarray of int64, moves × 3
         Incremented: how often each was evaluated, accepted, and led to a new best plan.
     """
-    n, last = p.device.shape[0], shares.shape[0] - 1
+    n, last, fixed = p.device.shape[0], shares.shape[0] - 1, s.fixed[0]
     path = np.empty(n, np.int32)
     free = np.zeros(p.last.shape[0])
     makespan = latest(p)
@@ -130,7 +130,7 @@ def anneal(
     if c.counts:
         cost += h.traffic * c.total[0]
     forget(p, s)
-    length = critical_path(a, p, path, state)
+    length = critical_path(a, p, fixed, path, state)
     stale = False
     temperature = h.hot
     cooling = (h.cold / h.hot) ** (1.0 / max(1, moves)) if h.hot > 0.0 else 1.0
@@ -141,16 +141,20 @@ def anneal(
         kind = 0
         while kind < last and draw >= shares[kind]:
             kind += 1
-        if uniform(state) < _CRITICAL:
-            if stale:
-                length = critical_path(a, p, path, state)
-                stale = False
-            v = np.int64(path[below(state, length)])
-        else:
-            v = below(state, n)
+        critical = uniform(state) < _CRITICAL
+        if critical and stale:
+            length = critical_path(a, p, fixed, path, state)
+            stale = False
+        # All of the critical path may be in the fixed beginning.
+        traced = critical and length > 0
+        v = np.int64(path[below(state, length)]) if traced else drawn(p, s, state)
         quick = not (r.whole or c.counts)
         least = allowance / h.makespan if quick else np.inf
         if not change(a, g, p, s, state, kind, v, least):
+            continue
+        if s.counts[BROKEN]:
+            release(a, p, s)
+            take_back(p, s)
             continue
         tried[kind, 0] += 1
         left = allowance

@@ -16,6 +16,7 @@ import numpy as np
 from optpart import clock
 from optpart.kernels.rng import source
 from optpart.search.annealer import Best, Heat, anneal
+from optpart.search.ending import ending
 from optpart.search.evaluator import NOTHING, Evaluator, Value
 from optpart.search.moves import MOVES, cumulative_shares, is_narrow
 from optpart.search.plan import Layout, by_start
@@ -80,6 +81,8 @@ class Round:
         As a share of the best cost: the last one of melting, the first one of cooling.
     cooling : float, optional
         Share of the budget at which cooling began; ``None`` before.
+    fixed : int
+        Number of vertices at the beginning of the order that stay as they are.
     """
 
     melt: float
@@ -87,6 +90,7 @@ class Round:
     end: float
     temperature: float
     cooling: float | None = None
+    fixed: int = 0
 
 
 class Climb:
@@ -186,7 +190,8 @@ class Climb:
         last = self._round
         if last is None:
             self._begun = share
-            self._round = Round(0.0, share, share + _QUENCH, _COLD, share)
+            fixed = self._before_ending()
+            self._round = Round(0.0, share, share + _QUENCH, _COLD, share, fixed)
             return self._round
         # Estimated moves per vertex in the whole budget.
         rate = self.moves / max(share - self._begun, 1e-9) / max(1, self._vertices)
@@ -207,6 +212,14 @@ class Climb:
         self._met = self._empty()
         self.evaluator.enter(self.best)
         return self._round
+
+    def _before_ending(self) -> int:
+        """Return how many vertices stay while the start is improved: those before its ending."""
+        at = self.evaluator
+        # Idle time says nothing about traffic or memory, and queues delay what follows them.
+        if at.objective != "makespan" or at.rules.whole:
+            return 0
+        return ending(at.plan)
 
     def _melt(self, current: Round, share: float) -> None:
         """Make moves at a temperature, and raise it until the best has melted."""
@@ -235,6 +248,7 @@ class Climb:
         at = self.evaluator
         weights = at.weights(self.value)
         first = max(self.value[1], 1e-300)
+        at.notes.fixed[0] = 0 if self._round is None else self._round.fixed
         cost = anneal(
             at.arrays,
             at.links,

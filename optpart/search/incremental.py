@@ -24,13 +24,16 @@ class Notes(NamedTuple):
     counts : ndarray of int64
         Numbers of moved vertices, of delays, of times and of waiting vertices; the first waiting
         position; the last position touched by a change; the tensor whose eagerness was
-        toggled, or −1.
+        toggled, or −1; whether a vertex of the fixed beginning has moved.
     moved, home, spot, place, run : one per moved vertex
         Vertex, and its device, neighbour before it, position and run time.
     edge, delay : one per delay that changed
     late, start : one per vertex whose start changed
     waits : ndarray of uint8, by position
         Whether a vertex waits for new times.
+    fixed : ndarray of int64, 1
+        Number of vertices at the beginning of the order that must not move; nor are tails there
+        kept up to date. A change that moves one is to be taken back.
     """
 
     counts: NDArray[np.int64]
@@ -44,16 +47,17 @@ class Notes(NamedTuple):
     late: NDArray[np.int32]
     start: NDArray[np.float64]
     waits: NDArray[np.uint8]
+    fixed: NDArray[np.int64]
 
 
-MOVED, DELAYS, LATE, WAITING, FIRST, TOUCHED, FLIPPED = range(7)
+MOVED, DELAYS, LATE, WAITING, FIRST, TOUCHED, FLIPPED, BROKEN = range(8)
 
 
 def notes(n: int, edges: int) -> Notes:
     """Make an empty undo log for ``n`` vertices."""
     room = 2 * n + 2
     return Notes(
-        counts=np.array([0, 0, 0, 0, n, -1, -1], dtype=np.int64),
+        counts=np.array([0, 0, 0, 0, n, -1, -1, 0], dtype=np.int64),
         moved=np.zeros(room, dtype=np.int32),
         home=np.zeros(room, dtype=np.int32),
         spot=np.zeros(room, dtype=np.int32),
@@ -64,6 +68,7 @@ def notes(n: int, edges: int) -> Notes:
         late=np.zeros(n, dtype=np.int32),
         start=np.zeros(n),
         waits=np.zeros(n, dtype=np.uint8),
+        fixed=np.zeros(1, dtype=np.int64),
     )
 
 
@@ -155,6 +160,8 @@ def move(a: Arrays, g: Links, p: Plan, s: Notes, v: Any, d: Any, to: Any) -> Non
         v, p.device[v], p.before[v], i, p.run[v]
     )  # fmt: skip
     count[MOVED] = m + 1
+    if min(i, to) < s.fixed[0]:
+        count[BROKEN] = 1
     follower = p.after[v]
     _unlink(p, v)
     if to != i:
@@ -295,21 +302,21 @@ def forget(p: Plan, s: Notes) -> None:
 
 @inner
 def keep(a: Arrays, g: Links, p: Plan, s: Notes) -> None:
-    """Commit the change: update the tails."""
+    """Commit the change: update the tails, except in the fixed beginning."""
     count, waits, order, run, tail, delay = s.counts, s.waits, p.order, p.run, p.tail, p.delay
-    position = p.position
+    position, fixed = p.position, s.fixed[0]
     in_start, in_source = a.in_start, a.in_source
     top, waiting = -1, 0
     for m in range(count[MOVED]):
         v = s.moved[m]
         for x in (v, s.spot[m], p.before[v]):
-            if x >= 0 and waits[position[x]] == 0:
+            if x >= 0 and position[x] >= fixed and waits[position[x]] == 0:
                 waits[position[x]] = 1
                 waiting += 1
                 top = max(top, position[x])
         for e in range(in_start[v], in_start[v + 1]):
             j = position[in_source[e]]
-            if waits[j] == 0:
+            if j >= fixed and waits[j] == 0:
                 waits[j] = 1
                 waiting += 1
                 top = max(top, j)
@@ -331,12 +338,12 @@ def keep(a: Arrays, g: Links, p: Plan, s: Notes) -> None:
         if rest != was:
             tail[v] = rest
             x = p.before[v]
-            if x >= 0 and waits[position[x]] == 0:
+            if x >= 0 and position[x] >= fixed and waits[position[x]] == 0:
                 waits[position[x]] = 1
                 waiting += 1
             for e in range(in_start[v], in_start[v + 1]):
                 j = position[in_source[e]]
-                if waits[j] == 0:
+                if j >= fixed and waits[j] == 0:
                     waits[j] = 1
                     waiting += 1
     forget(p, s)

@@ -135,7 +135,6 @@ def change(
 
     :func:`release` and then :func:`~optpart.search.incremental.take_back` undo every move.
     """
-    n = p.device.shape[0]
     if kind == _ANY_DEVICE:
         return to_device(a, g, p, s, state, v, target(g, state), least, _REACH)
     if kind == _NEIGHBOUR_DEVICE:
@@ -150,7 +149,7 @@ def change(
     if kind == _PAST_BLOCK:
         return past_block(a, g, p, s, state, v)
     if kind == _EXCHANGE:
-        return exchange(a, g, p, s, v, below(state, n))
+        return exchange(a, g, p, s, v, drawn(p, s, state))
     if kind == _BLOCK_END:
         return block_end(a, g, p, s, state, v)
     if kind == _TRANSFER:
@@ -164,10 +163,16 @@ def change(
     if kind == _PART:
         return part(a, g, p, s, state, v, least)
     if kind == _EXCHANGE_STRETCHES:
-        return exchange_stretches(a, g, p, s, state, v, below(state, n))
+        return exchange_stretches(a, g, p, s, state, v, drawn(p, s, state))
     if kind == _EXCHANGE_BLOCKS:
-        return exchange_blocks(a, g, p, s, v, below(state, n))
+        return exchange_blocks(a, g, p, s, v, drawn(p, s, state))
     return False
+
+
+@inner
+def drawn(p: Plan, s: Notes, state: Any) -> Any:
+    """Draw a vertex behind the fixed beginning of the order."""
+    return np.int64(p.order[s.fixed[0] + below(state, p.order.shape[0] - s.fixed[0])])
 
 
 @inner

@@ -43,7 +43,7 @@ _STARTING, _BOUNDING, _BOUNDING_BESIDE, _MOST_BOUNDING = 0.05, 0.1, 0.2, 120.0
 
 #: Heuristics that are tried even if the share for them is spent, unless half of the budget is: in a
 #: new process, it may take longer to load their compiled code than to run them.
-_TRIED = 2
+_TRIED = 3
 
 #: Maximum share of the time for timing and verifying new incumbents exactly, and what is kept for
 #: the last of them. While large graphs are searched, most improvements are small and soon outdated.

@@ -134,8 +134,8 @@ class TestRegistry:
 
     def test_starts_are_these_and_early_on_the_contiguous_split(self) -> None:
         assert set(heuristics()) < set(starts()) < set(pairs())
-        assert starts()[:3] == ["heft", "contiguous-split", "contiguous-split+pct"]
-        assert sorted(starts()[1:3] + heuristics()) == sorted(starts())
+        assert starts()[:4] == ["heft", "heft+pct", "contiguous-split", "contiguous-split+pct"]
+        assert sorted(starts()[2:4] + heuristics()) == sorted(starts())
 
     def test_warming_up_runs_each_start(self, monkeypatch: pytest.MonkeyPatch) -> None:
         run: list[str] = []
