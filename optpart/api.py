@@ -378,7 +378,7 @@ def bounds(
     Parameters
     ----------
     seconds : float
-        Time limit for all bounds together.
+        Time limit for all bounds together, and for all runs that resumed one another.
     workers, seed : int
         Passed to the solver.
     memory : int or str, optional

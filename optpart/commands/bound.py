@@ -30,7 +30,11 @@ def bound(
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue from the checkpoint of an earlier run.")
+        bool,
+        typer.Option(
+            "--resume",
+            help="Continue from the checkpoint of an earlier run; the limit covers both together.",
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -67,6 +71,8 @@ def bound(
     if checkpoint is not None:
         state = BoundsFile(checkpoint, warn)
         state.open(instance, resume=resume)
+        if resumed := state.resumed(time_limit):
+            note(resumed)
     elif resume:
         raise InputError(
             "--resume", "no checkpoint to resume from", "name the file with --checkpoint"

@@ -27,7 +27,7 @@ def certify(
         typer.Option(help="A result file with an optimal schedule; by default, cpsat finds one."),
     ] = None,
     time_limit: Annotated[
-        float, time_limit("Seconds for the schedule, and as many for the proof.")
+        float, time_limit("Seconds for the schedule or the bounds, and as many for the proof.")
     ] = 60.0,
     memory_limit: MemoryLimit = None,
     workers: Workers = 2,

@@ -87,6 +87,14 @@ class BoundsFile:
         rest = [kept for kept in self.kept.values() if not kept.ended]
         return [kept.bound.name for kept in sorted(rest, key=lambda kept: kept.limit)]
 
+    def resumed(self, seconds: float) -> str:
+        """Say how much of a time limit is spent and left; empty in a new file."""
+        if not self.kept:
+            return ""
+        left = max(0.0, seconds - self.seconds)
+        said = f"resumed after {self.seconds:.1f} s, with {left:.1f} s left"
+        return said if left else f"{said}: to go on, give a time limit above {self.seconds:.1f} s"
+
     def open(self, instance: Instance, *, resume: bool) -> None:
         """Read what an earlier run has found, or make sure that nothing is overwritten.
 
@@ -163,9 +171,9 @@ def bounds_in_rounds(
     Parameters
     ----------
     seconds : float
-        Time limit of this call.
+        Time limit of this call and those before it, together.
     """
-    deadline = clock.now() + seconds
+    deadline = clock.now() + max(0.0, seconds - state.seconds)
     names = [row.name for row in (*BOUNDS.values(), *besides) if row.name not in without]
 
     def compute(chosen: list[str], limit: float) -> Iterator[LowerBound]:

@@ -85,7 +85,7 @@ def test_a_run_that_is_killed_loses_nothing_that_was_proven(worked: Worked, tmp_
         ("slow", Fraction(29, 100)),
     ]
     worked.limits.clear()
-    assert [bound.value for bound in worked.run(state, 60)] == [Fraction(58, 100)]
+    assert [bound.value for bound in worked.run(state, 90)] == [Fraction(58, 100)]
     assert worked.limits == [("slow", 58)]
     assert opened(path).seconds == 1 + 29 + 58
 
@@ -95,8 +95,10 @@ def test_without_more_time_than_before_nothing_is_computed_again(
 ) -> None:
     state = BoundsFile(tmp_path / "kept")
     assert len(list(worked.run(state, 30))) == 2
-    assert not list(worked.run(state, 29))
-    assert [bound.value for bound in worked.run(state, 30)] == [Fraction(30, 100)]
+    assert not list(worked.run(state, 30))
+    assert state.resumed(30).endswith("with 0.0 s left: to go on, give a time limit above 30.0 s")
+    assert not list(worked.run(state, 59))
+    assert [bound.value for bound in worked.run(state, 60)] == [Fraction(30, 100)]
 
 
 def test_a_smaller_value_replaces_no_greater_one(tmp_path: Path) -> None:
@@ -168,5 +170,6 @@ def test_the_command_keeps_bounds_and_goes_on(tmp_path: Path) -> None:
     assert isinstance(runner.invoke(app, command).exception, InputError)
     ended = runner.invoke(app, [*command, "--resume", "--json"])
     document = json.loads(ended.stdout)
+    assert "resumed after" in ended.stderr
     assert {row["value"] for row in document["bounds"]} == {"5"}
     assert document["checkpoint"]["seconds"] > 0
