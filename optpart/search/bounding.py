@@ -13,13 +13,16 @@ _BOUNDED = 6000
 #: Bounds that the load of the devices includes.
 _IMPLIED = ("critical-path",)
 
+#: Bounds that a search computes before it calls this.
+_KNOWN = ("critical-path", "load")
+
 
 def bounded(
     instance: Instance, seconds: float, makespan: Fraction | None, *, brief: bool = False
 ) -> Fraction | None:
     """Return a lower bound of the makespan, on large instances by the cheap bounds alone.
 
-    On others, a search has computed the cheap ones before, and they are not computed again.
+    On others, those that a search has computed before are not computed again.
 
     Parameters
     ----------
@@ -33,7 +36,7 @@ def bounded(
     """
     if instance.vertices <= _BOUNDED:
         rows = BRIEF if brief else BOUNDS.values()
-        slower = [row for row in rows if row.cost != "cheap"]
-        return best_bound(instance, seconds, makespan, among=slower).value
+        others = [row for row in rows if row.name not in _KNOWN]
+        return best_bound(instance, seconds, makespan, among=others).value
     cheap = [x for x in BOUNDS.values() if x.cost == "cheap" and x.name not in _IMPLIED]
     return best_bound(instance, seconds, makespan, among=cheap).value
