@@ -153,6 +153,9 @@ def build(part: Part, done: set[int], waiting: set[int], links: Links, most: int
         The vertices of all earlier parts, and the others about which these say something.
     """
     vertices = part.vertices
+    most = min(most, _MOST_ENTRIES // max(1, len(vertices)))
+    if len(vertices) >= most:  # even a chain has one more downset than vertices
+        return None
     index = {v: i for i, v in enumerate(vertices)}
     before = [sum(1 << index[u] for u in links.before[v] if u in index) for v in vertices]
     after: list[list[int]] = [[] for _ in vertices]
@@ -166,6 +169,7 @@ def build(part: Part, done: set[int], waiting: set[int], links: Links, most: int
     while levels[-1]:
         following: dict[int, list[int]] = {}
         for mask, ready in levels[-1].items():
+            check_time()
             for i in ready:
                 larger = mask | 1 << i
                 if larger not in following:
@@ -175,12 +179,11 @@ def build(part: Part, done: set[int], waiting: set[int], links: Links, most: int
                 return None
         levels.append(following)
         masks += following
-        if len(masks) * len(vertices) > _MOST_ENTRIES:
-            return None
     levels.pop()
     node = {mask: i for i, mask in enumerate(masks)}
     slots: list[list[int]] = []
     for mask in masks:
+        check_time()
         inside = {v for i, v in enumerate(vertices) if mask >> i & 1}
         known = (waiting | touched(inside, links)) - inside - done
         known |= {v for v in vertices if v not in inside and not links.before[v]}
@@ -190,6 +193,7 @@ def build(part: Part, done: set[int], waiting: set[int], links: Links, most: int
     moves: list[tuple[int, int, int]] = []
     move_first = [0]
     for mask, here in zip(masks, slots, strict=True):
+        check_time()
         place = {v: i for i, v in enumerate(here)}
         for i, v in enumerate(vertices):
             if mask >> i & 1 or before[i] & ~mask:

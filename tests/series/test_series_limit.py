@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -11,6 +12,7 @@ from optpart.certify import series as certificates
 from optpart.clock import OutOfTimeError
 from optpart.series import bound, lattice, problem, solve
 from optpart.series.dual import Pricing
+from optpart.series.lattice import Links
 from optpart.series.problem import Series
 from optpart.solution.termination import Termination
 
@@ -44,6 +46,13 @@ def test_building_looks_at_the_clock_for_every_vertex(
     monkeypatch.setattr(module, "check_time", lambda: looks.append(None))
     Series(path)
     assert len(looks) >= path.vertices - 1
+
+
+def test_a_part_with_too_many_entries_is_refused_before_it_is_enumerated(path: Instance) -> None:
+    part = Series(path).parts[0]
+    huge = replace(part, vertices=tuple(range(lattice._MOST_ENTRIES)))
+    nothing = Links.__new__(Links)  # without any attribute
+    assert lattice.build(huge, set(), set(), nothing, 2**60) is None
 
 
 def test_neither_columns_nor_a_relaxation_are(path: Instance, late: None) -> None:
