@@ -395,7 +395,7 @@ def bounds(
         A value of ``None`` proves that no schedule exists. If that is evident without a bound, the
         only entry is ``feasibility``.
     """
-    from optpart.bounds.best import LowerBound, each_bound
+    from optpart.bounds.best import LowerBound, all_bounds
     from optpart.methods.bounds_in_rounds import BoundsFile, bounds_in_rounds
     from optpart.methods.fitting import unfit_bounds
     from optpart.methods.solve import prepare
@@ -422,7 +422,7 @@ def bounds(
     for name, why in unfit.items():
         note(f"{name} is left out: it {why}")
     if state is None:
-        return list(each_bound(instance, seconds, besides=besides, without=unfit))
+        return all_bounds(instance, seconds, besides=besides, without=unfit)
     for _ in bounds_in_rounds(instance, seconds, state, besides=besides, without=unfit):
         pass
     if state.fault is not None:

@@ -68,6 +68,9 @@ BRIEF = tuple(row for row in _ROWS if row.name != "branching")
 #: Default time limit of :func:`best_bound`.
 SECONDS = 5.0
 
+#: A bound that needs less than this share of its limit has ended by itself: more time is no use.
+_ENDED = 0.5
+
 
 @dataclass(frozen=True)
 class LowerBound:
@@ -81,22 +84,45 @@ class LowerBound:
     seconds: float
     limit: float = float("inf")
 
+    @property
+    def ended(self) -> bool:
+        """Whether more time is no use."""
+        return self.value is None or self.seconds < _ENDED * self.limit
+
+    def after(self, earlier: LowerBound | None) -> LowerBound:
+        """Return the larger of this bound and an earlier one of the same name, with both times."""
+        if earlier is None:
+            return self
+        value = largest([earlier, self]).value
+        seconds = earlier.seconds + self.seconds
+        return LowerBound(self.name, value, seconds, max(earlier.limit, self.limit))
+
 
 def all_bounds(
-    instance: Instance, seconds: float = SECONDS, *, besides: Sequence[Bound] = ()
+    instance: Instance,
+    seconds: float = SECONDS,
+    *,
+    besides: Sequence[Bound] = (),
+    without: Container[str] = (),
 ) -> list[LowerBound]:
-    """Compute every bound, cheap ones first.
+    """Compute every bound, cheap ones first, and return the best value of each.
 
     Parameters
     ----------
     seconds : float
-        Time limit for all of them together. Cheap ones come first and are always computed. Each of
-        the others gets an equal share of the remaining time, so that later, stronger ones profit
-        from time saved; when none remains, they are left out.
+        Time limit for all of them together. Cheap ones come first and are always computed. The
+        others take turns: each gets an equal share of half the remaining time, and profits from
+        time that those before it save; when none remains, they are left out. The rest goes to the
+        largest of those that were not ended by then. It begins anew.
     besides : sequence of Bound
         Bounds from a higher layer, computed last.
+    without : container of str
+        Names of bounds to leave out.
     """
-    return list(each_bound(instance, seconds, besides=besides))
+    found: dict[str, LowerBound] = {}
+    for bound in each_bound(instance, seconds, besides=besides, without=without):
+        found[bound.name] = bound.after(found.get(bound.name))
+    return list(found.values())
 
 
 def each_bound(
@@ -109,10 +135,10 @@ def each_bound(
 ) -> Iterator[LowerBound]:
     """Compute bounds like :func:`all_bounds`, and yield each as soon as it is proven.
 
+    The one that gets the rest of the time comes twice; the second value may be smaller.
+
     Parameters
     ----------
-    without : container of str
-        Names of bounds to leave out.
     begins : callable, optional
         Called with the name of each bound before it is computed.
     """
@@ -159,17 +185,31 @@ def _each(
     begins: Callable[[str], None] | None = None,
 ) -> Iterator[LowerBound]:
     deadline = clock.now() + seconds
-    sharing = sum(bound.cost != "cheap" for bound in bounds)
-    done = False
-    for bound in bounds:
-        begin = clock.now()
-        share = max(0.0, deadline - begin)
-        if bound.cost != "cheap":
-            if share == 0.0 and done:
-                continue
-            share /= sharing
-            sharing -= 1
+
+    def computed(bound: Bound, limit: float) -> LowerBound:
         if begins is not None:
             begins(bound.name)
-        value, done = bound.compute(instance, seconds=share, makespan=makespan), True
-        yield LowerBound(bound.name, value, clock.now() - begin, share)
+        begin = clock.now()
+        value = bound.compute(instance, seconds=limit, makespan=makespan)
+        return LowerBound(bound.name, value, clock.now() - begin, limit)
+
+    sharing = reserved = sum(bound.cost != "cheap" for bound in bounds)
+    done = False
+    unended: list[tuple[Bound, LowerBound]] = []
+    for bound in bounds:
+        left = max(0.0, deadline - clock.now())
+        if bound.cost == "cheap":
+            yield computed(bound, left)
+        elif left > 0.0 or not done:
+            # The last one need not leave anything if nothing else could use it.
+            found = computed(bound, left / (sharing + reserved) if unended or sharing > 1 else left)
+            sharing -= 1
+            if not found.ended:
+                unended.append((bound, found))
+            yield found
+        done = True
+    if unended:
+        bound, before = max(unended, key=lambda pair: pair[1].value or 0)
+        left = deadline - clock.now()
+        if left > before.limit:
+            yield computed(bound, left)

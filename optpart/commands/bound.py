@@ -82,27 +82,26 @@ def bound(
     for name, why in unfit.items():
         note(f"{name} is left out: it {why}")
     besides = (SERIES, *solver_rows(memory=memory_limit))
-    found: list[LowerBound] = []
+    proven: dict[str, LowerBound] = {}
     interrupted = False
     began = time.monotonic()
 
     def watch(name: str) -> None:
-        known = found if state is None else state.found
+        known = list(proven.values()) if state is None else state.found
         value = largest(known).value if known else None
         line(name, Progress(time.monotonic() - began, None, value))
 
     compute = each_bound if state is None else partial(bounds_in_rounds, state=state)
     try:
         for each in compute(instance, time_limit, besides=besides, without=unfit, begins=watch):
-            found.append(each)  # noqa: PERF402  (an interrupted run reports these)
+            proven[each.name] = each.after(proven.get(each.name))
     except KeyboardInterrupt:
         line.clear()
         interrupted = True
         note("interrupted: the bounds proven so far follow")
     finally:
         line.clear()
-    if state is not None:
-        found = state.found
+    found = list(proven.values()) if state is None else state.found
     best = largest(found) if found else None
     if json:
         values = [

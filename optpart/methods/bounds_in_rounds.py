@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from optpart import clock
-from optpart.bounds.best import BOUNDS, Bound, LowerBound, each_bound, largest
+from optpart.bounds.best import BOUNDS, Bound, LowerBound, each_bound
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
 from optpart.formats.json import keys, parse_json, version
@@ -25,9 +25,6 @@ _KEYS = {"format", "instance_sha256", "code", "bounds", "sha256"}
 
 #: Seconds of the first round.
 FIRST_ROUND = 30.0
-
-#: A bound that needs less than this share of its limit has ended by itself: more time is no use.
-_ENDED = 0.5
 
 
 @dataclass(frozen=True)
@@ -113,13 +110,10 @@ class BoundsFile:
 
     def add(self, instance: Instance, bound: LowerBound) -> LowerBound:
         """Keep a bound at once, and return its best value so far."""
-        ended = bound.value is None or bound.seconds < _ENDED * bound.limit
-        limit = bound.limit
-        if bound.name in self.kept:
-            before = self.kept[bound.name]
-            limit = max(limit, before.limit)
-            seconds = before.bound.seconds + bound.seconds
-            bound = replace(largest([before.bound, bound]), seconds=seconds)
+        before = self.kept.get(bound.name)
+        limit = bound.limit if before is None else max(before.limit, bound.limit)
+        ended = bound.ended
+        bound = bound.after(None if before is None else before.bound)
         self.kept[bound.name] = Kept(bound, limit, ended)
         self._write(instance)
         return bound

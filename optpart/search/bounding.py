@@ -4,17 +4,32 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from optpart.bounds.best import BOUNDS, BRIEF, best_bound
+from optpart.bounds.best import BOUNDS, BRIEF, Bound, best_bound
 from optpart.problem.instance import Instance
 
 #: The slower bounds respect their time limit up to this many vertices.
 _BOUNDED = 6000
+
+#: Above this many vertices, long paths leave to intervals what no other bound sees in the time of a
+#: search; below, branching needs the time.
+_LONG = 1000
 
 #: Bounds that the load of the devices includes.
 _IMPLIED = ("critical-path",)
 
 #: Bounds that a search computes before it calls this.
 _KNOWN = ("critical-path", "load")
+
+
+def _intervals(
+    instance: Instance, /, *, seconds: float, makespan: Fraction | None
+) -> Fraction | None:
+    from optpart.exact.intervals import interval_bound
+
+    return interval_bound(instance, seconds, makespan, workers=1)
+
+
+_INTERVALS = Bound("intervals", "anytime", _intervals)
 
 
 def bounded(
@@ -27,7 +42,7 @@ def bounded(
     Parameters
     ----------
     brief : bool
-        Whether to leave out the bound that would take all the time.
+        Whether to leave out bounds that would take all the time.
 
     Returns
     -------
@@ -37,6 +52,8 @@ def bounded(
     if instance.vertices <= _BOUNDED:
         rows = BRIEF if brief else BOUNDS.values()
         others = [row for row in rows if row.name not in _KNOWN]
+        if instance.vertices > _LONG and not brief:
+            others.append(_INTERVALS)
         return best_bound(instance, seconds, makespan, among=others).value
     cheap = [x for x in BOUNDS.values() if x.cost == "cheap" and x.name not in _IMPLIED]
     return best_bound(instance, seconds, makespan, among=cheap).value

@@ -9,8 +9,8 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from optpart import Cluster, GraphBuilder, Instance
-from optpart.bounds.best import BOUNDS, Bound, Cost, all_bounds, best_bound
+from optpart import Cluster, GraphBuilder, Instance, clock
+from optpart.bounds.best import BOUNDS, Bound, Cost, LowerBound, all_bounds, best_bound
 from optpart.methods import registry
 from optpart.methods.solver_bound import solver_rows
 from optpart.problem.model import Communication, Memory
@@ -166,4 +166,61 @@ class TestABoundAddedToTheTable:
         row = Bound("b", "anytime", compute)
         cheap = Bound("a", "cheap", lambda x, *, seconds, makespan: Fraction(1))
         best_bound(three_on_two(), 60.0, among=[cheap, cheap, row, row])
-        assert given == pytest.approx([30.0, 60.0], abs=5.0)
+        assert given == pytest.approx([15.0, 60.0], abs=5.0)
+
+
+class TestTurns:
+    """Bounds that could go on for ever take turns, and the largest gets the rest of the time."""
+
+    @pytest.fixture
+    def given(self, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float]]:
+        """Let a clock stand still between bounds; return who was given how much."""
+        given: list[tuple[str, float]] = []
+        monkeypatch.setattr(clock, "now", lambda: sum(seconds for _, seconds in given))
+        return given
+
+    @staticmethod
+    def row(given: list[tuple[str, float]], name: str, value: int, takes: float = 1.0) -> Bound:
+        def compute(
+            instance: Instance, /, *, seconds: float, makespan: Fraction | None
+        ) -> Fraction:
+            given.append((name, seconds * takes))
+            return Fraction(value) + Fraction(seconds) / 1000
+
+        return Bound(name, "anytime", compute)
+
+    def test_each_has_a_turn_and_the_largest_gets_the_other_half(
+        self, given: list[tuple[str, float]]
+    ) -> None:
+        rows = [self.row(given, *each) for each in (("a", 1), ("b", 3), ("c", 2))]
+        best = best_bound(three_on_two(), 60.0, among=rows)
+        assert given == [("a", 10.0), ("b", 10.0), ("c", 10.0), ("b", 30.0)]
+        assert best == LowerBound("b", 3 + Fraction(30, 1000), 30.0, 30.0)
+
+    def test_one_that_ended_gets_no_more_however_large(
+        self, given: list[tuple[str, float]]
+    ) -> None:
+        rows = [self.row(given, "a", 1), self.row(given, "b", 3, takes=0.25)]
+        best_bound(three_on_two(), 64.0, among=rows)
+        assert [name for name, _ in given] == ["a", "b", "a"]
+        assert sum(seconds for _, seconds in given) == 64.0
+
+    def test_the_last_gets_all_that_is_left_if_no_other_could_use_it(
+        self, given: list[tuple[str, float]]
+    ) -> None:
+        rows = [self.row(given, "a", 1, takes=0.25), self.row(given, "b", 3)]
+        best_bound(three_on_two(), 64.0, among=rows)
+        assert given == [("a", 4.0), ("b", 60.0)]
+
+    def test_none_gets_less_than_it_had(self, given: list[tuple[str, float]]) -> None:
+        overrun = self.row(given, "a", 1, takes=3.0)
+        best_bound(three_on_two(), 60.0, among=[overrun, self.row(given, "b", 0)])
+        assert [name for name, _ in given] == ["a", "b"]
+
+    def test_each_is_listed_once_with_its_largest_value_and_all_its_time(
+        self, given: list[tuple[str, float]]
+    ) -> None:
+        rows = [self.row(given, "a", 1), self.row(given, "b", 3)]
+        found = all_bounds(three_on_two(), 60.0, besides=rows, without=set(BOUNDS))
+        assert [(bound.name, bound.seconds) for bound in found] == [("a", 15.0), ("b", 45.0)]
+        assert found[1].value == 3 + Fraction(30, 1000)
