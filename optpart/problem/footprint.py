@@ -42,8 +42,8 @@ _SMALL, _PROCESS_SMALL = 12, 60 * _MIB
 _CPSAT, _TERM = 120 * _MIB, 1500
 _MILP, _ROW = 120 * _MIB, 5 * 1024
 
-#: Bytes of a helper of a search.
-_HELPER = 220 * _MIB
+#: Bytes of a helper of a search, and of the programs that bound it.
+_HELPER = 300 * _MIB
 
 #: Bytes of the linear program of crossings, per crossing.
 _CROSSING = 4 * 1024
