@@ -117,7 +117,10 @@ class Climb:
         placed = bool((evaluator.instance.allowed.sum(axis=1) == 1).all())
         transfers = evaluator.rules.communication != 0
         self._shares = cumulative_shares(
-            placed=placed, transfers=transfers, narrow=is_narrow(evaluator.links)
+            placed=placed,
+            transfers=transfers,
+            narrow=is_narrow(evaluator.links),
+            vertices=self._vertices,
         )
         self.moves = 0
         self.kinds = np.zeros((len(MOVES), 3), dtype=np.int64)

@@ -38,30 +38,33 @@ class Move(NamedTuple):
         The same if every unit has one device and only orders can change.
     wide_share : int, optional
         The same if the graph is wide; ``share`` by default.
+    large_share : float, optional
+        The same if the graph is wide and large; ``wide_share`` by default.
     """
 
     name: str
     share: int
     order_share: int
     wide_share: int | None = None
+    large_share: float | None = None
 
 
 #: Every move. Its number in compiled code is its position here; only :func:`change` uses that.
 TABLE = (
     Move("any-device", 30, 0),
     Move("neighbour-device", 24, 0),
-    Move("chain", 6, 0),
+    Move("chain", 6, 0, 6, 2),
     Move("before-previous", 16, 50),
     Move("anywhere", 4, 5),
     Move("past-block", 6, 4),
-    Move("exchange", 3, 0),
+    Move("exchange", 3, 0, 3, 0.3),
     Move("block-end", 10, 40),
     Move("transfer", 1, 1),
     Move("stretch", 4, 0, 1),
     Move("block", 2, 0, 1),
     Move("boundary", 4, 0, 1),
     Move("part", 3, 0, 0),
-    Move("exchange-stretches", 4, 0, 1),
+    Move("exchange-stretches", 4, 0, 1, 0.1),
     Move("exchange-blocks", 1, 0, 0),
 )
 
@@ -96,13 +99,19 @@ _CHAIN, _BLOCK = 5, 8
 _NARROW = 50
 
 
+#: Numbers of vertices of large graphs; no other shares were measured beyond them. In wide ones,
+#: exchanges and chains touch positions far apart, and almost all that is in between gets new times
+#: before they are rejected. Job shops of some hundred operations need them.
+_LARGE = range(1000, 10_000)
+
+
 def is_narrow(g: Links) -> bool:
     """Return whether a graph is narrow, so that whole stretches of it should move."""
     return 0 < len(g.articulation) <= _NARROW * g.articulations
 
 
 def cumulative_shares(
-    *, placed: bool, transfers: bool, narrow: bool = False
+    *, placed: bool, transfers: bool, narrow: bool = False, vertices: int = 0
 ) -> NDArray[np.float64]:
     """Return the cumulative probability of each move, by number.
 
@@ -114,16 +123,23 @@ def cumulative_shares(
         Whether it matters when transfers start.
     narrow : bool
         Whether the graph is narrow.
+    vertices : int
+        Size of the graph.
     """
-    shares = np.array([_share(row, placed=placed, narrow=narrow) for row in TABLE], np.float64)
+    large = vertices in _LARGE
+    shares = np.array(
+        [_share(row, placed=placed, narrow=narrow, large=large) for row in TABLE], np.float64
+    )
     if not transfers:
         shares[_TRANSFER] = 0.0
     return np.cumsum(shares / shares.sum())
 
 
-def _share(row: Move, *, placed: bool, narrow: bool) -> int:
+def _share(row: Move, *, placed: bool, narrow: bool, large: bool) -> float:
     if placed:
         return row.order_share
+    if large and not narrow and row.large_share is not None:
+        return row.large_share
     return row.share if narrow or row.wide_share is None else row.wide_share
 
 

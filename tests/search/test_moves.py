@@ -104,6 +104,20 @@ def test_moves_of_stretches_are_frequent_in_narrow_graphs_only() -> None:
     assert not is_narrow(links(load_named("convolutional_network-50")))
 
 
+@pytest.mark.parametrize("name", ["exchange", "exchange-stretches", "chain"])
+def test_exchanges_and_chains_are_rare_only_in_large_wide_graphs(name: str) -> None:
+    def share(vertices: int, *, narrow: bool = False) -> float:
+        all_of_them = cumulative_shares(
+            placed=False, transfers=True, narrow=narrow, vertices=vertices
+        )
+        return float(np.diff(all_of_them, prepend=0.0)[MOVES.index(name)])
+
+    # Where memory is full, a unit may find room only by exchange, so none is left out.
+    assert 0.0 < share(3000) < share(300) / 2
+    assert share(300) == share(100_000)
+    assert share(3000, narrow=True) == share(300, narrow=True)
+
+
 def exchanges(seed: int) -> list[tuple[float, float]]:
     """Of each adjacent exchange that is possible: its lower bound and its true makespan."""
     case = planned(seed)
