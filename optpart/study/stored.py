@@ -93,7 +93,11 @@ def read_runs(path: str | Path) -> list[StoredRun]:
     if not Path(path).is_file():
         raise InputError("", "no such file", "name a store of 'optpart gap --store'", str(path))
     with FaultsOf(path):
-        rows = sorted(read_rows(path), key=lambda row: (row.key.method, row.key))
+        try:
+            rows = sorted(read_rows(path), key=lambda row: (row.key.method, row.key))
+        except TypeError:  # a text where others have a number, or nothing
+            again = "delete the row, and run 'optpart gap' again"
+            raise InputError("", "has a row with a damaged key", again) from None
         return [_run(row) for row in rows]
 
 

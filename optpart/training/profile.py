@@ -279,11 +279,19 @@ def _read_entries(value: Any, names: tuple[str, str], place: str) -> dict[tuple[
                 non_negative(fields["beta"], f"{at}.beta"),
             ),
             int(rows),
-            float(non_negative(fields.get("error", 0), f"{at}.error")),
-            float(non_negative(fields.get("worst", 0), f"{at}.worst")),
+            _rounded(fields.get("error", 0), f"{at}.error"),
+            _rounded(fields.get("worst", 0), f"{at}.worst"),
             determined,
         )
     return found
+
+
+def _rounded(value: Any, place: str) -> float:
+    """Read a number that is only shown."""
+    try:
+        return float(non_negative(value, place))
+    except OverflowError:
+        raise InputError(place, f"{shown(value)} is too large", "give a share") from None
 
 
 # --- use -----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from commandline import Run as Command
 
 from optpart import Budget, InputError, Result
 from optpart.methods import registry
-from optpart.study import library
+from optpart.study import library, stored
 from optpart.study import store as stores
 from optpart.study.run import Run, execute
 from optpart.study.store import Store, read_rows
@@ -120,6 +120,14 @@ class TestOtherCode:
         assert comparison.notes == [
             "Runs by other code than that of the last sweep with the method are left out, 1: heft."
         ]
+
+
+def test_a_row_with_a_damaged_key_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (row,) = read_rows(path)
+    damaged = row._replace(key=row.key._replace(seed=None))  # type: ignore[arg-type]
+    monkeypatch.setattr(stored, "read_rows", lambda _: [row, damaged])
+    with pytest.raises(InputError, match=f"{path}: has a row with a damaged key"):
+        stored.read_runs(path)
 
 
 class TestOtherVersions:
