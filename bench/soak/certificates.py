@@ -129,7 +129,7 @@ def _of_drawn(base: int, number: int, draw: random.Random, folder: Path) -> str:
 
 
 def _makespan(said: str) -> Fraction:
-    found = re.search(r": optimal makespan (\S+) \(tier ", said)
+    found = re.search(r": optimal makespan (\S+) \(", said)
     if found is None:
         raise FailedError(f"no makespan in {said!r}")
     return Fraction(found[1])

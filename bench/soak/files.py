@@ -22,7 +22,7 @@ from bench.soak.parts import FailedError
 from optpart.api import sweep
 from optpart.costs import calibration, efficiency
 from optpart.costs.from_csv import from_csv
-from optpart.errors import OptpartError
+from optpart.errors import FaultsOf, OptpartError
 from optpart.exact.enumeration import enumerate_all
 from optpart.formats import (
     calibration_toml,
@@ -75,6 +75,11 @@ def case(number: int, folder: Path) -> str:
     if first != again:
         raise FailedError(f"{name}: not the same twice: {first[:150]} and {again[:150]}")
     return "refused" if first.startswith("refused: ") else "accepted"
+
+
+def _training_cluster(path: Path) -> object:
+    with FaultsOf(path):  # as commands do
+        return cluster_file.training_cluster(cluster_file.read(path))
 
 
 def _outcome(read: Read, path: Path) -> str:
@@ -255,8 +260,7 @@ def all_readers() -> list[tuple[str, Read]]:
         ("nsys.sqlite", lambda path: nsys.read(path, names)),
         ("training.json", graph_file.read),
         ("training-costs.json", profile.read),
-        ("training-cluster.toml",
-         lambda path: cluster_file.training_cluster(cluster_file.read(path))),
+        ("training-cluster.toml", _training_cluster),
         ("strategy.json", lambda path: strategy_file.read(path, graph, devices)),
         ("amp/gpt2_P3_2.npy", lambda path: amp.read({"a": path}, amp.SIZES["gpt2"])),
         ("net.onnx", lambda path: open_model(path, "heterog-4", Reading(samples=2))),

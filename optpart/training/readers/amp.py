@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from optpart.devices.spec import Spec
-from optpart.errors import InputError
+from optpart.errors import FaultsOf, InputError
 from optpart.formats.nanoseconds import SECOND
 from optpart.problem.rational import rational
 from optpart.training.backward import with_backward
@@ -172,4 +172,5 @@ def _times(path: str | Path, layers: int) -> Sequence[Fraction]:
         raise InputError(
             "", "holds a time that is negative or infinite", "give times ≥ 0", str(path)
         )
-    return [rational(float(time)) * SECOND for time in found]
+    with FaultsOf(path):
+        return [rational(float(time)) * SECOND for time in found]

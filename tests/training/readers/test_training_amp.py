@@ -33,6 +33,7 @@ def test_a_batch_takes_as_many_times_as_long(tmp_path: Path) -> None:
         (np.array([1, 2]), "holds no 2 times"),
         (np.array([1.0, -1.0]), "holds a time that is negative or infinite"),
         (np.array([1.0, np.inf]), "holds a time that is negative or infinite"),
+        (np.array([1.0, 1.87579810458489e-309]), "t.npy: .* has too many digits"),
     ],
 )
 def test_faults(array: np.ndarray, message: str, tmp_path: Path) -> None:
