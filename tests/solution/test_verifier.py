@@ -26,7 +26,6 @@ from optpart import (
     retime,
 )
 from optpart.problem.model import Communication, Release
-from optpart.solution import verifier
 from optpart.solution.schedule import crossings
 from optpart.solution.verifier import verify
 from optpart.testing.draw import random_instance
@@ -760,58 +759,41 @@ class TestRetimed:
 
 
 class TestVerifiedAgain:
-    @pytest.fixture
-    def checks(self, monkeypatch: pytest.MonkeyPatch) -> list[Schedule]:
-        """The schedules that were checked against every rule."""
-        checked: list[Schedule] = []
-        accepts = verifier.accepts
-
-        def counted(instance: Instance, schedule: Schedule) -> bool:
-            checked.append(schedule)
-            return accepts(instance, schedule)
-
-        monkeypatch.setattr(verifier, "accepts", counted)
-        return checked
+    """What was valid is checked anew each time: arrays may have been changed in place."""
 
     @pytest.fixture
     def instance(self) -> Instance:
         graph = GraphBuilder().vertex("a", 2, outputs=[1]).vertex("b", 3).edge("a", "b").build()
         return Instance(graph, Cluster.uniform(2, bandwidth=1))
 
-    def test_the_same_numbers_are_checked_once(
-        self, instance: Instance, checks: list[Schedule]
-    ) -> None:
-        for _ in range(2):
-            assert not verify(instance, retime(instance, [0, 1], [0, (0, 1), 1]))
-        assert len(checks) == 1
-
-    def test_another_instance_is_checked(self, instance: Instance, checks: list[Schedule]) -> None:
+    def test_in_another_instance(self, instance: Instance) -> None:
         schedule = retime(instance, [0, 1], [0, (0, 1), 1])
         assert not verify(instance, schedule)
         slower = replace(instance, cluster=Cluster.uniform(2, bandwidth=Fraction(1, 2)))
         assert verify(slower, schedule)
-        assert len(checks) == 2
+
+    def test_in_an_instance_that_has_changed_since(self, instance: Instance) -> None:
+        schedule = retime(instance, [0, 1], [0, (0, 1), 1])
+        assert not verify(instance, schedule)
+        instance.graph.ops.numerators[0] = 3
+        assert verify(instance, schedule)
 
     @pytest.mark.parametrize("part", ["placement", "start", "transfers.start", "transfers.target"])
-    def test_what_has_changed_since_is_rejected(self, instance: Instance, part: str) -> None:
+    def test_a_schedule_that_has_changed_since(self, instance: Instance, part: str) -> None:
         schedule = retime(instance, [0, 1], [0, (0, 1), 1])
         assert not verify(instance, schedule)
         array = attrgetter(part)(schedule)
         getattr(array, "numerators", array)[-1] = 0
         assert verify(instance, schedule)
 
-    def test_a_time_over_another_denominator_is_rejected(self, instance: Instance) -> None:
+    def test_times_over_another_denominator(self, instance: Instance) -> None:
         schedule = retime(instance, [0, 1], [0, (0, 1), 1])
         assert not verify(instance, schedule)
         assert verify(instance, replace(schedule, start=replace(schedule.start, denominator=2)))
 
-    def test_numbers_of_any_width_are_always_checked(
-        self, instance: Instance, checks: list[Schedule]
-    ) -> None:
+    def test_numbers_of_any_width(self, instance: Instance) -> None:
         schedule = retime(instance, [0, 1], [0, (0, 1), 1])
         wide = RationalArray(schedule.start.numerators.astype(object))
-        for _ in range(2):
-            assert not verify(instance, replace(schedule, start=wide))
+        assert not verify(instance, replace(schedule, start=wide))
         wide.numerators[-1] = 0
         assert verify(instance, replace(schedule, start=wide))
-        assert len(checks) == 3
