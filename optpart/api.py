@@ -731,7 +731,7 @@ def certify(
     """
     from optpart.certify.certify import UncertifiedError, check_place, problem_of
     from optpart.certify.certify import certify as write
-    from optpart.formats.result import read_document, read_schedule
+    from optpart.formats.result import read_found
     from optpart.methods.cpsat import cpsat
     from optpart.methods.fitting import require_memory
     from optpart.methods.solve import prepare
@@ -744,8 +744,7 @@ def certify(
         instance, source = load_with_source(str(instance))
     problem_of(instance, source)  # refuses what certificates do not cover before any work
     if isinstance(result, str | Path):
-        schedule = read_schedule(result, instance)
-        method = str(read_document(result).get("method", "given"))
+        schedule, method = read_found(result, instance)
     else:
         if result is None:
             prepare([instance])
@@ -791,7 +790,7 @@ def certify_bound(
     """
     from optpart.certify.certify import UncertifiedError, check_place, problem_of
     from optpart.certify.certify import certify_bound as write
-    from optpart.formats.result import read_document, read_schedule
+    from optpart.formats.result import read_found
 
     check_place(Path(directory))
     source = None
@@ -800,8 +799,7 @@ def certify_bound(
     problem_of(instance, source)  # refuses what certificates do not cover before any work
     schedule, method = None, "given"
     if isinstance(result, str | Path):
-        schedule = read_schedule(result, instance)
-        method = str(read_document(result).get("method", "given"))
+        schedule, method = read_found(result, instance)
     elif result is not None:
         if result.schedule is None:
             raise UncertifiedError(f"{instance.name}: no schedule: {result.reason}")

@@ -60,7 +60,7 @@ def certify(
     from optpart.certify.certify import certify as write
     from optpart.errors import InputError
     from optpart.formats.json import pretty
-    from optpart.formats.result import read_document, read_schedule
+    from optpart.formats.result import read_found
     from optpart.methods.cpsat import cpsat
     from optpart.methods.fitting import require_memory
     from optpart.methods.solve import prepare
@@ -80,8 +80,7 @@ def certify(
         )
         return
     if result is not None:
-        schedule = read_schedule(result, instance)
-        method = str(read_document(result).get("method", "given"))
+        schedule, method = read_found(result, instance)
         took = 0.0
     else:
         budget = Budget(time_limit, workers, memory=memory_limit)
@@ -162,7 +161,7 @@ def _certify_bound(
     from optpart.bounds.best import largest
     from optpart.certify.certify import UncertifiedError, certify_bound
     from optpart.formats.json import pretty
-    from optpart.formats.result import read_document, read_schedule
+    from optpart.formats.result import read_found
     from optpart.problem.feasibility import contradiction, excluded
     from optpart.report.text import infeasible, number, percent
     from optpart.solution.result import gap
@@ -170,8 +169,7 @@ def _certify_bound(
 
     schedule, method = None, "given"
     if result is not None:
-        schedule = read_schedule(result, instance)
-        method = str(read_document(result).get("method", "given"))
+        schedule, method = read_found(result, instance)
     shown = bounds(instance, seconds=seconds, workers=workers, seed=seed, memory=memory)
     best = largest(shown)
     if best.value is None:

@@ -225,11 +225,17 @@ def constraints(document: Mapping[str, Any], instance: Instance) -> tuple[bool, 
 
 def read_schedule(path: str | Path, instance: Instance) -> Schedule:
     """Read the schedule of a result file for ``instance``, without verifying it."""
+    return read_found(path, instance)[0]
+
+
+def read_found(path: str | Path, instance: Instance) -> tuple[Schedule, str]:
+    """Read the schedule of a result file, as :func:`read_schedule` does, and who found it."""
     document = read_document(path)
     with FaultsOf(path):
         if document.get("schedule") is None:
             raise InputError("schedule", "missing", "give a result with a schedule")
-        return schedule_from_dict(document["schedule"], instance)
+        schedule = schedule_from_dict(document["schedule"], instance)
+    return schedule, str(document.get("method", "given"))
 
 
 def schedule_from_dict(document: Any, instance: Instance) -> Schedule:

@@ -17,7 +17,7 @@ from optpart.files import read_text, write_text
 from optpart.formats.json import keys, parse_json, version
 from optpart.methods.fingerprint import differing, fingerprint
 from optpart.problem.instance import Instance
-from optpart.search.checkpoint import check_new
+from optpart.search.checkpoint import check_new, resumed
 
 FORMAT = "optpart-bounds/1"
 
@@ -86,11 +86,7 @@ class BoundsFile:
 
     def resumed(self, seconds: float) -> str:
         """Say how much of a time limit is spent and left; empty in a new file."""
-        if not self.kept:
-            return ""
-        left = max(0.0, seconds - self.seconds)
-        said = f"resumed after {self.seconds:.1f} s, with {left:.1f} s left"
-        return said if left else f"{said}: to go on, give a time limit above {self.seconds:.1f} s"
+        return resumed(self.seconds, seconds) if self.kept else ""
 
     def open(self, instance: Instance, *, resume: bool) -> None:
         """Read what an earlier run has found, or make sure that nothing is overwritten.

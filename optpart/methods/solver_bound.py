@@ -8,6 +8,7 @@ from fractions import Fraction
 from optpart.bounds.best import Bound
 from optpart.problem.instance import Instance
 from optpart.problem.model import Model
+from optpart.search.bounding import intervals
 from optpart.solution.result import Budget, Status
 
 
@@ -41,16 +42,9 @@ def solver_bound(
 def solver_rows(workers: int = 2, seed: int = 0, memory: int | None = None) -> tuple[Bound, ...]:
     """Return the bounds that need a solver as rows for :func:`~optpart.bounds.best.each_bound`."""
 
-    def intervals(
-        instance: Instance, /, *, seconds: float, makespan: Fraction | None
-    ) -> Fraction | None:
-        from optpart.exact.intervals import interval_bound
-
-        return interval_bound(instance, seconds, makespan, workers=workers, seed=seed)
-
     def whole(
         instance: Instance, /, *, seconds: float, makespan: Fraction | None
     ) -> Fraction | None:
         return solver_bound(instance, seconds, workers, seed, memory)
 
-    return (Bound("intervals", "anytime", intervals), Bound("cpsat", "anytime", whole))
+    return (intervals(workers, seed), Bound("cpsat", "anytime", whole))

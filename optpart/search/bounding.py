@@ -21,15 +21,17 @@ _IMPLIED = ("critical-path",)
 _KNOWN = ("critical-path", "load")
 
 
-def _intervals(
-    instance: Instance, /, *, seconds: float, makespan: Fraction | None
-) -> Fraction | None:
-    from optpart.exact.intervals import interval_bound
+def intervals(workers: int, seed: int = 0) -> Bound:
+    """Return the bound of intervals as a row; it needs a solver, so no table has it."""
 
-    return interval_bound(instance, seconds, makespan, workers=1)
+    def compute(
+        instance: Instance, /, *, seconds: float, makespan: Fraction | None
+    ) -> Fraction | None:
+        from optpart.exact.intervals import interval_bound
 
+        return interval_bound(instance, seconds, makespan, workers=workers, seed=seed)
 
-_INTERVALS = Bound("intervals", "anytime", _intervals)
+    return Bound("intervals", "anytime", compute)
 
 
 def bounded(
@@ -53,7 +55,7 @@ def bounded(
         rows = BRIEF if brief else BOUNDS.values()
         others = [row for row in rows if row.name not in _KNOWN]
         if instance.vertices > _LONG and not brief:
-            others.append(_INTERVALS)
+            others.append(intervals(workers=1))
         return best_bound(instance, seconds, makespan, among=others).value
     cheap = [x for x in BOUNDS.values() if x.cost == "cheap" and x.name not in _IMPLIED]
     return best_bound(instance, seconds, makespan, among=cheap).value

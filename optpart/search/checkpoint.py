@@ -47,6 +47,13 @@ class Checkpoint:
     bound: Fraction = Fraction(0)
 
 
+def resumed(spent: float, seconds: float) -> str:
+    """Say how much of a time limit earlier runs have spent, and how much is left."""
+    left = max(0.0, seconds - spent)
+    said = f"resumed after {spent:.1f} s, with {left:.1f} s left"
+    return said if left else f"{said}: to go on, give a time limit above {spent:.1f} s"
+
+
 def check_new(path: str | Path) -> None:
     """Refuse a file with content: a search that does not go on from it would overwrite it.
 

@@ -243,10 +243,7 @@ class _Search:
     def _resume(self, before: checkpoints.Checkpoint) -> bool:
         """Take what the earlier run has found and proven; return whether nothing is left to do."""
         left = max(0.0, self.budget.seconds - before.seconds)
-        spent = f"resumed after {before.seconds:.1f} s, with {left:.1f} s left"
-        if not left:
-            spent += f": to go on, give a time limit above {before.seconds:.1f} s"
-        self.record.remarks.append(spent)
+        self.record.remarks.append(checkpoints.resumed(before.seconds, self.budget.seconds))
         at = Evaluator(self.instance, self.goal.objective)
         self.record.offer(at.schedule(before.layout))
         if self.record.makespan is not None and before.bound > self.record.makespan:

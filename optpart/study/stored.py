@@ -16,6 +16,9 @@ from optpart.problem.rational import rational
 from optpart.solution.result import Status
 from optpart.study.store import Row, read_rows
 
+#: What mends a damaged row.
+_AGAIN = "delete the row, and run 'optpart gap' again"
+
 #: Factors that every run has, besides ``n`` and those in the names of instances.
 _KEYS = ("instance", "seconds", "workers", "memory", "deterministic", "optpart")
 
@@ -96,22 +99,20 @@ def read_runs(path: str | Path) -> list[StoredRun]:
         try:
             rows = sorted(read_rows(path), key=lambda row: (row.key.method, row.key))
         except TypeError:  # a text where others have a number, or nothing
-            again = "delete the row, and run 'optpart gap' again"
-            raise InputError("", "has a row with a damaged key", again) from None
+            raise InputError("", "has a row with a damaged key", _AGAIN) from None
         return [_run(row) for row in rows]
 
 
 def _run(row: Row) -> StoredRun:
     sha256, method, seed, limit, workers, deterministic, memory, optpart, code = row.key
     place = f"row of {visible(str(method))}, seed {seed}"
-    again = "delete the row, and run 'optpart gap' again"
     try:
         found = parse_json(row.document.decode())
         version(found, FORMAT)
         if (found["instance_sha256"], found["method"], found["seed"]) != (sha256, method, seed):
-            raise InputError("", "belongs to another row", again)
+            raise InputError("", "belongs to another row", _AGAIN)
         if found.get("objective", "makespan") != "makespan" or found.get("given"):
-            raise InputError("", "is not about the least makespan", again)
+            raise InputError("", "is not about the least makespan", _AGAIN)
         schedule = found["schedule"]
         return StoredRun(
             instance=str(found["instance"]),
@@ -137,9 +138,9 @@ def _run(row: Row) -> StoredRun:
             ),
         )
     except InputError as error:
-        raise InputError(place, error.problem, error.remedy or again) from None
+        raise InputError(place, error.problem, error.remedy or _AGAIN) from None
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(place, f"is damaged ({type(error).__name__})", again) from None
+        raise InputError(place, f"is damaged ({type(error).__name__})", _AGAIN) from None
 
 
 def _number(value: Any) -> Fraction | None:

@@ -44,7 +44,8 @@ def test_intervals_see_what_paths_and_loads_do_not(monkeypatch: pytest.MonkeyPat
 
 def test_intervals_are_left_out_where_all_must_be_brief(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounding, "_LONG", 0)
-    monkeypatch.setattr(bounding, "_INTERVALS", Bound("intervals", "anytime", never))
+    row = Bound("intervals", "anytime", never)
+    monkeypatch.setattr(bounding, "intervals", lambda workers: row)
     monkeypatch.setattr(bounding, "BRIEF", (BOUNDS["energy"],))
     graph = GraphBuilder().vertex("a", 1).build()
     instance = Instance(graph, Cluster.uniform(2, bandwidth=1), name="one vertex")
