@@ -252,8 +252,16 @@ class NaiveVerifier:
 
 
 def _most(spans: list[Span]) -> int:
-    """Return the most spans that last at one moment."""
-    return max((sum(a <= now < b for a, b in spans) for now, _ in spans), default=0)
+    """Return the most spans that last at one moment; an instant lasts while others go on."""
+    return max(
+        (
+            sum(a <= now < b for a, b in spans)
+            if now < until
+            else 1 + sum(a < now < b for a, b in spans)
+            for now, until in spans
+        ),
+        default=0,
+    )
 
 
 def _number(value: Any) -> Fraction | None:

@@ -68,3 +68,21 @@ def test_a_device_that_is_not_allowed_and_a_missing_link() -> None:
     assert naive.faults([0, 1, 0], start, [(CROSSING, 1, Fraction(3), Fraction(5))]) == [
         "transfers"
     ]
+
+
+@pytest.mark.parametrize(
+    ("begin", "channels", "rule"),
+    [(3, 1, []), (4, 1, ["link"]), (5, 1, []), (4, 2, [])],
+    ids=["before", "during", "after", "on another channel"],
+)
+def test_a_signal_without_length_needs_a_free_channel(
+    begin: int, channels: int, rule: list[str]
+) -> None:
+    edges = [*DOCUMENT["edges"], ["a", "b", None]]
+    naive = NaiveVerifier(
+        {**DOCUMENT, "edges": edges, "model": {"communication": "port", "channels": channels}}
+    )
+    sent = [(CROSSING, 1, Fraction(3), Fraction(5))]
+    signal = ((0, None), 1, Fraction(begin), Fraction(begin))
+    start = [Fraction(0), Fraction(5), Fraction(7)]
+    assert naive.faults([0, 1, 1], start, [*sent, signal]) == rule
