@@ -60,6 +60,7 @@ class ScheduleModel(Core):
             add_order(self, self.crossings)
             if task.load_cuts:
                 self._load_cuts()
+            self._exclude_choices()
         self._order_of_interchangeable_devices()
         self._objective()
         self.add_hints()
@@ -235,6 +236,22 @@ class ScheduleModel(Core):
                 if weight:
                     load = sum(p * self.on[u, d] for u, p in weight.items())
                     self.model.add(load + h + g <= self.makespan)
+
+    def _exclude_choices(self) -> None:
+        """Forbid that all choices of an entry are made."""
+        reversals: dict[tuple[int, int], cp_model.IntVar] = {}
+        for choices in self.task.excluded:
+            if not all(choice in self.on for choice in choices.placed):
+                continue  # the windows exclude it already
+            others = [~self.on[choice] for choice in sorted(choices.placed)]
+            for first, second in sorted(choices.ordered):
+                other = reversals.get((first, second))
+                if other is None:
+                    other = self.model.new_bool_var(f"after[{first},{second}]")
+                    reversals[first, second] = other
+                    self.no_later(self.end[second], self.start[first], other)
+                others.append(other)
+            self.model.add_bool_or(others)
 
     def _order_of_interchangeable_devices(self) -> None:
         """Make units of earlier turn use earlier interchangeable devices.

@@ -25,6 +25,8 @@ class Pruning(StrEnum):
     LOAD_CUTS = "load-cuts"
     #: Identical machines become one cumulative resource.
     IDENTICAL = "identical"
+    #: On a rounded grid, schedules with the choices along a longest path of one are no shorter.
+    LONGEST_PATHS = "longest-paths"
 
 
 #: Every rule.

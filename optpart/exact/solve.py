@@ -20,6 +20,7 @@ from optpart.exact.amounts import Amounts, amounts
 from optpart.exact.block_starts import block_schedules
 from optpart.exact.conflict import conflict, memory_conflict
 from optpart.exact.identical import identical
+from optpart.exact.longest_path import Choices, longest_path
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
 from optpart.exact.model_data import channels
 from optpart.exact.process import (
@@ -82,6 +83,9 @@ _ON_GRID = ("critical-path", "load", "one-machine")
 #: A rounded grid is refined while the gap exceeds this and a finer grid is available.
 _CLOSED = 1e-6
 _FINER = 4
+
+#: Schedules that may be as long as the incumbent but for rounding, before the proof is given up.
+_ATTEMPTS = 500
 
 #: Upper limit of traffic in whole units, so that the solver's doubles represent it exactly.
 _MOST_TRAFFIC = 2**50
@@ -175,6 +179,8 @@ class _Solve:
         self.explains = True
         self.starts: Starts | None = None
         self.improve: Improve | None = None
+        #: What the solver has found last, in exact time.
+        self.latest: Schedule | None = None
 
     def run(self, start: Schedule | None) -> Result:
         """Start from heuristics and combinatorial bounds, then let the solver close the gap."""
@@ -264,20 +270,64 @@ class _Solve:
         return infeasible
 
     def _least_makespan(self) -> str:
-        scale = None
-        while True:
-            if self.goal.decides and self.record.incumbent is not None:
-                return ""
+        while not (self.goal.decides and self.record.incumbent is not None):
             grid = Grid.of(self.instance, self._limit(), _TICKS)
-            if scale is not None and grid.scale < _FINER * scale:
-                return ""
             infeasible = self._least_makespan_on(grid)
-            gap = relative_gap(self.record.makespan, self.record.bound)
             rounded = self.record.termination is Termination.ROUNDING and not self.refused
-            if infeasible or grid.exact or not rounded or (gap or 0.0) <= _CLOSED:
+            if infeasible or grid.exact or not rounded:
                 return infeasible
+            gap = relative_gap(self.record.makespan, self.record.bound)
+            finer = Grid.of(self.instance, self._limit(), _TICKS)
             # A poor start forces a coarse grid; a better incumbent allows a finer one.
-            scale = grid.scale
+            if (gap or 0.0) <= _CLOSED or finer.scale < _FINER * grid.scale:
+                self._close(grid)
+                break
+        return ""
+
+    def _close(self, grid: Grid) -> None:
+        """Look for schedules that only rounding makes as long as the incumbent.
+
+        Every schedule that is shorter than the incumbent is one of fewer ticks, rounded up, and
+        makes none of the choices that are known to take as long. If the solver finds no other, the
+        incumbent is optimal.
+        """
+        if not self._closable():
+            return
+        units, excluded = _traffic_units(self.instance), set[Choices]()
+        for _ in range(_ATTEMPTS):
+            assert self.record.makespan is not None
+            best = self.record.makespan
+            span = self._span(grid, grid.time(math.ceil(best * grid.scale) - 1))
+            status, self.latest = "INFEASIBLE", None
+            if span is not None:
+                task = replace(
+                    self._task(grid, span, "decision", units),
+                    known=None,
+                    identical=False,
+                    excluded=tuple(excluded),
+                )
+                self.record.go_on()
+                status = self._ask(task, units)
+            if status == "INFEASIBLE":
+                self.record.raise_bound(best)
+                return
+            choices = self.latest and longest_path(self.instance, self.latest)
+            if choices is None or choices in excluded:
+                break
+            excluded.add(choices)
+        if self.record.termination is Termination.COMPLETED:
+            self.record.end(Termination.ROUNDING, self.refused or "closed except for rounding")
+
+    def _closable(self) -> bool:
+        """Return whether the longest path of a schedule explains its makespan."""
+        goal, model = self.goal, self.instance.model
+        return (
+            model.communication == "delay"
+            and model.memory in ("none", "estimate")
+            and not (goal.order or goal.blocks or goal.decides)
+            and goal.traffic is None
+            and not self.without & {Pruning.INCUMBENT, Pruning.LONGEST_PATHS}
+        )
 
     def _limit(self) -> Fraction | None:
         """Return the known upper limit of the makespan; ``None`` if there is none."""
@@ -435,15 +485,8 @@ class _Solve:
     def _solve_on(self, grid: Grid, span: _Span, asked: Asked) -> str:
         if self._too_large(span):
             return ""
-        left = self.budget.seconds - self.record.seconds
-        if left <= 0:
-            self.record.end(Termination.TIME_LIMIT, "time limit")
-            return ""
         units = _traffic_units(self.instance)
-        task = self._task(grid, span, asked, units)
-        budget = self.budget
-        limits = Limits(left, budget.workers, self.seed, budget.deterministic, budget.memory)
-        status = self._listen(task, limits, units)
+        status = self._ask(self._task(grid, span, asked, units), units)
         if status == "INFEASIBLE":
             if self.record.incumbent is not None:
                 raise AssertionError("the solver excludes a verified schedule; please report this")
@@ -451,6 +494,16 @@ class _Solve:
         if self.record.termination is Termination.COMPLETED and not self._closed(asked):
             self.record.end(Termination.ROUNDING, self.refused or "closed except for rounding")
         return ""
+
+    def _ask(self, task: Task, units: _Units) -> str:
+        """Let the solver work in the time that is left; return its status, empty without any."""
+        left = self.budget.seconds - self.record.seconds
+        if left <= 0:
+            self.record.end(Termination.TIME_LIMIT, "time limit")
+            return ""
+        budget = self.budget
+        limits = Limits(left, budget.workers, self.seed, budget.deterministic, budget.memory)
+        return self._listen(task, limits, units)
 
     def _too_large(self, span: _Span) -> bool:
         """Return whether the model would be too large, before anything is done for it."""
@@ -598,6 +651,7 @@ class _Solve:
         for schedule in schedules(self.instance, found, grid):
             broken = self.record.offer(schedule)
             if not broken:
+                self.latest = schedule
                 return
             refused = refused or broken
         # Memory amounts or times were rounded to the solver's integers.

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.exact.longest_path import Choices
 from optpart.exact.model_data import ModelData
 from optpart.solution import goal
 
@@ -58,6 +59,8 @@ class Task(ModelData):
         If not empty: the devices in use, with no edge from a later one back to an earlier one.
     loads : pair of int
         Proven lower bound and upper limit of the bottleneck, in ticks divided by ``channels``.
+    excluded : tuple of Choices
+        Choices that must not all be made, of each entry.
     """
 
     size: NDArray[np.int64]
@@ -72,6 +75,7 @@ class Task(ModelData):
     contiguous: bool
     device_order: tuple[int, ...]
     loads: tuple[int, int]
+    excluded: tuple[Choices, ...] = ()
 
     @property
     def sequences_only(self) -> bool:

@@ -18,16 +18,19 @@ from optpart.errors import ContradictionError
 from optpart.exact import identical, symmetry, worker
 from optpart.exact import solve as module
 from optpart.exact.enumeration import enumerate_all
+from optpart.exact.longest_path import Choices
 from optpart.exact.model import ScheduleModel
 from optpart.exact.pruning import ALL, Pruning
 from optpart.exact.second_opinion import compare
 from optpart.kernels import horizon as horizons
+from optpart.kernels import ticks
 from optpart.methods.cpsat import cpsat
 from optpart.methods.milp import milp
 from optpart.problem.instance import Instance
 from optpart.problem.model import Communication, Memory
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Result
+from optpart.solution.schedule import Schedule
 from optpart.testing.draw import draw_instance
 from optpart.testing.goals import draw_goal
 
@@ -56,6 +59,15 @@ def some_questions() -> list[Question]:
     return list(islice(questions(), 60))
 
 
+def rounded_questions() -> Iterator[Question]:
+    """Yield tiny instances whose times have no common tick."""
+    for seed in count():
+        instance = draw_instance(
+            seed, "delay", "none", vertices=(4, 6), devices=(1, 2), exact=False
+        )
+        yield instance, Goal(), enumerate_all(instance, budget=ONE)
+
+
 def nearly_identical_machines() -> Iterator[Question]:
     """Yield forks on two devices that differ in speed, or whose link takes time."""
     for slow, rate in product((1, 2), (None, 1)):
@@ -76,6 +88,16 @@ def contradicted(question: Question, without: frozenset[Pruning] = frozenset()) 
     except (ContradictionError, AssertionError):
         return True
     return result.status is not judge.status and not goal.decides
+
+
+def refuted(question: Question) -> bool:
+    """Whether enumeration refutes what CP-SAT, without a start, claims to have proven."""
+    instance, goal, judge = question
+    try:
+        compare(module.solve(instance, budget=ONE, goal=goal), judge)
+    except (ContradictionError, AssertionError):
+        return True
+    return False
 
 
 @pytest.mark.parametrize("rule", [*Pruning, *(pytest.param(rules, id="all") for rules in [ALL])])
@@ -186,3 +208,18 @@ class TestMutation:
     def test_identical(self, premise: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(identical, premise, lambda instance: True)
         assert self.noticed(nearly_identical_machines(), without=NO_BOUNDS)
+
+    @pytest.mark.parametrize("choices", ["placed", "ordered"])
+    def test_longest_paths(self, choices: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A few ticks to the makespan, and only the choices of the other kind."""
+        monkeypatch.setattr(ticks, "MAX_HORIZON", 16)
+        monkeypatch.setattr(module, "_TICKS", 16)
+        assert not any(map(refuted, islice(rounded_questions(), 60)))
+        original = module.longest_path
+
+        def fewer(instance: Instance, schedule: Schedule) -> Choices | None:
+            found = original(instance, schedule)
+            return found and replace(found, **{choices: frozenset()})
+
+        monkeypatch.setattr(module, "longest_path", fewer)
+        assert any(map(refuted, islice(rounded_questions(), 300)))
