@@ -10,6 +10,7 @@ name or path, vertices and devices by name.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -61,7 +62,7 @@ def load(name: str | Path) -> Instance:
     from optpart.formats.detect import read_instance
     from optpart.study import library
 
-    if Path(name).exists():
+    if os.path.exists(name):
         return read_instance(name)
     if name in library.index() or name in library.unreadable():
         return library.load(str(name))
@@ -79,12 +80,12 @@ def load_with_source(name: str) -> tuple[Instance, bytes | None]:
     from optpart.study import library
 
     path = Path(name)
-    if not path.exists():
+    if not os.path.exists(path):
         known = library.index().get(name)
         if known is None:
             return load(name), None
         path = library.folder() / known.group / f"{name}.json"
-        if not path.exists():
+        if not os.path.exists(path):
             return library.load(name), None
     instance = read_instance(path)
     content = read_bytes(path)
@@ -842,7 +843,7 @@ def check(directory: str | Path, instance: str | Path | None = None) -> str:
 
     file = None if instance is None else str(instance)
     said = judge(str(directory), file)
-    if (Path(directory) / "precedence.json").exists():
+    if os.path.exists(Path(directory) / "precedence.json"):
         said += f"; and again: {second_judge(str(directory), file)}"
     return said
 

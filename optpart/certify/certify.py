@@ -477,7 +477,7 @@ def _write(directory: str | Path, files: dict[str, bytes], found: Refutation) ->
         except RejectedError as error:
             raise UncertifiedError(f"the checker rejects it: {error}") from None
         took = {**found.seconds, "check": clock.now() - begin}
-        if target.exists():
+        if os.path.exists(target):
             os.rename(target, scratch.folder / "before")
         os.rename(draft, target)
     return replace(found, seconds=took)
@@ -491,10 +491,11 @@ def check_place(target: Path) -> Path:
     InputError
         If there is something else, or the folder cannot be written.
     """
-    if not target.parent.is_dir():
+    if not os.path.isdir(target.parent):
         raise InputError("", "its folder does not exist", "name a writable folder", str(target))
-    if target.exists() and not (
-        target.is_dir() and ((target / "certificate.json").is_file() or not any(target.iterdir()))
+    if os.path.exists(target) and not (
+        os.path.isdir(target)
+        and (os.path.isfile(target / "certificate.json") or not any(target.iterdir()))
     ):
         raise InputError("", "exists and is not a certificate", "name another folder", str(target))
     check_folder(target.resolve())

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from optpart.solution.audit import Finding
     from optpart.solution.result import Budget
     from optpart.study.gap import Comparison
+    from optpart.study.library import Known
 
 
 #: Full tables for at most this many instances; one line each for more.
@@ -78,7 +79,9 @@ def gap(
             "its order; --time-limit is for each solve.",
         ),
     ] = False,
-    list_: Annotated[bool, typer.Option("--list", help="List the instance library.")] = False,
+    list_: Annotated[
+        bool, typer.Option("--list", help="List the instance library, or print it as JSON.")
+    ] = False,
 ) -> None:
     """Measure how far methods are from the optimum, or from the best known values and bounds.
 
@@ -88,7 +91,10 @@ def gap(
     and the exit code is 1.
     """
     if list_:
-        _list_library()
+        given = files or method or store or output or csv or axis
+        if given or engine != "local":
+            raise InputError("--list", "used with what runs methods", "leave out all but --json")
+        _list_library(json)
         return
 
     from contextlib import nullcontext
@@ -273,11 +279,17 @@ def _gap_by_axis(
         raise typer.Exit(3)
 
 
-def _list_library() -> None:
+def _list_library(json: bool) -> None:
     from optpart.report.console import plain_console
     from optpart.report.text import number
     from optpart.study import library
 
+    if json:
+        from optpart.formats.json import pretty
+
+        put(pretty({"instances": [_listed(row) for row in library.index().values()]}))
+        _say_findings([], whole_library=True)
+        return
     heads = ("name", "vertices", "edges", "devices", "best makespan", "best bound", "status")
     rows = [
         (row.name, str(row.vertices), str(row.edges), str(row.devices),
@@ -286,3 +298,18 @@ def _list_library() -> None:
     ]  # fmt: skip
     plain_console().show_rows(heads, rows, left=("name", "status"))
     _say_findings([], whole_library=True)
+
+
+def _listed(row: Known) -> dict[str, object]:
+    """Return a row of the library for JSON, with exact numbers as text."""
+    return {
+        "name": row.name,
+        "group": row.group,
+        "small": row.small,
+        "vertices": row.vertices,
+        "edges": row.edges,
+        "devices": row.devices,
+        "makespan": None if row.makespan is None else str(row.makespan),
+        "lower_bound": None if row.bound is None else str(row.bound),
+        "status": row.status,
+    }

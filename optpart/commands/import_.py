@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -257,7 +258,7 @@ def import_(
         "node_memory": node_memory,
     }
     row = format_of(file, format_)
-    if row.content != "name" and not file.exists():
+    if row.content != "name" and not os.path.exists(file):
         problem = "cannot be read (No such file or directory)"
         raise InputError("", problem, "name a readable file", str(file))
     asked = _Asked(
@@ -426,7 +427,7 @@ class _Asked:
             )  # fmt: skip
         if self.costs in named:
             return self.costs, None
-        if self.costs.lower().endswith(".csv") or Path(self.costs).is_file():
+        if self.costs.lower().endswith(".csv") or os.path.isfile(self.costs):
             return "table", Path(self.costs)
         raise InputError("--costs", f"unknown {self.costs!r}", f"give {choices}")
 

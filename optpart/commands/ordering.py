@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,7 +43,7 @@ def ordering(
     from optpart.study import library
     from optpart.terminal import put
 
-    in_library = not Path(file).exists() and file in library.index()
+    in_library = not os.path.exists(file) and file in library.index()
     instance = library.load(file) if in_library else read_instance(file)
     if times is not None:
         instance = with_times(instance, read_times(times))

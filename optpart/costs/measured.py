@@ -16,6 +16,7 @@ provided that profile and graph have equally many.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -174,7 +175,7 @@ def read(workload: Workload, path: str | Path, device: str) -> Matched:
 def _profile(workload: Workload, path: str | Path, device: str) -> Profile:
     with FaultsOf(path):
         try:
-            if Path(path).exists() and not Path(path).is_file():  # a pipe would block
+            if os.path.exists(path) and not os.path.isfile(path):  # a pipe would block
                 raise InputError("", "is no file", "name a readable file")
             with Path(path).open("rb") as stream:
                 head = stream.read(16)

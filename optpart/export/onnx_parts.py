@@ -13,6 +13,7 @@ a whole: no part needs a value of another one that, in turn, waits for it. The f
 from __future__ import annotations
 
 import heapq
+import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping
@@ -134,7 +135,7 @@ def write(
         }
         write_text(draft / "plan.json", pretty(document))
         shutil.copyfile(Path(__file__).with_name("onnx_runner.py"), draft / "run.py")
-        if target.exists():
+        if os.path.exists(target):
             target.rename(scratch.folder / "before")
         draft.rename(target)
     return [f"{len(parts)} parts on {len(plan.devices)} devices", *remarks]
@@ -175,10 +176,11 @@ def run(folder: str | Path, inputs: Mapping[str, Any], options: Any = None) -> d
 
 def _place(folder: Path) -> Path:
     """Return where to write: a place where nothing is, an empty folder, or an earlier cut."""
-    if not folder.parent.is_dir():
+    if not os.path.isdir(folder.parent):
         raise InputError("", "its folder does not exist", "name a writable place", str(folder))
-    if folder.exists() and not (
-        folder.is_dir() and ((folder / "plan.json").is_file() or not any(folder.iterdir()))
+    if os.path.exists(folder) and not (
+        os.path.isdir(folder)
+        and (os.path.isfile(folder / "plan.json") or not any(folder.iterdir()))
     ):
         problem = "is there, and no earlier cut"
         raise InputError("", problem, "name another place", str(folder))

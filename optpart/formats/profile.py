@@ -50,7 +50,7 @@ class Range:
 
 def read_trace(path: str | Path) -> str:
     """Read the text of a JSON profile, if it is not too long to be parsed."""
-    if Path(path).is_file() and os.stat(path).st_size > MOST_BYTES:
+    if os.path.isfile(path) and os.stat(path).st_size > MOST_BYTES:
         raise InputError(
             "", f"is longer than {MOST_BYTES >> 20} MiB", "profile fewer runs", str(path)
         )

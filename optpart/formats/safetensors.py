@@ -134,7 +134,7 @@ def read(path: str | Path, step: Step | None = None) -> Workload:
     with FaultsOf(path):
         tensors = _indexed(path) if path.name.lower().endswith(_INDEX) else _tensors(path)
         config = path.parent / "config.json"
-        if not config.is_file():
+        if not os.path.isfile(config):
             problem = "no config.json beside it, which says how many heads there are"
             raise InputError("", problem, "put the model's config.json into the same folder")
         with FaultsOf(config):

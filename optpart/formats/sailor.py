@@ -27,6 +27,7 @@ and the counts of floats are not read.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -54,7 +55,7 @@ _INFO = "llm_info.json"
 def sniff(path: str | Path) -> bool:
     """Whether a path is a folder with sizes and profiles."""
     folder = Path(path)
-    return (folder / _INFO).is_file() and (folder / "profiles").is_dir()
+    return os.path.isfile(folder / _INFO) and os.path.isdir(folder / "profiles")
 
 
 def networks(folder: str | Path) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -43,7 +44,7 @@ def _run(spec: ModuleSpec, path: str | Path) -> None:
     try:
         loader.exec_module(module_from_spec(spec))
     except FileNotFoundError as error:
-        if error.filename != str(Path(path).absolute()) and Path(path).exists():
+        if error.filename != str(Path(path).absolute()) and os.path.exists(path):
             raise _fault(path, error) from error
         raise InputError("", "no such file", "name a file that exists", str(path)) from None
     except InputError as error:  # a name that is in use

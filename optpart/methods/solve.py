@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -292,7 +293,7 @@ def _schedule(start: Start, instance: Instance, seed: int, *, repair: bool) -> S
     if isinstance(start, Schedule):
         start.check_fits(instance)
         return start
-    if repair and Path(start).exists():
+    if repair and os.path.exists(start):
         return read_start(start, instance)
     return started(str(start), instance, seed)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
@@ -81,7 +81,7 @@ def started(name: str, instance: Instance, seed: int = 0) -> Schedule:
     InputError
         If the name is neither, the file is not valid, or the strategy finds no placement.
     """
-    if Path(name).exists():
+    if os.path.exists(name):
         return read_schedule(name, instance)
     pair = pair_of(name)
     if pair is None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -38,7 +39,7 @@ _SAME = Fraction(1, 10**6)
 
 def is_throughput(path: str | Path) -> bool:
     """Return whether a file exists and gives a number of accelerators."""
-    if not Path(path).is_file() or Path(path).suffix.lower() != ".json":
+    if not os.path.isfile(path) or Path(path).suffix.lower() != ".json":
         return False
     with FaultsOf(path):
         document = parse_json(read_text(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -98,8 +99,8 @@ class Store:
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
         with self._faults():
-            if self._path.exists() and not self._path.is_file():
-                what = "a folder" if self._path.is_dir() else "not a regular file"
+            if os.path.exists(self._path) and not os.path.isfile(self._path):
+                what = "a folder" if os.path.isdir(self._path) else "not a regular file"
                 raise self._refusal(f"cannot be used as a store (is {what})")
             # Absolute, because SQLite gives some names, such as ":memory:", a special meaning.
             self._database = sqlite3.connect(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from fractions import Fraction
@@ -93,7 +94,7 @@ def read_runs(path: str | Path) -> list[StoredRun]:
     InputError
         If the file is not a store, or a row is damaged or not about the makespan.
     """
-    if not Path(path).is_file():
+    if not os.path.isfile(path):
         raise InputError("", "no such file", "name a store of 'optpart gap --store'", str(path))
     with FaultsOf(path):
         try:

@@ -7,6 +7,7 @@ file, which is a training graph in JSON (:mod:`~optpart.training.graph_file`) or
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -118,7 +119,7 @@ def open_model(
     if isinstance(cluster, TrainingCluster):
         named, train = None, cluster
     else:
-        if not Path(cluster).exists() and str(cluster) not in cluster_file.shipped():
+        if not os.path.exists(cluster) and str(cluster) not in cluster_file.shipped():
             remedy = choice(cluster, cluster_file.shipped(), lead="name a file, or one of")
             raise InputError("", "no such file", remedy, str(cluster))
         named = cluster_file.read(str(cluster))
@@ -150,13 +151,13 @@ def _graph(
 ) -> TrainingGraph:
     figures = {} if named is None else cluster_file.figures(named)
     given = Given(cluster.kinds, figures, slots)
-    if not Path(model).exists():
+    if not os.path.exists(model):
         if Path(model).suffix:
             raise InputError("", "no such file", "name a file, or a model of the package", model)
         _refuse(reading, frozenset(), f"the model {model}")
         built = network(model)
         return built.training_graph(_figures(given), slots=slots)
-    if Path(model).is_dir():
+    if os.path.isdir(model):
         for folder in FOLDERS:
             if folder.sniff(model):
                 _refuse(reading, folder.takes, f"a folder of {folder.name}")

@@ -639,3 +639,46 @@ def test_interrupting_a_solve_returns_the_best_so_far(tmp_path: Path) -> None:
     assert process.returncode == 0
     assert out.startswith("convolutional_network-7: FEASIBLE (interrupted)")
     assert json.loads(result.read_text())["status"] == "FEASIBLE"
+
+
+# --- names and options that do not fit -----------------------------------------------------
+
+TOO_LONG = "a" * 300
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("solve", TOO_LONG),
+        ("solve", "heft-10", "--start", TOO_LONG),
+        ("gap", TOO_LONG),
+        ("certify", TOO_LONG, "-o", "certificate"),
+        ("ordering", TOO_LONG),
+        ("import", TOO_LONG, "-o", "instance.json"),
+        ("strategy", "compare", TOO_LONG, "--cluster", TOO_LONG),
+        ("report", TOO_LONG, "-o", "report.html"),
+        ("check", TOO_LONG),
+    ],
+    ids=" ".join,
+)
+def test_a_name_that_no_file_can_have_is_an_error_of_one_line(
+    line: tuple[str, ...], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = run(*line)
+    assert asked.code in (1, 2)
+    assert (asked.out + asked.err).count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_library_is_listed_as_json_with_exact_numbers(run: Run) -> None:
+    rows = json.loads(run("gap", "--list", "--json").out)["instances"]
+    heft = next(row for row in rows if row["name"] == "heft-10")
+    assert (heft["vertices"], heft["makespan"], heft["status"]) == (10, "73", "OPTIMAL")
+
+
+@pytest.mark.parametrize("other", ["heft-10", "--csv", "--axis", "--store=x.db", "-o=x.csv"])
+def test_a_list_takes_nothing_that_belongs_to_runs(other: str, run: Run) -> None:
+    asked = run("gap", "--list", other)
+    assert asked.code == 2
+    assert "leave out all but --json" in asked.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -135,7 +136,7 @@ def _subject(
 
 
 def _kind(path: str) -> str:
-    if not Path(path).is_file():
+    if not os.path.isfile(path):
         return "instance"
     content = read_bytes(path)
     if content.startswith(b"SQLite format 3\0"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def write_folder(store: str | Path, by: Sequence[str], output: str | Path) -> li
         If the store or a factor is not usable, or the folder cannot be written.
     """
     folder = Path(output)
-    if folder.exists() and not folder.is_dir():
+    if os.path.exists(folder) and not os.path.isdir(folder):
         raise InputError("", "is not a folder", "name a folder", str(output))
     check_folder(folder)
     comparison = Comparison(read_runs(store), by)
