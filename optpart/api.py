@@ -1006,6 +1006,14 @@ def pipeline_problem(source: Instance | str | Path, *, sync_rate: Number | None 
     InputError
         If the source cannot be read or is not in scope, or the rate is not a number above 0.
     """
+    return _pipeline_problem(source, sync_rate)
+
+
+def _pipeline_problem(
+    source: Instance | str | Path, sync_rate: Number | None, *, planned: bool = False
+) -> Pipeline:
+    """Return the problem; if it is to be solved, refuse what is too large before work begins."""
+    from optpart.pipeline.downsets import require_few_items
     from optpart.pipeline.problem import pipeline_of
     from optpart.pipeline.throughput import is_throughput, read_throughput
     from optpart.problem.rational import rational
@@ -1020,7 +1028,10 @@ def pipeline_problem(source: Instance | str | Path, *, sync_rate: Number | None 
                 "sync_rate", "the file describes no links between accelerators", "give a number"
             )
         return read_throughput(source, rate)
-    return pipeline_of(_instance(source), synchronise=links, rate=rate)
+    instance = _instance(source)
+    if planned:
+        require_few_items(instance)
+    return pipeline_of(instance, synchronise=links, rate=rate)
 
 
 def plan(
@@ -1050,7 +1061,7 @@ def plan(
     from optpart.pipeline.problem import Pipeline, device_numbers
 
     if not isinstance(source, Pipeline):
-        source = pipeline_problem(source, sync_rate=sync_rate)
+        source = _pipeline_problem(source, sync_rate, planned=True)
     elif sync_rate is not None:
         raise ArgumentError("sync_rate", "given with a problem", "set it in pipeline_problem")
     if replicas < 1:

@@ -57,16 +57,20 @@ def pipeline(
     from optpart.report.console import plain_console
     from optpart.solution.result import Status
 
-    problem = pipeline_problem(file, sync_rate=sync_rate)
     if check is not None:
-        faults = check_plan(problem, check)
+        faults = check_plan(pipeline_problem(file, sync_rate=sync_rate), check)
         for fault in faults:
             say(fault)
         if faults:
             raise typer.Exit(1)
         say(f"{check}: the plan keeps every rule, and its loads are as stated")
         return
-    found = make_plan(problem, replicas=replicas, device_order=listed_devices(device_order))
+    found = make_plan(
+        file,
+        replicas=replicas,
+        device_order=listed_devices(device_order),
+        sync_rate=sync_rate,
+    )
     with nullcontext() if output is None else written_first(lambda: write_plan(found, output)):
         if json:
             put(dumps_plan(found))

@@ -246,7 +246,7 @@ class _Solve:
         # The solver cannot improve what is too large for it: one start is enough.
         large = self._hopeless(restricted)
         for schedule in self.starts(restricted, self.seed) if self.starts else ():
-            self.record.offer(schedule)
+            self.record.offer_verified(schedule)
             late = self.record.seconds > _STARTING * self.budget.seconds
             if (late or large) and self.record.incumbent is not None:
                 break

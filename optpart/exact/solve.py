@@ -209,8 +209,7 @@ class _Solve:
             self.goal.require_kept(self.given, start)
             self.record.offer_start(start)
         for schedule in self.starts(self.instance, self.seed) if self.starts else ():
-            if not self.goal.broken(self.instance, schedule):
-                self.record.take(schedule)
+            self.record.offer_verified(schedule)
             if self._late():
                 break
         if self.goal.blocks:

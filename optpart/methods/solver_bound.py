@@ -32,7 +32,9 @@ def solver_bound(
     from optpart.methods.cpsat import cpsat
 
     static = instance.model.memory == "estimate"
-    relaxed = replace(instance, model=Model(memory="estimate" if static else "none"))
+    model = Model(memory="estimate" if static else "none")
+    # The same instance keeps what is already computed of it.
+    relaxed = instance if instance.model == model else replace(instance, model=model)
     result = cpsat(relaxed, budget=Budget(seconds, workers, memory=memory), seed=seed)
     if result.status is Status.INFEASIBLE:
         return None

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from optpart.errors import UnsupportedError
 from optpart.pipeline.clock import NEVER, check
 from optpart.pipeline.problem import Pipeline
+from optpart.problem.instance import Instance
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -49,6 +50,37 @@ class Items:
     def is_path(self) -> bool:
         """Whether each item precedes the next directly, so that their order is total."""
         return all(before >> (i - 1) & 1 for i, before in enumerate(self.before) if i)
+
+
+def require_few_items(instance: Instance) -> None:
+    """Raise :class:`UnsupportedError` if an instance certainly has too many items.
+
+    :func:`items_of` says so, too, but needs the run times of all vertices on all devices first.
+    """
+    if instance.vertices <= MOST_ITEMS:
+        return
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    given = instance.given_durations
+    if given is None:
+        lasting = np.array(instance.graph.ops.numerators > 0, dtype=np.bool_)
+    else:
+        lasting = np.any((given.times.numerators > 0) & given.possible, axis=1)
+    # Groups on a cycle are one item. So are vertices that take no time, and their neighbours, but
+    # these never join two items that take time.
+    unit, graph = instance.unit_of, instance.graph
+    ends = unit[graph.edge_source], unit[graph.edge_target]
+    size = len(instance.units)
+    links = coo_array((np.ones(len(ends[0]), dtype=np.int8), ends), shape=(size, size))
+    _, item = connected_components(links, connection="strong")
+    count = len(np.unique(item[unit[lasting]]))
+    if count > MOST_ITEMS:
+        raise UnsupportedError(
+            "graph",
+            f"has {count:,} vertices or groups that take time, of at most {MOST_ITEMS:,}",
+            "colocate vertices, or use another method",
+        )
 
 
 def items_of(pipeline: Pipeline, *, merge: bool = True) -> Items:

@@ -90,7 +90,7 @@ class SearchStarts(Protocol):
     def __call__(
         self, instance: Instance, seed: int, *, fast_only: bool
     ) -> Iterator[Schedule | None]:
-        """Yield the schedule of each heuristic, or ``None`` if it finds none."""
+        """Yield the verified schedule of each heuristic, or ``None`` if it finds none."""
         ...
 
 
@@ -269,9 +269,11 @@ class _Search:
         found = self.starts(self.instance, self.seed, fast_only=counted)
         with limited(math.inf if counted else self._left()):
             for tried, schedule in enumerate(found, start=given + 1):
-                if schedule is not None:
+                if schedule is not None and self._spent():
+                    self.record.offer_verified(schedule)
+                elif schedule is not None:
                     begin = clock.now()
-                    self.record.offer(schedule)
+                    self.record.offer(schedule)  # again, to know how long it takes in the end
                     self.finishing = max(self.finishing, clock.now() - begin)
                 late = self.record.seconds > _STARTING * self.budget.seconds
                 enough = tried >= _TRIED or 2 * self.record.seconds > self.budget.seconds

@@ -122,7 +122,7 @@ class _Solve:
         begin, left = clock.now(), max(0.0, self.deadline - clock.now())
         with limited(left):
             for schedule in starts(self.instance, self.seed) if starts is not None else ():
-                record.offer(schedule)
+                record.offer_verified(schedule)
                 late = clock.now() - begin > _STARTING * left
                 if late and record.incumbent is not None:
                     break

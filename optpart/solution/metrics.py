@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from optpart.problem.instance import Instance
 from optpart.problem.model import Release
-from optpart.solution.schedule import Schedule, crossings
+from optpart.solution.schedule import Schedule, crossing_arrays, crossings
 
 
 def traffic(instance: Instance, placement: NDArray[np.int32]) -> Fraction:
     """Return the summed sizes of all crossings (tensor, destination) ([L] eq. 2.2, §2.4)."""
-    tensors = np.array([tensor for tensor, _ in crossings(instance, placement)], dtype=np.int64)
+    tensors, _ = crossing_arrays(instance, placement)
     return instance.graph.tensor_size.sum(tensors)
 
 

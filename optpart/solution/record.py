@@ -101,6 +101,15 @@ class Record:
             self.take(schedule)
         return broken
 
+    def offer_verified(self, schedule: Schedule) -> None:
+        """Accept what the verifier has just accepted, if it satisfies the goal and is better.
+
+        The instance may be this one or one with fewer allowed devices. The incumbent is verified
+        once more for the result.
+        """
+        if not self.goal.broken(self.instance, schedule):
+            self.take(schedule)
+
     def offer_start(self, schedule: Schedule) -> None:
         """Accept the user's initial schedule, or add a remark that it was not used."""
         broken = self.offer(schedule)

@@ -63,7 +63,7 @@ class Progress:
 
 Watch = Callable[[Progress], None]
 
-#: Generates initial schedules for an instance and a seed.
+#: Generates initial schedules for an instance and a seed; the verifier has accepted them.
 Starts = Callable[[Instance, int], Iterable[Schedule]]
 
 

@@ -10,7 +10,7 @@ and words it. Like the reference, it shares no code with what builds schedules (
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -95,8 +95,9 @@ class _Acceptance:
         k = self.instance.devices
         apart = self.device[self.source] != self.device[self.consumer]
         needed = self.edge_tensor[apart] * k + self.device[self.consumer[apart]]
+        needed = np.sort(needed)
         # Sorted with repetitions, so that a tensor that crosses twice is not accepted.
-        if not np.array_equal(np.unique(needed), np.sort(self.copy)):
+        if not np.array_equal(needed[_changes(needed)], np.sort(self.copy)):
             return False
         return not bool((self.sender == self.target).any())
 
@@ -142,35 +143,38 @@ class _Acceptance:
         instance, given = self.instance, self.instance.given_durations
         if given is not None:
             chosen = given.times.numerators[np.arange(instance.vertices), self.device]
-            values, index = _distinct(chosen.tolist())
-            return [Fraction(value, given.times.denominator) for value in values], index
+            distinct, index = np.unique(chosen, return_inverse=True)
+            return [Fraction(value, given.times.denominator) for value in distinct.tolist()], index
         ops, speed = instance.graph.ops, instance.cluster.speed
-        pairs = zip(ops.numerators.tolist(), self.device.tolist(), strict=True)
-        distinct, index = _distinct(pairs)
-        return [Fraction(c, ops.denominator) / speed[d] for c, d in distinct], index
+        _, kind = np.unique(ops.numerators, return_inverse=True)
+        _, some, index = np.unique(
+            kind * instance.devices + self.device, return_index=True, return_inverse=True
+        )
+        return [ops[v] / speed[int(self.device[v])] for v in some.tolist()], index
 
     def _crossing_times(self) -> tuple[list[Fraction], NDArray[np.int64]] | None:
         """Return the distinct transfer times, and which one each takes; none without a link."""
-        graph, cluster = self.instance.graph, self.instance.cluster
-        sizes = graph.tensor_size.numerators[self.tensor].tolist()
+        graph, cluster, k = self.instance.graph, self.instance.cluster, self.instance.devices
+        sizes, kind = np.unique(graph.tensor_size.numerators[self.tensor], return_inverse=True)
         # A tensor with measured times shares them with no other.
-        rows = (
-            (tensor if tensor in graph.tensor_delay else -1, size, d, e)
-            for tensor, size, d, e in zip(
-                self.tensor.tolist(), sizes, self.sender.tolist(), self.target.tolist(), strict=True
-            )
+        measured = np.isin(self.tensor, list(graph.tensor_delay))
+        kind[measured] = len(sizes) + self.tensor[measured]
+        _, some, index = np.unique(
+            (kind * k + self.sender) * k + self.target, return_index=True, return_inverse=True
         )
-        distinct, index = _distinct(rows)
         times: list[Fraction] = []
-        for tensor, size, d, e in distinct:
+        for tensor, d, e in zip(
+            *(array[some].tolist() for array in (self.tensor, self.sender, self.target)),
+            strict=True,
+        ):
             free, rate = bool(cluster.infinite[d, e]), cluster.bandwidth[d, e]
             time: Fraction | None = None
             if free or rate:
                 time = cluster.latency[d, e]
-                if tensor >= 0:
+                if tensor in graph.tensor_delay:
                     time = graph.tensor_delay[tensor][d][e]
                 elif not free:
-                    time += Fraction(size, graph.tensor_size.denominator) / rate
+                    time += graph.tensor_size[tensor] / rate
             if time is None:
                 return None
             times.append(time)
@@ -313,18 +317,32 @@ def _looked_up(values: Sequence[Fraction], index: NDArray[np.int64], unit: int) 
     return np.array(whole, dtype=kind)[index]
 
 
-def _distinct(values: Iterable[Hashable]) -> tuple[list[Any], NDArray[np.int64]]:
-    """Return the distinct values, and the position of each value among them."""
-    number: dict[Any, int] = {}
-    index = [number.setdefault(value, len(number)) for value in values]
-    return list(number), np.array(index, dtype=np.int64)
+def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where a value differs from the one before it; the first does."""
+    changed = np.ones(len(values), dtype=np.bool_)
+    changed[1:] = values[1:] != values[:-1]
+    return changed
 
 
 def _ranks(*arrays: NDArray[Any]) -> list[NDArray[np.int64]]:
     """Replace numbers by their ranks among all of them, which compare alike and are small."""
-    _, rank = np.unique(np.concatenate(arrays), return_inverse=True)
-    cuts = np.cumsum([len(array) for array in arrays])[:-1]
-    return [np.asarray(part, dtype=np.int64) for part in np.split(rank.reshape(-1), cuts)]
+    values = np.concatenate(arrays)
+    order = _order(values)
+    rank = np.empty(len(values), dtype=np.int64)
+    rank[order] = np.cumsum(_changes(values[order])) - 1
+    return np.split(rank, np.cumsum([len(array) for array in arrays])[:-1])
+
+
+def _order(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the positions of numbers from the smallest to the largest."""
+    if values.dtype != object:
+        return np.argsort(values)
+    try:
+        # Nearly sorted by doubles, they need few of the slow comparisons of large integers.
+        near = np.argsort(values.astype(np.float64))
+    except OverflowError:
+        near = np.arange(len(values))
+    return near[np.argsort(values[near], kind="stable")]
 
 
 def _summable(amounts: NDArray[Any]) -> NDArray[Any]:

@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 
 from optpart import Cluster, GraphBuilder, Instance, Schedule, Status, retime
+from optpart.solution import record as module
 from optpart.solution.goal import Goal, Objective
 from optpart.solution.record import Record
 from optpart.solution.result import Progress, Watch
@@ -76,6 +77,23 @@ class TestSchedules:
         assert found.offer(ALONE) == "its makespan is above 5/2"
         assert found.offer(SPREAD) == ""
         assert found.incumbent is SPREAD
+
+    def test_one_that_was_just_verified_is_not_verified_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(module, "verify", None)
+        found = record(makespan=Fraction(5, 2))
+        found.offer_verified(ALONE)
+        assert found.incumbent is None  # too long for the goal
+        found.offer_verified(SPREAD)
+        assert found.incumbent is SPREAD
+
+    def test_the_result_is_verified_whatever_was_said_before(self) -> None:
+        found = record()
+        found.offer_verified(BROKEN)
+        result = found.result("test", seed=0)
+        assert (result.status, result.schedule) == (Status.UNKNOWN, None)
+        assert result.reason.startswith("its schedule is not valid: precedence")
 
     def test_an_unused_start_is_reported(self) -> None:
         found = record()

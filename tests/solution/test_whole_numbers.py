@@ -96,7 +96,7 @@ def test_both_agree_on_valid_and_on_disturbed_schedules(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-@pytest.mark.parametrize("factor", [Fraction(2**70), Fraction(1, 3**50)])
+@pytest.mark.parametrize("factor", [Fraction(2**70), Fraction(1, 3**50), Fraction(10**400)])
 def test_numbers_beyond_64_bits_change_nothing(seed: int, factor: Fraction) -> None:
     _, instance, _ = drawn(seed)
     graph = instance.graph
