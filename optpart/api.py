@@ -730,7 +730,7 @@ def certify(
     UncertifiedError
         If no schedule or no proof was found; then nothing is written.
     """
-    from optpart.certify.certify import UncertifiedError, check_place, problem_of
+    from optpart.certify.certify import UncertifiedError
     from optpart.certify.certify import certify as write
     from optpart.formats.result import read_found
     from optpart.methods.cpsat import cpsat
@@ -739,11 +739,7 @@ def certify(
     from optpart.solution.goal import Goal
 
     budget = _budget(seconds, workers, memory)
-    check_place(Path(directory))
-    source = None
-    if isinstance(instance, str | Path):
-        instance, source = load_with_source(str(instance))
-    problem_of(instance, source)  # refuses what certificates do not cover before any work
+    instance, source = _certifiable(instance, directory)
     if isinstance(result, str | Path):
         schedule, method = read_found(result, instance)
     else:
@@ -789,15 +785,11 @@ def certify_bound(
     UncertifiedError
         If there is no schedule, or no proof of any bound was found; then nothing is written.
     """
-    from optpart.certify.certify import UncertifiedError, check_place, problem_of
+    from optpart.certify.certify import UncertifiedError
     from optpart.certify.certify import certify_bound as write
     from optpart.formats.result import read_found
 
-    check_place(Path(directory))
-    source = None
-    if isinstance(instance, str | Path):
-        instance, source = load_with_source(str(instance))
-    problem_of(instance, source)  # refuses what certificates do not cover before any work
+    instance, source = _certifiable(instance, directory)
     schedule, method = None, "given"
     if isinstance(result, str | Path):
         schedule, method = read_found(result, instance)
@@ -818,6 +810,20 @@ def certify_bound(
         method=method,
         seconds=seconds,
     )
+
+
+def _certifiable(
+    instance: Instance | str | Path, directory: str | Path
+) -> tuple[Instance, bytes | None]:
+    """Return an instance and its file, if it can be certified in a folder."""
+    from optpart.certify.certify import check_place, problem_of
+
+    check_place(Path(directory))
+    source = None
+    if isinstance(instance, str | Path):
+        instance, source = load_with_source(str(instance))
+    problem_of(instance, source)  # refuses what certificates do not cover before any work
+    return instance, source
 
 
 def check(directory: str | Path, instance: str | Path | None = None) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from optpart.formats.result import schedule_to_dict
 from optpart.problem.instance import Instance
 from optpart.solution.schedule import Schedule, retime
 from optpart.testing import brute_force
+from optpart.testing.cases import drawn_step
 from optpart.testing.choices import best_strategy, tiny_choices
 from optpart.testing.disguise import renamed
 from optpart.testing.draw import draw_instance
@@ -52,6 +53,8 @@ _SHIPPED = ("heft-10", "chain-20", "alexnet-edge-free", "llama-3-8b-decode-edge-
 
 #: Files of a certificate.
 Files = dict[str, bytes]
+
+Found = TypeVar("Found")
 
 
 def case(number: int, folder: Path) -> str:
@@ -81,6 +84,20 @@ def _verdict(files: Files, folder: Path) -> str | None:
         return None
 
 
+def _taken(place: Path) -> Files:
+    """Return the files of a folder, and remove it."""
+    files = {path.name: path.read_bytes() for path in sorted(place.iterdir())}
+    shutil.rmtree(place)
+    return files
+
+
+def _next(found: Callable[[int], Found | None], base: int) -> Found:
+    """Return what is found for a base or, if there is nothing, for one far from it."""
+    while (result := found(base)) is None:
+        base += 10_000
+    return result
+
+
 # --- drawn instances ------------------------------------------------------------------------
 
 
@@ -100,17 +117,11 @@ def _drawn(base: int) -> tuple[Instance, Schedule, Files] | None:
         certify(instance, schedule, place, seconds=20)
     except (UncertifiedError, InputError):
         return None
-    files = {path.name: path.read_bytes() for path in sorted(place.iterdir())}
-    shutil.rmtree(place)
-    return instance, schedule, files
+    return instance, schedule, _taken(place)
 
 
 def _of_drawn(base: int, number: int, draw: random.Random, folder: Path) -> str:
-    found = _drawn(base)
-    while found is None:
-        base += 10_000
-        found = _drawn(base)
-    instance, schedule, files = found
+    instance, schedule, files = _next(_drawn, base)
     forge = draw.choice(
         (_bytes, _values, _proof, _later, _longer, _another_instance, _another_proof, _nothing)
     )
@@ -272,6 +283,21 @@ def _another_proof(
     return files
 
 
+def _cases(
+    files: Files, instance: Instance, schedule: object, number: int, draw: random.Random
+) -> Files:
+    """Claim that drawn cases of intervals prove the bound, or a greater one."""
+    problem = check.Problem(check.read_json(files["instance.json"], "instance"))
+    certificate = json.loads(files["certificate.json"])
+    steps = [drawn_step(draw, problem) for _ in range(draw.randint(1, 4))]
+    if certificate["tier"] == "intervals" and draw.random() < 0.5:
+        steps += certificate["record"]["steps"]
+    claim = Fraction(certificate["bound"]) * draw.choice((1, Fraction(1001, 1000), Fraction(4, 3)))
+    changed = {"bound": str(claim), "tier": "intervals", "record": {"steps": steps}}
+    files["certificate.json"] = json.dumps(certificate | changed).encode()
+    return files
+
+
 def _nothing(
     files: Files, instance: Instance, schedule: Schedule, number: int, draw: random.Random
 ) -> Files:
@@ -379,17 +405,11 @@ def _bounded(base: int) -> tuple[Instance, Fraction, Files] | None:
         certify_bound(instance, proposed, place, schedule=longer, seconds=20)
     except UncertifiedError:
         return None
-    files = {path.name: path.read_bytes() for path in sorted(place.iterdir())}
-    shutil.rmtree(place)
-    return instance, optimum, files
+    return instance, optimum, _taken(place)
 
 
 def _of_bound(base: int, number: int, draw: random.Random, folder: Path) -> str:
-    found = _bounded(base)
-    while found is None:
-        base += 10_000
-        found = _bounded(base)
-    instance, optimum, files = found
+    instance, optimum, files = _next(_bounded, base)
     forged = dict(files)
     if draw.random() < 0.4:
         certificate = json.loads(files["certificate.json"])
@@ -400,7 +420,7 @@ def _of_bound(base: int, number: int, draw: random.Random, folder: Path) -> str:
             certificate.pop("makespan", None)
         forged["certificate.json"] = json.dumps(certificate).encode()
     else:
-        forge: Callable[..., Files] = draw.choice((_bytes, _values, _values, _proof))
+        forge: Callable[..., Files] = draw.choice((_bytes, _values, _values, _proof, _cases))
         forged = forge(forged, instance, None, number, draw)
     said = _verdict(forged, folder)
     if said is None:
@@ -426,9 +446,7 @@ def _strategies(base: int) -> tuple[Files, Fraction] | None:
     if bound.value is None:
         return None
     path = write_certificate(choices, bound, Path(f"bound-{base}").absolute())
-    files = {path.name: path.read_bytes()}
-    shutil.rmtree(path.parent)
-    return files, best
+    return _taken(path.parent), best
 
 
 #: What a certificate of a bound claims and argues; all else is the problem.
@@ -436,11 +454,7 @@ _ARGUED = ("bound", "rows", "messages", "name")
 
 
 def _of_strategies(base: int, number: int, draw: random.Random, folder: Path) -> str:
-    found = _strategies(base)
-    while found is None:
-        base += 10_000
-        found = _strategies(base)
-    files, best = found
+    files, best = _next(_strategies, base)
     document = json.loads(files["certificate.json"])
     problem = {key: value for key, value in document.items() if key not in _ARGUED}
     text = json.dumps(problem)

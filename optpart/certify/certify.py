@@ -21,6 +21,7 @@ from optpart import clock
 from optpart.certify import check
 from optpart.certify.arithmetic import Record, load_record, multipliers, path_record
 from optpart.certify.check import Encoding, Grid, Problem, RejectedError, Windows
+from optpart.certify.intervals import interval_proof
 from optpart.certify.one_machine import one_machine_record
 from optpart.certify.sat import refute
 from optpart.certify.series import NotInSeriesError, series_record
@@ -57,6 +58,11 @@ _SHARE_IN_SERIES = 0.6
 _LEAST_IN_SERIES = 2**20
 _TICKS_IN_SERIES = 2**40
 
+#: Share of the time for intervals, and their number of ticks if the exact grid is too fine: its
+#: scale must have few digits, as the checker demands.
+_SHARE_BY_INTERVALS = 1 / 3
+_TICKS_BY_INTERVALS = 2**30
+
 #: Share of the time left for a bound that is not the last to be tried.
 _SHARE_OF_BOUND = 2 / 3
 
@@ -75,7 +81,7 @@ class Refutation(Shown):
 
     Attributes
     ----------
-    tier : {"none", "path", "one-machine", "load", "series", "lrat"}
+    tier : {"none", "path", "one-machine", "load", "series", "intervals", "lrat"}
         ``none`` if the makespan is 0.
     ticks_per_unit : Fraction
     record : dict
@@ -165,8 +171,22 @@ def problem_of(instance: Instance, source: bytes | None = None) -> tuple[bytes, 
         raise UnsupportedError("", f"not covered ({error})", "certify a smaller instance") from None
 
 
+@dataclass(frozen=True)
+class _ByIntervals:
+    """A bound that intervals prove, and its record."""
+
+    bound: Fraction
+    scale: Fraction
+    record: Record
+
+
 def find_refutation(
-    instance: Instance, problem: Problem, scales: list[Fraction], makespan: Fraction, seconds: float
+    instance: Instance,
+    problem: Problem,
+    scales: list[Fraction],
+    makespan: Fraction,
+    seconds: float,
+    known: _ByIntervals | None = None,
 ) -> Refutation:
     """Find the cheapest proof that no schedule takes less than ``makespan``.
 
@@ -174,6 +194,8 @@ def find_refutation(
     ----------
     scales : list of Fraction
         Ticks per time unit of the grids to try, coarsest first.
+    known : _ByIntervals, optional
+        What intervals prove, if that is known already.
 
     Raises
     ------
@@ -183,6 +205,8 @@ def find_refutation(
     begin = clock.now()
     if makespan == 0:
         return Refutation("none", Fraction(1), {})
+    if known is not None and makespan <= known.bound:
+        return _by_intervals(problem, known, makespan)
     reasons = []
     grids: list[tuple[Fraction, Windows]] = []
     deadline = begin + seconds
@@ -215,6 +239,12 @@ def find_refutation(
         return _in_series(instance, problem, scales[-1], makespan, left * _SHARE_IN_SERIES)
     except (NotInSeriesError, RejectedError) as error:
         reasons.append(f"in series: {error}")
+    left = deadline - clock.now()
+    if known is None and left > 0:
+        known = _intervals(problem, scales[-1], makespan, left * _SHARE_BY_INTERVALS)
+        if makespan <= known.bound:
+            return _by_intervals(problem, known, makespan)
+        reasons.append(f"intervals prove {float(known.bound):g}")
     grids = [grid for grid in grids if grid[1].grid.horizon < _MAX_TICKS]
     for scale, windows in grids:
         left = deadline - clock.now()
@@ -246,6 +276,34 @@ def _in_series(
     left = seconds - (clock.now() - begin)
     record = series_record(instance, windows, scale, left)
     return Refutation("series", scale, record, seconds={"refute": clock.now() - begin})
+
+
+def _intervals(
+    problem: Problem, scale: Fraction, makespan: Fraction, seconds: float
+) -> _ByIntervals:
+    """Return what intervals prove, ``makespan`` at most and 0 at least."""
+    deadline = clock.now() + seconds
+    ticks = scale * makespan
+    if ticks in _ROUNDED or ticks > _TICKS_IN_SERIES:
+        ratio = _TICKS_BY_INTERVALS / makespan
+        bits = ratio.numerator.bit_length() - ratio.denominator.bit_length()
+        scale = Fraction(2) ** bits
+    try:
+        windows = Windows(Grid(problem, scale, makespan))
+    except RejectedError:  # too many digits for so large an instance
+        return _ByIntervals(Fraction(0), scale, {})
+    if not windows.feasible:
+        return _ByIntervals(makespan, scale, {})
+    proof = interval_proof(windows, deadline)
+    return _ByIntervals(min(makespan, proof.ticks / scale), scale, proof.record)
+
+
+def _by_intervals(problem: Problem, known: _ByIntervals, makespan: Fraction) -> Refutation:
+    """Return the refutation by intervals, or by windows alone if they suffice."""
+    begin = clock.now()
+    windows = Windows(Grid(problem, known.scale, makespan))
+    tier, record = ("intervals", known.record) if windows.feasible else ("path", {})
+    return Refutation(tier, known.scale, record, seconds={"refute": clock.now() - begin})
 
 
 def _by_proof(
@@ -421,7 +479,8 @@ def certify_bound(
     Parameters
     ----------
     bounds : iterable of Fraction
-        Lower bounds of the makespan. They are only proposals: what is written has a proof.
+        Lower bounds of the makespan. They are only proposals: what is written has a proof. What
+        intervals prove is added if it is more than the least of them.
     schedule : Schedule, optional
         A schedule for the upper half, so that the certificate proves a gap.
     source, method
@@ -443,7 +502,19 @@ def certify_bound(
     result = None if schedule is None else conclude(instance, method, schedule)
     if result is not None and result.makespan is None:
         raise InputError("schedule", result.reason, "give a valid schedule of the instance")
-    tried = sorted({bound for bound in bounds if bound >= 0}, reverse=True)
+    proposed = {bound for bound in bounds if bound >= 0}
+    known: _ByIntervals | None = None
+    if any(proposed):
+        # Intervals may prove more than was proposed, but never more than a schedule takes.
+        most = 2 * max(proposed) if result is None else result.makespan
+        assert most is not None
+        if most:
+            known = _intervals(
+                problem, grid_scales(problem, most)[-1], most, seconds * _SHARE_BY_INTERVALS
+            )
+            if known.bound > min(proposed):
+                proposed.add(known.bound)
+    tried = sorted(proposed, reverse=True)
     missed: dict[Fraction, str] = {}
     for i, bound in enumerate(tried):
         left = max(0.0, begin + seconds - clock.now())
@@ -451,7 +522,7 @@ def certify_bound(
             left *= _SHARE_OF_BOUND
         scales = grid_scales(problem, bound)
         try:
-            found = find_refutation(instance, problem, scales, bound, left)
+            found = find_refutation(instance, problem, scales, bound, left, known)
             claims = {"bound": str(bound)}
             if result is not None:
                 claims["makespan"] = str(result.makespan)

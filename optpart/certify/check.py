@@ -16,10 +16,11 @@ Nothing outside this file has to be trusted. From top to bottom:
 6. three refutations by arithmetic: path, one machine, load;
 7. the refutation in series: parts between cut vertices, searched backwards with prices of memory,
    and then forwards with the memory used;
-8. the refutation by proof: a formula, built here from the instance, that every schedule of at most
+8. the refutation by intervals: cases of which vertices share a device raise earliest starts;
+9. the refutation by proof: a formula, built here from the instance, that every schedule of at most
    ``H`` ticks satisfies, and an LRAT proof that nothing satisfies it;
-9. lower bounds of training strategies: rows that every strategy satisfies, and their multipliers;
-10. the certificate, which says which of these to check.
+10. lower bounds of training strategies: rows that every strategy satisfies, and their multipliers;
+11. the certificate, which says which of these to check.
 
 ``docs/certificates.md`` gives the format and the arguments in full.
 """
@@ -79,6 +80,9 @@ MAX_TICKS = 2**62  # of a horizon, a potential, or a price in tier ``series``
 MAX_SETS = 8  # of prices
 MAX_ENTRIES = 100_000_000  # of all labels together
 MAX_COMPARED = 300_000_000  # pairs of labels
+MAX_INTERVAL = 100  # vertices of an interval
+MAX_SPLITS = 200  # pairs that one case of an interval decides
+MAX_ADDED = 3_000_000_000  # times added up for all intervals together
 ROUNDS = 20  # of tightening the windows
 MAX_OPERATIONS = 20_000  # of a training graph
 MAX_DEVICES_IN_STRATEGIES = 64
@@ -1307,7 +1311,209 @@ def check_potentials(series: Series, prices: Prices) -> None:
             demand(not less, f"record: the potential {where} is too large")
 
 
-# --- 8. Refutation by proof -------------------------------------------------------------------
+# --- 8. Refutation by intervals ----------------------------------------------------------------
+
+
+class Intervals:
+    """Heads that rise interval by interval, in topological order.
+
+    An *interval* is any set of vertices. A *case* says of some pairs of its units that they share a
+    device, and of others that they do not. In every case, vertices start no earlier than computed
+    here; every schedule is one of the cases that the record distinguishes, so the least over these
+    cases is a head in every schedule.
+
+    Attributes
+    ----------
+    head, end : list of list of int
+        Earliest starts and ends of each vertex on each device, ``H + 1`` where it cannot be.
+    """
+
+    def __init__(self, windows: Windows) -> None:
+        grid, problem = windows.grid, windows.grid.problem
+        self.grid, self.never = grid, grid.horizon + 1
+        self.unit = problem.unit
+        self.devices = [windows.possible[unit] for unit in problem.unit]
+        self.run = [[0 if p is None else p for p in row] for row in grid.run]
+        self.head = [row[:] for row in windows.head]
+        self.end = [[self.never] * len(problem.devices) for _ in problem.vertices]
+        self.inputs: list[list[tuple[int, int]]] = [[] for _ in problem.vertices]
+        for u, v, tensor in problem.edges:
+            self.inputs[v].append((u, tensor))
+        units = [(problem.unit[a], problem.unit[b]) for a, b in problem.separated]
+        self.separated = {pair for a, b in units for pair in ((a, b), (b, a))}
+        #: Arrivals from other devices, by the identity of all arrivals: many tensors share them.
+        self._elsewhere: dict[int, list[list[int]]] = {}
+        self.spent = 0
+
+    def spend(self, work: int) -> None:
+        """Count work that the record causes."""
+        self.spent += work
+        demand(self.spent <= MAX_ADDED, f"intervals: more than {MAX_ADDED} additions")
+
+    def elsewhere(self, tensor: int) -> list[list[int]]:
+        """Return the arrivals of a tensor on each device from each *other* device."""
+        arrival = self.grid.arrival[tensor]
+        if id(arrival) not in self._elsewhere:
+            self._elsewhere[id(arrival)] = [
+                [*row[:d], self.never, *row[d + 1 :]] for d, row in enumerate(arrival)
+            ]
+        return self._elsewhere[id(arrival)]
+
+    def wait(self, v: int, row: list[int], end: list[int], tensor: int, rule: int) -> None:
+        """Raise the starts of a vertex to when an input arrives, made on its device or not."""
+        self.spend(len(end) * (1 if rule == SAME else len(self.devices[v])))
+        crossing = self.elsewhere(tensor) if rule == APART else self.grid.arrival[tensor]
+        for d in self.devices[v]:
+            arrived = end[d] if rule == SAME else min(map(add, end, crossing[d]))
+            row[d] = min(self.never, max(row[d], arrived))
+
+    def ended(self, v: int, row: list[int]) -> list[int]:
+        """Return the ends of a vertex for its starts."""
+        return [min(self.never, start + run) for start, run in zip(row, self.run[v], strict=True)]
+
+    def pass_on(self, v: int) -> None:
+        """Raise the head of a vertex to when its inputs arrive from wherever is best."""
+        for u, tensor in self.inputs[v]:
+            rule = SAME if self.unit[u] == self.unit[v] else NOTHING
+            self.wait(v, self.head[v], self.end[u], tensor, rule)
+        self.end[v] = self.ended(v, self.head[v])
+
+    def raise_heads(self, vertices: list[int], cases: list[Any]) -> None:
+        """Raise the heads of an interval to the least of its cases.
+
+        Parameters
+        ----------
+        cases : list of int
+            A tree. Two numbers of vertices split a case, first into what holds if they share a
+            device, then into what holds if they do not; −1 leaves it as it is.
+        """
+        inside, earlier = self._within(vertices)
+        known = {self.unit[v] for v in vertices}
+        apart = {(a, b) for a, b in self.separated if a in known and b in known}
+        stack = [([self.unit[v] for v in vertices], apart)]
+        least: list[list[int]] | None = None
+        case = _Case(len(vertices))
+        left = iter(cases)
+        last = len(vertices) - 1
+        while stack:
+            label, apart = stack.pop()
+            self.spend(len(label) + len(apart))
+            i = integer(next(left, None), -1, last, "cases")
+            if i < 0:
+                self._enter(case, vertices, inside, earlier, label, apart)
+                rows = least or case.head
+                least = [list(map(min, *pair)) for pair in zip(rows, case.head, strict=True)]
+                continue
+            a, b = label[i], label[integer(next(left, None), 0, last, "cases")]
+            demand(a != b and (a, b) not in apart, "cases: a pair that is decided already")
+            demand(len(stack) < MAX_SPLITS, f"cases: more than {MAX_SPLITS} pairs in one case")
+            stack.append((label, apart | {(a, b), (b, a)}))
+            joined = {b: a}
+            moved = {(joined.get(x, x), joined.get(y, y)) for x, y in apart}
+            stack.append(([joined.get(x, x) for x in label], moved))
+        demand(next(left, None) is None, "cases: more than one tree")
+        assert least is not None
+        for v, row in zip(vertices, least, strict=True):
+            self.head[v], self.end[v] = row, self.ended(v, row)
+
+    def _within(self, vertices: list[int]) -> tuple[list[list[tuple[int, int]]], list[list[int]]]:
+        """Return, for each vertex of an interval, its inputs in there and all that precede it."""
+        number = {v: i for i, v in enumerate(vertices)}
+        inside = [[(number[u], t) for u, t in self.inputs[v] if u in number] for v in vertices]
+        earlier: list[set[int]] = []
+        for row in inside:
+            self.spend(len(vertices) * (1 + len(row)))
+            earlier.append({j for j, _ in row}.union(*(earlier[j] for j, _ in row)))
+        return inside, [sorted(row) for row in earlier]
+
+    def _enter(
+        self,
+        case: _Case,
+        vertices: list[int],
+        inside: list[list[tuple[int, int]]],
+        earlier: list[list[int]],
+        label: list[int],
+        apart: set[tuple[int, int]],
+    ) -> None:
+        """Compute starts in a case; vertices of one label share a device.
+
+        Those that precede a vertex on its device have all ended when it starts: in the order of
+        their heads, each takes its turn.
+        """
+        changed = [False] * len(vertices)
+        for i, v in enumerate(vertices):
+            here = label[i]
+            mates = [j for j in earlier[i] if label[j] == here]
+            rules = [
+                SAME if label[j] == here else APART if (label[j], here) in apart else NOTHING
+                for j, _ in inside[i]
+            ]
+            self.spend(1 + len(rules) + len(earlier[i]))
+            if case.rules[i] == (mates, rules) and not any(changed[j] for j in earlier[i]):
+                continue  # as in the case before
+            case.rules[i] = (mates, rules)
+            row = self.head[v][:]
+            for (j, tensor), rule in zip(inside[i], rules, strict=True):
+                self.wait(v, row, case.end[j], tensor, rule)
+            self.spend(len(mates) * len(row))
+            for d in self.devices[v]:
+                free = 0
+                for start, run in sorted(
+                    (case.head[j][d], self.run[vertices[j]][d]) for j in mates
+                ):
+                    free = max(free, start) + run
+                row[d] = min(self.never, max(row[d], free))
+            if row != case.head[i]:
+                changed[i] = True
+                case.head[i], case.end[i] = row, self.ended(v, row)
+
+
+class _Case:
+    """Starts and ends in the case entered last, and what they follow from."""
+
+    def __init__(self, size: int) -> None:
+        self.head: list[list[int]] = [[] for _ in range(size)]
+        self.end: list[list[int]] = [[] for _ in range(size)]
+        self.rules: list[tuple[list[int], list[int]] | None] = [None] * size
+
+
+def refute_by_intervals(windows: Windows, record: dict[str, Any]) -> None:
+    """Check that heads, raised interval by interval, leave some unit no device.
+
+    The vertices are visited in topological order. Each passes on the heads of its inputs; then come
+    the intervals of which it is the last vertex.
+    """
+    object_of(record, "steps", "record")
+    demand(windows.feasible, "the windows refute by themselves; the tier is path")
+    problem, limit = windows.grid.problem, windows.grid.horizon
+    position = {v: i for i, v in enumerate(problem.order)}
+    ending: dict[int, list[tuple[list[int], list[Any]]]] = defaultdict(list)
+    for item in list_of(record.get("steps"), "steps"):
+        step = object_of(item, "vertices cases", "a step")
+        vertices = vertices_of(step, problem)
+        demand(0 < len(vertices) <= MAX_INTERVAL, f"not 1 … {MAX_INTERVAL} vertices in a step")
+        places = [position[v] for v in vertices]
+        demand(places == sorted(places), "a step: not in topological order")
+        ending[vertices[-1]].append((vertices, list_of(step.get("cases"), "cases")))
+    work = Intervals(windows)
+    for v in problem.order:
+        work.pass_on(v)
+        for vertices, cases in ending[v]:
+            work.raise_heads(vertices, cases)
+
+    def late(v: int, d: int) -> bool:
+        return work.head[v][d] + work.run[v][d] + windows.tail[v][d] > limit
+
+    demand(
+        any(
+            all(any(late(v, d) for v in members) for d in windows.possible[unit])
+            for unit, members in enumerate(windows.members)
+        ),
+        "every unit has a device where its raised heads fit",
+    )
+
+
+# --- 9. Refutation by proof -------------------------------------------------------------------
 
 Clause = list[int]
 
@@ -1877,7 +2083,7 @@ def unpacked_lines(content: bytes) -> Iterator[bytes]:
     demand(not rest, "proof: the last line has no end")
 
 
-# --- 9. Bounds of training strategies ---------------------------------------------------------
+# --- 10. Bounds of training strategies ---------------------------------------------------------
 
 STRATEGIES = "optpart-strategy-bound/1"
 
@@ -2569,7 +2775,7 @@ def check_strategies(content: bytes) -> str:
     )
 
 
-# --- 10. The certificate -----------------------------------------------------------------------
+# --- 11. The certificate -----------------------------------------------------------------------
 
 
 def check(directory: str, instance: str | None = None) -> str:
@@ -2685,6 +2891,7 @@ def refute_by_arithmetic(windows: Windows, tier: object, record: object) -> None
         "one-machine": refute_by_one_machine,
         "load": refute_by_load,
         "series": refute_in_series,
+        "intervals": refute_by_intervals,
     }
     demand(isinstance(tier, str) and tier in tiers, f"unknown tier {shown(tier)}")
     tiers[tier](windows, record)
