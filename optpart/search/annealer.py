@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from optpart.kernels.compiled import Arrays, inner, kernel
 from optpart.kernels.rng import below, uniform
 from optpart.search.execute import EDGES, Execution, Rules, excess, execute
-from optpart.search.incremental import BROKEN, Notes, forget, keep, settle, take_back
+from optpart.search.frame import longest_around, on_longest
+from optpart.search.incremental import OUTSIDE, Notes, forget, keep, settle, take_back
 from optpart.search.moves import change, drawn
 from optpart.search.plan import Links, Plan
 from optpart.search.traffic import Crossed, count_moved, uncount
@@ -70,16 +71,20 @@ def latest(p: Plan) -> Any:
 
 
 @inner
-def critical_path(a: Arrays, p: Plan, fixed: Any, path: Any, state: Any) -> Any:
-    """Trace a critical path from its last vertex back to the fixed beginning; return its length."""
-    v = np.int32(-1)
-    end = -1.0
-    for d in range(p.last.shape[0]):
-        if p.last[d] >= 0 and p.end[p.last[d]] > end:
-            v = p.last[d]
-            end = p.end[v]
+def critical_path(a: Arrays, g: Links, p: Plan, s: Notes, path: Any, state: Any) -> Any:
+    """Trace a longest path through the frame, as far as it is in it; return its length."""
+    low, high = s.frame[0], s.frame[1]
+    if high < p.order.shape[0]:
+        middle = on_longest(p, s)
+    else:
+        middle, end = np.int32(-1), -1.0
+        for d in range(p.last.shape[0]):
+            if p.last[d] >= 0 and p.end[p.last[d]] > end:
+                middle = p.last[d]
+                end = p.end[middle]
+    v = middle
     length = 0
-    while v >= 0 and p.position[v] >= fixed:
+    while v >= 0 and p.position[v] >= low:
         path[length] = v
         length += 1
         if p.start[v] <= 0.0:
@@ -93,6 +98,20 @@ def critical_path(a: Arrays, p: Plan, fixed: Any, path: Any, state: Any) -> Any:
             if at > latest_end or (at == latest_end and uniform(state) < 0.5):
                 best, latest_end = u, at
         v = best
+    v = middle
+    while high < p.order.shape[0] and p.tail[v] > 0.0:
+        best = p.after[v]
+        rest = p.run[best] + p.tail[best] if best >= 0 else -1.0
+        for e in range(a.out_start[v], a.out_start[v + 1]):
+            w = a.out_target[e]
+            there = p.delay[g.in_of_out[e]] + p.run[w] + p.tail[w]
+            if there > rest or (there == rest and uniform(state) < 0.5):
+                best, rest = w, there
+        if p.position[best] >= high:
+            break
+        v = best
+        path[length] = v
+        length += 1
     return length
 
 
@@ -114,7 +133,7 @@ def anneal(
     tried : ndarray of int64, moves × 3
         Incremented: how often each was evaluated, accepted, and led to a new best plan.
     """
-    n, last, fixed = p.device.shape[0], shares.shape[0] - 1, s.fixed[0]
+    n, last = p.device.shape[0], shares.shape[0] - 1
     path = np.empty(n, np.int32)
     free = np.zeros(p.last.shape[0])
     makespan = latest(p)
@@ -129,8 +148,10 @@ def anneal(
     cost = h.makespan * makespan + h.excess * over
     if c.counts:
         cost += h.traffic * c.total[0]
+    within = s.frame[1] < n
+    around = longest_around(a, g, p, s, free) if within else 0.0
     forget(p, s)
-    length = critical_path(a, p, fixed, path, state)
+    length = critical_path(a, g, p, s, path, state)
     stale = False
     temperature = h.hot
     cooling = (h.cold / h.hot) ** (1.0 / max(1, moves)) if h.hot > 0.0 else 1.0
@@ -143,16 +164,16 @@ def anneal(
             kind += 1
         critical = uniform(state) < _CRITICAL
         if critical and stale:
-            length = critical_path(a, p, fixed, path, state)
+            length = critical_path(a, g, p, s, path, state)
             stale = False
-        # All of the critical path may be in the fixed beginning.
+        # All of the critical path may be before the frame.
         traced = critical and length > 0
         v = np.int64(path[below(state, length)]) if traced else drawn(p, s, state)
         quick = not (r.whole or c.counts)
         least = allowance / h.makespan if quick else np.inf
         if not change(a, g, p, s, state, kind, v, least):
             continue
-        if s.counts[BROKEN]:
+        if s.counts[OUTSIDE]:
             release(a, p, s)
             take_back(p, s)
             continue
@@ -184,7 +205,11 @@ def anneal(
             forget(p, s)
         else:
             keep(a, g, p, s)
-            length_now = latest(p)
+            if within:
+                v = on_longest(p, s)
+                length_now = max(around, p.end[v] + p.tail[v])
+            else:
+                length_now = latest(p)
         makespan, over = length_now, over_now
         cost = h.makespan * makespan + h.excess * over
         if c.counts:

@@ -66,6 +66,13 @@ _SECONDS, _MOVES = 0.03, 1000
 #: Additional seconds per vertex: everything is recomputed between two checks.
 _PER_VERTEX = 1e-5
 
+#: The least vertices of a graph that is searched in frames: see :mod:`optpart.search.frame`.
+_FRAMED = 30_000
+
+#: Least and most vertices of a frame, and the temperature at which it begins, as a share of the
+#: time that as many vertices take on average.
+_NARROWEST, _WIDEST, _FRAME_HEAT = 500, 5000, 2e-3
+
 
 @dataclass
 class Round:
@@ -83,6 +90,8 @@ class Round:
         Share of the budget at which cooling began; ``None`` before.
     fixed : int
         Number of vertices at the beginning of the order that stay as they are.
+    framed : bool
+        Whether each step changes one frame, and cools it.
     """
 
     melt: float
@@ -91,6 +100,7 @@ class Round:
     temperature: float
     cooling: float | None = None
     fixed: int = 0
+    framed: bool = False
 
 
 class Climb:
@@ -166,7 +176,9 @@ class Climb:
         if current is None or share >= current.end:
             current = self._next_round(share)
         before = clock.now()
-        if current.cooling is None:
+        if current.framed:
+            self._anneal_frame()
+        elif current.cooling is None:
             self._melt(current, share)
         else:
             whole = current.end - current.cooling
@@ -194,8 +206,12 @@ class Climb:
         if last is None:
             self._begun = share
             fixed = self._before_ending()
+            if fixed == 0 and self._in_frames():
+                return self._next_frames(share)
             self._round = Round(0.0, share, share + _QUENCH, _COLD, share, fixed)
             return self._round
+        if self._in_frames():
+            return self._next_frames(share)
         # Estimated moves per vertex in the whole budget.
         rate = self.moves / max(share - self._begun, 1e-9) / max(1, self._vertices)
         length = min(max(self._length, _NEEDED / rate), _ENOUGH / rate)
@@ -215,6 +231,31 @@ class Climb:
         self._met = self._empty()
         self.evaluator.enter(self.best)
         return self._round
+
+    def _in_frames(self) -> bool:
+        """Return whether the whole graph is searched in frames."""
+        at = self.evaluator
+        whole = at.objective != "makespan" or at.rules.whole
+        return self._vertices >= _FRAMED and not whole
+
+    def _next_frames(self, share: float) -> Round:
+        """Begin a round of frames, which lasts until the end."""
+        self._round = Round(0.0, share, np.inf, 0.0, share, framed=True)
+        self._met = self._empty()
+        self.evaluator.enter(self.best)
+        return self._round
+
+    def _anneal_frame(self) -> None:
+        """Draw a frame and anneal it; go back to the best layout if it becomes worse."""
+        n = self._vertices
+        size = int(_NARROWEST * (_WIDEST / _NARROWEST) ** self.rng.random())
+        low = int(self.rng.integers(-size // 2, n - size // 2))
+        self._met.value[:] = self.value
+        hot = _FRAME_HEAT * size / n
+        self._anneal(hot, hot * _COOLING, (max(0, low), min(n, low + size)))
+        if self.evaluator.value() > tuple(self._met.value.tolist()):
+            at = self._met if tuple(self._met.value.tolist()) < self.value else self.best
+            self.evaluator.enter(Layout(at.device, at.order, at.eager))
 
     def _before_ending(self) -> int:
         """Return how many vertices stay while the start is improved: those before its ending."""
@@ -246,12 +287,13 @@ class Climb:
             np.zeros(t, dtype=np.bool_),
         )
 
-    def _anneal(self, hot: float, cold: float) -> float:
+    def _anneal(self, hot: float, cold: float, frame: tuple[int, int] | None = None) -> float:
         """Make a batch of moves; return the plan's cost relative to the best."""
         at = self.evaluator
         weights = at.weights(self.value)
         first = max(self.value[1], 1e-300)
-        at.notes.fixed[0] = 0 if self._round is None else self._round.fixed
+        fixed = 0 if self._round is None else self._round.fixed
+        at.notes.frame[:] = frame or (fixed, self._vertices)
         cost = anneal(
             at.arrays,
             at.links,
@@ -268,6 +310,8 @@ class Climb:
             self._batch,
         )
         self.moves += self._batch
+        if frame:
+            at.refresh()  # what is behind the frame has old times
         at.plan.order[:] = by_start(at.plan)
         at.refresh()
         return float(cost) / max(at.cost(self.value, weights), 1e-300)

@@ -24,16 +24,17 @@ class Notes(NamedTuple):
     counts : ndarray of int64
         Numbers of moved vertices, of delays, of times and of waiting vertices; the first waiting
         position; the last position touched by a change; the tensor whose eagerness was
-        toggled, or −1; whether a vertex of the fixed beginning has moved.
+        toggled, or −1; whether a vertex outside the frame has moved.
     moved, home, spot, place, run : one per moved vertex
         Vertex, and its device, neighbour before it, position and run time.
     edge, delay : one per delay that changed
     late, start : one per vertex whose start changed
     waits : ndarray of uint8, by position
         Whether a vertex waits for new times.
-    fixed : ndarray of int64, 1
-        Number of vertices at the beginning of the order that must not move; nor are tails there
-        kept up to date. A change that moves one is to be taken back.
+    frame : ndarray of int64, 2
+        First position that may change, and the one after the last. A change that moves a vertex
+        outside is to be taken back. Tails before the frame and times behind it are not kept up to
+        date; tails behind it remain valid, and tell how long the schedule is.
     """
 
     counts: NDArray[np.int64]
@@ -47,10 +48,10 @@ class Notes(NamedTuple):
     late: NDArray[np.int32]
     start: NDArray[np.float64]
     waits: NDArray[np.uint8]
-    fixed: NDArray[np.int64]
+    frame: NDArray[np.int64]
 
 
-MOVED, DELAYS, LATE, WAITING, FIRST, TOUCHED, FLIPPED, BROKEN = range(8)
+MOVED, DELAYS, LATE, WAITING, FIRST, TOUCHED, FLIPPED, OUTSIDE = range(8)
 
 
 def notes(n: int, edges: int) -> Notes:
@@ -68,14 +69,15 @@ def notes(n: int, edges: int) -> Notes:
         late=np.zeros(n, dtype=np.int32),
         start=np.zeros(n),
         waits=np.zeros(n, dtype=np.uint8),
-        fixed=np.zeros(1, dtype=np.int64),
+        frame=np.array([0, n], dtype=np.int64),
     )
 
 
 @inner
-def wait(count: Any, waits: Any, position: Any) -> None:
-    """Mark the vertex at a position for propagation."""
-    if waits[position] == 0:
+def wait(s: Notes, position: Any) -> None:
+    """Mark the vertex at a position for propagation, unless it is behind the frame."""
+    count, waits = s.counts, s.waits
+    if waits[position] == 0 and position < s.frame[1]:
         waits[position] = 1
         count[WAITING] += 1
         if position < count[FIRST]:
@@ -160,20 +162,20 @@ def move(a: Arrays, g: Links, p: Plan, s: Notes, v: Any, d: Any, to: Any) -> Non
         v, p.device[v], p.before[v], i, p.run[v]
     )  # fmt: skip
     count[MOVED] = m + 1
-    if min(i, to) < s.fixed[0]:
-        count[BROKEN] = 1
+    if min(i, to) < s.frame[0] or max(i, to) >= s.frame[1]:
+        count[OUTSIDE] = 1
     follower = p.after[v]
     _unlink(p, v)
     if to != i:
         _shift(p, v, to)
     count[TOUCHED] = max(count[TOUCHED], i, to)
     if follower >= 0:
-        wait(count, s.waits, position[follower])
+        wait(s, position[follower])
     moved_away = p.device[v] != d
     _link(p, v, d, last_before(p, d, to))
-    wait(count, s.waits, to)
+    wait(s, to)
     if p.after[v] >= 0:
-        wait(count, s.waits, position[p.after[v]])
+        wait(s, position[p.after[v]])
     if not moved_away:
         return
     p.run[v] = run_time(a, v, d)
@@ -183,7 +185,7 @@ def move(a: Arrays, g: Links, p: Plan, s: Notes, v: Any, d: Any, to: Any) -> Non
         w = a.out_target[e]
         there = max(0.0, crossing_time(a, a.out_tensor[e], d, p.device[w]))
         if _cross(p, s, g.in_of_out[e], there):
-            wait(count, s.waits, position[w])
+            wait(s, position[w])
 
 
 @inner
@@ -202,6 +204,9 @@ def _cross(p: Plan, s: Notes, e: Any, time: float) -> Any:
 def settle(a: Arrays, g: Links, p: Plan, s: Notes, limit: float) -> Any:
     """Propagate new times to the waiting vertices; return whether the schedule meets ``limit``.
 
+    If the frame ends before the order does, ``limit`` must not be below the length of the schedule
+    before the change.
+
     If it does not, some times are inconsistent with the order: take the change back.
     """
     count, waits, order, start, end, run, tail, delay = (
@@ -212,6 +217,7 @@ def settle(a: Arrays, g: Links, p: Plan, s: Notes, limit: float) -> Any:
     out_start, out_target, in_of_out = a.out_start, a.out_target, g.in_of_out
     late, old_start = s.late, s.start
     i, touched, waiting, logged = count[FIRST], count[TOUCHED], count[WAITING], count[LATE]
+    high = s.frame[1]
     fits = True
     while waiting > 0:
         while waits[i] == 0:
@@ -235,19 +241,25 @@ def settle(a: Arrays, g: Links, p: Plan, s: Notes, limit: float) -> Any:
             start[v] = at
             end[v] = until
             # Vertices after all touched positions still have valid tails.
-            if i > touched and until + tail[v] > limit:
+            if until + (tail[v] if i > touched else 0.0) > limit:
                 fits = False
                 continue
             if until == was:
                 continue
             y = after[v]
-            if y >= 0 and waits[position[y]] == 0:
-                waits[position[y]] = 1
-                waiting += 1
+            if y >= 0:
+                j = position[y]
+                if j >= high:
+                    fits = fits and until + run[y] + tail[y] <= limit
+                elif waits[j] == 0:
+                    waits[j] = 1
+                    waiting += 1
             for e in range(out_start[v], out_start[v + 1]):
                 w = out_target[e]
                 j = position[w]
-                if waits[j] == 0:
+                if j >= high:
+                    fits = fits and until + delay[in_of_out[e]] + run[w] + tail[w] <= limit
+                elif waits[j] == 0:
                     crossing = delay[in_of_out[e]]
                     # Only vertices that waited for it, or now do, change their start.
                     if until + crossing > start[w] or was + crossing >= start[w]:
@@ -255,11 +267,30 @@ def settle(a: Arrays, g: Links, p: Plan, s: Notes, limit: float) -> Any:
                         waiting += 1
     count[WAITING] = 0
     count[LATE] = logged
+    if fits and high < order.shape[0]:
+        return _fits_behind(a, g, p, s, limit)
     if fits:
         for d in range(p.last.shape[0]):
             if p.last[d] >= 0 and end[p.last[d]] > limit:
                 return False
     return fits
+
+
+@inner
+def _fits_behind(a: Arrays, g: Links, p: Plan, s: Notes, limit: float) -> Any:
+    """Return whether the paths from moved vertices to what is behind the frame meet the limit."""
+    high = s.frame[1]
+    for m in range(s.counts[MOVED]):
+        v = s.moved[m]
+        y = p.after[v]
+        if y >= 0 and p.position[y] >= high and p.end[v] + p.run[y] + p.tail[y] > limit:
+            return False
+        for e in range(a.out_start[v], a.out_start[v + 1]):
+            w = a.out_target[e]
+            there = p.end[v] + p.delay[g.in_of_out[e]] + p.run[w] + p.tail[w]
+            if p.position[w] >= high and there > limit:
+                return False
+    return True
 
 
 @inner
@@ -302,21 +333,21 @@ def forget(p: Plan, s: Notes) -> None:
 
 @inner
 def keep(a: Arrays, g: Links, p: Plan, s: Notes) -> None:
-    """Commit the change: update the tails, except in the fixed beginning."""
+    """Commit the change: update the tails, except before the frame."""
     count, waits, order, run, tail, delay = s.counts, s.waits, p.order, p.run, p.tail, p.delay
-    position, fixed = p.position, s.fixed[0]
+    position, low = p.position, s.frame[0]
     in_start, in_source = a.in_start, a.in_source
     top, waiting = -1, 0
     for m in range(count[MOVED]):
         v = s.moved[m]
         for x in (v, s.spot[m], p.before[v]):
-            if x >= 0 and position[x] >= fixed and waits[position[x]] == 0:
+            if x >= 0 and position[x] >= low and waits[position[x]] == 0:
                 waits[position[x]] = 1
                 waiting += 1
                 top = max(top, position[x])
         for e in range(in_start[v], in_start[v + 1]):
             j = position[in_source[e]]
-            if j >= fixed and waits[j] == 0:
+            if j >= low and waits[j] == 0:
                 waits[j] = 1
                 waiting += 1
                 top = max(top, j)
@@ -338,12 +369,12 @@ def keep(a: Arrays, g: Links, p: Plan, s: Notes) -> None:
         if rest != was:
             tail[v] = rest
             x = p.before[v]
-            if x >= 0 and position[x] >= fixed and waits[position[x]] == 0:
+            if x >= 0 and position[x] >= low and waits[position[x]] == 0:
                 waits[position[x]] = 1
                 waiting += 1
             for e in range(in_start[v], in_start[v + 1]):
                 j = position[in_source[e]]
-                if j >= fixed and waits[j] == 0:
+                if j >= low and waits[j] == 0:
                     waits[j] = 1
                     waiting += 1
     forget(p, s)

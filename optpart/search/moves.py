@@ -187,8 +187,8 @@ def change(
 
 @inner
 def drawn(p: Plan, s: Notes, state: Any) -> Any:
-    """Draw a vertex behind the fixed beginning of the order."""
-    return np.int64(p.order[s.fixed[0] + below(state, p.order.shape[0] - s.fixed[0])])
+    """Draw a vertex of the frame."""
+    return np.int64(p.order[s.frame[0] + below(state, s.frame[1] - s.frame[0])])
 
 
 @inner

@@ -189,6 +189,6 @@ def _put_in(a: Arrays, g: Links, p: Plan, s: Notes, absent: Any, unit: Any, d: A
             if absent[w] == 0:
                 there = max(0.0, crossing_time(a, a.out_tensor[e], d, p.device[w]))
             p.delay[g.in_of_out[e]] = there
-            wait(s.counts, s.waits, p.position[w])
+            wait(s, p.position[w])
     settle(a, g, p, s, np.inf)
     keep(a, g, p, s)

@@ -15,7 +15,7 @@ from optpart.search import ending as endings
 from optpart.search.climb import Climb
 from optpart.search.ending import ending
 from optpart.search.evaluator import Evaluator
-from optpart.search.incremental import BROKEN, forget, keep, notes, settle, take_back
+from optpart.search.incremental import OUTSIDE, forget, keep, notes, settle, take_back
 from optpart.search.moves import MOVES, change
 from optpart.search.plan import Layout, empty_plan, links, load, rebuild
 from optpart.search.units import release
@@ -82,7 +82,7 @@ def test_a_move_leaves_the_beginning_or_says_so_and_times_behind_it_are_exact(na
         rebuild(a, g, p)
         s = notes(instance.vertices, len(a.in_source))
         fixed = int(rng.integers(1, instance.vertices))
-        s.fixed[0] = fixed
+        s.frame[0] = fixed
         forget(p, s)
         state = source(rng)
         beginning = p.order[:fixed].copy()
@@ -92,7 +92,7 @@ def test_a_move_leaves_the_beginning_or_says_so_and_times_behind_it_are_exact(na
             if not change(a, g, p, s, state, MOVES.index(name), v, np.inf):
                 continue
             tried += 1
-            if s.counts[BROKEN]:
+            if s.counts[OUTSIDE]:
                 release(a, p, s)
                 take_back(p, s)
                 assert all(np.array_equal(x, y) for x, y in zip(p, before, strict=True))
@@ -119,7 +119,7 @@ def test_the_ending_is_balanced_and_the_verifier_agrees_on_its_length() -> None:
     assert not verify(instance, schedule)
     assert schedule.makespan(instance) == 50
     assert np.array_equal(climb.best.device[:70], start.device[:70])
-    assert climb.evaluator.notes.fixed[0] == 100 - 2 * 11
+    assert climb.evaluator.notes.frame[0] == 100 - 2 * 11
 
 
 @pytest.mark.usefixtures("all_are_large")
@@ -128,4 +128,4 @@ def test_for_traffic_everything_changes() -> None:
     start = lopsided(instance, 10)
     climb = Climb(Evaluator(instance, "traffic"), start, np.random.default_rng(0), timed=False)
     climb.step(0.0)
-    assert climb.evaluator.notes.fixed[0] == 0
+    assert climb.evaluator.notes.frame[0] == 0
