@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -292,21 +292,16 @@ class _Solve:
         """
         if not self._closable():
             return
-        units, excluded = _traffic_units(self.instance), set[Choices]()
+        excluded = set[Choices]()
         for _ in range(_ATTEMPTS):
             assert self.record.makespan is not None
             best = self.record.makespan
             span = self._span(grid, grid.time(math.ceil(best * grid.scale) - 1))
             status, self.latest = "INFEASIBLE", None
             if span is not None:
-                task = replace(
-                    self._task(grid, span, "decision", units),
-                    known=None,
-                    identical=False,
-                    excluded=tuple(excluded),
-                )
                 self.record.go_on()
-                status = self._ask(task, units)
+                chosen = {"known": None, "identical": False, "excluded": tuple(excluded)}
+                status = self._ask(grid, span, "decision", **chosen)
             if status == "INFEASIBLE":
                 self.record.raise_bound(best)
                 return
@@ -484,8 +479,7 @@ class _Solve:
     def _solve_on(self, grid: Grid, span: _Span, asked: Asked) -> str:
         if self._too_large(span):
             return ""
-        units = _traffic_units(self.instance)
-        status = self._ask(self._task(grid, span, asked, units), units)
+        status = self._ask(grid, span, asked)
         if status == "INFEASIBLE":
             if self.record.incumbent is not None:
                 raise AssertionError("the solver excludes a verified schedule; please report this")
@@ -494,12 +488,14 @@ class _Solve:
             self.record.end(Termination.ROUNDING, self.refused or "closed except for rounding")
         return ""
 
-    def _ask(self, task: Task, units: _Units) -> str:
+    def _ask(self, grid: Grid, span: _Span, asked: Asked, **changes: Any) -> str:
         """Let the solver work in the time that is left; return its status, empty without any."""
         left = self.budget.seconds - self.record.seconds
         if left <= 0:
             self.record.end(Termination.TIME_LIMIT, "time limit")
             return ""
+        units = _traffic_units(self.instance)
+        task = replace(self._task(grid, span, asked, units), **changes)
         budget = self.budget
         limits = Limits(left, budget.workers, self.seed, budget.deterministic, budget.memory)
         return self._listen(task, limits, units)
