@@ -150,17 +150,28 @@ def solve_strategy(
     return solve(question, method, order=order, budget=Budget(seconds), seed=seed)
 
 
-def strategy_bound(question: Question, *, seconds: float = 30.0) -> Bounded:
+def strategy_bound(
+    question: Question, *, seconds: float = 30.0, memory: int | str | None = None
+) -> Bounded:
     """Prove a lower bound on the time of all strategies that give each group an action of [G].
 
     They are a single device, or even or proportional replicas with an AllReduce or a parameter
     server; see :mod:`optpart.training.actions`.
+
+    Parameters
+    ----------
+    memory : int or str, optional
+        What this process may take, in bytes or as a text such as ``"4 GiB"``; by default, what is
+        available. A linear program that is estimated to take more is left out, and ``reason`` of
+        the result says so.
     """
     from optpart.limits import check_seconds
+    from optpart.problem.footprint import read_memory
     from optpart.training.comparison import bounded, check_problem
 
+    allowed = None if memory is None else read_memory(memory)
     check_problem(question.problem)
-    return bounded(question.problem, check_seconds(seconds))
+    return bounded(question.problem, check_seconds(seconds), memory=allowed)
 
 
 def verify_strategy(

@@ -17,6 +17,7 @@ from optpart.solution.result import gap
 from optpart.training.actions import actions
 from optpart.training.bounds.certificate import write_certificate
 from optpart.training.bounds.choices import Choices
+from optpart.training.bounds.memory import program_excess
 from optpart.training.bounds.milp import integer_bound
 from optpart.training.bounds.program import StrategyBound, strategy_bound
 from optpart.training.bounds.shares import average_path, load
@@ -193,7 +194,10 @@ def compare(
 
 
 def bounded(
-    problem: StrategyProblem, seconds: float = math.inf, besides: Iterable[Strategy] = ()
+    problem: StrategyProblem,
+    seconds: float = math.inf,
+    besides: Iterable[Strategy] = (),
+    memory: int | None = None,
 ) -> Bounded:
     """Bound the time of all strategies that give every group one of the actions of [G].
 
@@ -204,6 +208,9 @@ def bounded(
         has no certificate. Without a limit, it is left out.
     besides : iterable of Strategy
         Strategies of the same groups whose actions count, too, so that it bounds them as well.
+    memory : int, optional
+        Bytes that this process may take; by default, what is available. If the linear program is
+        estimated to take more, the bound on every strategy is left, with the reason.
     """
     allowed = [{action.decision: None for action in row} for row in actions(problem)]
     for strategy in besides:
@@ -221,6 +228,10 @@ def bounded(
         choices = Choices.of(problem, [tuple(row) for row in allowed])
     except InputError as error:
         reason = f"{error.place} is {error.problem}"
+        return Bounded(whatever, whatever, reason, False, count, time.perf_counter() - begin)
+    excess = program_excess(choices, memory)
+    if excess:
+        reason = f"the linear program {excess}"
         return Bounded(whatever, whatever, reason, False, count, time.perf_counter() - begin)
     left = seconds - (time.perf_counter() - begin)
     if left <= 0:

@@ -120,6 +120,20 @@ def test_a_bound_says_what_it_bounds(here: Path, run: Run) -> None:
     assert "lower bound, any groups and shares: " in done.out
 
 
+def test_a_bound_that_memory_does_not_allow_is_left_out_and_never_certified(
+    here: Path, run: Run
+) -> None:
+    asked = ("strategy", "bound", "chain.json", "--cluster", "two.toml", *QUICK)
+    done = run(*asked, "--memory-limit", "1MiB")
+    assert done.code == 0
+    assert "the linear program would need about" in done.out
+    assert "lower bound, these 12 actions of groups" not in done.out
+    done = run(*asked, "--memory-limit", "1MiB", "-o", "proof")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    done = run(*asked, "--memory-limit", "4G")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+
+
 def test_a_certificate_of_a_bound_is_checked(here: Path, run: Run) -> None:
     done = run("strategy", "bound", "chain.json", "--cluster", "two.toml", *QUICK, "-o", "proof")
     assert done.code == 0

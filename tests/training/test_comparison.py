@@ -33,3 +33,16 @@ def test_without_time_the_bound_of_every_strategy_is_left_and_says_so(problem):
     assert found.value == found.whatever
     assert "time limit" in found.reason
     assert not found.infeasible
+
+
+def test_a_linear_program_beyond_the_memory_is_left_out_and_the_bound_says_so(problem):
+    found = bounded(problem, memory=2**20)
+    assert found.value == found.whatever
+    assert found.proof is None
+    assert not found.infeasible
+    assert "the linear program would need about" in found.reason
+    assert "of 1 MiB allowed" in found.reason
+
+
+def test_memory_that_suffices_leaves_the_bound_as_it_is(problem):
+    assert bounded(problem, memory=2**40).value == bounded(problem).value

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from optpart.commands.options import Json, TimeLimit
+from optpart.commands.options import Json, MemoryLimit, TimeLimit
 from optpart.commands.strategy.options import Asked, asking, say_remarks
 from optpart.terminal import put, say
 
@@ -16,6 +16,7 @@ from optpart.terminal import put, say
 def bound(
     asked: Asked,
     time_limit: TimeLimit = 30.0,
+    memory_limit: MemoryLimit = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -33,7 +34,7 @@ def bound(
     if output is not None:
         check_folder(output)
     question = asked.question()
-    found = strategy_bound(question, seconds=time_limit)
+    found = strategy_bound(question, seconds=time_limit, memory=memory_limit)
     if json:
         put(pretty(bound_document(question, found)))
     else:
