@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 from optpart import clock
 from optpart.bounds.branching import branching_bound
+from optpart.bounds.cases import cases_bound
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.crossings import crossings_bound
 from optpart.bounds.destructive import destructive_bound
@@ -51,6 +52,7 @@ _ROWS = (
         "critical-path", "cheap", lambda x, *, seconds, makespan: critical_path_bound(x, seconds)
     ),
     Bound("load", "cheap", lambda x, *, seconds, makespan: load_bound(x, seconds)),
+    Bound("cases", "anytime", cases_bound),
     Bound("one-machine", "timed", lambda x, *, seconds, makespan: one_machine_bound(x, seconds)),
     Bound("energy", "timed", energy_bound),
     Bound("crossings", "anytime", crossings_bound),

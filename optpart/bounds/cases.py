@@ -1,0 +1,468 @@
+"""Heads raised by cases of which vertices share a device, interval by interval.
+
+Heads let every path choose its devices by itself. In a large network, most of what they miss is
+local: two branches either take turns on one device, or a tensor crosses. An interval consists of
+the vertices between two of a longest path. A tree of cases grows where the start of its last vertex
+is least: of all pairs of units with an edge between them, the one is split whose cases raise it
+most. In a case, a vertex starts on a device no earlier than its inputs arrive there from a device
+that the case allows, and no earlier than a single machine is done with those of its predecessors in
+the interval that share its device; the least over all cases is a valid head. Since heads rise in
+topological order, what the intervals along a path gain adds up.
+
+All models of communication satisfy ``start(v) ≥ end(u) + send + δ``, and all run vertices one at a
+time per device, so this holds in all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart import clock
+from optpart.bounds.one_machine import sharpened
+from optpart.bounds.windows import NEVER, Windows, windows
+from optpart.kernels.compiled import arrays, short_kernel
+from optpart.kernels.ticks import Grid
+from optpart.problem.instance import Instance
+
+#: Vertices of an interval, and cases of its tree, at most: one round after another, while there is
+#: time and they prove more. The last takes ten times as long as the first.
+_ROUNDS = ((32, 40), (48, 80), (64, 160))
+
+#: Share of the time for sharpening the heads and tails from which every second round begins.
+_SHARPENING = 0.25
+
+#: Numbers in the tables of delays, at most, and seconds that a vertex or an edge takes at least.
+_MAX_CELLS = 2**23
+_PER_ITEM = 1e-5
+
+#: Intervals along the longest path, about.
+_INTERVALS = 320
+
+#: By how much the lesser rise counts more than the greater one when a pair is chosen.
+_LESSER = 10
+
+Times = NDArray[np.int64]
+
+
+def cases_bound(
+    instance: Instance, seconds: float = np.inf, makespan: Fraction | None = None
+) -> Fraction | None:
+    """Bound the makespan by heads that cases raise along a longest path.
+
+    Parameters
+    ----------
+    seconds : float
+        Time limit.
+    makespan : Fraction, optional
+        Makespan of a schedule; the bound goes no higher.
+
+    Returns
+    -------
+    Fraction or None
+        ``None`` if some unit has no device at all.
+    """
+    deadline = clock.now() + seconds
+    grid = Grid.of(instance)
+    window = windows(instance, grid, seconds=seconds)
+    if window.bound is None:
+        return None
+    least = window.bound
+    most = NEVER if makespan is None else grid.floor(makespan)
+    tables = (len(grid.delays) + len(grid.measured)) * instance.devices**2
+    items = instance.vertices + len(instance.graph.edge_source)
+    rounds = _ROUNDS if tables <= _MAX_CELLS and _PER_ITEM * items < deadline - clock.now() else ()
+    starts = [window]
+    for size, cases in rounds:
+        before = least
+        for start in starts:
+            found = _raised(instance, grid, start, Growth(size, cases, deadline))
+            if found is None:
+                return None
+            least = max(least, found)
+            if least >= most or clock.now() > deadline:
+                return grid.time(min(least, most))
+        if len(starts) == 1:
+            left = _SHARPENING * (deadline - clock.now())
+            starts.append(sharpened(instance, grid, window, seconds=left))
+            if starts[1].bound is None:
+                return None
+            least = max(least, starts[1].bound)
+        elif least == before:
+            break
+    return grid.time(min(least, most))
+
+
+def _raised(instance: Instance, grid: Grid, window: Windows, growth: Growth) -> int | None:
+    """Raise heads, and then tails; return what they prove, or ``None`` if there is no schedule."""
+    forwards = heads_of(instance, grid, window)
+    _exhaust(forwards.rise(growth))
+    window = replace(window, head=forwards.head)
+    backwards = heads_of(instance, grid, window, backwards=True)
+    _exhaust(backwards.rise(growth))
+    return None if backwards.ticks >= NEVER else backwards.ticks
+
+
+def _exhaust(steps: Iterator[Step]) -> None:
+    for _ in steps:
+        pass
+
+
+def heads_of(instance: Instance, grid: Grid, window: Windows, *, backwards: bool = False) -> Heads:
+    """Return the heads and tails of windows, to be raised.
+
+    Parameters
+    ----------
+    backwards : bool
+        Whether times are counted from the end, so that tails rise.
+    """
+    graph = instance.graph
+    sending = grid.send if instance.model.communication == "sendrecv" else np.zeros_like(grid.send)
+    near = np.concatenate((grid.delays[:, grid.link_class], grid.measured))
+    delay = np.where(near < 0, NEVER, near + sending[:, None])  # sender × receiver
+    delay[:, range(instance.devices), range(instance.devices)] = 0
+    order, head, tail = arrays(instance).order, window.head, window.tail
+    source, target = graph.edge_source.tolist(), graph.edge_target.tolist()
+    if backwards:
+        order, head, tail = order[::-1], tail, head
+        source, target = target, source
+    else:
+        delay = delay.transpose(0, 2, 1)
+    inputs: list[list[tuple[int, int]]] = [[] for _ in range(instance.vertices)]
+    tables = grid.size_class[graph.edge_tensor].tolist()
+    for u, v, table in zip(source, target, tables, strict=True):
+        inputs[v].append((u, table))
+    return Heads(
+        order.tolist(), instance.unit_of.tolist(), list(instance.separated_units),
+        head, tail, np.maximum(grid.duration, 0), inputs, np.ascontiguousarray(delay), NEVER,
+    )  # fmt: skip
+
+
+class Growth(NamedTuple):
+    """How far trees grow.
+
+    Attributes
+    ----------
+    size, cases : int
+        Vertices of an interval, and cases of its tree, at most.
+    deadline : float
+        On the clock; what has risen by then is valid.
+    """
+
+    size: int
+    cases: int
+    deadline: float
+
+
+class Step(NamedTuple):
+    """An interval and its cases.
+
+    Attributes
+    ----------
+    vertices : list of int
+        In topological order.
+    cases : list of int
+        The tree from its root: two positions in ``vertices`` split a case in two, first that they
+        share a device, then that they do not; −1 splits no further.
+    """
+
+    vertices: list[int]
+    cases: list[int]
+
+
+class Heads:
+    """Heads of an instance that rise in topological order.
+
+    Parameters
+    ----------
+    order : sequence of int
+        A topological order.
+    unit : sequence of int, length n
+    separated : list of (int, int)
+        Pairs of units that do not share a device.
+    head, tail, run : ndarray of int64, n × k
+        In ticks; ``head`` is ``never`` on devices where a vertex cannot be, and ``run`` 0.
+    inputs : list of list of (int, int)
+        The inputs of each vertex, each with its row of ``arrival``.
+    arrival : ndarray of int64, tables × k × k
+        The time to a device from another one.
+    never : int
+        What no schedule reaches.
+    """
+
+    def __init__(
+        self, order: Iterable[int], unit: Iterable[int], separated: list[tuple[int, int]],
+        head: Times, tail: Times, run: Times, inputs: list[list[tuple[int, int]]], arrival: Times,
+        never: int,
+    ) -> None:  # fmt: skip
+        self.order = np.fromiter(order, dtype=np.int64)
+        self.unit = np.fromiter(unit, dtype=np.int64)
+        self.separated = separated
+        self.head, self.tail, self.run = head.copy(), tail, run
+        self.inputs, self.arrival, self.never = inputs, arrival, never
+        self.after: list[list[int]] = [[] for _ in inputs]
+        for v, sources in enumerate(inputs):
+            for u, _ in sources:
+                self.after[u].append(v)
+        self._position = np.empty(len(self.order), dtype=np.int64)
+        self._position[self.order] = np.arange(len(self.order))
+
+    def rise(self, growth: Growth, numbers: float = np.inf) -> Iterator[Step]:
+        """Raise heads along a longest path, as far as the deadline permits; yield each step.
+
+        Parameters
+        ----------
+        numbers : float
+            In all steps together, at most; one with more is left out.
+        """
+        size, deadline = growth.size, growth.deadline
+        goals = self._goals(size)
+        for v in self.order.tolist():
+            self._pass_on(v)
+            if v not in goals:
+                continue
+            if clock.now() > deadline:
+                break
+            interval = _Interval(self, self._within(goals[v], v, size))
+            step = Step(interval.vertices, interval.split(growth.cases, deadline))
+            if not (interval.least > self.head[interval.vertices]).any():
+                continue
+            numbers -= len(step.vertices) + len(step.cases)
+            if numbers >= 0:
+                self.head[interval.vertices] = interval.least
+                yield step
+
+    @property
+    def ticks(self) -> int:
+        """The least length that heads and tails admit."""
+        return int(min(self.never, self._through().max(initial=0)))
+
+    def _through(self) -> Times:
+        return np.asarray((self.head + self.run + self.tail).min(axis=1))
+
+    def _goals(self, size: int) -> dict[int, list[int]]:
+        """Return vertices along a longest path, each with those of the path before it."""
+        through = self._through()
+        path = [int(through.argmax())] if len(through) else []
+        while path and self.inputs[path[-1]]:
+            path.append(max((u for u, _ in self.inputs[path[-1]]), key=lambda u: (through[u], -u)))
+        path.reverse()
+        while path and self.after[path[-1]]:
+            path.append(max(self.after[path[-1]], key=lambda v: (through[v], -v)))
+        step = -(-len(path) // _INTERVALS)
+        ends = {*range(step, len(path), max(1, step)), len(path) - 1} - {-1}
+        return {path[i]: path[max(0, i - size) : i] for i in ends}
+
+    def _within(self, begins: list[int], end: int, size: int) -> list[int]:
+        """Return the vertices from one of some to an end, from as early a one as is not too far."""
+        low, high = 0, len(begins) - 1
+        found = [end]
+        while low <= high:
+            middle = (low + high) // 2
+            inside = self._between(begins[middle], end)
+            if len(inside) <= size:
+                found, high = inside, middle - 1
+            else:
+                low = middle + 1
+        return found
+
+    def _between(self, begin: int, end: int) -> list[int]:
+        position = self._position
+        after, before = {begin}, {end}
+        reached = [begin]
+        while reached:
+            for v in self.after[reached.pop()]:
+                if v not in after and position[v] <= position[end]:
+                    after.add(v)
+                    reached.append(v)
+        reached = [end]
+        while reached:
+            for u, _ in self.inputs[reached.pop()]:
+                if u not in before and position[u] >= position[begin]:
+                    before.add(u)
+                    reached.append(u)
+        return sorted(after & before, key=lambda v: int(position[v]))
+
+    def _pass_on(self, v: int) -> None:
+        """Raise the head of a vertex to when its inputs arrive from wherever is best."""
+        row = self.head[v]
+        for u, table in self.inputs[v]:
+            end = self.head[u] + self.run[u]
+            if self.unit[u] != self.unit[v]:
+                end = (end + self.arrival[table]).min(axis=1)
+            np.maximum(row, end, out=row)
+        np.minimum(row, self.never, out=row)
+
+
+@dataclass(eq=False)
+class _Case:
+    """A case: a leaf of the tree, unless it is split.
+
+    Attributes
+    ----------
+    label : ndarray of int64
+        Of each unit; units of one label share a device.
+    apart : ndarray of bool
+        Which labels are on different devices.
+    start : ndarray of int64
+        Starts of the last vertex on each device.
+    pair : (int, int) or None
+        Two vertices, the first of their units, that are on one device in the first of ``parts``.
+    """
+
+    label: Times
+    apart: NDArray[np.bool_]
+    start: Times
+    pair: tuple[int, int] | None = None
+    parts: tuple[_Case, ...] = ()
+
+
+class _Interval:
+    """The cases of an interval.
+
+    Attributes
+    ----------
+    least : ndarray of int64, vertices × k
+        The least starts over all cases.
+    """
+
+    def __init__(self, heads: Heads, vertices: list[int]) -> None:
+        self.vertices = vertices
+        self._heads = heads
+        number = {v: i for i, v in enumerate(vertices)}
+        unit: dict[int, int] = {}
+        for v in vertices:
+            unit.setdefault(heads.unit[v], len(unit))
+        self._unit = np.array([unit[heads.unit[v]] for v in vertices], dtype=np.int64)
+        self._first = [int((self._unit == u).argmax()) for u in range(len(unit))]
+        edges = [(number[u], i, t) for i, v in enumerate(vertices)
+                 for u, t in heads.inputs[v] if u in number]  # fmt: skip
+        self._edge = np.array(edges, dtype=np.int64).reshape(-1, 3)
+        self._before = np.zeros((len(vertices), len(vertices)), dtype=np.bool_)
+        for i, j, _ in edges:
+            self._before[j] |= self._before[i]
+            self._before[j, i] = True
+        pairs = {tuple(sorted((int(self._unit[i]), int(self._unit[j])))) for i, j, _ in edges}
+        self._pairs = sorted(pair for pair in pairs if pair[0] != pair[1])
+        self._apart = np.zeros((len(unit), len(unit)), dtype=np.bool_)
+        for a, b in heads.separated:
+            if a in unit and b in unit:
+                self._apart[unit[a], unit[b]] = self._apart[unit[b], unit[a]] = True
+        tables, kind = np.unique(self._edge[:, 2], return_inverse=True)
+        self._edge[:, 2] = kind
+        self._arrival = heads.arrival[tables]
+        self._head, self._run = heads.head[vertices], heads.run[vertices]
+        self._rest = self._run[-1] + heads.tail[vertices[-1]]
+        self._row = np.empty_like(self._head)
+        self.least = self._head
+
+    def split(self, most: int, deadline: float) -> list[int]:
+        """Grow the tree of cases where it proves least; return it as the record has it."""
+        root = self._case(np.arange(len(self._first)), self._apart)
+        leaves = [(self._value(root), 0, root)]
+        for number in range(1, 2 * most, 2):
+            if clock.now() > deadline:
+                break
+            value, _, case = leaves[0]
+            best = max(self._choices(case, value), key=lambda choice: choice[0], default=None)
+            if best is None or value > self._heads.never:
+                break
+            _, case.pair, case.parts = best
+            heappop(leaves)
+            for i, part in enumerate(case.parts):
+                heappush(leaves, (self._value(part), number + i, part))
+        proven = np.min([case.start for _, _, case in leaves], axis=0)
+        cases: list[int] = []
+        rows = []
+        stack = [root]
+        while stack:
+            case = stack.pop()
+            if case.pair is None or (case.start >= proven).all():
+                cases.append(-1)
+                rows.append(self._starts(case.label, case.apart).copy())
+            else:
+                cases.extend(case.pair)
+                stack.extend(reversed(case.parts))
+        self.least = np.min(rows, axis=0)
+        return cases
+
+    def _choices(
+        self, case: _Case, value: int
+    ) -> Iterable[tuple[int, tuple[int, int], tuple[_Case, _Case]]]:
+        """Yield the pairs that may split a case, with how much that raises it."""
+        seen = set()
+        for u, w in self._pairs:
+            a, b = sorted((int(case.label[u]), int(case.label[w])))
+            if a == b or case.apart[a, b] or (a, b) in seen:
+                continue
+            seen.add((a, b))
+            label = np.where(case.label == b, a, case.label)
+            joined = case.apart.copy()
+            joined[a] |= joined[b]
+            joined[:, a] |= joined[:, b]
+            parted = case.apart.copy()
+            parted[a, b] = parted[b, a] = True
+            parts = self._case(label, joined), self._case(case.label, parted)
+            low, high = sorted(self._value(part) - value for part in parts)
+            yield _LESSER * low + high, (self._first[u], self._first[w]), parts
+
+    def _case(self, label: Times, apart: NDArray[np.bool_]) -> _Case:
+        return _Case(label, apart, self._starts(label, apart)[-1].copy())
+
+    def _value(self, case: _Case) -> int:
+        return int((case.start + self._rest).min())
+
+    def _starts(self, label: Times, apart: NDArray[np.bool_]) -> Times:
+        _enter(
+            self._head, self._run, self._edge, self._arrival, label[self._unit], apart,
+            self._before, self._heads.never, self._row,
+        )  # fmt: skip
+        return self._row
+
+
+@short_kernel
+def _enter(
+    head: Any, run: Any, edge: Any, arrival: Any, label: Any, apart: Any, before: Any, never: Any,
+    row: Any,
+) -> None:  # fmt: skip
+    """Compute starts in a case: inputs arrive, and what shares a device has taken its turn."""
+    n, k = head.shape
+    turn = np.empty(n, np.int64)
+    end = np.empty((n, k), np.int64)
+    e = 0
+    for i in range(n):
+        row[i] = head[i]
+        while e < edge.shape[0] and edge[e, 1] == i:
+            j, table = edge[e, 0], edge[e, 2]
+            e += 1
+            same, other = label[i] == label[j], apart[label[i], label[j]]
+            for d in range(k):
+                least = end[j, d] if not other else never
+                if not same:
+                    for f in range(k):
+                        if f != d:
+                            least = min(least, end[j, f] + arrival[table, d, f])
+                row[i, d] = max(row[i, d], least)
+        size = 0
+        for j in range(i):
+            if before[i, j] and label[j] == label[i]:
+                turn[size] = j
+                size += 1
+        for d in range(k):
+            for a in range(1, size):
+                j, b = turn[a], a - 1
+                while b >= 0 and row[turn[b], d] > row[j, d]:
+                    turn[b + 1] = turn[b]
+                    b -= 1
+                turn[b + 1] = j
+            free = 0
+            for a in range(size):
+                free = max(free, row[turn[a], d]) + run[turn[a], d]
+            row[i, d] = min(never, max(row[i, d], free))
+            end[i, d] = row[i, d] + run[i, d]
