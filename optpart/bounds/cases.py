@@ -16,9 +16,8 @@ time per device, so this holds in all of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +46,9 @@ _INTERVALS = 320
 
 #: By how much the lesser rise counts more than the greater one when a pair is chosen.
 _LESSER = 10
+
+#: A rise that counts as any greater one, so that sums stay within 64 bits.
+_MOST = 2**58
 
 Times = NDArray[np.int64]
 
@@ -78,23 +80,20 @@ def cases_bound(
     tables = (len(grid.delays) + len(grid.measured)) * instance.devices**2
     items = instance.vertices + len(instance.graph.edge_source)
     rounds = _ROUNDS if tables <= _MAX_CELLS and _PER_ITEM * items < deadline - clock.now() else ()
-    starts = [window]
+    sharp: Windows | None = None
     for size, cases in rounds:
         before = least
-        for start in starts:
+        for start in (window, sharp):
+            if start is None:  # sharpening takes long, so the first round begins without it
+                left = _SHARPENING * (deadline - clock.now())
+                start = sharp = sharpened(instance, grid, window, seconds=left)
             found = _raised(instance, grid, start, Growth(size, cases, deadline))
             if found is None:
                 return None
             least = max(least, found)
             if least >= most or clock.now() > deadline:
                 return grid.time(min(least, most))
-        if len(starts) == 1:
-            left = _SHARPENING * (deadline - clock.now())
-            starts.append(sharpened(instance, grid, window, seconds=left))
-            if starts[1].bound is None:
-                return None
-            least = max(least, starts[1].bound)
-        elif least == before:
+        if least == before:
             break
     return grid.time(min(least, most))
 
@@ -228,9 +227,9 @@ class Heads:
             if v not in goals:
                 continue
             if clock.now() > deadline:
-                break
+                continue  # what has risen is passed on to the end
             interval = _Interval(self, self._within(goals[v], v, size))
-            step = Step(interval.vertices, interval.split(growth.cases, deadline))
+            step = Step(interval.vertices, interval.split(growth.cases))
             if not (interval.least > self.head[interval.vertices]).any():
                 continue
             numbers -= len(step.vertices) + len(step.cases)
@@ -300,29 +299,6 @@ class Heads:
         np.minimum(row, self.never, out=row)
 
 
-@dataclass(eq=False)
-class _Case:
-    """A case: a leaf of the tree, unless it is split.
-
-    Attributes
-    ----------
-    label : ndarray of int64
-        Of each unit; units of one label share a device.
-    apart : ndarray of bool
-        Which labels are on different devices.
-    start : ndarray of int64
-        Starts of the last vertex on each device.
-    pair : (int, int) or None
-        Two vertices, the first of their units, that are on one device in the first of ``parts``.
-    """
-
-    label: Times
-    apart: NDArray[np.bool_]
-    start: Times
-    pair: tuple[int, int] | None = None
-    parts: tuple[_Case, ...] = ()
-
-
 class _Interval:
     """The cases of an interval.
 
@@ -349,7 +325,8 @@ class _Interval:
             self._before[j] |= self._before[i]
             self._before[j, i] = True
         pairs = {tuple(sorted((int(self._unit[i]), int(self._unit[j])))) for i, j, _ in edges}
-        self._pairs = sorted(pair for pair in pairs if pair[0] != pair[1])
+        adjacent = sorted(pair for pair in pairs if pair[0] != pair[1])
+        self._pairs = np.array(adjacent, dtype=np.int64).reshape(-1, 2)
         self._apart = np.zeros((len(unit), len(unit)), dtype=np.bool_)
         for a, b in heads.separated:
             if a in unit and b in unit:
@@ -357,97 +334,149 @@ class _Interval:
         tables, kind = np.unique(self._edge[:, 2], return_inverse=True)
         self._edge[:, 2] = kind
         self._arrival = heads.arrival[tables]
+        self._arrival[:, range(self._arrival.shape[1]), range(self._arrival.shape[1])] = heads.never
         self._head, self._run = heads.head[vertices], heads.run[vertices]
-        self._rest = self._run[-1] + heads.tail[vertices[-1]]
-        self._row = np.empty_like(self._head)
         self.least = self._head
 
-    def split(self, most: int, deadline: float) -> list[int]:
+    def split(self, most: int) -> list[int]:
         """Grow the tree of cases where it proves least; return it as the record has it."""
-        root = self._case(np.arange(len(self._first)), self._apart)
-        leaves = [(self._value(root), 0, root)]
-        for number in range(1, 2 * most, 2):
-            if clock.now() > deadline:
-                break
-            value, _, case = leaves[0]
-            best = max(self._choices(case, value), key=lambda choice: choice[0], default=None)
-            if best is None or value > self._heads.never:
-                break
-            _, case.pair, case.parts = best
-            heappop(leaves)
-            for i, part in enumerate(case.parts):
-                heappush(leaves, (self._value(part), number + i, part))
-        proven = np.min([case.start for _, _, case in leaves], axis=0)
+        rest = self._run[-1] + self._heads.tail[self.vertices[-1]]
+        label, apart, start, pair, part = _grow(
+            self._head, self._run, self._edge, self._arrival, self._unit, self._apart, self._before,
+            rest, self._heads.never, self._pairs, most,
+        )  # fmt: skip
+        proven = start[part < 0].min(axis=0)
         cases: list[int] = []
-        rows = []
-        stack = [root]
+        self.least = np.full_like(self._head, self._heads.never)
+        row = np.empty_like(self._head)
+        stack = [0]
         while stack:
             case = stack.pop()
-            if case.pair is None or (case.start >= proven).all():
+            if part[case] < 0 or (start[case] >= proven).all():
                 cases.append(-1)
-                rows.append(self._starts(case.label, case.apart).copy())
+                _enter(
+                    self._head, self._run, self._edge, self._arrival, label[case][self._unit],
+                    apart[case], self._before, self._heads.never, row, 0,
+                )  # fmt: skip
+                np.minimum(self.least, row, out=self.least)
             else:
-                cases.extend(case.pair)
-                stack.extend(reversed(case.parts))
-        self.least = np.min(rows, axis=0)
+                cases.extend(self._first[u] for u in pair[case].tolist())
+                stack += [part[case] + 1, part[case]]
         return cases
 
-    def _choices(
-        self, case: _Case, value: int
-    ) -> Iterable[tuple[int, tuple[int, int], tuple[_Case, _Case]]]:
-        """Yield the pairs that may split a case, with how much that raises it."""
-        seen = set()
-        for u, w in self._pairs:
-            a, b = sorted((int(case.label[u]), int(case.label[w])))
-            if a == b or case.apart[a, b] or (a, b) in seen:
+
+@short_kernel
+def _grow(
+    head: Any, run: Any, edge: Any, arrival: Any, unit: Any, apart: Any, before: Any, rest: Any,
+    never: int, pairs: Any, most: int,
+) -> Any:  # fmt: skip
+    """Split the case that proves least, up to ``most`` times.
+
+    Returns
+    -------
+    label : ndarray of int64, cases × units
+        Units of one label share a device.
+    apart : ndarray of bool, cases × units × units
+        Which labels are on different devices.
+    start : ndarray of int64, cases × k
+        Starts of the last vertex on each device.
+    pair : ndarray of int64, cases × 2
+        Two units, on one device in the first part of the case and on two in the second.
+    part : ndarray of int64, cases
+        The first part, which the second follows; −1 if the case is not split.
+    """
+    n, k = head.shape
+    units = apart.shape[0]
+    size = 2 * most + 1
+    labels = np.empty((size, units), np.int64)
+    parted = np.empty((size, units, units), np.bool_)
+    start = np.empty((size, k), np.int64)
+    value = np.empty(size, np.int64)
+    pair = np.full((size, 2), -1, np.int64)
+    part = np.full(size, -1, np.int64)
+    row = np.empty((n, k), np.int64)
+    known = np.empty((n, k), np.int64)
+    seen = np.empty((units, units), np.bool_)
+    labels[0] = np.arange(units)
+    parted[0] = apart
+    _enter(head, run, edge, arrival, labels[0][unit], parted[0], before, never, row, 0)
+    start[0] = row[n - 1]
+    value[0] = (start[0] + rest).min()
+    count = 1
+    for _ in range(most):
+        case = -1
+        for i in range(count):
+            if part[i] < 0 and (case < 0 or value[i] < value[case]):
+                case = i
+        if value[case] > never:
+            break
+        _enter(head, run, edge, arrival, labels[case][unit], parted[case], before, never, known, 0)
+        best = -1
+        seen[:] = False
+        for i in range(pairs.shape[0]):
+            a, b = labels[case, pairs[i, 0]], labels[case, pairs[i, 1]]
+            a, b = min(a, b), max(a, b)
+            if a == b or parted[case, a, b] or seen[a, b]:
                 continue
-            seen.add((a, b))
-            label = np.where(case.label == b, a, case.label)
-            joined = case.apart.copy()
+            seen[a, b] = True
+            # Nothing changes before both of the labels have come up.
+            of = labels[case][unit]
+            begin = int(max(np.argmax(of == a), np.argmax(of == b)))
+            together = np.where(labels[case] == b, a, labels[case])
+            joined = parted[case].copy()
             joined[a] |= joined[b]
             joined[:, a] |= joined[:, b]
-            parted = case.apart.copy()
-            parted[a, b] = parted[b, a] = True
-            parts = self._case(label, joined), self._case(case.label, parted)
-            low, high = sorted(self._value(part) - value for part in parts)
-            yield _LESSER * low + high, (self._first[u], self._first[w]), parts
-
-    def _case(self, label: Times, apart: NDArray[np.bool_]) -> _Case:
-        return _Case(label, apart, self._starts(label, apart)[-1].copy())
-
-    def _value(self, case: _Case) -> int:
-        return int((case.start + self._rest).min())
-
-    def _starts(self, label: Times, apart: NDArray[np.bool_]) -> Times:
-        _enter(
-            self._head, self._run, self._edge, self._arrival, label[self._unit], apart,
-            self._before, self._heads.never, self._row,
-        )  # fmt: skip
-        return self._row
+            row[:begin] = known[:begin]
+            _enter(head, run, edge, arrival, together[unit], joined, before, never, row, begin)
+            same = row[n - 1].copy()
+            split = parted[case].copy()
+            split[a, b] = split[b, a] = True
+            _enter(head, run, edge, arrival, of, split, before, never, row, begin)
+            first, second = (same + rest).min(), (row[n - 1] + rest).min()
+            low, high = min(first, second) - value[case], max(first, second) - value[case]
+            rise = _LESSER * min(low, _MOST) + min(high, _MOST)
+            if rise > best:
+                best = rise
+                pair[case] = pairs[i]
+                labels[count], labels[count + 1] = together, labels[case]
+                parted[count], parted[count + 1] = joined, split
+                start[count], start[count + 1] = same, row[n - 1]
+                value[count], value[count + 1] = first, second
+        if best < 0:
+            break
+        part[case] = count
+        count += 2
+    return labels[:count], parted[:count], start[:count], pair[:count], part[:count]
 
 
 @short_kernel
 def _enter(
     head: Any, run: Any, edge: Any, arrival: Any, label: Any, apart: Any, before: Any, never: Any,
-    row: Any,
+    row: Any, begin: int,
 ) -> None:  # fmt: skip
-    """Compute starts in a case: inputs arrive, and what shares a device has taken its turn."""
+    """Compute starts in a case: inputs arrive, and what shares a device has taken its turn.
+
+    Starts before position ``begin`` are known.
+    """
     n, k = head.shape
     turn = np.empty(n, np.int64)
-    end = np.empty((n, k), np.int64)
+    end = np.empty(k, np.int64)
     e = 0
-    for i in range(n):
+    while e < edge.shape[0] and edge[e, 1] < begin:
+        e += 1
+    for i in range(begin, n):
         row[i] = head[i]
         while e < edge.shape[0] and edge[e, 1] == i:
             j, table = edge[e, 0], edge[e, 2]
             e += 1
+            for d in range(k):
+                end[d] = row[j, d] + run[j, d]
             same, other = label[i] == label[j], apart[label[i], label[j]]
             for d in range(k):
-                least = end[j, d] if not other else never
+                least = end[d] if not other else never
                 if not same:
                     for f in range(k):
-                        if f != d:
-                            least = min(least, end[j, f] + arrival[table, d, f])
+                        least = min(least, end[f] + arrival[table, d, f])
                 row[i, d] = max(row[i, d], least)
         size = 0
         for j in range(i):
@@ -465,4 +494,3 @@ def _enter(
             for a in range(size):
                 free = max(free, row[turn[a], d]) + run[turn[a], d]
             row[i, d] = min(never, max(row[i, d], free))
-            end[i, d] = row[i, d] + run[i, d]

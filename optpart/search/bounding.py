@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from optpart.bounds.best import BOUNDS, BRIEF, Bound, best_bound
+from optpart import clock
+from optpart.bounds.best import BOUNDS, BRIEF, Bound, best_bound, largest
 from optpart.problem.instance import Instance
 
 #: The slower bounds respect their time limit up to this many vertices.
 _BOUNDED = 6000
 
-#: Above this many vertices, long paths leave to intervals what no other bound sees in the time of a
+#: Above this many vertices, long paths leave to intervals what few bounds see in the time of a
 #: search; below, branching needs the time.
 _LONG = 1000
+
+#: Share of the time for cases, below and above; with less, they prove next to nothing.
+_CASES, _CASES_LONG = 0.4, 2 / 3
 
 #: Bounds that the load of the devices includes.
 _IMPLIED = ("critical-path",)
@@ -52,10 +56,19 @@ def bounded(
         ``None`` proves the instance infeasible.
     """
     if instance.vertices <= _BOUNDED:
-        rows = BRIEF if brief else BOUNDS.values()
-        others = [row for row in rows if row.name not in _KNOWN]
-        if instance.vertices > _LONG and not brief:
+        if brief:
+            rows = [row for row in BRIEF if row.name not in _KNOWN]
+            return best_bound(instance, seconds, makespan, among=rows).value
+        deadline = clock.now() + seconds
+        long = instance.vertices > _LONG
+        share = _CASES_LONG if long else _CASES
+        cases = best_bound(instance, share * seconds, makespan, among=[BOUNDS["cases"]])
+        if cases.value in (None, makespan):
+            return cases.value
+        others = [row for row in BOUNDS.values() if row.name not in (*_KNOWN, "cases")]
+        if long:
             others.append(intervals(workers=1))
-        return best_bound(instance, seconds, makespan, among=others).value
+        left = max(0.0, deadline - clock.now())
+        return largest([cases, best_bound(instance, left, makespan, among=others)]).value
     cheap = [x for x in BOUNDS.values() if x.cost == "cheap" and x.name not in _IMPLIED]
     return best_bound(instance, seconds, makespan, among=cheap).value

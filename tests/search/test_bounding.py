@@ -37,7 +37,7 @@ def test_intervals_see_what_paths_and_loads_do_not(monkeypatch: pytest.MonkeyPat
     for name in "abc":
         graph.vertex(name, 2, outputs=[9]).edge("fork", name).edge(name, "join")
     instance = Instance(graph.build(), Cluster.uniform(2, bandwidth=1), name="fork and join")
-    monkeypatch.setattr(bounding, "BOUNDS", {})
+    monkeypatch.setattr(bounding, "BOUNDS", {"cases": BOUNDS["cases"]})
     monkeypatch.setattr(bounding, "_LONG", 0)
     assert bounding.bounded(instance, 60.0, None) == 8
 
