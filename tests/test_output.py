@@ -349,7 +349,13 @@ class TestInterruptedBounds:
         shown = run("bound", "heft-10")
         assert shown.code == 0
         _, *rows = [line.split() for line in shown.out.splitlines()]
-        assert [row[0] for row in rows] == ["critical-path", "load", "one-machine", "best:"]
+        assert [row[0] for row in rows] == [
+            "critical-path",
+            "load",
+            "cases",
+            "one-machine",
+            "best:",
+        ]
         values = [float(row[1].rstrip(",")) for row in rows]
         assert values[-1] == max(values)
         assert "interrupted: the bounds proven so far follow" in shown.err
