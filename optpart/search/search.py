@@ -39,7 +39,11 @@ from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
 
 #: Shares of the budget for initial schedules and for bounds, and maximum seconds for bounds.
-_STARTING, _BOUNDING, _BOUNDING_BESIDE, _MOST_BOUNDING = 0.05, 0.1, 0.2, 120.0
+_STARTING, _BOUNDING, _MOST_BOUNDING = 0.05, 0.1, 120.0
+
+#: Share of another process's time for bounds, above and up to so many vertices: on small instances,
+#: more bounds of different kinds pay.
+_BOUNDING_BESIDE, _BOUNDING_FEW_BESIDE, _FEW = 0.2, 0.3, 1000
 
 #: Heuristics that are tried even if the share for them is spent, unless half of the budget is: in a
 #: new process, it may take longer to load their compiled code than to run them.
@@ -475,7 +479,9 @@ class _Search:
         for number, helper in enumerate(self.helpers, start=1):
             seconds = self.budget.seconds - self.record.seconds
             bounds = number == 1 and self.record.makespan != self.record.bound
-            bounding = min(_BOUNDING_BESIDE * seconds, _MOST_BOUNDING) if bounds else 0.0
+            few = self.instance.vertices <= _FEW
+            share = _BOUNDING_FEW_BESIDE if few else _BOUNDING_BESIDE
+            bounding = min(share * seconds, _MOST_BOUNDING) if bounds else 0.0
             job = Job(
                 self._manner_of(number),
                 self.instance,
