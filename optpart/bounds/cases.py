@@ -15,9 +15,11 @@ time per device, so this holds in all of them.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,16 +103,11 @@ def cases_bound(
 def _raised(instance: Instance, grid: Grid, window: Windows, growth: Growth) -> int | None:
     """Raise heads, and then tails; return what they prove, or ``None`` if there is no schedule."""
     forwards = heads_of(instance, grid, window)
-    _exhaust(forwards.rise(growth))
+    deque(forwards.rise(growth), maxlen=0)
     window = replace(window, head=forwards.head)
     backwards = heads_of(instance, grid, window, backwards=True)
-    _exhaust(backwards.rise(growth))
+    deque(backwards.rise(growth), maxlen=0)
     return None if backwards.ticks >= NEVER else backwards.ticks
-
-
-def _exhaust(steps: Iterator[Step]) -> None:
-    for _ in steps:
-        pass
 
 
 def heads_of(instance: Instance, grid: Grid, window: Windows, *, backwards: bool = False) -> Heads:
@@ -125,7 +122,6 @@ def heads_of(instance: Instance, grid: Grid, window: Windows, *, backwards: bool
     sending = grid.send if instance.model.communication == "sendrecv" else np.zeros_like(grid.send)
     near = np.concatenate((grid.delays[:, grid.link_class], grid.measured))
     delay = np.where(near < 0, NEVER, near + sending[:, None])  # sender × receiver
-    delay[:, range(instance.devices), range(instance.devices)] = 0
     order, head, tail = arrays(instance).order, window.head, window.tail
     source, target = graph.edge_source.tolist(), graph.edge_target.tolist()
     if backwards:
@@ -209,6 +205,8 @@ class Heads:
         for v, sources in enumerate(inputs):
             for u, _ in sources:
                 self.after[u].append(v)
+        self._begin = np.cumsum([0, *map(len, inputs)])
+        self._input = np.array([*chain.from_iterable(inputs)], dtype=np.int64).reshape(-1, 2)
         self._position = np.empty(len(self.order), dtype=np.int64)
         self._position[self.order] = np.arange(len(self.order))
 
@@ -218,17 +216,17 @@ class Heads:
         Parameters
         ----------
         numbers : float
-            In all steps together, at most; one with more is left out.
+            In all steps together, at most; a step that exceeds it is the last, and left out.
         """
         size, deadline = growth.size, growth.deadline
-        goals = self._goals(size)
-        for v in self.order.tolist():
-            self._pass_on(v)
-            if v not in goals:
-                continue
-            if clock.now() > deadline:
-                continue  # what has risen is passed on to the end
-            interval = _Interval(self, self._within(goals[v], v, size))
+        passed = 0
+        for v, begins in self._goals(size):
+            position = int(self._position[v]) + 1
+            self._pass_on(passed, position)
+            passed = position
+            if clock.now() > deadline or numbers < 0:
+                break
+            interval = _Interval(self, self._within(begins, v, size))
             step = Step(interval.vertices, interval.split(growth.cases))
             if not (interval.least > self.head[interval.vertices]).any():
                 continue
@@ -236,6 +234,7 @@ class Heads:
             if numbers >= 0:
                 self.head[interval.vertices] = interval.least
                 yield step
+        self._pass_on(passed, len(self.order))
 
     @property
     def ticks(self) -> int:
@@ -245,7 +244,7 @@ class Heads:
     def _through(self) -> Times:
         return np.asarray((self.head + self.run + self.tail).min(axis=1))
 
-    def _goals(self, size: int) -> dict[int, list[int]]:
+    def _goals(self, size: int) -> list[tuple[int, list[int]]]:
         """Return vertices along a longest path, each with those of the path before it."""
         through = self._through()
         path = [int(through.argmax())] if len(through) else []
@@ -256,7 +255,7 @@ class Heads:
             path.append(max(self.after[path[-1]], key=lambda v: (through[v], -v)))
         step = -(-len(path) // _INTERVALS)
         ends = {*range(step, len(path), max(1, step)), len(path) - 1} - {-1}
-        return {path[i]: path[max(0, i - size) : i] for i in ends}
+        return [(path[i], path[max(0, i - size) : i]) for i in sorted(ends)]
 
     def _within(self, begins: list[int], end: int, size: int) -> list[int]:
         """Return the vertices from one of some to an end, from as early a one as is not too far."""
@@ -288,15 +287,12 @@ class Heads:
                     reached.append(u)
         return sorted(after & before, key=lambda v: int(position[v]))
 
-    def _pass_on(self, v: int) -> None:
-        """Raise the head of a vertex to when its inputs arrive from wherever is best."""
-        row = self.head[v]
-        for u, table in self.inputs[v]:
-            end = self.head[u] + self.run[u]
-            if self.unit[u] != self.unit[v]:
-                end = (end + self.arrival[table]).min(axis=1)
-            np.maximum(row, end, out=row)
-        np.minimum(row, self.never, out=row)
+    def _pass_on(self, begin: int, end: int) -> None:
+        """Raise the heads from a position in the order to another one."""
+        _pass_on(
+            self.order[begin:end], self._begin, self._input, self.unit, self.run, self.arrival,
+            self.never, self.head,
+        )  # fmt: skip
 
 
 class _Interval:
@@ -366,6 +362,34 @@ class _Interval:
 
 
 @short_kernel
+def _pass_on(
+    order: Any, begin: Any, source: Any, unit: Any, run: Any, arrival: Any, never: Any, head: Any
+) -> None:
+    """Raise the heads of some vertices to when their inputs arrive from wherever is best.
+
+    Parameters
+    ----------
+    begin, source : ndarray of int64, n + 1; m × 2
+        The inputs of ``v`` and their tables are the rows from ``begin[v]`` to ``begin[v + 1]``.
+    """
+    k = head.shape[1]
+    end = np.empty(k, np.int64)
+    for v in order:
+        for e in range(begin[v], begin[v + 1]):
+            u, table = source[e]
+            for d in range(k):
+                end[d] = head[u, d] + run[u, d]
+            for d in range(k):
+                least = end[d]
+                if unit[u] != unit[v]:
+                    for f in range(k):
+                        least = min(least, end[f] + arrival[table, d, f])
+                head[v, d] = max(head[v, d], least)
+        for d in range(k):
+            head[v, d] = min(never, head[v, d])
+
+
+@short_kernel
 def _grow(
     head: Any, run: Any, edge: Any, arrival: Any, unit: Any, apart: Any, before: Any, rest: Any,
     never: int, pairs: Any, most: int,
@@ -419,7 +443,8 @@ def _grow(
             if a == b or parted[case, a, b] or seen[a, b]:
                 continue
             seen[a, b] = True
-            # Nothing changes before both of the labels have come up.
+            # Before both of the labels have come up, next to nothing changes: only what is apart
+            # from one of them is now apart from the other as well. Leaving that out is valid.
             of = labels[case][unit]
             begin = int(max(np.argmax(of == a), np.argmax(of == b)))
             together = np.where(labels[case] == b, a, labels[case])

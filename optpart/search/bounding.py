@@ -13,7 +13,7 @@ _BOUNDED = 6000
 
 #: Above this many vertices, long paths leave to intervals what few bounds see in the time of a
 #: search; below, branching needs the time.
-_LONG = 1000
+LONG = 1000
 
 #: Share of the time for cases, below and above; with less, they prove next to nothing.
 _CASES, _CASES_LONG = 0.35, 2 / 3
@@ -60,7 +60,7 @@ def bounded(
             rows = [row for row in BRIEF if row.name not in _KNOWN]
             return best_bound(instance, seconds, makespan, among=rows).value
         deadline = clock.now() + seconds
-        long = instance.vertices > _LONG
+        long = instance.vertices > LONG
         share = _CASES_LONG if long else _CASES
         cases = best_bound(instance, share * seconds, makespan, among=[BOUNDS["cases"]])
         if cases.value in (None, makespan):

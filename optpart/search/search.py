@@ -24,7 +24,7 @@ from optpart.limits import available_processors, check_seed
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.search import checkpoint as checkpoints
-from optpart.search.bounding import bounded
+from optpart.search.bounding import LONG, bounded
 from optpart.search.checkpoint import StateFile
 from optpart.search.evaluator import Evaluator, Value
 from optpart.search.layout import layout_of, placed, repaired
@@ -41,9 +41,9 @@ from optpart.solution.termination import Termination
 #: Shares of the budget for initial schedules and for bounds, and maximum seconds for bounds.
 _STARTING, _BOUNDING, _MOST_BOUNDING = 0.05, 0.1, 120.0
 
-#: Share of another process's time for bounds, above and up to so many vertices: on small instances,
+#: Share of another process's time for bounds, on large instances and on others: on small instances,
 #: more bounds of different kinds pay.
-_BOUNDING_BESIDE, _BOUNDING_FEW_BESIDE, _FEW = 0.2, 0.3, 1000
+_BOUNDING_BESIDE, _BOUNDING_BESIDE_SHORT = 0.2, 0.3
 
 #: Heuristics that are tried even if the share for them is spent, unless half of the budget is: in a
 #: new process, it may take longer to load their compiled code than to run them.
@@ -479,8 +479,8 @@ class _Search:
         for number, helper in enumerate(self.helpers, start=1):
             seconds = self.budget.seconds - self.record.seconds
             bounds = number == 1 and self.record.makespan != self.record.bound
-            few = self.instance.vertices <= _FEW
-            share = _BOUNDING_FEW_BESIDE if few else _BOUNDING_BESIDE
+            long = self.instance.vertices > LONG
+            share = _BOUNDING_BESIDE if long else _BOUNDING_BESIDE_SHORT
             bounding = min(share * seconds, _MOST_BOUNDING) if bounds else 0.0
             job = Job(
                 self._manner_of(number),
