@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray, rounded
 
@@ -19,9 +22,10 @@ def contradiction(instance: Instance) -> str:
     separation, a unit too large for every device, and units that together need more memory than
     their devices have.
     """
-    for unit, row in enumerate(instance.allowed):
-        if not row.any():
-            return f"{instance.unit_name(unit)} has no device that it may run on"
+    possible = instance.allowed.any(axis=1)
+    if not possible.all():
+        unit = int(possible.argmin())
+        return f"{instance.unit_name(unit)} has no device that it may run on"
     for a, b in instance.graph.separation:
         if instance.unit_of[a] == instance.unit_of[b]:
             names = instance.graph.names
@@ -68,26 +72,23 @@ def _memory(instance: Instance) -> str:
     capacity = instance.cluster.memory
     need = instance.static_memory
     # Units whose allowed devices are within a set must fit into the memory of that set together.
-    sets: dict[tuple[int, ...], list[int]] = {}
-    for unit, row in enumerate(instance.allowed):
-        sets.setdefault(tuple(row.nonzero()[0].tolist()), []).append(unit)
+    sets = _by_devices(instance.allowed)
     for devices, own in sets.items():
         limits = [capacity[d] for d in devices]
         if None in limits:
             continue
-        largest = max(own, key=lambda unit: need[unit])
+        largest = int(own[need.numerators[own].argmax()])
         if need[largest] > max(_known(limits)):
             return (
                 f"{instance.unit_name(largest)} needs memory "
                 f"{rounded(need[largest], up=True)}, but "
                 f"the largest device that it may use has {rounded(max(_known(limits)), up=False)}"
             )
-        inside = [
-            unit for chosen, units in sets.items() if set(chosen) <= set(devices) for unit in units
-        ]
+        within = [units for chosen, units in sets.items() if set(chosen) <= set(devices)]
+        inside = np.concatenate(within)
         room = sum(_known(limits), Fraction(0))
-        kept = _fewest(inside, need, room)
-        if kept:
+        if need.sum(inside) > room:
+            kept = _fewest(inside.tolist(), need, room)
             total = sum((need[unit] for unit in kept), Fraction(0))
             return (
                 f"not enough memory on {devices_named(instance, devices)}: units "
@@ -97,15 +98,23 @@ def _memory(instance: Instance) -> str:
     return ""
 
 
+def _by_devices(allowed: NDArray[np.bool_]) -> dict[tuple[int, ...], NDArray[np.int64]]:
+    """Return the units that may use exactly a set of devices, for each set in use."""
+    rows, of = np.unique(np.packbits(allowed, axis=1), axis=0, return_inverse=True)
+    units = np.argsort(of.reshape(-1), kind="stable")
+    ends = np.cumsum(np.bincount(of.reshape(-1), minlength=len(rows)))
+    groups = sorted(np.split(units, ends[:-1]), key=lambda own: int(own[0])) if len(rows) else []
+    return {tuple(allowed[own[0]].nonzero()[0].tolist()): own for own in groups}
+
+
 def _fewest(units: list[int], need: RationalArray, room: Fraction) -> list[int]:
-    """Return a smallest set of units that exceeds the capacity; empty if all units fit."""
+    """Return a smallest set of units that exceeds the capacity."""
+    total, number = Fraction(0), 0
     largest_first = sorted(units, key=lambda unit: (-need[unit], unit))
-    total = Fraction(0)
-    for number, unit in enumerate(largest_first, 1):
-        total += need[unit]
-        if total > room:
-            return sorted(largest_first[:number])
-    return []
+    while total <= room:
+        total += need[largest_first[number]]
+        number += 1
+    return sorted(largest_first[:number])
 
 
 def devices_named(instance: Instance, devices: Sequence[int]) -> str:

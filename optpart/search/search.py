@@ -353,10 +353,7 @@ class _Search:
         seconds = math.inf
         if self.instance.vertices > _QUICK:
             seconds = min(self._left(), _BOUNDING * self.budget.seconds)
-        for bound in (critical_path_bound, load_bound):
-            self._bounded(bound(self.instance, seconds))
-            if self.infeasible:
-                return
+        self._bounded(load_bound(self.instance, seconds))  # includes the critical path
 
     def _bound_here(self) -> None:
         if self.record.makespan == self.record.bound:

@@ -38,12 +38,12 @@ def test_intervals_see_what_paths_and_loads_do_not(monkeypatch: pytest.MonkeyPat
         graph.vertex(name, 2, outputs=[9]).edge("fork", name).edge(name, "join")
     instance = Instance(graph.build(), Cluster.uniform(2, bandwidth=1), name="fork and join")
     monkeypatch.setattr(bounding, "BOUNDS", {"cases": BOUNDS["cases"]})
-    monkeypatch.setattr(bounding, "_LONG", 0)
+    monkeypatch.setattr(bounding, "LONG", 0)
     assert bounding.bounded(instance, 60.0, None) == 8
 
 
 def test_intervals_are_left_out_where_all_must_be_brief(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounding, "_LONG", 0)
+    monkeypatch.setattr(bounding, "LONG", 0)
     row = Bound("intervals", "anytime", never)
     monkeypatch.setattr(bounding, "intervals", lambda workers: row)
     monkeypatch.setattr(bounding, "BRIEF", (BOUNDS["energy"],))
