@@ -40,8 +40,8 @@ def interval_proof(windows: Windows, deadline: float) -> Proof:
     most = (MAX_CERTIFICATE - _RESERVE) // _BYTES
     head, tail = np.array(windows.head, dtype=np.int64), np.array(windows.tail, dtype=np.int64)
     forwards = _heads(windows, head, tail)
-    # Half of the time, and of the numbers at most: two halves of a path that meet prove about as much
-    # as the whole of it, so little is lost if there is no time for more.
+    # Half of the time, and half of the numbers at most: where time is short, two halves of a path
+    # that meet prove about as much as the whole of it.
     half = clock.now() + (deadline - clock.now()) / 2
     steps = _steps(forwards, half, most // 2)
     proven = forwards.ticks
