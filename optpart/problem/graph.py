@@ -314,6 +314,9 @@ class GraphBuilder:
         self._colocation: list[tuple[int, ...]] = []
         self._separation: list[tuple[int, int]] = []
 
+    def __repr__(self) -> str:
+        return f"<GraphBuilder: {len(self._index):,} vertices, {len(self._edges):,} edges>"
+
     def vertex(
         self,
         name: str,
