@@ -309,6 +309,9 @@ def test_simulate_says_where_the_schedule_breaks_the_memory_model(run: Run, tmp_
     assert "full: hash+pct, makespan 3, but not a valid schedule:" in shown.out
     assert "memory" in shown.out
     assert " 9 " in shown.out
+    shown = run("solve", path, "-m", "hash+pct")
+    assert shown.code == 4
+    assert "full: no schedule found: the schedule of hash+pct is not valid: memory" in shown.out
 
 
 def test_simulate_needs_a_pair(run: Run, mine: Path) -> None:
