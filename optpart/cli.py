@@ -12,7 +12,7 @@ import typer
 from optpart.commands.options import option_of
 from optpart.commands.registry import COMMANDS, GROUPS, command, group
 from optpart.errors import ArgumentError, OptpartError
-from optpart.terminal import OutputError, ReaderGoneError, abandon, complain, note, prepare, say
+from optpart.terminal import OutputError, ReaderGoneError, abandon, complain, prepare, say
 from optpart.version import __version__
 
 app = typer.Typer(
@@ -103,7 +103,7 @@ def _explain(error: typer.BadParameter) -> None:
     message = error.format_message()  # empty if the help has been printed
     if error.ctx is not None and message == error.ctx.get_help():
         for line in message.splitlines():
-            note(line)
+            say(line)
     elif message:
         complain(_usage(error))
 

@@ -588,7 +588,7 @@ def test_wrong_usage_is_one_line_that_says_what_would_be_right(
 def test_without_arguments_help_is_printed(run: Run, command: str) -> None:
     shown = run(*command.split())
     assert shown.code == 2
-    assert shown.err + shown.out == run(*command.split(), "--help").out
+    assert (shown.out, shown.err) == (run(*command.split(), "--help").out, "")
 
 
 def test_a_close_command_is_a_question_of_its_own(run: Run) -> None:
