@@ -52,6 +52,8 @@ _CROSSING = 4 * 1024
 #: The least that can be allowed.
 _LEAST = 2**20
 
+_EXAMPLE = "give an amount such as 4GiB"
+
 
 def read_memory(value: str | float, place: str = "memory") -> int:
     """Return an amount of memory, a number of bytes or a text such as ``"4 GiB"``, in bytes.
@@ -61,9 +63,12 @@ def read_memory(value: str | float, place: str = "memory") -> int:
     InputError
         If it is no amount of memory, or less than a MiB.
     """
-    amount = quantity(value, "size", place)
+    try:
+        amount = quantity(value, "size", place)
+    except InputError as error:
+        raise InputError(place, error.problem, _EXAMPLE) from None
     if amount < _LEAST:
-        raise InputError(place, f"{value} is too little", "give an amount such as 4GiB")
+        raise InputError(place, f"{value} is too little", _EXAMPLE)
     return int(amount)
 
 
