@@ -1,5 +1,6 @@
 """True optima, proven bounds and heuristics for placing dataflow graphs on unlike devices."""
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -150,7 +151,9 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(f"optpart.{_HOME[name]}"), name)
     if name in _CALLABLE:
         return import_module(f"optpart.{name}")
-    raise AttributeError(f"module 'optpart' has no attribute {name!r}")
+    # Name and module let Python suggest a close name.
+    message = f"module 'optpart' has no attribute {name!r}"
+    raise AttributeError(message, name=name, obj=sys.modules[__name__])
 
 
 def __dir__() -> list[str]:

@@ -923,12 +923,20 @@ def _checked(
     """Read a result file; return its instance, its schedule, which is valid, and the document."""
     from optpart.formats.result import read_document, read_schedule
     from optpart.report.verification import check_result
+    from optpart.study import library
 
     document = read_document(result)
     if instance is None:
         instance = document.get("instance")
         if not isinstance(instance, str):
             raise ArgumentError("", "names no instance", "name it with `instance`", str(result))
+        if not os.path.exists(instance) and instance not in library.index():
+            raise ArgumentError(
+                "",
+                f"is of {instance!r}, which is not in the library",
+                "give the instance's file with `instance`",
+                str(result),
+            )
     found = _instance(instance)
     report = check_result(found, result)
     if report.violations:
@@ -956,7 +964,7 @@ def write_report(
         instances. Results of library instances need no instance. Of stores, the page has a table
         of all instances, or of those given, and a report on each.
     path : path
-        The file to write.
+        The file to write, ``.html`` or ``.htm``.
     certificate : path, optional
         The folder of a certificate of the optimum, which is checked first.
 
@@ -969,10 +977,14 @@ def write_report(
     from optpart.certify.check import RejectedError
     from optpart.formats import native
     from optpart.problem.instance import Instance
+    from optpart.report.html.page import PAGES
     from optpart.report.html.page import write_report as write
     from optpart.report.html.sources import Subject, read_subjects
     from optpart.solution.result import Result
 
+    if Path(path).suffix.lower() not in PAGES:
+        remedy = f"name it {Path(path).with_suffix('.html')}"
+        raise InputError("", "is not the name of a page", remedy, str(path))
     if isinstance(what, Instance):
         subjects = [Subject(what, ())]
     else:

@@ -84,8 +84,7 @@ def _code_of(step: Callable[[], object]) -> str | int | None:
         abandon()
         return 0
     except _UsageError as error:
-        if error.format_message():  # empty if there were no arguments: the help has been printed
-            complain(_usage(error))
+        _explain(error)
         return 2
     except OptpartError as error:
         if isinstance(error, OutputError):
@@ -99,9 +98,23 @@ def _code_of(step: Callable[[], object]) -> str | int | None:
     return result if isinstance(result, int) else 0
 
 
+def _explain(error: typer.BadParameter) -> None:
+    """Say what is wrong with a command line; without any arguments, show the help."""
+    message = error.format_message()  # empty if the help has been printed
+    if error.ctx is not None and message == error.ctx.get_help():
+        for line in message.splitlines():
+            say(line)
+    elif message:
+        complain(_usage(error))
+
+
 def _usage(error: typer.BadParameter) -> str:
     """Describe a usage error, and point to the help."""
     command = "optpart" if error.ctx is None else error.ctx.command_path
     problem = " ".join(error.format_message().split()).rstrip(".")
     problem = problem.replace(": Value error, ", ": ")  # how pydantic, not optpart, begins
-    return f"{problem}; see '{command} --help'"
+    return (
+        f"{problem} See '{command} --help'"
+        if problem.endswith("?")
+        else (f"{problem}; see '{command} --help'")
+    )

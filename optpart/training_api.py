@@ -98,6 +98,7 @@ def compare_strategies(
     *,
     seconds: float = 20.0,
     seed: int = 0,
+    memory: int | str | None = None,
 ) -> Comparison:
     """Run methods that make strategies, and bound all that they could have found.
 
@@ -107,16 +108,20 @@ def compare_strategies(
         All (:data:`optpart.training.makers.MAKERS`) if empty.
     seconds : float
         Time limit of each method, and of the bound.
+    memory : int or str, optional
+        As for :func:`strategy_bound`.
 
     Returns
     -------
     Comparison
         A row per method; those that do not fit the memory have no makespan.
     """
+    from optpart.problem.footprint import read_memory
     from optpart.training.comparison import compare
     from optpart.training.makers.base import Budget
 
-    return compare(question.problem, methods, budget=Budget(seconds), seed=seed)
+    allowed = None if memory is None else read_memory(memory)
+    return compare(question.problem, methods, budget=Budget(seconds, memory=allowed), seed=seed)
 
 
 def solve_strategy(
@@ -126,6 +131,7 @@ def solve_strategy(
     order: str = "rank",
     seconds: float = 60.0,
     seed: int = 0,
+    memory: int | str | None = None,
 ) -> Solved:
     """Find a strategy, and prove how far from optimal it can be.
 
@@ -138,16 +144,22 @@ def solve_strategy(
         improves it.
     seconds : float
         Time limit of the method, of the order, and of the bound, each.
+    memory : int or str, optional
+        As for :func:`strategy_bound`; it holds for the order, too. The method ``"exact"`` is
+        refused if its linear program is estimated to take more.
 
     Returns
     -------
     Solved
         ``save`` writes it.
     """
+    from optpart.problem.footprint import read_memory
     from optpart.training.makers.base import Budget
     from optpart.training.question import solve
 
-    return solve(question, method, order=order, budget=Budget(seconds), seed=seed)
+    allowed = None if memory is None else read_memory(memory)
+    budget = Budget(seconds, memory=allowed)
+    return solve(question, method, order=order, budget=budget, seed=seed)
 
 
 def strategy_bound(

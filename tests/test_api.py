@@ -35,6 +35,12 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = op.nothing
 
 
+def test_python_can_suggest_a_name_close_to_an_unknown_one() -> None:
+    with pytest.raises(AttributeError) as caught:
+        _ = op.slove
+    assert (caught.value.name, caught.value.obj) == ("slove", op)
+
+
 @pytest.mark.parametrize("name", ["bounds", "certify", "export"])
 def test_some_names_are_packages_that_can_be_called(name: str) -> None:
     package = getattr(op, name)
@@ -514,3 +520,9 @@ def test_draw_gives_the_bytes_that_plot_gives(run: Run, tmp_path: Path) -> None:
     assert run("plot", tmp_path / "result.json", "-o", tmp_path / "three.svg").code == 0
     one, two, three = ((tmp_path / f"{n}.svg").read_bytes() for n in ("one", "two", "three"))
     assert one == two == three
+
+
+def test_a_report_is_a_page_by_its_name(tmp_path: Path) -> None:
+    with pytest.raises(op.InputError, match=r"report\.pdf: is not the name of a page"):
+        op.write_report(op.load("heft-10"), tmp_path / "report.pdf")
+    assert not list(tmp_path.iterdir())

@@ -15,7 +15,8 @@ The parts are, with the process that they are about:
 - ``instance``: this one, with a schedule of 100,000 vertices
 - ``cpsat``, ``milp``: the solver's, without a search before it
 - ``crossings``: this one
-- ``search``: a helper of a search, before it has got anything and on 10,000 vertices
+- ``search``, ``hybrid``: a helper of a search, before it has got anything and on 10,000 vertices;
+  solvers of parts count in ``all``
 - ``compiling``: this one, with an empty cache of machine code; takes minutes, so only if named
 """
 
@@ -66,6 +67,8 @@ _CASES = (
     ("milp", 130, 10),
     ("crossings", 120, 10),
     ("search", 10_000, 10),
+    ("hybrid", 10_000, 10),
+    ("hybrid", 1000, 10),
     ("compiling", 50, 4),
 )
 _SLOW = ("compiling",)
@@ -209,13 +212,20 @@ class Measurement:
 
     def search(self) -> Case:
         """Search with a helper, first of a tiny instance."""
-        registry.warm_up(["search"], large=True)
-        ask(_limits().drawn(50, 4), "search", seconds=5, workers=2).answer()
+        return self._searched("search", footprint.of_search(self.instance, 2))
+
+    def hybrid(self) -> Case:
+        """Search with a helper, and a solver of parts for each of the two."""
+        return self._searched("hybrid", footprint.of_hybrid(self.instance, 2))
+
+    def _searched(self, method: str, estimate: int) -> Case:
+        registry.warm_up([method], large=True)
+        ask(_limits().drawn(50, 4), method, seconds=5, workers=2).answer()
         base = max(self.watch.peaks.values(), default=0)
         self.watch.peaks.clear()
-        ask(self.instance, "search", seconds=self.seconds, workers=2).answer()
+        ask(self.instance, method, seconds=self.seconds, workers=2).answer()
         most = max(self.watch.peaks.values(), default=0)
-        return Case(self.vertices, "vertex", base, most, footprint.of_search(self.instance, 2))
+        return Case(self.vertices, "vertex", base, most, estimate)
 
 
 #: ``compiling`` is ``process`` with an empty cache.
@@ -226,6 +236,7 @@ _PARTS: dict[str, Callable[[Measurement], Case]] = {
     "milp": Measurement.milp,
     "crossings": Measurement.crossings,
     "search": Measurement.search,
+    "hybrid": Measurement.hybrid,
     "compiling": Measurement.process,
 }
 

@@ -135,10 +135,11 @@ def check_supported(instance: Instance) -> None:
             "model.channels", f"certificates do not cover {model.channels}", "certify with 1"
         )
     if model.memory not in check.MEMORY:
+        *known, last = check.MEMORY
         raise UnsupportedError(
             "model.memory",
             f"certificates do not cover {model.memory!r}",
-            f"certify an instance with {', '.join(check.MEMORY)}",
+            f"certify an instance with memory {', '.join(known)} or {last}",
         )
 
 

@@ -61,7 +61,7 @@ def bound(
     if reason:
         (note if json else say)(f"{instance.name}: {infeasible(reason)}")
         raise typer.Exit(3)
-    line = ProgressLine(f"{instance.name}  ")
+    line = ProgressLine(f"{instance.name}  ", seeks=False)
 
     def warn(fault: InputError) -> None:
         line.clear()

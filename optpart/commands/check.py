@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -27,9 +28,14 @@ def check(
     """
     from optpart.api import check as verified
     from optpart.certify.check import RejectedError
+    from optpart.errors import InputError
     from optpart.formats.json import pretty
     from optpart.terminal import put, say
 
+    for directory in directories:
+        if not os.path.exists(directory):
+            remedy = "name one that 'optpart certify' wrote"
+            raise InputError("", "no such folder", remedy, str(directory))
     found = []
     for directory in directories:
         try:

@@ -60,4 +60,4 @@ def generate_replica(
             base, workers=workers, servers=servers, channels=channels, training=training, on=on
         )
     write_generated(instance, output)
-    say(f"{base.size} parameters")
+    say(f"{base.size:,} parameters")

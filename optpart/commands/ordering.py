@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from optpart.commands.instances import open_instance
 from optpart.commands.options import Json, MemoryLimit, Seed, Workers, time_limit
 
 if TYPE_CHECKING:
@@ -33,18 +33,15 @@ def ordering(
     json: Json = False,
 ) -> None:
     """Measure orders of an assigned graph by ordering efficiency and against the optimal order."""
-    from optpart.formats.detect import read_instance
     from optpart.formats.json import pretty
     from optpart.ordering.compare import compare_orders
     from optpart.ordering.oracle import read_times, with_times
     from optpart.report.console import plain_console
     from optpart.report.progress import ProgressLine
     from optpart.solution.result import Budget
-    from optpart.study import library
     from optpart.terminal import put
 
-    in_library = not os.path.exists(file) and file in library.index()
-    instance = library.load(file) if in_library else read_instance(file)
+    instance = open_instance(file)
     if times is not None:
         instance = with_times(instance, read_times(times))
     line = ProgressLine()

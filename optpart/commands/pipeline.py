@@ -80,6 +80,16 @@ def pipeline(
         raise typer.Exit(3)
 
 
+#: Names of a stage up to this length are all shown, of longer ones the first and the last.
+_NAMES = 30
+
+
+def _listed(names: list[str]) -> str:
+    """Return the vertices of a stage, or from where to where they go."""
+    whole = " ".join(names)
+    return whole if len(names) == 1 or len(whole) <= _NAMES else f"{names[0]} … {names[-1]}"
+
+
 def print_plan(console: PlainConsole, plan: PipelinePlan) -> None:
     """Print what is proven of a plan, and a row per stage."""
     from optpart.report.console import plain_table
@@ -108,6 +118,6 @@ def print_plan(console: PlainConsole, plan: PipelinePlan) -> None:
             number(load, up=True),
             number(memory, up=True),
             str(len(own)),
-            remark(own[0] if len(own) == 1 else f"{own[0]} … {own[-1]}"),
+            remark(_listed(own)),
         )
     console.show(table)

@@ -59,6 +59,18 @@ def reduce(
     from optpart.terminal import put, say
 
     if name is None:
+        if random is not None or output is not None:
+            option = "--output" if random is None else "--random"
+            raise InputError(
+                option, "used without a problem", "name one of those listed without it"
+            )
+        if json:
+            rows = [
+                {"name": known.name, "title": known.title, "reference": known.reference}
+                for known in REDUCTIONS.values()
+            ]
+            put(pretty({"reductions": rows}))
+            return
         for known in REDUCTIONS.values():
             say(f"{known.name:18}{known.title} ({known.reference})")
         return

@@ -10,9 +10,6 @@ import typer
 from optpart.errors import InputError
 from optpart.files import check_target
 
-#: Ends of the names of pages; everything else is a folder.
-_PAGES = (".html", ".htm")
-
 
 def report(
     what: Annotated[
@@ -43,7 +40,9 @@ def report(
     ] = None,
 ) -> None:
     """Write one HTML page that opens without a network, or tables and figures for a paper."""
-    if output.suffix.lower() in _PAGES:
+    from optpart.report.html.page import PAGES
+
+    if output.suffix.lower() in PAGES:  # everything else is a folder
         from optpart.api import write_report
 
         if by:
@@ -51,10 +50,11 @@ def report(
         check_target(output)
         write_report(what, output, certificate=certificate)
         return
+    from optpart.report.html.sources import kind
     from optpart.report.paper.folder import write_folder
     from optpart.terminal import note, say
 
-    if len(what) > 1 or certificate is not None:
+    if len(what) > 1 or certificate is not None or kind(what[0]) == "result":
         raise InputError(
             "", "is not a page", f"name it {output}.html, or give only a store", str(output)
         )

@@ -35,10 +35,10 @@ def say_result(result: Result) -> None:
     if result.makespan is None:
         if result.objective == "bottleneck":
             bound = f"{least_load} of the bottleneck"
-        say(
-            f"{result.instance.name}: no schedule found{given}: {result.reason} "
-            f"(lower bound {bound})"
-        )
+        why = result.reason
+        if why.startswith("its schedule"):  # a heuristic found one, which the verifier refused
+            why = why.replace("its schedule", f"the schedule of {result.method}", 1)
+        say(f"{result.instance.name}: no schedule found{given}: {why} (lower bound {bound})")
         return
     gap = "" if result.status is Status.OPTIMAL else f", gap {percent(result.gap)}"
     note = f" ({result.reason})" if result.reason else ""

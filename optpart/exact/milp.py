@@ -38,7 +38,7 @@ from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
 from optpart.solution.record import Record
-from optpart.solution.result import Budget, Result, Starts, Watch
+from optpart.solution.result import Budget, Result, Starts, Watch, no_starts
 from optpart.solution.schedule import Schedule, retime
 from optpart.solution.termination import Termination
 
@@ -245,7 +245,8 @@ class _Solve:
             self.record.offer_start(start)
         # The solver cannot improve what is too large for it: one start is enough.
         large = self._hopeless(restricted)
-        for schedule in self.starts(restricted, self.seed) if self.starts else ():
+        starts = self.starts or no_starts
+        for schedule in starts(restricted, self.seed, self.budget.memory):
             self.record.offer_verified(schedule)
             late = self.record.seconds > _STARTING * self.budget.seconds
             if (late or large) and self.record.incumbent is not None:

@@ -92,9 +92,9 @@ def pack(instance: Instance, budget: Budget, seed: int = 0) -> Packed:
     """
     left = budget.seconds - _STARTING
     seconds = min(_SECONDS, max(1.0, _SHARE * budget.seconds), left)
-    limits = Limits(seconds, budget.workers, seed, None)
+    limits = Limits(seconds, budget.workers, seed, None, budget.memory)
     if budget.deterministic is not None:
-        limits = Limits(min(_PLENTY, left), 1, seed, _EFFORT)
+        limits = Limits(min(_PLENTY, left), 1, seed, _EFFORT, budget.memory)
     size = int(instance.allowed.sum())
     if limits.seconds <= 0.0 or size > _MOST_LITERALS:
         return Packed()

@@ -49,7 +49,7 @@ from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
 from optpart.solution.record import Record
-from optpart.solution.result import Budget, Result, Starts, Status, Watch
+from optpart.solution.result import Budget, Result, Starts, Status, Watch, no_starts
 from optpart.solution.result import gap as relative_gap
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
@@ -208,7 +208,8 @@ class _Solve:
         if start is not None:
             self.goal.require_kept(self.given, start)
             self.record.offer_start(start)
-        for schedule in self.starts(self.instance, self.seed) if self.starts else ():
+        starts = self.starts or no_starts
+        for schedule in starts(self.instance, self.seed, self.budget.memory):
             self.record.offer_verified(schedule)
             if self._late():
                 break

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from optpart.choices import choice
-from optpart.errors import InputError
+from optpart.errors import ArgumentError, InputError
 from optpart.export.chain import BLOCK, EMBEDDING, HEAD, NORM, Chain, Link, chain_of, ends
 from optpart.export.plan import Plan, named
 
@@ -100,7 +100,7 @@ def _modules(chain: Chain, architecture: str | None) -> list[tuple[str, Link]]:
     """Return the module of every link, of whole blocks."""
     if architecture is not None and architecture not in ARCHITECTURES:
         remedy = choice(architecture, ARCHITECTURES)
-        raise InputError("architecture", f"unknown {architecture!r}", remedy)
+        raise ArgumentError("architecture", f"unknown {architecture!r}", remedy)
     if not chain.own_names:
         if architecture is not None:
             problem = "the vertices are called after modules already"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from optpart.choices import choice
-from optpart.errors import InputError
+from optpart.errors import ArgumentError, InputError
 from optpart.export import linear_program, llm, onnx_layers, onnx_parts, tensorflow
 from optpart.export.llm import Text
 from optpart.export.plan import Plan
@@ -102,7 +102,7 @@ AnyTarget: TypeAlias = Target | ScheduleTarget | InstanceTarget
 def target(name: str) -> AnyTarget:
     """Return a target by its name."""
     if name not in TARGETS:
-        raise InputError("to", f"unknown {name!r}", choice(name, TARGETS))
+        raise ArgumentError("to", f"unknown {name!r}", choice(name, TARGETS))
     return TARGETS[name]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from optpart.choices import choice
-from optpart.errors import InputError
+from optpart.errors import ArgumentError, InputError
 from optpart.export.llm import Text
 from optpart.problem.document import number
 from optpart.training.cluster import TrainingCluster
@@ -30,7 +30,7 @@ def export(compiled: Compiled, to: str) -> Text:
         If there is no such target, or it cannot express the strategy.
     """
     if to not in TARGETS:
-        raise InputError("to", f"unknown {to!r}", choice(to, TARGETS))
+        raise ArgumentError("to", f"unknown {to!r}", choice(to, TARGETS))
     return TARGETS[to](compiled)
 
 

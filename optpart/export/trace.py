@@ -23,7 +23,7 @@ from fractions import Fraction
 from typing import Any
 
 from optpart.choices import choice
-from optpart.errors import InputError
+from optpart.errors import ArgumentError, InputError
 from optpart.escaping import visible_json
 from optpart.export.llm import Text
 from optpart.problem.instance import Instance
@@ -81,7 +81,7 @@ def trace(scheduled: Scheduled, unit: str | None = None) -> Text:
         If there is no such unit, or the schedule is too long for timestamps.
     """
     if unit is not None and unit not in UNITS:
-        raise InputError("unit", f"unknown {unit!r}", choice(unit, UNITS))
+        raise ArgumentError("unit", f"unknown {unit!r}", choice(unit, UNITS))
     instance, schedule = scheduled.instance, scheduled.schedule
     factor = Fraction(UNITS[unit or "ns"])
     latest = max((factor * time for time in _all_times(scheduled)), default=Fraction(0))

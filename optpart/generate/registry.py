@@ -39,10 +39,6 @@ class Generator:
 
 #: All generators by name.
 GENERATORS = {
-    "heterog-worst": Generator(
-        "optpart.generate.heterog_worst:heterog_worst",
-        "Build an instance on which HeteroG's order takes M² times the best, or M + M² with loops.",
-    ),
     "thesis": Generator(
         "optpart.generate.thesis:instance",
         "Draw one of the six graphs of [L] table 7.1, with a cluster.",
@@ -81,5 +77,9 @@ GENERATORS = {
     "cluster": Generator(
         "optpart.generate.cluster:drawn_cluster",
         "Draw a cluster, as in [L] §6.2, into a TOML file.",
+    ),
+    "heterog-worst": Generator(
+        "optpart.generate.heterog_worst:heterog_worst",
+        "Build an instance on which HeteroG's order takes M² times the best, or M + M² with loops.",
     ),
 }

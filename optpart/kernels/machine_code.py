@@ -56,7 +56,7 @@ class _Announcer(event.Listener):
 
     def on_start(self, event: Any) -> None:
         if not self.said:
-            note("compiling the inner loops, once (about 20 seconds) …")
+            note("compiling inner loops that were not used before (up to half a minute) …")
         self.said = True
 
     def on_end(self, event: Any) -> None:

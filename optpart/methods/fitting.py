@@ -13,7 +13,7 @@ from optpart.solution.goal import Goal
 from optpart.solution.result import Budget
 
 #: What is named where something else does not fit, in order of preference.
-_INSTEAD = ("auto", "hybrid", "heft")
+_INSTEAD = ("auto", "hybrid", "search", "heft")
 
 
 class _Asked(NamedTuple):
@@ -40,6 +40,10 @@ def _search(asked: _Asked) -> int:
     return footprint.of_search(asked.instance, asked.budget.workers)
 
 
+def _hybrid(asked: _Asked) -> int:
+    return footprint.of_hybrid(asked.instance, asked.budget.workers)
+
+
 def _process(asked: _Asked) -> int:
     return footprint.of_process(asked.instance)
 
@@ -51,7 +55,7 @@ _NEEDS: dict[str, Callable[[_Asked], int]] = {
     "milp": _milp,
     "milp-cbc": _milp,
     "search": _search,
-    "hybrid": _search,
+    "hybrid": _hybrid,
 }
 
 

@@ -652,7 +652,8 @@ def get(name: str) -> Method:
     known += [f"{p}+{s}" for p in _every_partitioner() for s in _every_scheduler()]
     from optpart.problem.rational import shown  # loads numpy
 
-    raise InputError("method", f"no method {shown(name)}", choice(name, known, "optpart methods"))
+    remedy = choice(name, known, "optpart methods")
+    raise ArgumentError("method", f"no method {shown(name)}", remedy)
 
 
 def check(name: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, partial
@@ -25,7 +25,7 @@ from optpart.methods.starts import only_placement, started
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.footprint import read_memory
 from optpart.problem.instance import Instance
-from optpart.problem.rational import rational
+from optpart.problem.rational import non_negative, rational
 from optpart.search.checkpoint import StateFile, check_new
 from optpart.search.layout import read_start
 from optpart.solution.audit import audited, described
@@ -240,7 +240,7 @@ def ask(
         goal,
         objective=objective,
         makespan=_limit(within, "within"),
-        traffic=_limit(traffic_limit, "traffic_limit"),
+        traffic=_limit(traffic_limit, "traffic_limit", non_negative),
         contiguous=contiguous,
         device_order=given_device_order(instance, device_order),
     )
@@ -323,10 +323,14 @@ def _only(instance: Instance, fix: Fix) -> Goal:
     return Goal(placement=placement)
 
 
-def _limit(value: str | int | Fraction | None, parameter: str) -> Fraction | None:
+def _limit(
+    value: str | int | Fraction | None,
+    parameter: str,
+    read: Callable[[object, str], Fraction] = rational,
+) -> Fraction | None:
     """Return a limit as a number."""
     try:
-        return None if value is None else rational(value)
+        return None if value is None else read(value, parameter)
     except InputError as error:
         raise ArgumentError(parameter, error.problem, error.remedy) from None
 

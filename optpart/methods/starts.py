@@ -23,7 +23,9 @@ from optpart.strategies.simulator import simulate
 _SCHEDULER = "pct"
 
 
-def heuristic_schedules(instance: Instance, seed: int = 0) -> Iterator[Schedule]:
+def heuristic_schedules(
+    instance: Instance, seed: int = 0, memory: int | None = None
+) -> Iterator[Schedule]:
     """Yield the schedules that the heuristics for starts of solvers find.
 
     If they find none, placements are sought by exchanges and by an exact method. When the time
@@ -38,10 +40,10 @@ def heuristic_schedules(instance: Instance, seed: int = 0) -> Iterator[Schedule]
             found = True
             yield schedule
     if not found:
-        yield from _packed(instance, seed)
+        yield from _packed(instance, seed, memory)
 
 
-def _packed(instance: Instance, seed: int) -> Iterator[Schedule]:
+def _packed(instance: Instance, seed: int, memory: int | None) -> Iterator[Schedule]:
     """Yield valid schedules of placements that keep static memory, however tight it is."""
     from optpart.exact.packing import pack
     from optpart.search.layout import repaired
@@ -54,7 +56,7 @@ def _packed(instance: Instance, seed: int) -> Iterator[Schedule]:
             yield schedule
             return
     seconds = min(seconds_left(), MOST_SECONDS)
-    device = pack(instance, Budget(seconds, workers=1, deterministic=1.0), seed).device
+    device = pack(instance, Budget(seconds, 1, deterministic=1.0, memory=memory), seed).device
     if device is not None:
         schedule = simulate(instance, Partition(device[instance.unit_of]), scheduler, seed)
         if not verify(instance, schedule):

@@ -67,7 +67,7 @@ def assigned(instance: Instance) -> NDArray[np.int32]:
         raise InputError(
             f"vertices[{v}]",
             f"{instance.graph.names[v]!r} may run on {int(allowed[v].sum())} devices",
-            "allow one device per vertex, or give a placement",
+            "allow one device per vertex or, in Python, give a placement",
         )
     return np.asarray(allowed.argmax(axis=1), dtype=np.int32)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from optpart import clock
 from optpart.pipeline.problem import Pipeline
 from optpart.pipeline.splits import Stage, best_split
 from optpart.pipeline.verifier import loads, violations
@@ -80,9 +80,9 @@ def plan_pipeline(
     UnsupportedError
         If the graph has too many downsets, or devices can be used in too many ways.
     """
-    begin = time.perf_counter()
+    begin = clock.now()
     found = best_split(pipeline, order=order, replicas=replicas)
-    seconds = time.perf_counter() - begin
+    seconds = clock.now() - begin
     if found is None:
         why = "no split into stages satisfies allowed devices, groups and memory"
         return PipelinePlan(

@@ -15,7 +15,8 @@ OR-Tools 9.15; the last columns of a row compare all processes with the estimate
   terms).
 - ``milp``: its process takes 40 MiB, and 1.2 to 1.7 KiB per row (86,000 and 51,000 rows); up to 3.1
   KiB with more time.
-- ``search``: each helper takes 220 MiB, and what this process takes for the instance.
+- ``search``: each helper takes 210 to 240 MiB, and what this process takes for the instance. With
+  ``hybrid``, each worker has a process of CP-SAT, which takes 90 MiB for a part.
 - ``crossings``: the linear programs take 1.9 KiB per crossing (21,000 crossings).
 """
 
@@ -51,6 +52,8 @@ _CROSSING = 4 * 1024
 #: The least that can be allowed.
 _LEAST = 2**20
 
+_EXAMPLE = "give an amount such as 4GiB"
+
 
 def read_memory(value: str | float, place: str = "memory") -> int:
     """Return an amount of memory, a number of bytes or a text such as ``"4 GiB"``, in bytes.
@@ -60,9 +63,12 @@ def read_memory(value: str | float, place: str = "memory") -> int:
     InputError
         If it is no amount of memory, or less than a MiB.
     """
-    amount = quantity(value, "size", place)
+    try:
+        amount = quantity(value, "size", place)
+    except InputError as error:
+        raise InputError(place, error.problem, _EXAMPLE) from None
     if amount < _LEAST:
-        raise InputError(place, f"{value} is too little", "give an amount such as 4GiB")
+        raise InputError(place, f"{value} is too little", _EXAMPLE)
     return int(amount)
 
 
@@ -152,6 +158,11 @@ def of_milp(instance: Instance, rows: int) -> int:
 def of_search(instance: Instance, workers: int) -> int:
     """Estimate the bytes of this process and of the helpers of a search."""
     return _PROCESS + (workers - 1) * _HELPER + workers * _of_instance(instance)
+
+
+def of_hybrid(instance: Instance, workers: int) -> int:
+    """Estimate the bytes of a search of which each worker has a solver for small parts."""
+    return of_search(instance, workers) + workers * _CPSAT
 
 
 def of_crossings(instance: Instance, crossings: int) -> int:

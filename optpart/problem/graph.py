@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.choices import close
 from optpart.errors import InputError
 from optpart.problem import networkx_attributes
 from optpart.problem.rational import Number, RationalArray, non_negative, shown
@@ -288,6 +289,9 @@ def grouped(key: NDArray[np.int32], groups: int) -> tuple[NDArray[np.int32], NDA
     return start, order
 
 
+_NAME_ONE = "name a vertex from the list of vertices"
+
+
 class GraphBuilder:
     """A collector of vertices and edges by name; :meth:`build` checks and freezes them.
 
@@ -309,6 +313,9 @@ class GraphBuilder:
         self._edges: list[tuple[int, int, int]] = []
         self._colocation: list[tuple[int, ...]] = []
         self._separation: list[tuple[int, int]] = []
+
+    def __repr__(self) -> str:
+        return f"<GraphBuilder: {len(self._index):,} vertices, {len(self._edges):,} edges>"
 
     def vertex(
         self,
@@ -401,7 +408,7 @@ class GraphBuilder:
         elif not 0 <= output < len(self._outputs[u]):
             raise InputError(
                 place,
-                f"{source!r} has no output {output} (it has {len(self._outputs[u])})",
+                f"{source!r} has no output {output} (it has {len(self._outputs[u]) or 'none'})",
                 "name an existing output, or null for a control dependency",
             )
         self._edges.append((u, v, output))
@@ -423,9 +430,9 @@ class GraphBuilder:
         try:
             return self._index[name]
         except (KeyError, TypeError):
-            raise InputError(
-                place, f"no vertex {name!r}", "name a vertex from the list of vertices"
-            ) from None
+            near = close(name, self._index, 0.7) if isinstance(name, str) else []
+            remedy = f"did you mean {' or '.join(near)}?" if near else _NAME_ONE
+            raise InputError(place, f"no vertex {name!r}", remedy) from None
 
     def build(self) -> Graph:
         """Check everything and return the frozen graph."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.escaping import brief
 from optpart.problem.cluster import Cluster
@@ -181,7 +182,7 @@ class Instance(Shown):
                     raise InputError(
                         f"vertices[{v}].devices[{i}]",
                         f"no device {name!r}",
-                        "name a device from the list of devices",
+                        choice(name, cluster.names, lead="name one of"),
                     )
                 row[cluster.index[name]] = True
             allowed[v] &= row

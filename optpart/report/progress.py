@@ -20,10 +20,19 @@ _NAME = 8
 
 
 class ProgressLine:
-    """A line that is rewritten in place on a terminal, and printed now and then elsewhere."""
+    """A line that is rewritten in place on a terminal, and printed now and then elsewhere.
 
-    def __init__(self, label: str = "") -> None:
+    Parameters
+    ----------
+    label : str
+        What stands before the name of each method.
+    seeks : bool
+        Whether a schedule is sought; otherwise, bounds are all that there is to show.
+    """
+
+    def __init__(self, label: str = "", *, seeks: bool = True) -> None:
         self.label = label
+        self.seeks = seeks
         self._terminal = sys.stderr.isatty()
         self._last = time.monotonic()
 
@@ -33,10 +42,10 @@ class ProgressLine:
         if self._terminal:
             # A line as wide as the terminal would already wrap on some.
             room = columns_of_errors() - 1
-            text = said(name, step, room)
+            text = said(name, step, room, seeks=self.seeks)
             rewrite(text, cell_len(text), room)
         elif time.monotonic() - self._last >= _QUIET:
-            note(said(name, step))
+            note(said(name, step, seeks=self.seeks))
             self._last = time.monotonic()
 
     def clear(self) -> None:
@@ -74,7 +83,7 @@ def position(done: int, total: int, elapsed: float) -> str:
     return f"[{where}, about {left:.0f} s left] "
 
 
-def said(name: str, step: Progress | None, width: int | None = None) -> str:
+def said(name: str, step: Progress | None, width: int | None = None, *, seeks: bool = True) -> str:
     """Return progress on one line.
 
     Parameters
@@ -82,17 +91,17 @@ def said(name: str, step: Progress | None, width: int | None = None) -> str:
     width : int, optional
         The line has at most so many columns. The remark goes first, then the name is shortened,
         then whole figures are left out from the end; none is ever cut.
+    seeks : bool
+        See :class:`ProgressLine`.
     """
     name = visible(name)
     if step is None:
         return name if width is None else _fitted(name, width)
     incumbent, bound = between(step.objective, step.bound)
-    figures = [
-        f"  incumbent {incumbent}",
-        f"  bound {bound}",
-        f"  gap {percent(gap(step.objective, step.bound))}",
-        f"  {step.seconds:.1f} s",
-    ]
+    figures = [f"  bound {bound}", f"  {step.seconds:.1f} s"]
+    if seeks:
+        figures.insert(0, f"  incumbent {incumbent}")
+        figures.insert(2, f"  gap {percent(gap(step.objective, step.bound))}")
     remark = visible(f"  {step.remark}").rstrip()
     if width is None:
         return f"{name}{''.join(figures)}{remark}"

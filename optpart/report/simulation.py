@@ -147,7 +147,7 @@ def print_runs(runs: list[Simulated]) -> None:
     makespan = number(first.schedule.makespan(instance), up=True)
     if result.schedule is None:
         say(f"{instance.name}: {result.method}, makespan {makespan}, but not a valid schedule:")
-        say(f"  {result.reason}")
+        say(f"  {result.reason.removeprefix('its schedule is not valid: ')}")
     else:
         traffic = number(result.traffic, up=True)
         say(

@@ -121,12 +121,16 @@ def check_document(
     trace = _trace(document.get("trace", []))
     wrong = _status(document, claims)
     unproven = _termination(document)
-    stated, along = constraints(document, instance)
-    if document.get("schedule") is None:
-        if wrong or unproven:
-            return Check((*wrong, *unproven), None, "")
-        raise InputError("schedule", "missing", "give a result that holds a schedule")
-    schedule = schedule_from_dict(document["schedule"], instance)
+    try:
+        stated, along = constraints(document, instance)
+        if document.get("schedule") is None:
+            if wrong or unproven:
+                return Check((*wrong, *unproven), None, "")
+            raise InputError("schedule", "missing", "give a result that holds a schedule")
+        schedule = schedule_from_dict(document["schedule"], instance)
+    except InputError:
+        _check_origin(document, instance)  # says more than that a name is unknown
+        raise
     violations = verify_schedule(instance, schedule) + wrong
     if any(violation.rule == "complete" for violation in violations):
         return Check(tuple(violations), None, "")
@@ -189,6 +193,14 @@ def _termination(document: Any) -> list[Violation]:
     if why is not Termination.PROVEN or status in (Status.OPTIMAL, Status.INFEASIBLE):
         return []
     return [Violation("termination", f"{why}, but the status is {_short(status)}")]
+
+
+def _check_origin(document: Any, instance: Instance) -> None:
+    """Raise :class:`InputError` if a result says that it is of another instance."""
+    if document.get("instance_sha256") not in (None, instance.sha256):
+        other = document.get("instance")
+        said = f" ({_short(other)})" if other and other != instance.name else ""
+        raise InputError("", f"is of another instance{said}", "give a result of this one")
 
 
 def _claims(

@@ -23,6 +23,8 @@ class Job:
         Time limit of the initial bound; 0 to skip it.
     makespan : Fraction, optional
         Makespan of the best known schedule.
+    memory : int, optional
+        Bytes that the searcher and its solver may hold together.
     """
 
     manner: Manner
@@ -33,6 +35,7 @@ class Job:
     seconds: float
     bound_seconds: float
     makespan: Fraction | None
+    memory: int | None
 
 
 @dataclass(frozen=True)

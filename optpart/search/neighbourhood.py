@@ -15,7 +15,7 @@ from alns.select import SegmentedRouletteWheel
 from alns.stop import MaxIterations, MaxRuntime
 
 from optpart.exact.messages import Done, Incumbent, Limits
-from optpart.exact.process import SolverDiedError, borrowed, prompt_grace
+from optpart.exact.process import SolverDiedError, SolverTooLargeError, borrowed, prompt_grace
 from optpart.search.destroy import FREEING
 from optpart.search.evaluator import Evaluator, Value
 from optpart.search.part import cut, merged
@@ -167,10 +167,12 @@ class Exact(Neighbourhoods):
         rng: np.random.Generator,
         *,
         seconds: float | None,
+        memory: int | None = None,
     ) -> None:
         repairs: dict[str, Operator] = {"cpsat": self._solved}
         super().__init__(evaluator, start, rng, repairs, HillClimbing, _FREED, _EXACT)
         self._timed = seconds is not None
+        self._memory = memory
         self._budget = self._left = seconds or 0.0
         self._longest = max(_PART, _LONGEST * self._budget)
         self._seconds = _PART
@@ -193,9 +195,9 @@ class Exact(Neighbourhoods):
         if part is None:
             return state
         seed = int(rng.integers(0, 2**31))
-        limits = Limits(max(0.0, min(self._seconds, self._left)), 1, seed, None)
+        limits = Limits(max(0.0, min(self._seconds, self._left)), 1, seed, None, self._memory)
         if not self._timed:
-            limits = Limits(_PLENTY, 1, seed, self._seconds)
+            limits = Limits(_PLENTY, 1, seed, self._seconds, self._memory)
         found: Incumbent | None = None
         closed = False
         try:
@@ -205,6 +207,9 @@ class Exact(Neighbourhoods):
                         found = message
                     elif isinstance(message, Done):
                         closed = message.status == "OPTIMAL"
+        except SolverTooLargeError:
+            self._size = self._fitting(closed=False)
+            return state
         except SolverDiedError:
             return state
         self._size = self._fitting(closed=closed)

@@ -336,7 +336,7 @@ class _Search:
         left = 0.5 * self._left()
         if self.budget.deterministic is not None:
             left = max(1.0, left)
-        budget = Budget(left, self.budget.workers, self.budget.deterministic)
+        budget = replace(self.budget, seconds=left)
         result = solve(self.instance, budget=budget, seed=self.seed)
         if result.lower_bound is not None:
             self.record.raise_bound(result.lower_bound)
@@ -436,6 +436,7 @@ class _Search:
             self._lazy_or_eager(layout),
             self.rng,
             seconds=self.budget.seconds if timed else None,
+            memory=self._memory(),
         )
         self.climb = climb
         while (share := self._share(climb)) < 1.0:
@@ -488,8 +489,14 @@ class _Search:
                 max(seconds, 0.01),
                 bounding,
                 self.record.makespan,
+                self._memory(),
             )
             helper.assign(job)
+
+    def _memory(self) -> int | None:
+        """Return the memory of each searcher with its solver, of all that is allowed."""
+        whole = self.budget.memory
+        return None if whole is None else whole // (1 + len(self.helpers))
 
     def _hear(self, climb: Searcher) -> None:
         for helper in self.helpers:

@@ -73,6 +73,7 @@ def searcher(
     rng: np.random.Generator,
     *,
     seconds: float | None,
+    memory: int | None = None,
 ) -> Searcher:
     """Create a searcher.
 
@@ -80,6 +81,9 @@ def searcher(
     ----------
     seconds : float, optional
         The budget; ``None`` if it counts moves and must not depend on the clock.
+    memory : int, optional
+        Bytes that this process and the one of its solver may hold together; a solver that holds
+        more is stopped, and its part of the schedule stays as it is.
     """
     timed = seconds is not None
     climb = Climb(Evaluator(instance, objective), start, rng, timed=timed)
@@ -92,7 +96,7 @@ def searcher(
     greedy = Greedy(evaluator, start, rng, timed=timed)
     turns = [Turn(climb, 0.4), Turn(greedy, 0.02)]
     if objective != "traffic":  # the solver minimises only the makespan
-        turns.append(Turn(Exact(evaluator, start, rng, seconds=seconds), 0.3))
+        turns.append(Turn(Exact(evaluator, start, rng, seconds=seconds, memory=memory), 0.3))
     return Mixed(turns, timed=timed)
 
 

@@ -24,7 +24,15 @@ def main() -> None:
         value = bounded(job.instance, job.bound_seconds, job.makespan)
         caller.send(Bounded(value))
     rng = np.random.default_rng(job.seed)
-    own = searcher(job.manner, job.instance, job.objective, job.start, rng, seconds=job.seconds)
+    own = searcher(
+        job.manner,
+        job.instance,
+        job.objective,
+        job.start,
+        rng,
+        seconds=job.seconds,
+        memory=job.memory,
+    )
     counted = clock.now()
     while (share := (clock.now() - begin) / job.seconds) < 1.0:
         for found in caller.received():

@@ -121,7 +121,7 @@ class _Solve:
             record.offer_start(start)
         begin, left = clock.now(), max(0.0, self.deadline - clock.now())
         with limited(left):
-            for schedule in starts(self.instance, self.seed) if starts is not None else ():
+            for schedule in starts(self.instance, self.seed, self.budget.memory) if starts else ():
                 record.offer_verified(schedule)
                 late = clock.now() - begin > _STARTING * left
                 if late and record.incumbent is not None:
@@ -211,9 +211,7 @@ class _Solve:
 
     def _take_turns(self, dual: Dual) -> str:
         """Solve every block that matters by itself; return the reason if there is no schedule."""
-        for found in turns.Turns(self.series, dual).run(
-            self.deadline, self.budget.workers, self.seed
-        ):
+        for found in turns.Turns(self.series, dual).run(self.deadline, self.budget, self.seed):
             if found.bound is None:
                 return excluded(self.instance, "series", self.goal.given)
             if found.schedule is not None:

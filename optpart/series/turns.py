@@ -132,7 +132,7 @@ class Turns:
         self._best: Fraction | None = None
         self._solve_single_vertices()
 
-    def run(self, deadline: float, workers: int, seed: int) -> Iterator[Found]:
+    def run(self, deadline: float, budget: Budget, seed: int) -> Iterator[Found]:
         """Yield bounds and schedules until they meet or time is up."""
         while True:
             path = _shortest([{ends: arc.lower for ends, arc in x.items()} for x in self.arcs])
@@ -150,7 +150,8 @@ class Turns:
                 if left <= 0:
                     return
                 seconds = min(left, max(_LEAST_SECONDS, _SHARE * left))
-                self._solve(i, path[i], stage, Budget(seconds, workers), seed)
+                own = Budget(seconds, budget.workers, memory=budget.memory)
+                self._solve(i, path[i], stage, own, seed)
 
     def _schedule(self) -> Schedule | None:
         """Return the best schedule of known ones for all blocks; ``None`` if it is not new."""

@@ -203,7 +203,9 @@ class Goal:
             raise UnsupportedError("goal", f"{method} does not support {what}", "leave it out")
 
     def contradiction(self, instance: Instance) -> str:
-        """Return a reason why no schedule has the given placement; empty if none is found."""
+        """Return a reason why no schedule has what is given; empty if none is found."""
+        if self.traffic is not None and self.traffic < 0:
+            return "no schedule has less traffic than 0"
         names, devices = instance.graph.names, instance.cluster.names
         first: dict[int, int] = {}
         for v, d in sorted(self.placement.items()):

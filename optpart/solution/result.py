@@ -63,8 +63,14 @@ class Progress:
 
 Watch = Callable[[Progress], None]
 
-#: Generates initial schedules for an instance and a seed; the verifier has accepted them.
-Starts = Callable[[Instance, int], Iterable[Schedule]]
+#: Generates initial schedules for an instance, a seed and bytes of memory that may be used at most
+#: (see :class:`Budget`); the verifier has accepted them.
+Starts = Callable[[Instance, int, int | None], Iterable[Schedule]]
+
+
+def no_starts(instance: Instance, seed: int, memory: int | None) -> tuple[Schedule, ...]:
+    """Generate no initial schedules."""
+    return ()
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from fractions import Fraction
 import numpy as np
 
 from optpart.bounds.best import BOUNDS, best_bound
-from optpart.errors import ContradictionError, InputError
+from optpart.errors import ArgumentError, ContradictionError, InputError
 from optpart.limits import MOST_RUNS, check_seconds, check_seed
 from optpart.problem.graph import DelayMatrix
 from optpart.problem.instance import Instance
@@ -133,7 +133,8 @@ def share(value: str | float | Fraction) -> Fraction:
     number = rational(text[:-1] if isinstance(text, str) and percent else text, "sensitivity")
     found = number / 100 if percent else number
     if not 0 <= found < 1:
-        raise InputError("sensitivity", f"{shown(value)} is out of range", "give 0% to below 100%")
+        remedy = "give 0% to below 100%, such as 20% or 0.2"
+        raise ArgumentError("sensitivity", f"{shown(value)} is out of range", remedy)
     return found
 
 

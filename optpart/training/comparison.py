@@ -187,7 +187,7 @@ def compare(
     compile_loops(names)
     rows = tuple((name, MAKERS[name](problem, budget=budget, seed=seed)) for name in names)
     made = [found.strategy for _, found in rows if found.feasible and found.strategy is not None]
-    bound = bounded(problem, budget.seconds, made)
+    bound = bounded(problem, budget.seconds, made, budget.memory)
     for name, found in rows:
         check_bound(bound, found.makespan, name)
     return Comparison(problem, rows, bound)

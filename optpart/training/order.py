@@ -12,6 +12,8 @@ from fractions import Fraction
 
 from optpart.errors import InputError
 from optpart.methods import registry
+from optpart.methods.fitting import require_memory
+from optpart.solution.goal import Goal
 from optpart.solution.result import Budget as SolverBudget
 from optpart.solution.result import Result
 from optpart.solution.schedule import Schedule
@@ -100,7 +102,8 @@ def ordered(
     Raises
     ------
     InputError
-        If the strategy is not feasible, or a method is unknown or cannot solve the instance.
+        If the strategy is not feasible, or a method is unknown or cannot solve the instance, or
+        would need more memory than the budget allows.
     """
     budget = budget or Budget()
     if made.makespan is None or made.compiled is None or made.schedule is None:
@@ -113,9 +116,9 @@ def ordered(
         if clock.spent:
             break
         left = max(0.0, budget.seconds - clock.seconds) / (len(methods) - i)
-        result: Result = registry.get(name)(
-            instance, budget=SolverBudget(left, workers), seed=seed, start=schedule
-        )
+        given = SolverBudget(left, workers, memory=budget.memory)
+        require_memory(instance, name, Goal(), given)
+        result: Result = registry.get(name)(instance, budget=given, seed=seed, start=schedule)
         if result.lower_bound is not None:
             bound = max(bound, result.lower_bound)
         found = result.makespan, result.schedule

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from optpart.errors import FaultsOf, InputError
+from optpart.errors import FaultsOf, InputError, MemoryLimitError
 from optpart.escaping import brief
 from optpart.methods import registry
 from optpart.showing import Shown
@@ -16,6 +16,7 @@ from optpart.training import strategy_file
 from optpart.training.actions import actions
 from optpart.training.bounds.choices import Choices
 from optpart.training.bounds.exact import joint_optimum
+from optpart.training.bounds.memory import program_excess
 from optpart.training.cluster import TrainingCluster
 from optpart.training.comparison import (
     NO_STRATEGY,
@@ -218,7 +219,7 @@ def solve(
         method = f"{method}, order by {better.by}"
     if proven is None:
         strategies = [made.strategy] if made.feasible and made.strategy is not None else []
-        proven = bounded(problem, budget.seconds, strategies)
+        proven = bounded(problem, budget.seconds, strategies, budget.memory)
     check_bound(proven, made.makespan, method)
     return Solved(question, method, made, proven, _own_order(made))
 
@@ -226,7 +227,14 @@ def solve(
 def _exact(problem: StrategyProblem, budget: Budget, seed: int) -> tuple[Made, Bounded]:
     """Choose among the actions of [G] and order everything, with a bound on just that."""
     rows = [[action.decision for action in row] for row in actions(problem)]
-    found = joint_optimum(Choices.of(problem, rows), seconds=budget.seconds, seed=seed)
+    choices = Choices.of(problem, rows)
+    too_much = program_excess(choices, budget.memory)
+    if too_much:
+        more = "free some" if budget.memory is None else "allow more"
+        raise MemoryLimitError(
+            "", f"the linear program of {EXACT} {too_much}", f"use search, or {more}"
+        )
+    found = joint_optimum(choices, seconds=budget.seconds, seed=seed)
     infeasible = found.status is Status.INFEASIBLE
     reason = ""
     if found.makespan is None:

@@ -281,6 +281,12 @@ def test_a_rejection_exits_with_1(tmp_path: Path) -> None:
     assert ended.stdout == "REJECTED: certificate.json cannot be read (No such file or directory)\n"
 
 
+def test_a_folder_that_does_not_exist_is_wrong_usage(tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing")
+    with pytest.raises(InputError, match="missing: no such folder"):
+        runner.invoke(app, ["check", missing], catch_exceptions=False)
+
+
 def test_an_instance_without_a_schedule_exits_with_3(tmp_path: Path) -> None:
     builder = GraphBuilder().vertex("a", 1).vertex("b", 1).separate("a", "b")
     native.write(Instance(builder.build(), Cluster.uniform(1)), tmp_path / "none.json")

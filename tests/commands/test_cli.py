@@ -309,6 +309,9 @@ def test_simulate_says_where_the_schedule_breaks_the_memory_model(run: Run, tmp_
     assert "full: hash+pct, makespan 3, but not a valid schedule:" in shown.out
     assert "memory" in shown.out
     assert " 9 " in shown.out
+    shown = run("solve", path, "-m", "hash+pct")
+    assert shown.code == 4
+    assert "full: no schedule found: the schedule of hash+pct is not valid: memory" in shown.out
 
 
 def test_simulate_needs_a_pair(run: Run, mine: Path) -> None:
@@ -350,6 +353,12 @@ def test_methods_lists_every_part(run: Run) -> None:
     shown = run("methods").out
     for name in ("hash+", "heft", "critical-path+", "fastest+", "+pct", "+fifo", "cpsat"):
         assert name in shown
+
+
+def test_methods_are_listed_as_json(run: Run) -> None:
+    rows = json.loads(run("methods", "--json").out)["methods"]
+    assert {"name", "kind", "summary"} == set(rows[0])
+    assert [row["name"] for row in rows if row["kind"] == "solver"][:2] == ["auto", "cpsat"]
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
@@ -541,6 +550,9 @@ def test_a_truncated_graphdef_is_reported_in_one_line(run: Run, tmp_path: Path) 
     ("arguments", "problem"),
     [
         ("solve no-such-instance", "no-such-instance: no such file"),
+        ("solve heft-10 --traffic-limit -1", "--traffic-limit: -1 is negative"),
+        ("solve heft-10 -m heft --sensitivity 20", "--sensitivity: '20' is out of range"),
+        ("export no-such.json --to tracce", "--to: unknown 'tracce'; did you mean trace?"),
         ("solve heft-10 --method magic", "no method 'magic'; 'optpart methods' lists the names"),
         ("solve laich-2.5 --method milp", "milp does not support sendrecv"),
         ("gap heft-10 -o table.xml", "table.xml: unknown suffix '.xml'"),
@@ -572,10 +584,36 @@ def test_wrong_usage_is_one_line_that_says_what_would_be_right(
     assert os.listdir(tmp_path) == []
 
 
-def test_without_arguments_help_is_printed(run: Run) -> None:
-    shown = run()
+@pytest.mark.parametrize("command", ["", "generate", "strategy", "profile"])
+def test_without_arguments_help_is_printed(run: Run, command: str) -> None:
+    shown = run(*command.split())
     assert shown.code == 2
-    assert "Usage" in shown.out + shown.err
+    assert (shown.out, shown.err) == (run(*command.split(), "--help").out, "")
+
+
+def test_a_close_command_is_a_question_of_its_own(run: Run) -> None:
+    shown = run("sovle", "heft-10")
+    assert shown.err.endswith("'sovle'. Did you mean 'solve'? See 'optpart --help'\n")
+
+
+@pytest.mark.parametrize("command", ["plot", "export"])
+def test_a_result_of_no_library_instance_asks_for_its_file(
+    run: Run, mine: Path, tmp_path: Path, command: str
+) -> None:
+    result = tmp_path / "result.json"
+    run("solve", mine, "-m", "heft", "-o", result)
+    shown = run(command, result, *(["--to", "trace"] if command == "export" else []),
+                "-o", tmp_path / "out.svg")  # fmt: skip
+    assert shown.code == 2
+    assert "is not in the library; give the instance's file with --instance" in shown.err
+
+
+def test_a_result_of_another_instance_says_so(run: Run, mine: Path, tmp_path: Path) -> None:
+    result = tmp_path / "result.json"
+    run("solve", "heft-10", "-m", "heft", "-o", result)
+    shown = run("verify", mine, result)
+    assert shown.code == 2
+    assert "is of another instance ('heft-10'); give a result of this one" in shown.err
 
 
 # --- a solver that fails --------------------------------------------------------------------

@@ -39,8 +39,17 @@ def test_stages_and_their_loads(run: Run, chain: Path) -> None:
     assert first.startswith("chain: OPTIMAL, bottleneck 6, lower bound 6, 2 stages, ")
     assert [row.split() for row in rows] == [
         ["1", "d0", "4", "0", "1", "a"],
-        ["2", "d1", "6", "0", "3", "b", "…", "d"],
+        ["2", "d1", "6", "0", "3", "b", "c", "d"],
     ]
+
+
+def test_many_vertices_of_a_stage_are_shown_by_the_ends(run: Run, tmp_path: Path) -> None:
+    graph = GraphBuilder()
+    for v in range(12):
+        graph.vertex(f"vertex{v}", 1)
+    path = tmp_path / "many.json"
+    native.write(Instance(graph.build(), Cluster.uniform(1), name="many"), path)
+    assert run("pipeline", path).out.splitlines()[-1].split()[-3:] == ["vertex0", "…", "vertex11"]
 
 
 def test_replicas_share_a_stage_and_may_have_to_synchronise(run: Run, chain: Path) -> None:

@@ -41,3 +41,11 @@ def test_tables_are_about_one_store(run: Run, store: Path, tmp_path: Path) -> No
     assert done.code == 2
     assert "report.html" in done.err
     assert not (tmp_path / "report").exists()
+
+
+def test_a_result_alone_makes_a_page_and_no_tables(run: Run, tmp_path: Path) -> None:
+    result = tmp_path / "r.json"
+    run("solve", "heft-10", "-m", "heft", "-o", str(result))
+    done = run("report", str(result), "-o", str(tmp_path / "report"))
+    assert done.code == 2
+    assert "is not a page; name it" in done.err

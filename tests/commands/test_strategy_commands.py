@@ -134,6 +134,26 @@ def test_a_bound_that_memory_does_not_allow_is_left_out_and_never_certified(
     assert (done.code, done.err.count("\n")) == (2, 1)
 
 
+@pytest.mark.parametrize("command", ["solve", "compare"])
+def test_other_commands_keep_the_same_limit_of_memory(here: Path, run: Run, command: str) -> None:
+    asked = ("strategy", command, "chain.json", "--cluster", "two.toml", *QUICK, "-m", "single")
+    done = run(*asked, "--memory-limit", "1MiB")
+    assert done.code == 0
+    assert "the linear program would need about" in " ".join(done.out.split())
+    done = run(*asked, "--memory-limit", "4G")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize("asked", [("-m", "exact"), ("-m", "single", "--order", "cpsat")])
+def test_a_method_that_memory_does_not_allow_is_refused(
+    here: Path, run: Run, asked: tuple[str, ...]
+) -> None:
+    strategy = ("strategy", "solve", "chain.json", "--cluster", "two.toml", *QUICK)
+    done = run(*strategy, *asked, "--memory-limit", "1MiB")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "would need about" in done.err
+
+
 def test_a_certificate_of_a_bound_is_checked(here: Path, run: Run) -> None:
     done = run("strategy", "bound", "chain.json", "--cluster", "two.toml", *QUICK, "-o", "proof")
     assert done.code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -46,6 +47,14 @@ def test_a_placement_is_found_exactly_if_there_is_one(seed: int) -> None:
 def test_some_of_these_instances_have_no_placement() -> None:
     drawn = [random_instance(np.random.default_rng(s), 5, 3, memory="estimate") for s in range(25)]
     assert 0 < sum(pack(instance, COUNTED).device is None for instance in drawn) < 25
+
+
+def test_a_solver_that_takes_more_memory_than_allowed_is_stopped() -> None:
+    instance = random_instance(np.random.default_rng(1), 5, 3, memory="estimate")
+    assert pack(instance, COUNTED).device is not None
+    found = pack(instance, replace(COUNTED, memory=2**20))
+    assert found.device is None
+    assert not found.contradiction
 
 
 def one_reader(memory: Memory, capacity: int) -> Instance:

@@ -311,7 +311,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     (edge(["a"], "a", 0), "edges[4]: no vertex ['a'];"),
     (edge("a", "b", 2), "edges[4]: 'a' has no output 2 (it has 2);"),
     (edge("a", "b", -1), "edges[4]: 'a' has no output -1 (it has 2);"),
-    (edge("b", "e", 0), "edges[4]: 'b' has no output 0 (it has 0);"),
+    (edge("b", "e", 0), "edges[4]: 'b' has no output 0 (it has none);"),
     (edge("a", "b", "0"), "edges[4]: no output '0'; give its index"),
     (edge("a", "b", 0.5), "edges[4]: no output "),
     (edge("a", "b", True), "edges[4]: no output True;"),

@@ -1,5 +1,8 @@
 """What does not fit into the memory allowed is refused before it begins, or left out."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 import optpart
@@ -11,13 +14,22 @@ from optpart.exact.process import SolverProcess, SolverTooLargeError
 from optpart.exact.solve import WORKER, model_terms
 from optpart.generate.cluster import drawn_cluster
 from optpart.generate.layered import layered
+from optpart.methods import registry
 from optpart.methods.cpsat import cpsat
 from optpart.methods.fitting import require_memory, unfit_bounds
 from optpart.methods.milp import milp
 from optpart.problem import footprint
+from optpart.problem.model import Model
+from optpart.search.evaluator import Evaluator
+from optpart.search.layout import layout_of
+from optpart.search.neighbourhood import Exact
+from optpart.search.portfolio import Helper
+from optpart.series import turns
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget
 from optpart.solution.termination import Termination
+from optpart.testing.draw import draw_instance
+from optpart.testing.modules import draw_modules
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +108,63 @@ def test_a_solver_that_takes_more_than_allowed_is_stopped(monkeypatch) -> None:
     with pytest.raises(SolverTooLargeError, match="2 GiB of memory were in use, of 1 GiB allowed"):
         list(solver.solve(None, Limits(600.0, 1, 0, None, 2**30)))
     assert solver.worker is None
+
+
+class TestAllSolverProcessesKnowTheLimit:
+    """The limit of a method reaches the solvers that it starts for parts of its work."""
+
+    @pytest.fixture
+    def told(self, monkeypatch) -> list[int | None]:
+        """Return a list to which every solve adds its limit."""
+        told: list[int | None] = []
+        solve = SolverProcess.solve
+
+        def listening(self, task, limits, grace=None):
+            told.append(limits.memory)
+            return solve(self, task, limits, grace)
+
+        monkeypatch.setattr(SolverProcess, "solve", listening)
+        return told
+
+    def test_of_blocks_between_modules(self, monkeypatch) -> None:
+        told = []
+        solve = turns.solve
+
+        def listening(instance, *, budget, seed):
+            told.append(budget.memory)
+            return solve(instance, budget=budget, seed=seed)
+
+        monkeypatch.setattr(turns, "solve", listening)
+        module = draw_modules(4, vertices=8, devices=3, memory=False)
+        instance = replace(module, model=Model(communication="port"))
+        registry.get("series")(instance, budget=Budget(60, 1, memory=2**33))
+        assert set(told) == {2**33}
+
+    @pytest.mark.parametrize("method", ["cpsat", "milp", "series"])
+    def test_of_packings_for_a_start(self, told, method, monkeypatch) -> None:
+        monkeypatch.setattr(registry, "starts", list)
+        monkeypatch.setattr("optpart.search.layout.repaired", lambda *_: None)
+        instance = draw_instance(11, "delay", "estimate", vertices=12, devices=3)
+        registry.get(method)(instance, budget=Budget(60, 1, 1.0, memory=2**33))
+        assert set(told) == {2**33}
+
+    def test_of_parts_in_a_search(self, told) -> None:
+        instance = draw_instance(11, "delay", "none", vertices=12, devices=3)
+        start = layout_of(instance, registry.get("hash+pct")(instance).schedule)
+        evaluator, rng = Evaluator(instance, "makespan"), np.random.default_rng(0)
+        Exact(evaluator, start, rng, seconds=None, memory=2**33).step(0.0)
+        assert told == [2**33]
+
+    def test_which_workers_of_a_search_share(self, monkeypatch) -> None:
+        jobs = []
+        assign = Helper.assign
+
+        def watched(self, job):
+            jobs.append(job.memory)
+            assign(self, job)
+
+        monkeypatch.setattr(Helper, "assign", watched)
+        monkeypatch.setattr("optpart.search.search.available_processors", lambda: 2)
+        instance = draw_instance(11, "delay", "none", vertices=40, devices=3)
+        registry.get("hybrid")(instance, budget=Budget(1, 2, memory=2**33))
+        assert jobs == [2**32]

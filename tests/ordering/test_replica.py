@@ -197,7 +197,7 @@ class TestCommand:
         options = ["--model", "alexnet", "--workers", "2", "--training", "-o", str(path)]
         answer = CliRunner().invoke(self.app, options)
         assert answer.exit_code == 0
-        assert "50303912 parameters" in answer.output
+        assert "50,303,912 parameters" in answer.output
         instance = native.read(path)
         assert isinstance(instance.cluster, Cluster)
         assert np.array_equal(

@@ -26,7 +26,7 @@ def test_amounts_have_a_unit_or_are_bytes(text, amount) -> None:
 
 @pytest.mark.parametrize("text", ["4G", "many", "-1GiB", "100", "nan", "inf", 0])
 def test_other_amounts_are_refused(text) -> None:
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="give an amount such as 4GiB"):
         footprint.read_memory(text)
 
 

@@ -131,6 +131,10 @@ class TestErrors:
                 "edges[4]: no vertex 'x'; name a vertex from the list of vertices",
             ),
             (
+                lambda b: b.vertex("left").edge("a", "lfet"),
+                "edges[4]: no vertex 'lfet'; did you mean left?",
+            ),
+            (
                 lambda b: b.edge([], "a"),
                 "edges[4]: no vertex []; name a vertex from the list of vertices",
             ),

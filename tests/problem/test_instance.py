@@ -193,12 +193,12 @@ class TestErrors:
             (
                 lambda b: b.vertex("f", devices=["d0", "d7"]),
                 {},
-                "vertices[4].devices[1]: no device 'd7'; name a device from the list of devices",
+                "vertices[4].devices[1]: no device 'd7'; name one of d0, d1, d2",
             ),
             (
                 lambda b: b.vertex("f", devices=[["d0"]]),
                 {},
-                "vertices[4].devices[0]: no device ['d0']; name a device from the list of devices",
+                "vertices[4].devices[0]: no device ['d0']; name one of d0, d1, d2",
             ),
             (
                 lambda b: b.output("a", 1, [[0, 1], [1, 0]]),

@@ -84,6 +84,17 @@ def test_without_a_name_all_are_listed() -> None:
     assert all(name in done.output for name in REDUCTIONS)
 
 
+def test_without_a_name_all_are_listed_as_json() -> None:
+    done = runner.invoke(app, ["--json"])
+    assert [row["name"] for row in json.loads(done.output)["reductions"]] == [*REDUCTIONS]
+
+
+@pytest.mark.parametrize("option", ["--random", "--output"])
+def test_without_a_name_nothing_can_be_drawn_or_written(option: str) -> None:
+    with pytest.raises(InputError, match=f"{option}: used without a problem"):
+        runner.invoke(app, [option, "3"], catch_exceptions=False)
+
+
 def test_a_file_and_random_exclude_each_other(tmp_path: Path) -> None:
     file = write(tmp_path / "in.json", YES)
     with pytest.raises(InputError, match="choose one"):

@@ -55,3 +55,9 @@ def test_a_terminal_that_became_narrower_is_not_filled_with_blanks(
     line.clear()
     wide, narrow, blank, end = capsys.readouterr().err.split("\r")[1:]
     assert (len(wide) <= 79, len(narrow) <= 39, blank, end) == (True, True, " " * 19, "")
+
+
+def test_where_no_schedule_is_sought_only_the_bound_is_said() -> None:
+    step = Progress(12.5, None, Fraction(73))
+    assert said("load", step, seeks=False) == "load  bound 73  12.5 s"
+    assert said("load", step) == "load  incumbent –  bound 73  gap –  12.5 s"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
 from optpart import Cluster, Device, Goal, GraphBuilder, InputError, Instance, Model, retime
 from optpart.errors import ArgumentError
-from optpart.solution.result import conclude
+from optpart.methods import registry
+from optpart.solution.result import Status, conclude
 
 DEVICES = [Device("cpu", 1, "CPU"), Device("gpu", 2, "GPU"), Device("tpu", 3)]
 
@@ -126,3 +128,10 @@ class TestBottleneck:
         for i, value in enumerate(values):
             for j, other in enumerate(values):
                 assert Goal("bottleneck").better(value, other) == (i < j)
+
+
+@pytest.mark.parametrize("method", ["cpsat", "milp", "enumerate", "auto"])
+def test_no_schedule_has_negative_traffic(method: str) -> None:
+    result = registry.get(method)(INSTANCE, goal=Goal(traffic=Fraction(-1)))
+    assert result.status is Status.INFEASIBLE
+    assert result.reason == "no schedule has less traffic than 0"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from optpart.commands.options import Json, Seed, TimeLimit
+from optpart.commands.options import Json, MemoryLimit, Seed, TimeLimit
 from optpart.commands.strategy.options import Asked, asking, say_remarks
 from optpart.terminal import put
 
@@ -19,6 +19,7 @@ def compare(
         typer.Option("--method", "-m", help="A method to compare; repeatable. Default: all."),
     ] = None,
     time_limit: TimeLimit = 20.0,
+    memory_limit: MemoryLimit = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -29,7 +30,9 @@ def compare(
     from optpart.training_api import compare_strategies
 
     question = asked.question()
-    found = compare_strategies(question, method or (), seconds=time_limit, seed=seed)
+    found = compare_strategies(
+        question, method or (), seconds=time_limit, seed=seed, memory=memory_limit
+    )
     if json:
         put(pretty(comparison_document(question, found)))
     else:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from optpart.commands.options import Json, Output, Seed, TimeLimit
+from optpart.commands.options import Json, MemoryLimit, Output, Seed, TimeLimit
 from optpart.commands.strategy.options import Asked, asking, say_remarks
 from optpart.terminal import put, say
 
@@ -25,6 +25,7 @@ def solve(
         ),
     ] = "rank",
     time_limit: TimeLimit = 60.0,
+    memory_limit: MemoryLimit = None,
     seed: Seed = 0,
     output: Output = None,
     json: Json = False,
@@ -38,7 +39,9 @@ def solve(
     from optpart.training_api import solve_strategy
 
     question = asked.question()
-    found = solve_strategy(question, method, order=order, seconds=time_limit, seed=seed)
+    found = solve_strategy(
+        question, method, order=order, seconds=time_limit, seed=seed, memory=memory_limit
+    )
     save = output if found.made.feasible else None
     with nullcontext() if save is None else written_first(lambda: found.save(save)):
         if json:

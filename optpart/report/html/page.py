@@ -12,6 +12,9 @@ from optpart.files import write_text
 from optpart.report.html.data import pages_data
 from optpart.report.html.sources import Subject
 
+#: Ends of the names of pages.
+PAGES = (".html", ".htm")
+
 #: Escapes by which no text can end the element that holds the data, or begin another.
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 

@@ -96,7 +96,7 @@ def read_subjects(
             instances = _with(instances, one.instance)
             continue
         path = str(one)
-        match _kind(path):
+        match kind(path):
             case "store":
                 stores += _stored(path)
             case "result":
@@ -135,7 +135,8 @@ def _subject(
     return Subject(instance, (*given, *entries))
 
 
-def _kind(path: str) -> str:
+def kind(path: str) -> str:
+    """Return ``"result"``, ``"store"`` or, of other files and of names, ``"instance"``."""
     if not os.path.isfile(path):
         return "instance"
     content = read_bytes(path)
@@ -147,8 +148,8 @@ def _kind(path: str) -> str:
         document = parse_json(content.decode("utf-8-sig", errors="replace"))
     name = document.get("format") if isinstance(document, dict) else None
     if name in _OTHERS:
-        kind, remedy = _OTHERS[name]
-        raise InputError("", f"is {kind}, of which there is no report", remedy, path)
+        other, remedy = _OTHERS[name]
+        raise InputError("", f"is {other}, of which there is no report", remedy, path)
     return "result" if name == FORMAT else "instance"
 
 

@@ -29,10 +29,14 @@ class Budget:
     moves : int, optional
         Strategies evaluated at most. With it the clock is not read, so that every run with the same
         seed gives the same result.
+    memory : int, optional
+        Bytes that this process and the solvers that it starts may take; by default, what is
+        available.
     """
 
     seconds: float = 60.0
     moves: int | None = None
+    memory: int | None = None
 
     def __post_init__(self) -> None:
         check_seconds(self.seconds)
