@@ -32,7 +32,7 @@ from optpart.formats.result import schedule_to_dict
 from optpart.problem.instance import Instance
 from optpart.solution.schedule import Schedule, retime
 from optpart.testing import brute_force
-from optpart.testing.cases import drawn_step
+from optpart.testing.cases import drawn_record
 from optpart.testing.choices import best_strategy, tiny_choices
 from optpart.testing.disguise import renamed
 from optpart.testing.draw import draw_instance
@@ -289,11 +289,12 @@ def _cases(
     """Claim that drawn cases of intervals prove the bound, or a greater one."""
     problem = check.Problem(check.read_json(files["instance.json"], "instance"))
     certificate = json.loads(files["certificate.json"])
-    steps = [drawn_step(draw, problem) for _ in range(draw.randint(1, 4))]
+    record = drawn_record(draw, problem)
     if certificate["tier"] == "intervals" and draw.random() < 0.5:
-        steps += certificate["record"]["steps"]
+        for part, steps in certificate["record"].items():
+            record[part] = [*record.get(part, ()), *steps]
     claim = Fraction(certificate["bound"]) * draw.choice((1, Fraction(1001, 1000), Fraction(4, 3)))
-    changed = {"bound": str(claim), "tier": "intervals", "record": {"steps": steps}}
+    changed = {"bound": str(claim), "tier": "intervals", "record": record}
     files["certificate.json"] = json.dumps(certificate | changed).encode()
     return files
 

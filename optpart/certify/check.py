@@ -16,7 +16,8 @@ Nothing outside this file has to be trusted. From top to bottom:
 6. three refutations by arithmetic: path, one machine, load;
 7. the refutation in series: parts between cut vertices, searched backwards with prices of memory,
    and then forwards with the memory used;
-8. the refutation by intervals: cases of which vertices share a device raise earliest starts;
+8. the refutation by intervals: cases of which vertices share a device raise earliest starts, and
+   then, with time reversed, least remaining times;
 9. the refutation by proof: a formula, built here from the instance, that every schedule of at most
    ``H`` ticks satisfies, and an LRAT proof that nothing satisfies it;
 10. lower bounds of training strategies: rows that every strategy satisfies, and their multipliers;
@@ -82,7 +83,7 @@ MAX_ENTRIES = 100_000_000  # of all labels together
 MAX_COMPARED = 300_000_000  # pairs of labels
 MAX_INTERVAL = 100  # vertices of an interval
 MAX_SPLITS = 200  # pairs that one case of an interval decides
-MAX_ADDED = 3_000_000_000  # times added up for all intervals together
+MAX_ADDED = 3_000_000_000  # times added up for all intervals together, in both directions
 ROUNDS = 20  # of tightening the windows
 MAX_OPERATIONS = 20_000  # of a training graph
 MAX_DEVICES_IN_STRATEGIES = 64
@@ -1322,28 +1323,63 @@ class Intervals:
     here; every schedule is one of the cases that the record distinguishes, so the least over these
     cases is a head in every schedule.
 
+    A schedule read from its end to its start is a schedule of the instance with all edges reversed,
+    whose tensors take as long in the opposite direction; its heads are the tails. So *backwards*,
+    everything below is about tails: edges, their transfers and the order are those reversed.
+
     Attributes
     ----------
+    order : list of int
+        The vertices in topological order.
+    inputs : list of list of (int, int)
+        The inputs of each vertex and their tensors.
+    crossing : dict
+        Time that a tensor takes, by the device of the vertex that waits and that of its input.
     head, end : list of list of int
         Earliest starts and ends of each vertex on each device, ``H + 1`` where it cannot be.
+    spent : int
+        Times added up so far.
     """
 
-    def __init__(self, windows: Windows) -> None:
+    def __init__(self, windows: Windows, *, backwards: bool = False, spent: int = 0) -> None:
         grid, problem = windows.grid, windows.grid.problem
-        self.grid, self.never = grid, grid.horizon + 1
+        self.problem, self.never = problem, grid.horizon + 1
+        self.order = problem.order[::-1] if backwards else problem.order
+        self.crossing = grid.departure if backwards else grid.arrival
         self.unit = problem.unit
         self.devices = [windows.possible[unit] for unit in problem.unit]
         self.run = [[0 if p is None else p for p in row] for row in grid.run]
-        self.head = [row[:] for row in windows.head]
+        self.head = [row[:] for row in (windows.tail if backwards else windows.head)]
         self.end = [[self.never] * len(problem.devices) for _ in problem.vertices]
         self.inputs: list[list[tuple[int, int]]] = [[] for _ in problem.vertices]
         for u, v, tensor in problem.edges:
-            self.inputs[v].append((u, tensor))
+            before, after = (v, u) if backwards else (u, v)
+            self.inputs[after].append((before, tensor))
         units = [(problem.unit[a], problem.unit[b]) for a, b in problem.separated]
         self.separated = {pair for a, b in units for pair in ((a, b), (b, a))}
-        #: Arrivals from other devices, by the identity of all arrivals: many tensors share them.
+        #: Times from other devices, by the identity of all times: many tensors share them.
         self._elsewhere: dict[int, list[list[int]]] = {}
-        self.spent = 0
+        self.spent = spent
+
+    def replay(self, steps: object) -> None:
+        """Raise heads as the steps of a record say.
+
+        The vertices are visited in topological order. Each passes on the heads of its inputs; then
+        come the intervals of which it is the last vertex.
+        """
+        position = {v: i for i, v in enumerate(self.order)}
+        ending: dict[int, list[tuple[list[int], list[Any]]]] = defaultdict(list)
+        for item in list_of(steps, "steps"):
+            step = object_of(item, "vertices cases", "a step")
+            vertices = vertices_of(step, self.problem)
+            demand(0 < len(vertices) <= MAX_INTERVAL, f"not 1 … {MAX_INTERVAL} vertices in a step")
+            places = [position[v] for v in vertices]
+            demand(places == sorted(places), "a step: not in topological order")
+            ending[vertices[-1]].append((vertices, list_of(step.get("cases"), "cases")))
+        for v in self.order:
+            self.pass_on(v)
+            for vertices, cases in ending[v]:
+                self.raise_heads(vertices, cases)
 
     def spend(self, work: int) -> None:
         """Count work that the record causes."""
@@ -1351,18 +1387,18 @@ class Intervals:
         demand(self.spent <= MAX_ADDED, f"intervals: more than {MAX_ADDED} additions")
 
     def elsewhere(self, tensor: int) -> list[list[int]]:
-        """Return the arrivals of a tensor on each device from each *other* device."""
-        arrival = self.grid.arrival[tensor]
-        if id(arrival) not in self._elsewhere:
-            self._elsewhere[id(arrival)] = [
-                [*row[:d], self.never, *row[d + 1 :]] for d, row in enumerate(arrival)
+        """Return the times of a tensor to each device from each *other* device."""
+        times = self.crossing[tensor]
+        if id(times) not in self._elsewhere:
+            self._elsewhere[id(times)] = [
+                [*row[:d], self.never, *row[d + 1 :]] for d, row in enumerate(times)
             ]
-        return self._elsewhere[id(arrival)]
+        return self._elsewhere[id(times)]
 
     def wait(self, v: int, row: list[int], end: list[int], tensor: int, rule: int) -> None:
         """Raise the starts of a vertex to when an input arrives, made on its device or not."""
         self.spend(len(end) * (1 if rule == SAME else len(self.devices[v])))
-        crossing = self.elsewhere(tensor) if rule == APART else self.grid.arrival[tensor]
+        crossing = self.elsewhere(tensor) if rule == APART else self.crossing[tensor]
         for d in self.devices[v]:
             arrived = end[d] if rule == SAME else min(map(add, end, crossing[d]))
             row[d] = min(self.never, max(row[d], arrived))
@@ -1478,38 +1514,29 @@ class _Case:
 
 
 def refute_by_intervals(windows: Windows, record: dict[str, Any]) -> None:
-    """Check that heads, raised interval by interval, leave some unit no device.
+    """Check that heads and tails, raised interval by interval, leave some unit no device.
 
-    The vertices are visited in topological order. Each passes on the heads of its inputs; then come
-    the intervals of which it is the last vertex.
+    Both hold in every schedule of at most ``H`` ticks, so they also do together.
     """
-    object_of(record, "steps", "record")
+    object_of(record, "steps backwards", "record")
     demand(windows.feasible, "the windows refute by themselves; the tier is path")
-    problem, limit = windows.grid.problem, windows.grid.horizon
-    position = {v: i for i, v in enumerate(problem.order)}
-    ending: dict[int, list[tuple[list[int], list[Any]]]] = defaultdict(list)
-    for item in list_of(record.get("steps"), "steps"):
-        step = object_of(item, "vertices cases", "a step")
-        vertices = vertices_of(step, problem)
-        demand(0 < len(vertices) <= MAX_INTERVAL, f"not 1 … {MAX_INTERVAL} vertices in a step")
-        places = [position[v] for v in vertices]
-        demand(places == sorted(places), "a step: not in topological order")
-        ending[vertices[-1]].append((vertices, list_of(step.get("cases"), "cases")))
-    work = Intervals(windows)
-    for v in problem.order:
-        work.pass_on(v)
-        for vertices, cases in ending[v]:
-            work.raise_heads(vertices, cases)
+    forwards = Intervals(windows)
+    forwards.replay(record.get("steps"))
+    head, tail = forwards.head, windows.tail
+    if "backwards" in record:
+        backwards = Intervals(windows, backwards=True, spent=forwards.spent)
+        backwards.replay(record["backwards"])
+        tail = backwards.head
 
     def late(v: int, d: int) -> bool:
-        return work.head[v][d] + work.run[v][d] + windows.tail[v][d] > limit
+        return head[v][d] + forwards.run[v][d] + tail[v][d] > windows.grid.horizon
 
     demand(
         any(
             all(any(late(v, d) for v in members) for d in windows.possible[unit])
             for unit, members in enumerate(windows.members)
         ),
-        "every unit has a device where its raised heads fit",
+        "every unit has a device where its raised heads and tails fit",
     )
 
 

@@ -11,10 +11,19 @@ from optpart.certify.check import Problem
 _DEPTH = 6
 
 
-def drawn_step(draw: random.Random, problem: Problem) -> dict[str, Any]:
+def drawn_record(draw: random.Random, problem: Problem) -> dict[str, Any]:
+    """Draw a record of some steps forwards and, mostly, some backwards."""
+    record = {"steps": [drawn_step(draw, problem) for _ in range(draw.randint(0, 3))]}
+    if draw.random() < 0.8:
+        steps = [drawn_step(draw, problem, backwards=True) for _ in range(draw.randint(0, 3))]
+        record["backwards"] = steps
+    return record
+
+
+def drawn_step(draw: random.Random, problem: Problem, *, backwards: bool = False) -> dict[str, Any]:
     """Draw a set of vertices and a tree of cases that the judge can read."""
     vertices = draw.sample(problem.order, draw.randint(1, len(problem.order)))
-    vertices.sort(key=problem.order.index)
+    vertices.sort(key=problem.order.index, reverse=backwards)
     units = [(problem.unit[a], problem.unit[b]) for a, b in problem.separated]
     label = [problem.unit[v] for v in vertices]
     apart = {pair for a, b in units if {a, b} <= {*label} for pair in ((a, b), (b, a))}

@@ -10,9 +10,16 @@ from pathlib import Path
 import pytest
 
 from optpart import Cluster, GraphBuilder, Instance
-from optpart.certify import check
+from optpart.certify import check, intervals
 from optpart.certify.certify import certify_bound
-from optpart.certify.check import Grid, Problem, RejectedError, Windows, refute_by_intervals
+from optpart.certify.check import (
+    Grid,
+    Intervals,
+    Problem,
+    RejectedError,
+    Windows,
+    refute_by_intervals,
+)
 from optpart.certify.intervals import interval_proof
 from optpart.formats import native
 from optpart.solution.schedule import retime
@@ -28,6 +35,20 @@ def fork() -> Instance:
     return Instance(builder.build(), Cluster.uniform(2, bandwidth=1), name="fork")
 
 
+def hourglass() -> Instance:
+    """Seven vertices that take 9 along a path, and 13 in the best schedule.
+
+    Tensors cross from b, c to m, which heads notice, and from m to e, f, which tails do.
+    """
+    builder = GraphBuilder().vertex("a", 1)
+    builder.vertex("b", 3, outputs=[2]).vertex("c", 3, outputs=[2]).vertex("m", 1, outputs=[2])
+    builder.vertex("e", 3).vertex("f", 3).vertex("z", 1)
+    builder.edge("b", "m").edge("c", "m").edge("m", "e").edge("m", "f")
+    for before, after in ("ab", "ac", "ez", "fz"):
+        builder.edge(before, after, output=None)
+    return Instance(builder.build(), Cluster.uniform(2, bandwidth=1), name="hourglass")
+
+
 def windows_of(instance: Instance, bound: Fraction, scale: Fraction) -> Windows:
     problem = Problem(check.read_json(native.dumps(instance).encode(), "instance"))
     return Windows(Grid(problem, scale, bound))
@@ -35,8 +56,31 @@ def windows_of(instance: Instance, bound: Fraction, scale: Fraction) -> Windows:
 
 def test_it_finds_the_cases_of_the_fork() -> None:
     proof = interval_proof(windows_of(fork(), Fraction(20), Fraction(1)), math.inf)
-    assert proof.ticks == 7
+    assert (proof.ticks, [*proof.record]) == (7, ["steps"])
     refute_by_intervals(windows_of(fork(), Fraction(7), Fraction(1)), proof.record)
+
+
+def test_it_adds_tails_if_they_prove_more() -> None:
+    proof = interval_proof(windows_of(hourglass(), Fraction(20), Fraction(1)), math.inf)
+    assert brute_force.optimum(hourglass()).makespan == 13  # type: ignore[union-attr]
+    assert (proof.ticks, [*proof.record]) == (13, ["steps", "backwards"])
+    refute_by_intervals(windows_of(hourglass(), Fraction(13), Fraction(1)), proof.record)
+    enough = interval_proof(windows_of(hourglass(), Fraction(11), Fraction(1)), math.inf)
+    assert (enough.ticks, [*enough.record]) == (11, ["steps"])
+
+
+def test_heads_leave_room_for_tails_in_a_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    def numbers(room: int) -> list[int]:
+        monkeypatch.setattr(intervals, "MAX_CERTIFICATE", intervals._RESERVE + room)
+        record = interval_proof(windows_of(hourglass(), Fraction(20), Fraction(1)), math.inf).record
+        return [
+            sum(len(step["vertices"]) + len(step["cases"]) for step in steps)
+            for steps in record.values()
+        ]
+
+    heads, tails = numbers(intervals.MAX_CERTIFICATE)
+    assert numbers(2 * heads * intervals._BYTES) == [heads, tails]
+    assert numbers((2 * heads - 2) * intervals._BYTES)[0] < heads
 
 
 def test_after_the_deadline_it_proves_what_paths_prove() -> None:
@@ -62,6 +106,28 @@ def test_the_judge_accepts_exactly_what_the_writer_says() -> None:
         with pytest.raises(RejectedError):
             refute_by_intervals(windows, proof.record)
     assert accepted >= 3
+
+
+@pytest.mark.parametrize("communication", ["delay", "sendrecv"])
+def test_the_judge_finds_the_heads_and_tails_of_the_writer(communication: str) -> None:
+    tails = 0
+    for seed in range(24):
+        instance = draw_instance(
+            seed, communication, "none", vertices=(8, 20), devices=(2, 3), far=False
+        )
+        windows = windows_of(instance, Fraction(10**5), Fraction(7))
+        if not windows.feasible:
+            continue
+        proof = interval_proof(windows, math.inf)
+        heads, back = Intervals(windows), Intervals(windows, backwards=True)
+        heads.replay(proof.record["steps"])
+        back.replay(proof.record.get("backwards", []))
+        assert proof.ticks == max(
+            min(map(sum, zip(*rows, strict=True)))
+            for rows in zip(heads.head, heads.run, back.head, strict=True)
+        )
+        tails += "backwards" in proof.record
+    assert tails
 
 
 def test_a_bound_beyond_those_proposed_is_certified(tmp_path: Path) -> None:
