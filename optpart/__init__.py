@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from optpart.api import verify as verify
     from optpart.api import workload as workload
     from optpart.api import write_report as write_report
+    from optpart.errors import CertificateError as CertificateError
     from optpart.errors import InputError as InputError
     from optpart.errors import OptpartError as OptpartError
     from optpart.errors import UnsupportedError as UnsupportedError
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
 # A name must not be that of a module of this package, which would take its place once imported.
 _HOME = {
     "Budget": "solution.result",
+    "CertificateError": "errors",
     "Cluster": "problem.cluster",
     "Device": "problem.cluster",
     "Durations": "problem.instance",

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optpart.choices import close
-from optpart.errors import ArgumentError, InputError
+from optpart.errors import ArgumentError, CertificateError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -841,16 +841,21 @@ def check(directory: str | Path, instance: str | Path | None = None) -> str:
 
     Raises
     ------
-    optpart.certify.check.RejectedError
+    CertificateError
         If the certificate does not prove its claim, with the reason.
     """
+    from optpart.certify.check import RejectedError
     from optpart.certify.check import check as judge
     from optpart.certify.precedence import check as second_judge
 
     file = None if instance is None else str(instance)
-    said = judge(str(directory), file)
-    if os.path.exists(Path(directory) / "precedence.json"):
-        said += f"; and again: {second_judge(str(directory), file)}"
+    try:
+        said = judge(str(directory), file)
+        if os.path.exists(Path(directory) / "precedence.json"):
+            said += f"; and again: {second_judge(str(directory), file)}"
+    except RejectedError as error:
+        # The checker stands alone, so its error is none of optpart's.
+        raise CertificateError(str(error)) from None
     return said
 
 
@@ -974,7 +979,6 @@ def write_report(
         If something cannot be read or written, result files belong to several instances, or the
         certificate is rejected or of another instance.
     """
-    from optpart.certify.check import RejectedError
     from optpart.formats import native
     from optpart.problem.instance import Instance
     from optpart.report.html.page import PAGES
@@ -998,7 +1002,7 @@ def write_report(
                              str(certificate))  # fmt: skip
         try:
             said = check(certificate)
-        except RejectedError as error:
+        except CertificateError as error:
             remedy = "give a certificate that 'optpart check' accepts"
             raise InputError("", f"is rejected ({error})", remedy, str(certificate)) from None
         if native.read(Path(certificate) / "instance.json").sha256 != subjects[0].instance.sha256:
@@ -1185,4 +1189,11 @@ def _budget(seconds: float, workers: int, memory: int | str | None) -> Budget:
 
 
 def _instance(instance: Instance | str | Path) -> Instance:
-    return load(instance) if isinstance(instance, str | Path) else instance
+    from optpart.problem.instance import Instance
+
+    if isinstance(instance, str | Path):
+        return load(instance)
+    if not isinstance(instance, Instance):
+        remedy = "give an Instance, a file, or the name of a library instance"
+        raise ArgumentError("instance", f"is of type {type(instance).__name__}", remedy)
+    return instance

@@ -102,5 +102,9 @@ class MemoryLimitError(UnsupportedError):
     """A method would need more memory than is allowed or available."""
 
 
+class CertificateError(OptpartError):
+    """A certificate does not prove what it claims."""
+
+
 class ContradictionError(OptpartError):
     """Two computations that must agree do not: one of them is wrong, and neither may be trusted."""

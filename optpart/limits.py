@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from numbers import Integral, Real
 
 from optpart.errors import InputError
 
@@ -51,17 +52,21 @@ def check_seed(seed: int, runs: int = 1, place: str = "seed") -> int:
 
 def check_seconds(seconds: float, place: str = "seconds") -> float:
     """Return the time limit if it is in range."""
+    remedy = f"give 0 to {MOST_SECONDS} seconds"
+    if not isinstance(seconds, Real):
+        raise InputError(place, f"{seconds!r} is not a number", remedy)
     if math.isnan(seconds) or not 0 <= seconds <= MOST_SECONDS:
-        raise InputError(place, f"{seconds} is out of range", f"give 0 to {MOST_SECONDS} seconds")
+        raise InputError(place, f"{seconds} is out of range", remedy)
     return seconds
 
 
 def check_workers(workers: int, place: str = "workers") -> int:
     """Return the number of workers if it is in range."""
+    remedy = f"give a whole number from 1 to {MOST_WORKERS}"
+    if not isinstance(workers, Integral):
+        raise InputError(place, f"{workers!r} is not a whole number", remedy)
     if not 1 <= workers <= MOST_WORKERS:
-        raise InputError(
-            place, f"{workers} is out of range", f"give a whole number from 1 to {MOST_WORKERS}"
-        )
+        raise InputError(place, f"{workers} is out of range", remedy)
     return workers
 
 

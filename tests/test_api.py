@@ -19,7 +19,6 @@ from commandline import Run
 
 import optpart as op
 from optpart import api
-from optpart.certify.check import RejectedError
 
 #: Small enough for a second opinion by enumeration.
 SMALL = "graham-1969-4"
@@ -402,6 +401,22 @@ def test_whatever_can_take_long_has_the_same_limits(name: str) -> None:
     assert not {"budget", "time_limit"} & set(parameters)
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"instance": 5}, "instance: is of type int; give an Instance, a file"),
+        ({"method": 7}, "method: 7 is not a name"),
+        ({"seconds": "ten"}, "seconds: 'ten' is not a number"),
+        ({"workers": 1.5}, "workers: 1.5 is not a whole number"),
+        ({"workers": None}, "workers: None is not a whole number"),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_refused_by_name(given: dict[str, Any], said: str) -> None:
+    arguments: dict[str, Any] = {"instance": SMALL, "method": "heft", **given}
+    with pytest.raises(op.InputError, match=f"^{said}"):
+        op.solve(**arguments)
+
+
 class TestNoOptionIsNamedInPython:
     @pytest.mark.parametrize(
         ("asked", "said", "shown"),
@@ -508,7 +523,7 @@ def test_certify_writes_what_check_accepts(tmp_path: Path) -> None:
     pytest.importorskip("pysat")
     op.certify(SMALL, tmp_path / "proof")
     assert "12" in op.check(tmp_path / "proof")
-    with pytest.raises(RejectedError):
+    with pytest.raises(op.CertificateError, match="cannot be read"):
         op.check(tmp_path / "nowhere")
 
 

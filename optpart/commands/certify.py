@@ -164,7 +164,7 @@ def _certify_bound(
     from optpart.formats.result import read_found
     from optpart.problem.feasibility import contradiction, excluded
     from optpart.report.text import infeasible, number, percent
-    from optpart.solution.result import gap
+    from optpart.solution.gap import gap
     from optpart.terminal import note, put, say
 
     schedule, method = None, "given"

@@ -281,7 +281,8 @@ def _gap_by_axis(
 
 def _list_library(json: bool) -> None:
     from optpart.report.console import plain_console
-    from optpart.report.text import number
+    from optpart.report.text import number, percent
+    from optpart.solution.gap import gap
     from optpart.study import library
 
     if json:
@@ -290,13 +291,14 @@ def _list_library(json: bool) -> None:
         put(pretty({"instances": [_listed(row) for row in library.index().values()]}))
         _say_findings([], whole_library=True)
         return
-    heads = ("name", "vertices", "edges", "devices", "best makespan", "best bound", "status")
+    # No more columns than a terminal of 80 holds, beside the longest name and makespan.
+    heads = ("name", "vertices", "devices", "best known", "gap")
     rows = [
-        (row.name, str(row.vertices), str(row.edges), str(row.devices),
-         number(row.makespan, up=True), number(row.bound, up=False), row.status)
+        (row.name, str(row.vertices), str(row.devices), number(row.makespan, up=True),
+         percent(gap(row.makespan, row.bound)))
         for row in library.index().values()
     ]  # fmt: skip
-    plain_console().show_rows(heads, rows, left=("name", "status"))
+    plain_console().show_rows(heads, rows, left=("name",))
     _say_findings([], whole_library=True)
 
 

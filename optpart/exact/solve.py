@@ -47,10 +47,10 @@ from optpart.limits import check_seed
 from optpart.problem import footprint
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
+from optpart.solution.gap import gap as relative_gap
 from optpart.solution.goal import Goal
 from optpart.solution.record import Record
 from optpart.solution.result import Budget, Result, Starts, Status, Watch, no_starts
-from optpart.solution.result import gap as relative_gap
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
 

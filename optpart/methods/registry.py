@@ -636,6 +636,8 @@ def entries() -> list[Entry]:
 
 def get(name: str) -> Method:
     """Return a method by name; for an unknown name, raise :class:`InputError`."""
+    if not isinstance(name, str):
+        raise ArgumentError("method", f"{name!r} is not a name", "'optpart methods' lists them")
     if name in _own:
         return _own[name][0]
     if name in SOLVERS:

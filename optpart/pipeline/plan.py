@@ -10,7 +10,8 @@ from optpart import clock
 from optpart.pipeline.problem import Pipeline
 from optpart.pipeline.splits import Stage, best_split
 from optpart.pipeline.verifier import loads, violations
-from optpart.solution.result import Status, gap, versions
+from optpart.solution.gap import gap
+from optpart.solution.result import Status, versions
 
 
 @dataclass(frozen=True, eq=False)

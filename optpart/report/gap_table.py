@@ -15,7 +15,8 @@ from rich.text import Text
 from optpart.escaping import visible
 from optpart.report.console import PlainConsole
 from optpart.report.text import infeasible, number, percent, remark, seconds
-from optpart.solution.result import Result, gap
+from optpart.solution.gap import gap
+from optpart.solution.result import Result
 from optpart.study.gap import EXACT, Comparison, Reference, Spread, Summary, excess, summarise
 
 FORMAT = "optpart-gap/1"

@@ -9,7 +9,8 @@ from rich.cells import cell_len
 
 from optpart.escaping import shortened, visible
 from optpart.report.text import between, percent
-from optpart.solution.result import Progress, gap
+from optpart.solution.gap import gap
+from optpart.solution.result import Progress
 from optpart.terminal import columns_of_errors, erase, note, rewrite
 
 #: Seconds between lines if standard error is not a terminal.

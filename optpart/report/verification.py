@@ -16,9 +16,10 @@ from optpart.problem.instance import Instance
 from optpart.problem.rational import non_negative, rational
 from optpart.report.text import between, number
 from optpart.solution.contiguity import first_violation
+from optpart.solution.gap import objective_gap
 from optpart.solution.goal import Objective, undefined_bottleneck
 from optpart.solution.metrics import bottleneck, traffic
-from optpart.solution.result import Status, objective_gap
+from optpart.solution.result import Status
 from optpart.solution.termination import Termination
 from optpart.solution.verifier import Violation
 from optpart.solution.verifier import verify as verify_schedule

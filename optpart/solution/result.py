@@ -16,6 +16,7 @@ from optpart.limits import check_seconds, check_workers
 from optpart.problem.footprint import read_memory
 from optpart.problem.instance import Instance
 from optpart.showing import Shown, faces
+from optpart.solution.gap import objective_gap
 from optpart.solution.goal import Goal, Objective
 from optpart.solution.metrics import bottleneck, traffic
 from optpart.solution.schedule import Schedule
@@ -245,30 +246,6 @@ class Result(Shown):
             (self.traffic, self.traffic_bound),
             (self.bottleneck, self.bottleneck_bound),
         )
-
-
-def objective_gap(
-    objective: Objective,
-    makespan: tuple[Fraction | None, Fraction | None],
-    traffic: tuple[Fraction | None, Fraction | None],
-    bottleneck: tuple[Fraction | None, Fraction | None] = (None, None),
-) -> float | None:
-    """Return :attr:`Result.gap` for makespan, traffic and bottleneck, each with its bound."""
-    if objective == "bottleneck":
-        return gap(*bottleneck)
-    closed = makespan[0] == makespan[1]
-    if objective == "makespan" or (objective == "lexicographic" and not closed):
-        return gap(*makespan)
-    return gap(*traffic)
-
-
-def gap(value: Fraction | None, bound: Fraction | None) -> float | None:
-    """Return the relative distance of a value from a bound; ``None`` if either is unknown."""
-    if value is None or bound is None:
-        return None
-    if value == bound:
-        return 0.0
-    return float((value - bound) / value) or 5e-324
 
 
 class Method(Protocol):

@@ -13,7 +13,7 @@ from optpart.choices import choice
 from optpart.errors import ArgumentError, ContradictionError, InputError
 from optpart.escaping import brief
 from optpart.showing import Shown
-from optpart.solution.result import gap
+from optpart.solution.gap import gap
 from optpart.training.actions import actions
 from optpart.training.bounds.certificate import write_certificate
 from optpart.training.bounds.choices import Choices

@@ -17,9 +17,10 @@ from optpart.methods.portfolio.child import Child
 from optpart.methods.portfolio.members import SHORTEST, Case, Member, plan
 from optpart.methods.portfolio.messages import Job, Outcome, Step
 from optpart.problem.instance import Instance
+from optpart.solution.gap import objective_gap
 from optpart.solution.goal import Goal
 from optpart.solution.record import Record
-from optpart.solution.result import Budget, Progress, Result, Watch, objective_gap
+from optpart.solution.result import Budget, Progress, Result, Watch
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
 

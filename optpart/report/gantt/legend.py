@@ -22,7 +22,7 @@ from optpart.report.gantt.style import (
     WIDTH,
 )
 from optpart.report.gantt.words import count, number, short, text_width
-from optpart.solution.result import gap
+from optpart.solution.gap import gap
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
