@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from optpart import clock
 from optpart.bounds.jackson import jackson, one_after_the_other, sort
-from optpart.bounds.windows import NEVER, Windows, _delay, windows, windows_seconds
+from optpart.bounds.windows import NEVER, Crossings, Windows, cross, windows, windows_seconds
 from optpart.kernels.compiled import arrays, inner, short_kernel
 from optpart.kernels.ticks import Grid
 from optpart.problem.graph import grouped
@@ -114,12 +114,20 @@ class Sharpening:
         self.head, self.tail = window.head.copy(), window.tail.copy()
         self.possible = window.possible.copy()
         self.unit = instance.unit_of.copy()
-        sends = instance.model.communication == "sendrecv"
-        self._delays = *grid.arrays, grid.send if sends else np.zeros_like(grid.send)
+        there, back = (Crossings.of(instance, grid, backwards=b) for b in (False, True))
         a = arrays(instance)
         n = instance.vertices
         self._sides = (
-            _Side(False, a.order, a.in_start, a.in_source, a.in_tensor, *grouped(a.in_source, n)),
+            _Side(
+                False,
+                a.order,
+                a.in_start,
+                a.in_source,
+                a.in_tensor,
+                *grouped(a.in_source, n),
+                tuple(there),
+                tuple(back),
+            ),
             _Side(
                 True,
                 a.order[::-1].copy(),
@@ -127,6 +135,8 @@ class Sharpening:
                 a.out_target,
                 a.out_tensor,
                 *grouped(a.out_target, n),
+                tuple(back),
+                tuple(there),
             ),
         )
 
@@ -179,12 +189,13 @@ class Sharpening:
         side = self._sides[backwards]
         head = self.tail if backwards else self.head
         near, far, fastest = _reach(
-            side.backwards, side.start, side.before, side.tensor, *self._delays, self.unit,
+            side.start, side.before, side.tensor, side.crossings, side.reversed, self.unit,
             self.grid.duration, self.possible,
         )  # fmt: skip
         ancestor, after, bound = _ancestors_of(
-            *side[:5], *self._delays, self.unit, self.grid.duration, self.possible, head, near,
-            far, fastest, int(np.flatnonzero(side.order == v)[0]), d,
+            side.order, side.start, side.before, side.tensor, side.crossings, self.unit,
+            self.grid.duration, self.possible, head, near, far, fastest,
+            int(np.flatnonzero(side.order == v)[0]), d,
         )  # fmt: skip
         here = self.possible[self.unit[ancestor], d]
         job = ancestor[here][np.argsort(-bound[ancestor[here]], kind="stable")]
@@ -232,7 +243,7 @@ class Sharpening:
         before = int(self.possible.sum())
         together = np.empty((4 * n, 2), dtype=np.int32)
         near, far, fastest = _reach(
-            side.backwards, side.start, side.before, side.tensor, *self._delays, self.unit,
+            side.start, side.before, side.tensor, side.crossings, side.reversed, self.unit,
             self.grid.duration, self.possible,
         )  # fmt: skip
         remote, away = np.full_like(near, NEVER), np.full_like(fastest, NEVER)
@@ -243,7 +254,8 @@ class Sharpening:
             if clock.now() > deadline:
                 break
             raised, pairs = _raise_heads(
-                *side, *self._delays, self.unit, self.grid.duration, self.possible, head, tail,
+                side.order, side.start, side.before, side.tensor, side.after_start, side.after,
+                side.crossings, self.unit, self.grid.duration, self.possible, head, tail,
                 self.limit, near, far, fastest, remote, away, first, min(n, first + chunk),
                 together, pairs,
             )  # fmt: skip
@@ -356,12 +368,14 @@ class _Side(NamedTuple):
     tensor: NDArray[np.int32]
     after_start: NDArray[np.int32]
     after: NDArray[np.int32]  # per vertex, the edges of which it is the earlier vertex
+    crossings: tuple[NDArray[Any], ...]  # as in Crossings
+    reversed: tuple[NDArray[Any], ...]  # those of the other direction
 
 
 @short_kernel
 def _reach(
-    backwards: bool, start: Any, before: Any, tensor: Any, size_class: Any, link_class: Any,
-    delays: Any, measured: Any, sending: Any, unit: Any, duration: Any, possible: Any,
+    start: Any, before: Any, tensor: Any, crossings: Any, reversed_crossings: Any, unit: Any,
+    duration: Any, possible: Any,
 ) -> Any:  # fmt: skip
     """Return, per edge and device, the least crossing time from and to any other device.
 
@@ -371,26 +385,19 @@ def _reach(
     near = np.full((before.shape[0], k), NEVER, np.int64)
     far = np.full((before.shape[0], k), NEVER, np.int64)
     fastest = np.full((n, k), NEVER, np.int64)
+    time = np.empty(k, np.int64)
     for x in range(n):
         for e in range(k):
             for d in range(k):
                 if d != e and possible[unit[x], e]:
                     fastest[x, d] = min(fastest[x, d], duration[x, e])
         for j in range(start[x], start[x + 1]):
-            w = before[j]
             for d in range(k):
-                for e in range(k):
-                    sender, receiver = (e, d) if backwards else (d, e)
-                    crossing = _delay(
-                        tensor[j], sender, receiver, size_class, link_class, delays, measured,
-                        sending,
-                    )  # fmt: skip
-                    if d == e or crossing < 0:
-                        continue
-                    if possible[unit[w], d]:
-                        near[j, e] = min(near[j, e], crossing)
-                    if possible[unit[x], e]:
-                        far[j, d] = min(far[j, d], crossing)
+                time[d] = 0 if possible[unit[before[j]], d] else NEVER
+            cross(near[j], time, tensor[j], *crossings)
+            for d in range(k):
+                time[d] = 0 if possible[unit[x], d] else NEVER
+            cross(far[j], time, tensor[j], *reversed_crossings)
     return near, far, fastest
 
 
@@ -461,13 +468,13 @@ def _of_units(unit: Any, ancestor: Any, size: int, bound: Any, of_unit: Any) -> 
 
 @short_kernel
 def _ancestors_of(
-    backwards: bool, order: Any, start: Any, before: Any, tensor: Any, size_class: Any,
-    link_class: Any, delays: Any, measured: Any, sending: Any, unit: Any, duration: Any,
+    order: Any, start: Any, before: Any, tensor: Any, crossings: Any, unit: Any, duration: Any,
     possible: Any, head: Any, near: Any, far: Any, fastest: Any, position: int, d: int,
 ) -> Any:  # fmt: skip
     """Return the ancestors of the vertex at a position, and by vertex what `_look_back` finds."""
     n, k = duration.shape
     remote, away = np.full_like(near, NEVER), np.full_like(fastest, NEVER)
+    end = np.empty(k, np.int64)
     for x in range(n):
         for e in range(k):
             if e != d and head[x, e] < NEVER:
@@ -475,15 +482,8 @@ def _ancestors_of(
         for j in range(start[x], start[x + 1]):
             w = before[j]
             for e in range(k):
-                if e == d or head[w, e] >= NEVER:
-                    continue
-                sender, receiver = (d, e) if backwards else (e, d)
-                crossing = _delay(
-                    tensor[j], sender, receiver, size_class, link_class, delays, measured, sending
-                )
-                if crossing >= 0:
-                    end = head[w, e] + duration[w, e]
-                    remote[j, d] = min(remote[j, d], end + crossing)
+                end[e] = NEVER if head[w, e] >= NEVER else head[w, e] + duration[w, e]
+            cross(remote[j], end, tensor[j], *crossings)
     ancestor, mark = np.empty(n, np.int32), np.full(n, -1, np.int64)
     if_here, if_away = np.empty(n, np.int64), np.empty(n, np.int64)
     bound, of_unit = np.empty(n, np.int64), np.zeros(possible.shape[0], np.int64)
@@ -551,11 +551,10 @@ def _least_start(
 
 @short_kernel
 def _raise_heads(
-    backwards: bool, order: Any, start: Any, before: Any, tensor: Any, after_start: Any,
-    after: Any, size_class: Any, link_class: Any, delays: Any, measured: Any, sending: Any,
-    unit: Any, duration: Any, possible: Any, head: Any, tail: Any, limit: int, near: Any,
-    far: Any, fastest: Any, remote: Any, away: Any, first: int, last: int, together: Any,
-    pairs: int,
+    order: Any, start: Any, before: Any, tensor: Any, after_start: Any, after: Any,
+    crossings: Any, unit: Any, duration: Any, possible: Any, head: Any, tail: Any, limit: int,
+    near: Any, far: Any, fastest: Any, remote: Any, away: Any, first: int, last: int,
+    together: Any, pairs: int,
 ) -> Any:  # fmt: skip
     """Raise the heads of the vertices at positions ``first`` to ``last`` of the order.
 
@@ -570,7 +569,7 @@ def _raise_heads(
     mark, place, forced = np.full(n, -1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     if_here, if_away = np.empty(n, np.int64), np.empty(n, np.int64)
     bound, key, left = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    of_unit = np.zeros(possible.shape[0], np.int64)
+    of_unit, end = np.zeros(possible.shape[0], np.int64), np.empty(k, np.int64)
     changed = 0
     for position in range(first, last):
         v = order[position]
@@ -622,20 +621,11 @@ def _raise_heads(
                 together[pairs, 0], together[pairs, 1] = unit[w], unit[v]
                 pairs += 1
         for e in range(k):
-            if head[v, e] >= NEVER:
-                continue
-            end = head[v, e] + duration[v, e]
+            end[e] = NEVER if head[v, e] >= NEVER else head[v, e] + duration[v, e]
+        for e in range(k):
             for d in range(k):
                 if d != e:
-                    away[v, d] = min(away[v, d], end)
-            for i in range(after_start[v], after_start[v + 1]):
-                j = after[i]
-                for d in range(k):
-                    sender, receiver = (d, e) if backwards else (e, d)
-                    crossing = _delay(
-                        tensor[j], sender, receiver, size_class, link_class, delays, measured,
-                        sending,
-                    )  # fmt: skip
-                    if d != e and crossing >= 0:
-                        remote[j, d] = min(remote[j, d], end + crossing)
+                    away[v, d] = min(away[v, d], end[e])
+        for i in range(after_start[v], after_start[v + 1]):
+            cross(remote[after[i]], end, tensor[after[i]], *crossings)
     return changed, pairs

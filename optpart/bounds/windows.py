@@ -6,13 +6,13 @@ Everything is computed in integers on a :class:`~optpart.kernels.ticks.Grid` and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optpart import clock
-from optpart.kernels.compiled import arrays, kernel, short_kernel
+from optpart.kernels.compiled import arrays, inner, short_kernel
 from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
 
@@ -20,7 +20,7 @@ from optpart.problem.instance import Instance
 NEVER = 2**60
 
 #: Estimated seconds per vertex or edge and pair of devices.
-_PER_PAIR = 4e-8
+_PER_PAIR = 2e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,16 +90,14 @@ def windows(
     a = arrays(instance)
     if known is None:
         known = no_windows(instance)
-    if instance.model.communication == "sendrecv":
-        sending = grid.send
-    else:
-        sending = np.zeros(instance.devices, dtype=np.int64)
+    forwards = Crossings.of(instance, grid)
+    backwards = Crossings.of(instance, grid, backwards=True)
     possible = (instance.allowed if allowed is None else allowed).copy()
     while True:
         head, tail, through = _windows(
             a.order, a.in_start, a.in_source, a.in_tensor, a.out_start, a.out_target, a.out_tensor,
-            a.tensor_vertex, a.unit, grid.duration, *grid.arrays, sending, possible,
-            known.head, known.tail,
+            a.unit, grid.duration, tuple(forwards), tuple(backwards), possible, known.head,
+            known.tail,
         )  # fmt: skip
         left = possible & (through <= (NEVER - 1 if limit is None else limit))
         if (left == possible).all():
@@ -126,10 +124,11 @@ def _without_transfers(
     # As on a single device, where nothing has to cross.
     least = np.where(least < NEVER, least, 0).reshape(n, 1)
     nothing = np.zeros((n, 1), dtype=np.int64)
+    alone = Crossings.of(instance, grid)
     head, tail, _ = _windows(
         a.order, a.in_start, a.in_source, a.in_tensor, a.out_start, a.out_target, a.out_tensor,
-        a.tensor_vertex, a.unit, least, *grid.arrays, np.zeros(1, dtype=np.int64),
-        np.ones((units, 1), dtype=np.bool_), nothing, nothing,
+        a.unit, least, tuple(alone), tuple(alone), np.ones((units, 1), dtype=np.bool_), nothing,
+        nothing,
     )  # fmt: skip
     total = np.where(usable, head + duration + tail, NEVER)
     through = np.zeros(possible.shape, dtype=np.int64)
@@ -146,33 +145,84 @@ def no_windows(instance: Instance) -> Windows:
     return Windows(nothing, nothing, through, instance.allowed)
 
 
-@kernel
-def _delay(
-    tensor: int, d: int, e: int, size_class: Any, link_class: Any, delays: Any, measured: Any,
-    sending: Any,
-) -> Any:  # fmt: skip
-    if d == e:
-        return 0
+class Crossings(NamedTuple):
+    """Times to cross between devices, in one direction of time, as arrays for compiled code.
+
+    From ``e`` to ``d`` means from the device of the vertex that is earlier in that direction; so
+    backwards, everything is transposed.
+
+    Attributes
+    ----------
+    size_class : ndarray of int32, length t
+    link_class : ndarray of int32, k × k
+    delays, measured : ndarray of int64
+        As in :class:`~optpart.kernels.ticks.Grid`.
+    leaving, reaching : ndarray of int64, length k
+        Run times of the send, where it is one on the device crossed from, and to.
+    """
+
+    size_class: NDArray[np.int32]
+    link_class: NDArray[np.int32]
+    delays: NDArray[np.int64]
+    measured: NDArray[np.int64]
+    leaving: NDArray[np.int64]
+    reaching: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, instance: Instance, grid: Grid, *, backwards: bool = False) -> Crossings:
+        """Return those of an instance, with sends if its model has them."""
+        nothing = np.zeros(instance.devices, dtype=np.int64)
+        sending = grid.send if instance.model.communication == "sendrecv" else nothing
+        sizes, links, delays, measured = grid.arrays
+        if not backwards:
+            return cls(sizes, links, delays, measured, sending, nothing)
+        links = np.ascontiguousarray(links.T)
+        measured = np.ascontiguousarray(measured.transpose(0, 2, 1))
+        return cls(sizes, links, delays, measured, nothing, sending)
+
+
+# The row of a tensor is looked up once, and then everything runs along rows of the matrices: on
+# many devices, this takes nearly all of the time of windows.
+@inner
+def cross(
+    least: Any, end: Any, tensor: int, size_class: Any, link_class: Any, delays: Any,
+    measured: Any, leaving: Any, reaching: Any,
+) -> None:  # fmt: skip
+    """Lower ``least[d]`` to when a tensor that exists from ``end[e]`` on ``e`` can be on ``d``.
+
+    Only crossings from other devices count.
+    """
+    k = len(end)
     row = size_class[tensor]
-    if row < delays.shape[0]:
-        delay = delays[row, link_class[d, e]]
-    else:
-        delay = measured[row - delays.shape[0], d, e]
-    return delay if delay < 0 else delay + sending[d]
+    for e in range(k):
+        if end[e] >= NEVER:
+            continue
+        sent = end[e] + leaving[e]
+        if row < delays.shape[0]:
+            table, link = delays[row], link_class[e]
+            for d in range(k):
+                delay = table[link[d]]
+                if delay >= 0 and d != e:
+                    least[d] = min(least[d], sent + delay + reaching[d])
+        else:
+            given = measured[row - delays.shape[0], e]
+            for d in range(k):
+                if given[d] >= 0 and d != e:
+                    least[d] = min(least[d], sent + given[d] + reaching[d])
 
 
 @short_kernel
 def _windows(
     order: Any, in_start: Any, in_source: Any, in_tensor: Any, out_start: Any, out_target: Any,
-    out_tensor: Any, tensor_vertex: Any, unit: Any, duration: Any, size_class: Any,
-    link_class: Any, delays: Any, measured: Any, sending: Any, possible: Any, known_head: Any,
-    known_tail: Any,
+    out_tensor: Any, unit: Any, duration: Any, forwards: Any, backwards: Any, possible: Any,
+    known_head: Any, known_tail: Any,
 ) -> Any:  # fmt: skip
     n, k = duration.shape
     head = known_head.copy()
     tail = known_tail.copy()
     # Earliest arrival of each tensor on each device, over all devices of its producer.
-    arrival = np.full((size_class.shape[0], k), -1, np.int64)
+    arrival = np.full((len(forwards[0]), k), -1, np.int64)
+    time, after = np.empty(k, np.int64), np.empty(k, np.int64)
     for i in range(n):
         v = order[i]
         for d in range(k):
@@ -186,23 +236,14 @@ def _windows(
                         head[v, d] = max(head[v, d], head[u, d] + duration[u, d])
                 continue
             if arrival[tensor, 0] < 0:
-                for d in range(k):
-                    arrival[tensor, d] = NEVER
                 for e in range(k):
-                    if head[u, e] >= NEVER:
-                        continue
-                    end = head[u, e] + duration[u, e]
-                    for d in range(k):
-                        delay = _delay(
-                            tensor, e, d, size_class, link_class, delays, measured, sending
-                        )
-                        if delay >= 0:
-                            arrival[tensor, d] = min(arrival[tensor, d], end + delay)
+                    time[e] = NEVER if head[u, e] >= NEVER else head[u, e] + duration[u, e]
+                arrival[tensor] = time
+                cross(arrival[tensor], time, tensor, *forwards)
             for d in range(k):
                 head[v, d] = max(head[v, d], arrival[tensor, d])
         for d in range(k):
             head[v, d] = min(head[v, d], NEVER)
-    after = np.empty(k, np.int64)
     for i in range(n - 1, -1, -1):
         u = order[i]
         for d in range(k):
@@ -210,19 +251,11 @@ def _windows(
                 tail[u, d] = NEVER
         for j in range(out_start[u], out_start[u + 1]):
             v, tensor = out_target[j], out_tensor[j]
-            for d in range(k):
-                after[d] = NEVER
             for e in range(k):
-                if tail[v, e] >= NEVER:
-                    continue
-                follows = duration[v, e] + tail[v, e]
-                if unit[u] == unit[v]:
-                    after[e] = follows
-                    continue
-                for d in range(k):
-                    delay = _delay(tensor, d, e, size_class, link_class, delays, measured, sending)
-                    if delay >= 0:
-                        after[d] = min(after[d], delay + follows)
+                time[e] = NEVER if tail[v, e] >= NEVER else duration[v, e] + tail[v, e]
+            after[:] = time
+            if unit[u] != unit[v]:
+                cross(after, time, tensor, *backwards)
             for d in range(k):
                 tail[u, d] = min(NEVER, max(tail[u, d], after[d]))
     through = np.zeros(possible.shape, np.int64)
