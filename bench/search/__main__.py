@@ -1,7 +1,7 @@
 """The results of search, compared with its starts and its competitors.
 
     python bench/search --data ../shared [-o FOLDER]
-        [--part networks|budgets|sets|large|memory|workers|shares|ablation]
+        [--part networks|budgets|sets|large|memory|workers|shares|ablation|certified]
 
 Every run is kept in ``runs.jsonl``, so a stopped command continues where it was. Each part writes
 its own table.
@@ -12,7 +12,17 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bench.search import ablation, budgets, large, memory, networks, sets, shares, workers
+from bench.search import (
+    ablation,
+    budgets,
+    certified,
+    large,
+    memory,
+    networks,
+    sets,
+    shares,
+    workers,
+)
 from bench.search.rows import BENCH
 from bench.store import Store
 from optpart.files import write_text
@@ -27,6 +37,7 @@ PARTS = {
     "workers": workers.run,
     "shares": shares.run,
     "ablation": ablation.run,
+    "certified": certified.run,
 }
 
 
