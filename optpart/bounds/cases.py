@@ -33,10 +33,13 @@ from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
 
 #: Vertices of an interval, and cases of its tree, at most: one round after another, while there is
-#: time and they prove more. The last takes ten times as long as the first.
-_ROUNDS = ((32, 40), (48, 80), (64, 160))
+#: time and they prove more. The last takes thirty times as long as the first.
+_ROUNDS = ((20, 24), (36, 50), (48, 100), (64, 160))
 
-#: Share of the time for sharpening the heads and tails from which every second round begins.
+#: The round that is repeated from sharpened heads and tails, and the share of the time for these.
+#: In long networks, they lead to other longest paths, and often to less; later rounds begin where
+#: this one proved more.
+_COMPARED = 1
 _SHARPENING = 0.25
 
 #: Numbers in the tables of delays, at most, and seconds that a vertex or an edge takes at least.
@@ -82,20 +85,20 @@ def cases_bound(
     tables = (len(grid.delays) + len(grid.measured)) * instance.devices**2
     items = instance.vertices + len(instance.graph.edge_source)
     rounds = _ROUNDS if tables <= _MAX_CELLS and _PER_ITEM * items < deadline - clock.now() else ()
-    sharp: Windows | None = None
-    for size, cases in rounds:
-        before = least
-        for start in (window, sharp):
-            if start is None:  # sharpening takes long, so the first round begins without it
-                left = _SHARPENING * (deadline - clock.now())
-                start = sharp = sharpened(instance, grid, window, seconds=left)
-            found = _raised(instance, grid, start, Growth(size, cases, deadline))
-            if found is None:
-                return None
-            least = max(least, found)
-            if least >= most or clock.now() > deadline:
-                return grid.time(min(least, most))
-        if least == before:
+    start = window
+    for number, (size, cases) in enumerate(rounds):
+        growth = Growth(size, cases, deadline)
+        found = _raised(instance, grid, start, growth)
+        if number == _COMPARED and found is not None and clock.now() < deadline:
+            left = _SHARPENING * (deadline - clock.now())
+            sharp = sharpened(instance, grid, window, seconds=left)
+            from_sharp = _raised(instance, grid, sharp, growth)
+            if from_sharp is None or from_sharp > found:
+                start, found = sharp, from_sharp
+        if found is None:
+            return None
+        raised, least = found > least, max(least, found)
+        if least >= most or clock.now() > deadline or (number >= _COMPARED and not raised):
             break
     return grid.time(min(least, most))
 
@@ -352,7 +355,7 @@ class _Interval:
                 cases.append(-1)
                 _enter(
                     self._head, self._run, self._edge, self._arrival, label[case][self._unit],
-                    apart[case], self._before, self._heads.never, row, 0,
+                    apart[case], self._before, self._heads.never, row, 0, True,
                 )  # fmt: skip
                 np.minimum(self.least, row, out=self.least)
             else:
@@ -423,7 +426,7 @@ def _grow(
     seen = np.empty((units, units), np.bool_)
     labels[0] = np.arange(units)
     parted[0] = apart
-    _enter(head, run, edge, arrival, labels[0][unit], parted[0], before, never, row, 0)
+    _enter(head, run, edge, arrival, labels[0][unit], parted[0], before, never, row, 0, False)
     start[0] = row[n - 1]
     value[0] = (start[0] + rest).min()
     count = 1
@@ -434,7 +437,10 @@ def _grow(
                 case = i
         if value[case] > never:
             break
-        _enter(head, run, edge, arrival, labels[case][unit], parted[case], before, never, known, 0)
+        _enter(
+            head, run, edge, arrival, labels[case][unit], parted[case], before, never, known, 0,
+            False,
+        )  # fmt: skip
         best = -1
         seen[:] = False
         for i in range(pairs.shape[0]):
@@ -452,11 +458,13 @@ def _grow(
             joined[a] |= joined[b]
             joined[:, a] |= joined[:, b]
             row[:begin] = known[:begin]
-            _enter(head, run, edge, arrival, together[unit], joined, before, never, row, begin)
+            _enter(
+                head, run, edge, arrival, together[unit], joined, before, never, row, begin, False
+            )
             same = row[n - 1].copy()
             split = parted[case].copy()
             split[a, b] = split[b, a] = True
-            _enter(head, run, edge, arrival, of, split, before, never, row, begin)
+            _enter(head, run, edge, arrival, of, split, before, never, row, begin, False)
             first, second = (same + rest).min(), (row[n - 1] + rest).min()
             low, high = min(first, second) - value[case], max(first, second) - value[case]
             rise = _LESSER * min(low, _MOST) + min(high, _MOST)
@@ -477,15 +485,19 @@ def _grow(
 @short_kernel
 def _enter(
     head: Any, run: Any, edge: Any, arrival: Any, label: Any, apart: Any, before: Any, never: Any,
-    row: Any, begin: int,
+    row: Any, begin: int, exact: bool,
 ) -> None:  # fmt: skip
     """Compute starts in a case: inputs arrive, and what shares a device has taken its turn.
 
-    Starts before position ``begin`` are known.
+    Starts before position ``begin`` are known. What takes turns on a device is done no earlier than
+    one after the other in the order of their starts there. Less exactly, but on all devices at a
+    time, it is bounded by the last of them in topological order, by the last two, and so on: these
+    take all of their run times after the earliest of their starts.
     """
     n, k = head.shape
     turn = np.empty(n, np.int64)
-    end = np.empty(k, np.int64)
+    end, begun = np.empty(k, np.int64), np.empty(k, np.int64)
+    work, done = np.empty(k, np.int64), np.empty(k, np.int64)
     e = 0
     while e < edge.shape[0] and edge[e, 1] < begin:
         e += 1
@@ -508,6 +520,17 @@ def _enter(
             if before[i, j] and label[j] == label[i]:
                 turn[size] = j
                 size += 1
+        if not exact:
+            begun[:], work[:], done[:] = never, 0, 0
+            for a in range(size - 1, -1, -1):
+                j = turn[a]
+                for d in range(k):
+                    begun[d] = min(begun[d], row[j, d])
+                    work[d] += run[j, d]
+                    done[d] = max(done[d], begun[d] + work[d])
+            for d in range(k):
+                row[i, d] = min(never, max(row[i, d], done[d]))
+            continue
         for d in range(k):
             for a in range(1, size):
                 j, b = turn[a], a - 1

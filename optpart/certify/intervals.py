@@ -17,8 +17,8 @@ from optpart.certify.arithmetic import Record
 from optpart.certify.check import MAX_CERTIFICATE, Windows
 
 #: Vertices of an interval, and cases of its tree, at most.
-_SIZE = 32
-_CASES = 40
+_SIZE = 36
+_CASES = 50
 
 #: Bytes per number of a record, with what surrounds it, and for everything else in a certificate.
 _BYTES = 12

@@ -27,8 +27,7 @@ def check(
     the rest of optpart: python -m optpart.certify.check DIRECTORY.
     """
     from optpart.api import check as verified
-    from optpart.certify.check import RejectedError
-    from optpart.errors import InputError
+    from optpart.errors import CertificateError, InputError
     from optpart.formats.json import pretty
     from optpart.terminal import put, say
 
@@ -41,7 +40,7 @@ def check(
         try:
             reason = verified(directory, instance)
             found.append({"directory": str(directory), "accepted": True, "reason": reason})
-        except RejectedError as error:
+        except CertificateError as error:
             found.append({"directory": str(directory), "accepted": False, "reason": str(error)})
         if not json:
             where = f"{directory}: " if len(directories) > 1 else ""

@@ -16,7 +16,7 @@ _BOUNDED = 6000
 LONG = 1000
 
 #: Share of the time for cases, below and above; with less, they prove next to nothing.
-_CASES, _CASES_LONG = 0.35, 2 / 3
+_CASES, _CASES_LONG = 0.35, 0.8
 
 #: Bounds that the load of the devices includes.
 _IMPLIED = ("critical-path",)

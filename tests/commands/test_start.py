@@ -53,7 +53,9 @@ def test_the_list_of_methods_loads_no_numbers() -> None:
 
 
 def test_the_list_of_the_library_loads_neither_numbers_nor_tables() -> None:
-    assert not loaded("gap", "--list") & (SLOW | {"numpy", "optpart.problem", "optpart.solution"})
+    assert not loaded("gap", "--list") & (
+        SLOW | {"numpy", "optpart.problem", "optpart.solution.result"}
+    )
 
 
 def test_verification_loads_no_solver(result: Path) -> None:
