@@ -159,6 +159,10 @@ def own_rows(limit: float) -> Iterator[Row]:
             parts, best = loss(question.problem, made, made.makespan, budget=StrategyBudget(limit))
             return f"{float(parts.total):.0f} ns, order by {best.by}"
 
+        def simplest(question=question) -> str:  # type: ignore[no-untyped-def]
+            return compare_strategies(question, ["stages"], seconds=0).rows[0][0]
+
+        yield Row("floor (stages)", _said(simplest))
         yield Row(f"strategy bound {model}", _said(bounded))
         yield Row(f"strategy compare {model}", _said(compared), 2)
         yield Row(f"strategy solve {model}", _said(made), 2)
