@@ -10,6 +10,7 @@ bound that holds for all.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -246,16 +247,22 @@ def simple_bound(pipeline: Pipeline) -> Fraction:
     """
     if not pipeline.vertices:
         return Fraction(0)
-    columns = list(zip(*pipeline.times, strict=True))
+    # Whole numbers of one denominator add up much faster than fractions.
+    scale = math.lcm(*{time.denominator for row in pipeline.times for time in row if time})
+    ticks = [
+        [None if time is None else time.numerator * (scale // time.denominator) for time in row]
+        for row in pipeline.times
+    ]
     means = []
-    for column in columns:
+    for column in zip(*ticks, strict=True):
         own = [time for time in column if time is not None]
-        means.append(sum(own, Fraction(0)) / len(own) if own else Fraction(0))
+        means.append(Fraction(sum(own), len(own)) if own else Fraction(0))
     fastest = min((mean for mean in means if mean), default=Fraction(0))
-    weights = [(fastest / mean).limit_denominator(10**6) if mean else Fraction(0) for mean in means]
-    largest = Fraction(0)
-    spread = Fraction(0)
-    for row in pipeline.times:
+    shares = [(fastest / mean).limit_denominator(10**6) if mean else Fraction(0) for mean in means]
+    parts = math.lcm(*(share.denominator for share in shares))
+    weights = [int(parts * share) for share in shares]
+    largest = spread = 0
+    for row in ticks:
         times = [
             (time, weight) for time, weight in zip(row, weights, strict=True) if time is not None
         ]
@@ -263,4 +270,5 @@ def simple_bound(pipeline: Pipeline) -> Fraction:
             return Fraction(0)
         largest = max(largest, min(time for time, _ in times))
         spread += min(time * weight for time, weight in times)
-    return max(largest, spread / sum(weights)) if any(weights) else largest
+    least = Fraction(largest, scale)
+    return max(least, Fraction(spread, scale * sum(weights))) if any(weights) else least
