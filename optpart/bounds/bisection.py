@@ -20,6 +20,7 @@ def least_not_refuted(
     deadline: float = np.inf,
     makespan: Fraction | None = None,
     part: int = 2**14,
+    divisor: int = 2,
 ) -> int | None:
     """Raise a lower bound to the least length that is not refuted.
 
@@ -35,6 +36,9 @@ def least_not_refuted(
         Makespan of a schedule; the search goes no higher.
     part : int
         On a rounded grid, the search ends at a precision of ``least / part``.
+    divisor : int
+        Into how many parts an interval is divided. With more than two, there are more lengths that
+        are refuted and fewer that are not, which pays where these take longer.
 
     Returns
     -------
@@ -47,8 +51,8 @@ def least_not_refuted(
     lower, upper = least, top
     step = max(1, least // 256)
     while upper - lower > fine and clock.now() < deadline:
-        # The step doubles until a length is not refuted; from there on, the interval is halved.
-        step = 2 * step if upper == top else max(1, (upper - lower) // 2)
+        # The step doubles until a length is not refuted; from there on, the interval is divided.
+        step = 2 * step if upper == top else max(1, (upper - lower) // divisor)
         trial = min(lower + step, upper) - 1
         if refuted(trial):
             lower = trial + 1

@@ -27,15 +27,18 @@ from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
 
 #: Passes of sharpening for one trial: the first finds almost everything.
-_TRIAL_ROUNDS = 2
+_TRIAL_ROUNDS = 1
 
 #: Depths of branching on the devices of units. A greater depth is tried only after the search with
 #: a smaller one has ended, since lengths that are not refuted take the longest.
-_DEPTHS = (0, 1, 3)
+_DEPTHS = (1, 3, 6, 12)
 
 #: On a rounded grid, precision (see ``part``) of the search without trials, and of those with them.
 _FINE = 2**14
 _PART = 2**9
+
+#: Into how many parts the latter divide an interval: what is not refuted takes longest.
+_DIVISOR = 3
 
 #: Probing pauses to propagate after this many devices have been excluded, and ends after this many
 #: failures in a row: the most doubtful devices come first.
@@ -75,10 +78,12 @@ def destructive_bound(
         if found is None:
             return None
         refuted = partial(refutation.by_trial, depth=depth)
-        # A deeper search mostly ends where the one before did, whose probing of it is kept.
-        if depth and found < top and refutation.left > 0 and not refuted(found):
+        # A deeper search mostly ends where the one before did, whose probing of it is kept. On a
+        # rounded grid, that one ended before the length that it could not refute.
+        deeper = depth > _DEPTHS[0] and grid.exact
+        if deeper and found < top and refutation.left > 0 and not refuted(found):
             continue
-        found = search(refuted, least=found, part=_PART)
+        found = search(refuted, least=found, part=_PART, divisor=_DIVISOR)
     return None if found is None else grid.time(found)
 
 

@@ -198,7 +198,8 @@ class Sharpening:
             int(np.flatnonzero(side.order == v)[0]), d,
         )  # fmt: skip
         here = self.possible[self.unit[ancestor], d]
-        job = ancestor[here][np.argsort(-bound[ancestor[here]], kind="stable")]
+        falling = np.flatnonzero(here)[np.argsort(-bound[here], kind="stable")]
+        job, after, bound = ancestor[falling], after[falling], bound[falling]
         # J grows and R falls with the number of jobs: the best of min(J, R) is where they meet.
         low, high = 0, len(job)
         best: Queue | None = None
@@ -206,8 +207,8 @@ class Sharpening:
             size = (low + high) // 2 + 1
             chosen = job[:size]
             queue = _busiest(
-                chosen, head[chosen, d], self.grid.duration[chosen, d], after[chosen],
-                int(bound[job[size - 1]]),
+                chosen, head[chosen, d], self.grid.duration[chosen, d], after[:size],
+                int(bound[size - 1]),
             )  # fmt: skip
             if best is None or queue.value > best.value:
                 best = queue
@@ -402,14 +403,19 @@ def _reach(
 
 
 @inner
-def _lineage(order: Any, start: Any, before: Any, position: int, mark: Any, ancestor: Any) -> Any:
-    """List the vertex at a position and its ancestors, later ones first; return their number."""
+def _lineage(
+    order: Any, start: Any, before: Any, position: int, mark: Any, ancestor: Any, rank: Any
+) -> Any:
+    """List the vertex at a position and its ancestors, later ones first; return their number.
+
+    ``rank`` becomes the place of each of them in the list.
+    """
     size = 0
     mark[order[position]] = position
     for earlier in range(position, -1, -1):
         x = order[earlier]
         if mark[x] == position:
-            ancestor[size] = x
+            ancestor[size], rank[x] = x, size
             size += 1
             for j in range(start[x], start[x + 1]):
                 mark[before[j]] = position
@@ -419,51 +425,79 @@ def _lineage(order: Any, start: Any, before: Any, position: int, mark: Any, ance
 @inner
 def _look_back(
     start: Any, before: Any, unit: Any, duration: Any, possible: Any, head: Any, near: Any,
-    far: Any, fastest: Any, remote: Any, away: Any, ancestor: Any, size: int, d: int,
-    if_here: Any, if_away: Any, bound: Any,
+    far: Any, fastest: Any, remote: Any, away: Any, ancestor: Any, size: int, rank: Any,
+    here: Any, there: Any, if_here: Any, if_away: Any, bound: Any,
 ) -> None:  # fmt: skip
-    """Bound the start of ``ancestor[0]`` on ``d`` for each case that another is remote.
+    """Bound the start of ``ancestor[0]`` on each device for each case that another is remote.
 
-    ``if_here[w]`` and ``if_away[w]`` become the least time from the end of ``w``, on ``d`` or
-    remote, to that start.
+    ``if_here[i,d]`` and ``if_away[i,d]`` become the least time from the end of ``ancestor[i]``, on
+    ``d`` or remote, to that start. All devices are looked at together, because what depends on the
+    vertices alone would otherwise be looked up for each of them.
     """
-    for a in range(size):
-        x = ancestor[a]
-        if_here[x], if_away[x], bound[x] = 0, 0, 0
+    k = duration.shape[1]
+    if_here[:size] = 0
+    if_away[:size] = 0
+    bound[:size] = 0
     v = ancestor[0]
     for a in range(size):
         x = ancestor[a]
-        here, there = 0, NEVER
         if unit[x] == unit[v]:
-            bound[x] = NEVER
-        if x != v:
-            bound[x] = min(NEVER, max(bound[x], away[x, d] + if_away[x]))
-            here = duration[x, d] + if_here[x] if possible[unit[x], d] else NEVER
-            if bound[x] < NEVER:
-                there = min(NEVER, fastest[x, d] + if_away[x])
+            bound[a] = NEVER
+        if x == v:
+            here[:] = 0
+            there[:] = NEVER
+        else:
+            for d in range(k):
+                least = max(bound[a, d], away[x, d] + if_away[a, d])
+                bound[a, d] = min(NEVER, least)
+                after = duration[x, d] + if_here[a, d]
+                here[d] = after if possible[unit[x], d] else NEVER
+                after = min(NEVER, fastest[x, d] + if_away[a, d])
+                there[d] = after if least < NEVER else NEVER
         for j in range(start[x], start[x + 1]):
             w = before[j]
+            b = rank[w]
             if unit[w] == unit[x]:
-                if_here[w] = max(if_here[w], here)
-                if_away[w] = max(if_away[w], there)
-                bound[w] = max(bound[w], bound[x])
+                for d in range(k):
+                    if_here[b, d] = max(if_here[b, d], here[d])
+                    if_away[b, d] = max(if_away[b, d], there[d])
+                    bound[b, d] = max(bound[b, d], bound[a, d])
             else:
-                if_here[w] = max(if_here[w], min(here, far[j, d] + there))
-                if_away[w] = max(if_away[w], min(near[j, d] + here, there))
-                arrival = max(remote[j, d], head[x, d])
-                bound[w] = max(bound[w], min(min(NEVER, arrival + here), bound[x]))
+                for d in range(k):
+                    if_here[b, d] = max(if_here[b, d], min(here[d], far[j, d] + there[d]))
+                    if_away[b, d] = max(if_away[b, d], min(near[j, d] + here[d], there[d]))
+                    arrival = max(remote[j, d], head[x, d])
+                    least = min(min(NEVER, arrival + here[d]), bound[a, d])
+                    bound[b, d] = max(bound[b, d], least)
 
 
 @inner
-def _of_units(unit: Any, ancestor: Any, size: int, bound: Any, of_unit: Any) -> None:
+def _of_units(unit: Any, ancestor: Any, size: int, bound: Any, members: Any, of_unit: Any) -> None:
     """Give each ancestor the largest bound of its unit: colocated ones are remote together."""
+    k = bound.shape[1]
     for a in range(1, size):
-        of_unit[unit[ancestor[a]]] = 0
+        u = unit[ancestor[a]]
+        if members[u] > 1:
+            of_unit[u] = 0
     for a in range(1, size):
-        x = ancestor[a]
-        of_unit[unit[x]] = max(of_unit[unit[x]], bound[x])
+        u = unit[ancestor[a]]
+        if members[u] > 1:
+            for d in range(k):
+                of_unit[u, d] = max(of_unit[u, d], bound[a, d])
     for a in range(1, size):
-        bound[ancestor[a]] = of_unit[unit[ancestor[a]]]
+        u = unit[ancestor[a]]
+        if members[u] > 1:
+            for d in range(k):
+                bound[a, d] = of_unit[u, d]
+
+
+@inner
+def _members(unit: Any, units: int) -> Any:
+    """Return the number of members of each unit."""
+    count = np.zeros(units, np.int64)
+    for v in range(unit.shape[0]):
+        count[unit[v]] += 1
+    return count
 
 
 @short_kernel
@@ -471,7 +505,7 @@ def _ancestors_of(
     order: Any, start: Any, before: Any, tensor: Any, crossings: Any, unit: Any, duration: Any,
     possible: Any, head: Any, near: Any, far: Any, fastest: Any, position: int, d: int,
 ) -> Any:  # fmt: skip
-    """Return the ancestors of the vertex at a position, and by vertex what `_look_back` finds."""
+    """Return the ancestors of the vertex at a position, and what `_look_back` finds for each."""
     n, k = duration.shape
     remote, away = np.full_like(near, NEVER), np.full_like(fastest, NEVER)
     end = np.empty(k, np.int64)
@@ -484,16 +518,18 @@ def _ancestors_of(
             for e in range(k):
                 end[e] = NEVER if head[w, e] >= NEVER else head[w, e] + duration[w, e]
             cross(remote[j], end, tensor[j], *crossings)
-    ancestor, mark = np.empty(n, np.int32), np.full(n, -1, np.int64)
-    if_here, if_away = np.empty(n, np.int64), np.empty(n, np.int64)
-    bound, of_unit = np.empty(n, np.int64), np.zeros(possible.shape[0], np.int64)
-    size = _lineage(order, start, before, position, mark, ancestor)
+    ancestor, rank = np.empty(n, np.int32), np.empty(n, np.int32)
+    mark = np.full(n, -1, np.int64)
+    size = _lineage(order, start, before, position, mark, ancestor, rank)
+    here, there = np.empty(k, np.int64), np.empty(k, np.int64)
+    if_here, if_away = np.empty((size, k), np.int64), np.empty((size, k), np.int64)
+    bound, of_unit = np.empty((size, k), np.int64), np.zeros((possible.shape[0], k), np.int64)
     _look_back(
         start, before, unit, duration, possible, head, near, far, fastest, remote, away,
-        ancestor, size, d, if_here, if_away, bound,
+        ancestor, size, rank, here, there, if_here, if_away, bound,
     )  # fmt: skip
-    _of_units(unit, ancestor, size, bound, of_unit)
-    return ancestor[1:size], if_here, bound
+    _of_units(unit, ancestor, size, bound, _members(unit, len(of_unit)), of_unit)
+    return ancestor[1:size], if_here[1:, d].copy(), bound[1:, d].copy()
 
 
 @inner
@@ -514,25 +550,28 @@ def _arrivals(
 
 @inner
 def _least_start(
-    job: Any, jobs: int, bound: Any, head: Any, duration: Any, d: int, tail: Any, key: Any,
-    place: Any, chosen: Any, left: Any, heap: Any,
+    job: Any, jobs: int, bound: Any, head: Any, duration: Any, d: int, tail: Any, known: int,
+    key: Any, place: Any, chosen: Any, left: Any, heap: Any,
 ) -> Any:  # fmt: skip
-    """Return the least time that passes: the minimum over ``i`` of ``max(J_i, R_{i+1})``.
+    """Return the least time that passes, ``known`` or later.
 
-    Jobs are taken in the order of falling bounds.
+    It is the minimum over ``i`` of ``max(J_i, R_{i+1})``, with jobs in the order of falling bounds.
     """
     for b in range(jobs):
-        key[job[b]] = -bound[job[b]]
-    sort(job, jobs, key)
-    falling = np.empty(jobs + 1, np.int64)
-    for b in range(jobs):
-        place[job[b]] = b
-        falling[b] = bound[job[b]]
         key[job[b]] = head[job[b], d]
-    falling[jobs] = 0
     sort(job, jobs, key)
-    best = NEVER
-    low, high = 0, jobs
+    best = jackson(job, jobs, head, duration, d, tail, left, heap)
+    if best <= known:  # most often: then nothing has changed since the last pass
+        return known
+    for b in range(jobs):
+        chosen[b] = job[b]
+        key[job[b]] = -bound[job[b]]
+    sort(chosen, jobs, key)
+    falling = np.empty(jobs, np.int64)
+    for b in range(jobs):
+        place[chosen[b]] = b
+        falling[b] = bound[chosen[b]]
+    low, high = 0, jobs - 1
     while low <= high:
         first = (low + high) // 2
         size = 0
@@ -546,7 +585,7 @@ def _least_start(
             high = first - 1
         else:
             low = first + 1
-    return best
+    return max(best, known)
 
 
 @short_kernel
@@ -565,61 +604,71 @@ def _raise_heads(
     """
     n, k = duration.shape
     ancestor, job = np.empty(n, np.int32), np.empty(n, np.int32)
-    chosen, heap = np.empty(n, np.int32), np.empty(n, np.int32)
-    mark, place, forced = np.full(n, -1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    if_here, if_away = np.empty(n, np.int64), np.empty(n, np.int64)
-    bound, key, left = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    of_unit, end = np.zeros(possible.shape[0], np.int64), np.empty(k, np.int64)
+    rank, chosen, heap = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    mark, place = np.full(n, -1, np.int64), np.empty(n, np.int64)
+    key, left = np.empty(n, np.int64), np.empty(n, np.int64)
+    later, elsewhere = np.empty(n, np.int64), np.empty(n, np.int64)
+    here, there = np.empty(k, np.int64), np.empty(k, np.int64)
+    if_here, if_away = np.empty((last, k), np.int64), np.empty((last, k), np.int64)
+    bound, near_by = np.empty((last, k), np.int64), np.empty((k, last), np.int32)
+    jobs, least, room = np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k, np.int64)
+    members = _members(unit, possible.shape[0])
+    of_unit, end = np.zeros((possible.shape[0], k), np.int64), np.empty(k, np.int64)
     changed = 0
     for position in range(first, last):
         v = order[position]
-        size = _lineage(order, start, before, position, mark, ancestor)
-        for a in range(size):
-            forced[ancestor[a]] = 0
+        size = _lineage(order, start, before, position, mark, ancestor, rank)
+        _look_back(
+            start, before, unit, duration, possible, head, near, far, fastest, remote, away,
+            ancestor, size, rank, here, there, if_here, if_away, bound,
+        )  # fmt: skip
+        _of_units(unit, ancestor, size, bound, members, of_unit)
+        for d in range(k):
+            jobs[d], least[d] = 0, NEVER
+            if possible[unit[v], d]:
+                least[d] = _arrivals(start, before, unit, duration, possible, head, remote, v, d)
+        for a in range(1, size):
+            u = unit[ancestor[a]]
+            for d in range(k):
+                if not possible[u, d]:
+                    least[d] = max(least[d], bound[a, d])
+        for a in range(1, size):
+            u = unit[ancestor[a]]
+            for d in range(k):
+                if bound[a, d] > least[d] and possible[u, d]:
+                    near_by[d, jobs[d]] = a
+                    jobs[d] += 1
         devices = 0
         for d in range(k):
-            if not possible[unit[v], d]:
-                head[v, d] = NEVER
-                continue
-            _look_back(
-                start, before, unit, duration, possible, head, near, far, fastest, remote, away,
-                ancestor, size, d, if_here, if_away, bound,
-            )  # fmt: skip
-            _of_units(unit, ancestor, size, bound, of_unit)
-            least = _arrivals(start, before, unit, duration, possible, head, remote, v, d)
-            for a in range(1, size):
-                if not possible[unit[ancestor[a]], d]:
-                    least = max(least, bound[ancestor[a]])
-            jobs = 0
-            for a in range(1, size):
-                if bound[ancestor[a]] > least and possible[unit[ancestor[a]], d]:
-                    job[jobs] = ancestor[a]
-                    jobs += 1
-            if jobs > 0:
-                passing = _least_start(
-                    job, jobs, bound, head, duration, d, if_here, key, place, chosen, left, heap
-                )
-                least = max(least, passing)
+            for b in range(jobs[d]):
+                w = ancestor[near_by[d, b]]
+                job[b], later[w] = w, if_here[near_by[d, b], d]
+                elsewhere[w] = bound[near_by[d, b], d]
+            if jobs[d] > 0:
+                least[d] = _least_start(
+                    job, jobs[d], elsewhere, head, duration, d, later, least[d], key, place, chosen,
+                    left, heap,
+                )  # fmt: skip
             # The latest start that the limit permits.
-            room = limit - duration[v, d] - tail[v, d]
-            if least > room:
-                least = NEVER
+            room[d] = limit - duration[v, d] - tail[v, d]
+            if least[d] > room[d]:
+                least[d] = room[d] = NEVER
             else:
                 devices += 1
-                for a in range(1, size):
-                    if bound[ancestor[a]] > room:
-                        forced[ancestor[a]] += 1
-            if least > head[v, d]:
-                head[v, d] = least
-                changed += 1
+            if least[d] > head[v, d]:
+                head[v, d] = least[d]
+                changed += int(possible[unit[v], d])
+        for a in range(1, size):
+            forced = 0
+            for d in range(k):
+                forced += int(bound[a, d] > room[d])
+            w = ancestor[a]
+            if 0 < devices == forced and unit[w] != unit[v] and pairs < together.shape[0]:
+                together[pairs, 0], together[pairs, 1] = unit[w], unit[v]
+                pairs += 1
         for d in range(k):
             if head[v, d] >= NEVER:
                 possible[unit[v], d] = False
-        for a in range(1, size):
-            w = ancestor[a]
-            if 0 < devices == forced[w] and unit[w] != unit[v] and pairs < together.shape[0]:
-                together[pairs, 0], together[pairs, 1] = unit[w], unit[v]
-                pairs += 1
         for e in range(k):
             end[e] = NEVER if head[v, e] >= NEVER else head[v, e] + duration[v, e]
         for e in range(k):

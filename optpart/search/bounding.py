@@ -15,8 +15,8 @@ _BOUNDED = 6000
 #: search; below, branching needs the time.
 LONG = 1000
 
-#: Share of the time for cases, below and above; with less, they prove next to nothing.
-_CASES, _CASES_LONG = 0.35, 0.8
+#: Share of the time for cases above; with less, they prove next to nothing there.
+_CASES = 0.8
 
 #: Bounds that the load of the devices includes.
 _IMPLIED = ("critical-path",)
@@ -59,15 +59,15 @@ def bounded(
         if brief:
             rows = [row for row in BRIEF if row.name not in _KNOWN]
             return best_bound(instance, seconds, makespan, among=rows).value
+        others = [row for row in BOUNDS.values() if row.name not in _KNOWN]
+        if instance.vertices <= LONG:
+            return best_bound(instance, seconds, makespan, among=others).value
         deadline = clock.now() + seconds
-        long = instance.vertices > LONG
-        share = _CASES_LONG if long else _CASES
-        cases = best_bound(instance, share * seconds, makespan, among=[BOUNDS["cases"]])
+        cases = best_bound(instance, _CASES * seconds, makespan, among=[BOUNDS["cases"]])
         if cases.value in (None, makespan):
             return cases.value
-        others = [row for row in BOUNDS.values() if row.name not in (*_KNOWN, "cases")]
-        if long:
-            others.append(intervals(workers=1))
+        others = [row for row in others if row.name != "cases"]
+        others.append(intervals(workers=1))
         left = max(0.0, deadline - clock.now())
         return largest([cases, best_bound(instance, left, makespan, among=others)]).value
     cheap = [x for x in BOUNDS.values() if x.cost == "cheap" and x.name not in _IMPLIED]
