@@ -88,11 +88,11 @@ def cases_bound(
     start = window
     for number, (size, cases) in enumerate(rounds):
         growth = Growth(size, cases, deadline)
-        found = _raised(instance, grid, start, growth)
+        _, found = raised(instance, grid, start, growth)
         if number == _COMPARED and found is not None and clock.now() < deadline:
             left = _SHARPENING * (deadline - clock.now())
             sharp = sharpened(instance, grid, window, seconds=left)
-            from_sharp = _raised(instance, grid, sharp, growth)
+            _, from_sharp = raised(instance, grid, sharp, growth)
             if from_sharp is None or from_sharp > found:
                 start, found = sharp, from_sharp
         if found is None:
@@ -103,14 +103,25 @@ def cases_bound(
     return grid.time(min(least, most))
 
 
-def _raised(instance: Instance, grid: Grid, window: Windows, growth: Growth) -> int | None:
-    """Raise heads, and then tails; return what they prove, or ``None`` if there is no schedule."""
+def raised(
+    instance: Instance, grid: Grid, window: Windows, growth: Growth
+) -> tuple[Windows, int | None]:
+    """Raise heads along a longest path, and then tails.
+
+    Returns
+    -------
+    known : Windows
+        With these heads and tails; for units, they are not passed on.
+    ticks : int or None
+        The length that they prove; ``None`` if there is no schedule.
+    """
     forwards = heads_of(instance, grid, window)
     deque(forwards.rise(growth), maxlen=0)
     window = replace(window, head=forwards.head)
     backwards = heads_of(instance, grid, window, backwards=True)
     deque(backwards.rise(growth), maxlen=0)
-    return None if backwards.ticks >= NEVER else backwards.ticks
+    known = replace(window, tail=backwards.head)
+    return known, None if backwards.ticks >= NEVER else backwards.ticks
 
 
 def heads_of(instance: Instance, grid: Grid, window: Windows, *, backwards: bool = False) -> Heads:

@@ -19,10 +19,11 @@ import numpy as np
 
 from optpart import clock
 from optpart.bounds.bisection import least_not_refuted
+from optpart.bounds.cases import Growth, raised
 from optpart.bounds.energy import overloaded
 from optpart.bounds.load import load_ticks
 from optpart.bounds.one_machine import Sharpening, must_run_on, sharpened
-from optpart.bounds.windows import NEVER, windows
+from optpart.bounds.windows import NEVER, Windows, windows
 from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
 
@@ -39,6 +40,10 @@ _PART = 2**9
 
 #: Into how many parts the latter divide an interval: what is not refuted takes longest.
 _DIVISOR = 3
+
+#: Vertices of an interval and cases of its tree that raise heads and tails at first, and the share
+#: of the time for these.
+_GROWTH, _RAISING = (48, 100), 0.2
 
 #: Probing pauses to propagate after this many devices have been excluded, and ends after this many
 #: failures in a row: the most doubtful devices come first.
@@ -71,6 +76,11 @@ def destructive_bound(
     if window.bound is None:
         return None
     least = load_ticks(instance, grid, window, seconds=refutation.left)
+    growth = Growth(*_GROWTH, clock.now() + _RAISING * refutation.left)
+    refutation.known, ticks = raised(instance, grid, window, growth)
+    if ticks is None:
+        return None
+    least = max(least, ticks)
     top = np.inf if makespan is None else grid.floor(makespan)
     search = partial(least_not_refuted, grid=grid, deadline=deadline, makespan=makespan)
     found = search(refutation.follows, least=least, part=_FINE)
@@ -88,12 +98,19 @@ def destructive_bound(
 
 
 class Refutation:
-    """Refutation of lengths of one instance, until a deadline."""
+    """Refutation of lengths of one instance, until a deadline.
+
+    Attributes
+    ----------
+    known : Windows, optional
+        Heads and tails of every schedule.
+    """
 
     def __init__(self, instance: Instance, grid: Grid, deadline: float) -> None:
         self.instance = instance
         self.grid = grid
         self.deadline = deadline
+        self.known: Windows | None = None
         #: The last length that probing did not refute, and what is left by then.
         self._probed_last: tuple[int, Sharpening] | None = None
 
@@ -146,7 +163,7 @@ class Refutation:
     def _left(self, limit: int) -> Sharpening | None:
         """Return heads, tails and devices for a length; ``None`` if it is refuted."""
         instance, grid = self.instance, self.grid
-        window = windows(instance, grid, limit, seconds=self.left)
+        window = windows(instance, grid, limit, known=self.known, seconds=self.left)
         if window.bound is None:
             return None
         work = Sharpening(instance, grid, window, limit)
@@ -168,7 +185,8 @@ class Refutation:
         struck, in_vain = 0, 0
         for u, d in sorted(trials, key=lambda trial: -int(through[trial])):
             trial = work.only(u, d)
-            if not trial.run(self.deadline, _TRIAL_ROUNDS) or (must_run_on(trial) > limit).any():
+            left = trial.run(self.deadline, _TRIAL_ROUNDS, brief=True)
+            if not left or (must_run_on(trial) > limit).any():
                 work.possible[u, d] = False
                 struck, in_vain = struck + 1, 0
             else:

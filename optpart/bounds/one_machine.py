@@ -49,6 +49,9 @@ _STEPS = 50_000_000
 #: Edges times devices; beyond, tables of delays take too much memory, and nothing is sharpened.
 _MAX_CELLS = 20_000_000
 
+#: The same; beyond, a pass begins anew instead of looking only at what may have changed.
+_MAX_KEPT = 1_000_000
+
 
 def one_machine_bound(instance: Instance, seconds: float = np.inf) -> Fraction | None:
     """Bound the makespan by sharpened heads and tails.
@@ -114,6 +117,7 @@ class Sharpening:
         self.head, self.tail = window.head.copy(), window.tail.copy()
         self.possible = window.possible.copy()
         self.unit = instance.unit_of.copy()
+        self._passes: dict[bool, _Pass] = {}
         there, back = (Crossings.of(instance, grid, backwards=b) for b in (False, True))
         a = arrays(instance)
         n = instance.vertices
@@ -151,13 +155,25 @@ class Sharpening:
         copy.__dict__.update(self.__dict__)
         copy.head, copy.tail = self.head.copy(), self.tail.copy()
         copy.possible, copy.unit = self.possible.copy(), self.unit.copy()
+        copy._passes = dict(self._passes)
         copy.possible[unit] = False
         copy.possible[unit, device] = self.possible[unit, device]
         copy.settle()
         return copy
 
-    def run(self, deadline: float = np.inf, rounds: int = _ROUNDS) -> bool:
-        """Sharpen until nothing changes; return whether every unit has a device left."""
+    def run(
+        self, deadline: float = np.inf, rounds: int = _ROUNDS, *, brief: bool = False
+    ) -> bool:
+        """Sharpen until nothing changes; return whether every unit has a device left.
+
+        A device that is dropped during a pass counts in the next one.
+
+        Parameters
+        ----------
+        brief : bool
+            Whether to leave out what is rarely found: units that must share a device because a
+            head or tail that follows them has changed, and nothing before them.
+        """
         if len(self.instance.graph.edge_source) * self.instance.devices > _MAX_CELLS:
             return self.feasible
         for _ in range(rounds):
@@ -166,7 +182,7 @@ class Sharpening:
                 late = clock.now() + windows_seconds(self.instance) > deadline
                 if not self.feasible or late:
                     return self.feasible
-                changed += self._sweep(side, deadline)
+                changed += self._sweep(side, deadline, brief=brief)
             changed += self._one_after_the_other()
             if not changed:
                 break
@@ -188,9 +204,12 @@ class Sharpening:
         """
         side = self._sides[backwards]
         head = self.tail if backwards else self.head
-        near, far, fastest = _reach(
+        tables = _Pass.empty(len(side.before), self.head.shape)
+        everything = np.ones(len(self.unit), dtype=np.bool_)
+        near, far, fastest = tables.near, tables.far, tables.fastest
+        _reach(
             side.start, side.before, side.tensor, side.crossings, side.reversed, self.unit,
-            self.grid.duration, self.possible,
+            self.grid.duration, self.possible, everything, near, far, fastest,
         )  # fmt: skip
         ancestor, after, bound = _ancestors_of(
             side.order, side.start, side.before, side.tensor, side.crossings, self.unit,
@@ -237,33 +256,50 @@ class Sharpening:
         label[self.instance.unit_of] = self.unit
         return label
 
-    def _sweep(self, side: _Side, deadline: float) -> int:
+    def _sweep(self, side: _Side, deadline: float, *, brief: bool) -> int:
         """Raise the heads or, backwards, the tails of all vertices; count the changes."""
         head, tail = (self.tail, self.head) if side.backwards else (self.head, self.tail)
         n = len(head)
         before = int(self.possible.sum())
+        now = self._begun(side, tail)
+        self._passes.pop(side.backwards, None)
+        kept = len(side.before) * head.shape[1] <= _MAX_KEPT
         together = np.empty((4 * n, 2), dtype=np.int32)
-        near, far, fastest = _reach(
+        _reach(
             side.start, side.before, side.tensor, side.crossings, side.reversed, self.unit,
-            self.grid.duration, self.possible,
+            self.grid.duration, self.possible, now.moved, now.near, now.far, now.fastest,
         )  # fmt: skip
-        remote, away = np.full_like(near, NEVER), np.full_like(fastest, NEVER)
         changed, pairs = 0, 0
         steps = (n + len(side.before)) * head.shape[1] ** 2
         chunk = max(1, min(_CHUNK, _STEPS // max(1, steps)))
         for first in range(0, n, chunk):
             if clock.now() > deadline:
+                kept = False
                 break
             raised, pairs = _raise_heads(
                 side.order, side.start, side.before, side.tensor, side.after_start, side.after,
                 side.crossings, self.unit, self.grid.duration, self.possible, head, tail,
-                self.limit, near, far, fastest, remote, away, first, min(n, first + chunk),
-                together, pairs,
+                self.limit, now.near, now.far, now.fastest, now.remote, now.away, now.moved,
+                now.tightened, brief, first, min(n, first + chunk), together, pairs,
             )  # fmt: skip
             changed += raised
         changed += self._merge(together[:pairs])
         self.settle()
+        if kept:
+            self._passes[side.backwards] = now
         return changed + before - int(self.possible.sum())
+
+    def _begun(self, side: _Side, tail: NDArray[np.int64]) -> _Pass:
+        """Return the tables of a new pass, and what has changed since the last one."""
+        possible = self.possible[self.unit]
+        last = self._passes.get(side.backwards)
+        if last is None:
+            now = _Pass.empty(len(side.before), tail.shape)
+            return now._replace(unit=self.unit.copy(), possible=possible, tail=tail.copy())
+        moved = (possible != last.possible).any(axis=1) | (self.unit != last.unit)
+        tables = (table.copy() for table in last[:5])
+        tightened = (tail != last.tail).any(axis=1)
+        return _Pass(*tables, moved, tightened, self.unit.copy(), possible, tail.copy())
 
     def _merge(self, pairs: NDArray[np.int32]) -> int:
         """Merge units that must share a device; return by how many units there are fewer."""
@@ -359,6 +395,58 @@ def _busiest(
     return best
 
 
+class _Pass(NamedTuple):
+    """What a pass over the vertices has computed, and what it was computed from.
+
+    Attributes
+    ----------
+    near, far : ndarray of int64, edges × k
+        The least crossing time from and to any other device.
+    fastest : ndarray of int64, n × k
+        The least run time on any other device.
+    remote : ndarray of int64, edges × k
+        The earliest arrival from any other device.
+    away : ndarray of int64, n × k
+        The earliest end on any other device.
+    moved : ndarray of bool, length n
+        Whether unit or devices differ from those of the pass before.
+    tightened : ndarray of bool, length n
+        Whether tails do; when heads have changed, the pass itself knows.
+    unit, possible, tail
+        As they were when the pass began, by vertex.
+    """
+
+    near: NDArray[np.int64]
+    far: NDArray[np.int64]
+    fastest: NDArray[np.int64]
+    remote: NDArray[np.int64]
+    away: NDArray[np.int64]
+    moved: NDArray[np.bool_]
+    tightened: NDArray[np.bool_]
+    unit: NDArray[np.int32]
+    possible: NDArray[np.bool_]
+    tail: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, edges: int, shape: tuple[int, ...]) -> _Pass:
+        """Return tables to be filled, with everything marked as changed."""
+        n, k = shape
+        of_edges = [np.empty((edges, k), dtype=np.int64) for _ in range(3)]
+        of_vertices = [np.empty((n, k), dtype=np.int64) for _ in range(3)]
+        changed = np.ones(n, dtype=np.bool_)
+        return cls(
+            *of_edges[:2],
+            of_vertices[0],
+            of_edges[2],
+            of_vertices[1],
+            changed,
+            changed.copy(),
+            np.empty(n, dtype=np.int32),
+            np.empty((n, k), dtype=np.bool_),
+            of_vertices[2],
+        )
+
+
 class _Side(NamedTuple):
     """The edges seen in one direction of time; for tails everything is mirrored."""
 
@@ -376,30 +464,34 @@ class _Side(NamedTuple):
 @short_kernel
 def _reach(
     start: Any, before: Any, tensor: Any, crossings: Any, reversed_crossings: Any, unit: Any,
-    duration: Any, possible: Any,
-) -> Any:  # fmt: skip
-    """Return, per edge and device, the least crossing time from and to any other device.
+    duration: Any, possible: Any, moved: Any, near: Any, far: Any, fastest: Any,
+) -> None:  # fmt: skip
+    """Update, per edge and device, the least crossing time from and to any other device.
 
-    Also return, per vertex and device, the least run time on any other device.
+    Also update, per vertex and device, the least run time on any other device. Where no vertex has
+    moved, they are up to date.
     """
     n, k = duration.shape
-    near = np.full((before.shape[0], k), NEVER, np.int64)
-    far = np.full((before.shape[0], k), NEVER, np.int64)
-    fastest = np.full((n, k), NEVER, np.int64)
     time = np.empty(k, np.int64)
     for x in range(n):
-        for e in range(k):
-            for d in range(k):
-                if d != e and possible[unit[x], e]:
-                    fastest[x, d] = min(fastest[x, d], duration[x, e])
+        if moved[x]:
+            fastest[x] = NEVER
+            for e in range(k):
+                if possible[unit[x], e]:
+                    for d in range(k):
+                        if d != e:
+                            fastest[x, d] = min(fastest[x, d], duration[x, e])
         for j in range(start[x], start[x + 1]):
-            for d in range(k):
-                time[d] = 0 if possible[unit[before[j]], d] else NEVER
-            cross(near[j], time, tensor[j], *crossings)
-            for d in range(k):
-                time[d] = 0 if possible[unit[x], d] else NEVER
-            cross(far[j], time, tensor[j], *reversed_crossings)
-    return near, far, fastest
+            if moved[before[j]]:
+                near[j] = NEVER
+                for d in range(k):
+                    time[d] = 0 if possible[unit[before[j]], d] else NEVER
+                cross(near[j], time, tensor[j], *crossings)
+            if moved[x]:
+                far[j] = NEVER
+                for d in range(k):
+                    time[d] = 0 if possible[unit[x], d] else NEVER
+                cross(far[j], time, tensor[j], *reversed_crossings)
 
 
 @inner
@@ -592,13 +684,15 @@ def _least_start(
 def _raise_heads(
     order: Any, start: Any, before: Any, tensor: Any, after_start: Any, after: Any,
     crossings: Any, unit: Any, duration: Any, possible: Any, head: Any, tail: Any, limit: int,
-    near: Any, far: Any, fastest: Any, remote: Any, away: Any, first: int, last: int,
-    together: Any, pairs: int,
+    near: Any, far: Any, fastest: Any, remote: Any, away: Any, moved: Any, tightened: Any,
+    brief: bool, first: int, last: int, together: Any, pairs: int,
 ) -> Any:  # fmt: skip
     """Raise the heads of the vertices at positions ``first`` to ``last`` of the order.
 
     ``remote[j,d]`` is the earliest arrival over an edge from elsewhere and ``away[w,d]`` the
-    earliest end of a vertex elsewhere; both are known once the vertex has its heads.
+    earliest end of a vertex elsewhere; both are known once the vertex has its heads. A vertex keeps
+    its heads if nothing has changed before it, and not its tails either; or, if ``brief``, if these
+    still leave it room. ``moved`` becomes true of what has changed, and of all that comes after.
 
     Return how many rose, and the number of pairs in ``together``: units that must share a device.
     """
@@ -617,6 +711,15 @@ def _raise_heads(
     changed = 0
     for position in range(first, last):
         v = order[position]
+        for j in range(start[v], start[v + 1]):
+            moved[v] |= moved[before[j]]
+        stale = moved[v]
+        if not stale and tightened[v]:
+            stale = not brief
+            for d in range(k):
+                stale |= head[v, d] < NEVER and head[v, d] + duration[v, d] + tail[v, d] > limit
+        if not stale:
+            continue
         size = _lineage(order, start, before, position, mark, ancestor, rank)
         _look_back(
             start, before, unit, duration, possible, head, near, far, fastest, remote, away,
@@ -658,6 +761,7 @@ def _raise_heads(
             if least[d] > head[v, d]:
                 head[v, d] = least[d]
                 changed += int(possible[unit[v], d])
+                moved[v] = True
         for a in range(1, size):
             forced = 0
             for d in range(k):
@@ -671,10 +775,12 @@ def _raise_heads(
                 possible[unit[v], d] = False
         for e in range(k):
             end[e] = NEVER if head[v, e] >= NEVER else head[v, e] + duration[v, e]
+        away[v] = NEVER
         for e in range(k):
             for d in range(k):
                 if d != e:
                     away[v, d] = min(away[v, d], end[e])
         for i in range(after_start[v], after_start[v + 1]):
+            remote[after[i]] = NEVER
             cross(remote[after[i]], end, tensor[after[i]], *crossings)
     return changed, pairs
