@@ -20,6 +20,7 @@ def least_not_refuted(
     deadline: float = np.inf,
     makespan: Fraction | None = None,
     part: int = 2**14,
+    first: int = 128,
     divisor: int = 2,
 ) -> int | None:
     """Raise a lower bound to the least length that is not refuted.
@@ -36,6 +37,8 @@ def least_not_refuted(
         Makespan of a schedule; the search goes no higher.
     part : int
         On a rounded grid, the search ends at a precision of ``least / part``.
+    first : int
+        The first step is this part of ``least``; it doubles until a length is not refuted.
     divisor : int
         Into how many parts an interval is divided. With more than two, there are more lengths that
         are refuted and fewer that are not, which pays where these take longer.
@@ -49,11 +52,12 @@ def least_not_refuted(
     top = horizon_without_queues(grid) + 1 if makespan is None else grid.floor(makespan)
     fine = 0 if grid.exact else least // part
     lower, upper = least, top
-    step = max(1, least // 256)
+    step = max(1, least // first)
     while upper - lower > fine and clock.now() < deadline:
-        # The step doubles until a length is not refuted; from there on, the interval is divided.
-        step = 2 * step if upper == top else max(1, (upper - lower) // divisor)
-        trial = min(lower + step, upper) - 1
+        # From a length that is not refuted on, the interval is divided.
+        width = step if upper == top else max(1, (upper - lower) // divisor)
+        trial = min(lower + width, upper) - 1
+        step *= 2
         if refuted(trial):
             lower = trial + 1
         else:

@@ -97,8 +97,8 @@ def cases_bound(
                 start, found = sharp, from_sharp
         if found is None:
             return None
-        raised, least = found > least, max(least, found)
-        if least >= most or clock.now() > deadline or (number >= _COMPARED and not raised):
+        rose, least = found > least, max(least, found)
+        if least >= most or clock.now() > deadline or (number >= _COMPARED and not rose):
             break
     return grid.time(min(least, most))
 

@@ -3,11 +3,11 @@
 Klein & Scholl (1999) name the scheme: if a relaxation proves a length impossible, the bound rises
 to the next length. An assumed length is a deadline for everything, so heads and tails exclude
 devices; fewer devices make heads and tails larger; vertices that can no longer be apart become one
-unit; units with one device left share it one at a time. When nothing changes any more, the energy
-bound is tried. Then comes *probing* (shaving; Carlier & Pinson 1994, Martin & Shmoys 1996): a unit
-is put on a device tentatively, and if that is refuted, the device is excluded. Finally, the largest
-unit that has a choice is put on each of its devices in turn, and everything is repeated: if all are
-refuted, so is the length.
+unit; units with one device left share it one at a time. Heads and tails of cases, which need no
+length, come first. When nothing changes any more, the energy bound is tried. Then comes *probing*
+(shaving; Carlier & Pinson 1994, Martin & Shmoys 1996): a unit is put on a device tentatively, and
+if that is refuted, the device is excluded. Finally, the largest unit that has a choice is put on
+each of its devices in turn, and everything is repeated: if all are refuted, so is the length.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ _DEPTHS = (1, 3, 6, 12)
 _FINE = 2**14
 _PART = 2**9
 
-#: Into how many parts the latter divide an interval: what is not refuted takes longest.
-_DIVISOR = 3
+#: Of the latter, the first step as a part of the length, and into how many parts an interval is
+#: divided: what is not refuted takes longest.
+_FIRST, _DIVISOR = 512, 3
 
 #: Vertices of an interval and cases of its tree that raise heads and tails at first, and the share
 #: of the time for these.
@@ -93,7 +94,7 @@ def destructive_bound(
         deeper = depth > _DEPTHS[0] and grid.exact
         if deeper and found < top and refutation.left > 0 and not refuted(found):
             continue
-        found = search(refuted, least=found, part=_PART, divisor=_DIVISOR)
+        found = search(refuted, least=found, part=_PART, first=_FIRST, divisor=_DIVISOR)
     return None if found is None else grid.time(found)
 
 

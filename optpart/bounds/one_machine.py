@@ -161,9 +161,7 @@ class Sharpening:
         copy.settle()
         return copy
 
-    def run(
-        self, deadline: float = np.inf, rounds: int = _ROUNDS, *, brief: bool = False
-    ) -> bool:
+    def run(self, deadline: float = np.inf, rounds: int = _ROUNDS, *, brief: bool = False) -> bool:
         """Sharpen until nothing changes; return whether every unit has a device left.
 
         A device that is dropped during a pass counts in the next one.

@@ -12,10 +12,10 @@ from optpart.problem.instance import Instance
 _BOUNDED = 6000
 
 #: Above this many vertices, long paths leave to intervals what few bounds see in the time of a
-#: search; below, branching needs the time.
+#: search; up to it, destructive bounds and branching need the time.
 LONG = 1000
 
-#: Share of the time for cases above; with less, they prove next to nothing there.
+#: Share of the time for cases on these; with less, they prove next to nothing.
 _CASES = 0.8
 
 #: Bounds that the load of the devices includes.
@@ -59,14 +59,14 @@ def bounded(
         if brief:
             rows = [row for row in BRIEF if row.name not in _KNOWN]
             return best_bound(instance, seconds, makespan, among=rows).value
-        others = [row for row in BOUNDS.values() if row.name not in _KNOWN]
+        # Destructive bounds begin with cases, too.
+        others = [row for row in BOUNDS.values() if row.name not in (*_KNOWN, "cases")]
         if instance.vertices <= LONG:
             return best_bound(instance, seconds, makespan, among=others).value
         deadline = clock.now() + seconds
         cases = best_bound(instance, _CASES * seconds, makespan, among=[BOUNDS["cases"]])
         if cases.value in (None, makespan):
             return cases.value
-        others = [row for row in others if row.name != "cases"]
         others.append(intervals(workers=1))
         left = max(0.0, deadline - clock.now())
         return largest([cases, best_bound(instance, left, makespan, among=others)]).value
