@@ -261,7 +261,8 @@ class Sharpening:
         before = int(self.possible.sum())
         now = self._begun(side, tail)
         self._passes.pop(side.backwards, None)
-        kept = len(side.before) * head.shape[1] <= _MAX_KEPT
+        # A brief pass leaves out some vertices that a later one has to look at.
+        kept = not brief and len(side.before) * head.shape[1] <= _MAX_KEPT
         together = np.empty((4 * n, 2), dtype=np.int32)
         _reach(
             side.start, side.before, side.tensor, side.crossings, side.reversed, self.unit,
@@ -294,10 +295,18 @@ class Sharpening:
         if last is None:
             now = _Pass.empty(len(side.before), tail.shape)
             return now._replace(unit=self.unit.copy(), possible=possible, tail=tail.copy())
-        moved = (possible != last.possible).any(axis=1) | (self.unit != last.unit)
-        tables = (table.copy() for table in last[:5])
-        tightened = (tail != last.tail).any(axis=1)
-        return _Pass(*tables, moved, tightened, self.unit.copy(), possible, tail.copy())
+        return _Pass(
+            near=last.near.copy(),
+            far=last.far.copy(),
+            fastest=last.fastest.copy(),
+            remote=last.remote.copy(),
+            away=last.away.copy(),
+            moved=(possible != last.possible).any(axis=1) | (self.unit != last.unit),
+            tightened=(tail != last.tail).any(axis=1),
+            unit=self.unit.copy(),
+            possible=possible,
+            tail=tail.copy(),
+        )
 
     def _merge(self, pairs: NDArray[np.int32]) -> int:
         """Merge units that must share a device; return by how many units there are fewer."""
@@ -429,19 +438,17 @@ class _Pass(NamedTuple):
     def empty(cls, edges: int, shape: tuple[int, ...]) -> _Pass:
         """Return tables to be filled, with everything marked as changed."""
         n, k = shape
-        of_edges = [np.empty((edges, k), dtype=np.int64) for _ in range(3)]
-        of_vertices = [np.empty((n, k), dtype=np.int64) for _ in range(3)]
-        changed = np.ones(n, dtype=np.bool_)
         return cls(
-            *of_edges[:2],
-            of_vertices[0],
-            of_edges[2],
-            of_vertices[1],
-            changed,
-            changed.copy(),
-            np.empty(n, dtype=np.int32),
-            np.empty((n, k), dtype=np.bool_),
-            of_vertices[2],
+            near=np.empty((edges, k), dtype=np.int64),
+            far=np.empty((edges, k), dtype=np.int64),
+            fastest=np.empty((n, k), dtype=np.int64),
+            remote=np.empty((edges, k), dtype=np.int64),
+            away=np.empty((n, k), dtype=np.int64),
+            moved=np.ones(n, dtype=np.bool_),
+            tightened=np.ones(n, dtype=np.bool_),
+            unit=np.empty(n, dtype=np.int32),
+            possible=np.empty((n, k), dtype=np.bool_),
+            tail=np.empty((n, k), dtype=np.int64),
         )
 
 

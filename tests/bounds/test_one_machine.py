@@ -186,6 +186,35 @@ class TestLimit:
         assert trial.possible.tolist() == [[False, True]] * 4
         assert work.possible.all()
 
+    def test_a_trial_finds_what_a_fresh_start_finds(self) -> None:
+        """It goes on from what is known, and looks only at what may have changed."""
+        rng = np.random.default_rng(4)
+        feasible = 0
+        for _ in range(60):
+            instance = random_instance(rng, 10, 3)
+            grid = Grid.of(instance)
+            limit = 3 * (windows(instance, grid).bound or 0) // 2
+            work = Sharpening(instance, grid, windows(instance, grid, limit), limit)
+            if not work.run(rounds=100):
+                continue
+            unit = int(rng.choice(np.unique(work.unit)))
+            device = int(rng.choice(np.flatnonzero(work.possible[unit])))
+            allowed = instance.allowed.copy()
+            allowed[instance.unit_of[work.unit == unit]] &= np.arange(instance.devices) == device
+            trial, brief = work.only(unit, device), work.only(unit, device)
+            fresh = Sharpening(instance, grid, windows(instance, grid, limit, allowed), limit)
+            if trial.run(rounds=100):
+                assert fresh.run(rounds=100)
+                assert (trial.head == fresh.head).all()
+                assert (trial.tail == fresh.tail).all()
+                assert brief.run(rounds=1, brief=True)
+                assert (brief.head <= trial.head).all()
+                assert (brief.tail <= trial.tail).all()
+                feasible += 1
+            else:
+                assert not fresh.run(rounds=100)
+        assert feasible > 30
+
 
 class TestNothingIsLost:
     """Over random instances, against the schedule that brute force proves optimal."""
