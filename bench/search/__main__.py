@@ -1,7 +1,7 @@
 """The results of search, compared with its starts and its competitors.
 
     python bench/search --data ../shared [-o FOLDER]
-        [--part networks|budgets|sets|large|memory|workers|shares|ablation|certified]
+        [--part networks|held_out|budgets|sets|large|memory|workers|shares|ablation|certified]
 
 Every run is kept in ``runs.jsonl``, so a stopped command continues where it was. Each part writes
 its own table.
@@ -16,6 +16,7 @@ from bench.search import (
     ablation,
     budgets,
     certified,
+    held_out,
     large,
     memory,
     networks,
@@ -30,6 +31,7 @@ from optpart.files import write_text
 FOLDER = BENCH.store.path.parent
 PARTS = {
     "networks": networks.run,
+    "held_out": held_out.run,
     "budgets": budgets.run,
     "sets": sets.run,
     "large": large.run,
