@@ -111,7 +111,7 @@ class TestPlan:
         assert [name for name, *_ in turns][:2] == ["pipeline", "cpsat"]
 
     def test_large_is_for_search(self) -> None:
-        assert shown(Case(graph(2001))) == ([("hybrid", "process", 1.0)], [])
+        assert shown(Case(graph(2001))) == ([("search", "process", 1.0)], [])
 
     @pytest.mark.parametrize("vertices", [60, 200, 2001])
     @pytest.mark.parametrize("workers", [1, 2, 8])

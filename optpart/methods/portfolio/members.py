@@ -139,6 +139,7 @@ class Member(NamedTuple):
 
 
 _CPSAT = "optpart.methods.cpsat:alone"
+_SEARCH = "optpart.methods.search:search"
 _HYBRID = "optpart.methods.search:hybrid"
 _MILP = "optpart.methods.milp:milp"
 _SERIES = "optpart.methods.series:series"
@@ -178,8 +179,9 @@ MEMBERS = (
     Member("cpsat", _CPSAT, "process", lambda x: x.medium and x.shared),
     Member("hybrid", _HYBRID, "process", lambda x: x.medium and not x.shared, until=0.9),
     Member("cpsat", _CPSAT, "here", lambda x: x.medium and not x.shared),
-    # Large: CP-SAT only where no search supports the goal.
-    Member("hybrid", _HYBRID, "process", lambda x: x.large),
+    # Large: annealing alone finds shorter schedules than with CP-SAT on parts, in the same time.
+    Member("search", _SEARCH, "process", lambda x: x.large),
+    # CP-SAT only where no search supports the goal.
     Member("cpsat", _CPSAT, "here", lambda x: x.large and not x.searched),
 )
 
