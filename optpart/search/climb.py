@@ -54,8 +54,9 @@ _QUENCH = 0.02
 _ROUND, _LONGER = 0.05, 1.4
 
 #: Minimal (if the budget allows) and maximal moves per vertex in a round: fewer cannot rebuild what
-#: has melted, more are of little use.
+#: has melted, more are of little use. Both grow with the graph beyond this many vertices.
 _NEEDED, _ENOUGH = 4000, 8000
+_GROWING = 1000
 
 #: Probability that a round melts as much as the last one if that one succeeded.
 _FAITHFUL = 0.7
@@ -214,7 +215,8 @@ class Climb:
             return self._next_frames(share)
         # Estimated moves per vertex in the whole budget.
         rate = self.moves / max(share - self._begun, 1e-9) / max(1, self._vertices)
-        length = min(max(self._length, _NEEDED / rate), _ENOUGH / rate)
+        grown = max(1.0, self._vertices / _GROWING)
+        length = min(max(self._length, grown * _NEEDED / rate), grown * _ENOUGH / rate)
         left = max(1e-9, 1.0 - share)
         if length * 1.5 > left:
             length = left

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from optpart.methods.registry import get
-from optpart.search.climb import MELTS, Climb
+from optpart.search import climb as module
+from optpart.search.climb import MELTS, Climb, Round
 from optpart.search.evaluator import Evaluator
 from optpart.search.layout import layout_of
 from optpart.solution.goal import Objective
@@ -48,18 +49,30 @@ def test_the_start_is_improved_before_anything_melts() -> None:
     assert own.value < before
 
 
-def test_every_further_round_melts_by_a_share_and_cools_from_there() -> None:
-    own, rounds = climb(), {}
+def rounds_of(own: Climb) -> list[Round]:
+    rounds = {}
     for number in range(400):
         own.step(number / 400)
         if own._round is not None:
             rounds[own._round.begin] = own._round
-    first, *further = rounds.values()
+    return list(rounds.values())
+
+
+def test_every_further_round_melts_by_a_share_and_cools_from_there() -> None:
+    first, *further = rounds_of(climb())
     assert len(further) >= 2
     for one in further[:-1]:
         assert one.melt in MELTS
         assert one.cooling is not None
         assert first.temperature < one.temperature <= 0.2
+
+
+def test_rounds_of_a_large_graph_are_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = climb()
+    first = rounds_of(own)[1]
+    monkeypatch.setattr(module, "_GROWING", own.evaluator.instance.vertices / 2)
+    longer = rounds_of(climb())[1]
+    assert longer.end - longer.begin == pytest.approx(2 * (first.end - first.begin), rel=0.1)
 
 
 def test_few_moves_stay_cold() -> None:
