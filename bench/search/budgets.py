@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.search.networks import NAMES
-from bench.search.rows import Part, down, up
+from bench.search.rows import Part, over, up
 from bench.store import MACHINE, Values
 from optpart.files import write_bytes
 from optpart.formats.native import read
@@ -95,8 +95,7 @@ def _cell(row: Values | None) -> str:
         return f"{up(row['makespan'])}, optimal"
     if not row["bound"]:
         return f"{up(row['makespan'])}, no bound"
-    gap = row["makespan"] / row["bound"] - 1
-    return f"{up(row['makespan'])} over {down(row['bound'])}: {gap:.1%}"
+    return over(row["makespan"], row["bound"])
 
 
 def _draw(rows: list[Values], path: Path) -> None:

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import optpart as op
 from bench.search.networks import NAMES
-from bench.search.rows import Part, down, up
+from bench.search.rows import Part, down, gap, up
 from bench.store import MACHINE, Values
 from optpart.certify.certify import certify_bound
 from optpart.study.library import best_schedule
@@ -69,6 +69,6 @@ def _table(rows: list[Values]) -> Iterator[str]:
         makespan, certified = float(row["makespan"]), float(row["certified"])
         yield (
             f"| `{row['instance']}` | {up(makespan)} | {down(row['bound'])} | {down(certified)} | "
-            f"{1 - certified / makespan:.1%} | {row['tier']} | {row['proof']} | {row['check']} | "
+            f"{gap(makespan, certified):.1%} | {row['tier']} | {row['proof']} | {row['check']} | "
             f"{row['bytes'] / 1024:.0f} |"
         )

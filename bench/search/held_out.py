@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.search.networks import NAMES, SECONDS
-from bench.search.rows import Part, down, up
+from bench.search.rows import Part, gap, over
 from bench.store import MACHINE, Values
 from optpart.costs.drawn import drawn
 from optpart.formats.native import read
@@ -57,7 +57,7 @@ def _table(rows: list[Values]) -> Iterator[str]:
                 cells.append("–")
                 continue
             makespan, bound = float(own[draw]["makespan"]), float(own[draw]["bound"])
-            gaps.append(makespan / bound - 1)
-            cells.append(f"{up(makespan)} over {down(bound)}: {gaps[-1]:.1%}")
+            gaps.append(gap(makespan, bound))
+            cells.append(over(makespan, bound))
         if gaps:
             yield f"| `{name}` | " + " | ".join(cells) + f" | {statistics.median(gaps):.1%} |"

@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from bench.search.prototype import anneal
-from bench.search.rows import Part, down, up
+from bench.search.rows import Part, down, gap, up
 from bench.store import MACHINE, Values
 from optpart.exact.solve import solve
 from optpart.formats.native import read
@@ -95,5 +95,5 @@ def _table(rows: list[Values]) -> Iterator[str]:
             medians.append(statistics.median(values))
             cells.append(f"{up(medians[-1])} ({up(max(values))} of {len(values)})")
         bound = max(float(row["bound"]) for row in own)
-        gap = min(medians) / bound - 1
-        yield f"| `{name}` | " + " | ".join(cells) + f" | {down(bound)} | {gap:.1%} |"
+        least = gap(min(medians), bound)
+        yield f"| `{name}` | " + " | ".join(cells) + f" | {down(bound)} | {least:.1%} |"

@@ -22,6 +22,16 @@ def down(value: float) -> str:
     return f"{math.floor(100 * value + 1e-6) / 100:.2f}"
 
 
+def gap(makespan: float, bound: float) -> float:
+    """Return by how much a makespan exceeds a bound, as a share of the bound."""
+    return makespan / bound - 1.0
+
+
+def over(makespan: float, bound: float) -> str:
+    """Write a makespan, a bound, and the gap between them."""
+    return f"{up(makespan)} over {down(bound)}: {gap(makespan, bound):.1%}"
+
+
 def needs(run: Values) -> Needs:
     """Return the dependencies of a run; every part starts from all strategies."""
     roots = [f"bench.search.{run['part']}:_row"]
