@@ -11,6 +11,9 @@ from bench.store import STRATEGIES, Bench, Store, Values
 
 _PACKAGES = ("numba", "numpy", "ortools", "python")
 
+#: Where packages that can be called look up their function; only certificates use it.
+_API = "optpart.api"
+
 
 def up(value: float) -> str:
     """Write a makespan, rounded up."""
@@ -38,7 +41,8 @@ def needs(run: Values) -> Needs:
     if run["part"] == "sets":
         roots.append("bench.search.sets:SECONDS")
     solvers = ("auto",) if run["part"] == "budgets" else ("cpsat", "search", "hybrid")
-    return Needs(tuple(roots), (*STRATEGIES, *solvers), packages=_PACKAGES)
+    without = () if run["part"] == "certified" else (_API,)
+    return Needs(tuple(roots), (*STRATEGIES, *solvers), without, _PACKAGES)
 
 
 class Part:
