@@ -158,7 +158,9 @@ class Refutation:
         for d in devices[work.windows().through[unit, devices].argsort(kind="stable")].tolist():
             trial = work.only(unit, d)
             if trial.run(self.deadline) and not self._refuted(trial, limit, depth - 1):
+                work.settle()
                 return False
+            work.exclude(unit, d, trial)
         return True
 
     def _left(self, limit: int) -> Sharpening | None:
@@ -167,10 +169,13 @@ class Refutation:
         window = windows(instance, grid, limit, known=self.known, seconds=self.left)
         if window.bound is None:
             return None
-        work = Sharpening(instance, grid, window, limit)
+        work = self._begin(window, limit)
         if not work.run(self.deadline) or self._overfull(work, limit):
             return None
         return work
+
+    def _begin(self, window: Windows, limit: int) -> Sharpening:
+        return Sharpening(self.instance, self.grid, window, limit)
 
     def _overfull(self, work: Sharpening, limit: int) -> bool:
         if (must_run_on(work) > limit).any():
@@ -188,7 +193,7 @@ class Refutation:
             trial = work.only(u, d)
             left = trial.run(self.deadline, _TRIAL_ROUNDS, brief=True)
             if not left or (must_run_on(trial) > limit).any():
-                work.possible[u, d] = False
+                work.exclude(u, d, trial)
                 struck, in_vain = struck + 1, 0
             else:
                 in_vain += 1

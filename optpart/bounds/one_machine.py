@@ -151,7 +151,7 @@ class Sharpening:
 
     def only(self, unit: int, device: int) -> Sharpening:
         """Return a copy in which a unit is on a given device."""
-        copy = object.__new__(Sharpening)
+        copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         copy.head, copy.tail = self.head.copy(), self.tail.copy()
         copy.possible, copy.unit = self.possible.copy(), self.unit.copy()
@@ -160,6 +160,10 @@ class Sharpening:
         copy.possible[unit, device] = self.possible[unit, device]
         copy.settle()
         return copy
+
+    def exclude(self, unit: int, device: int, trial: Sharpening) -> None:
+        """Drop a device from a unit, because ``trial`` refutes that the unit is there."""
+        self.possible[unit, device] = False
 
     def run(self, deadline: float = np.inf, rounds: int = _ROUNDS, *, brief: bool = False) -> bool:
         """Sharpen until nothing changes; return whether every unit has a device left.
