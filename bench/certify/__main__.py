@@ -216,8 +216,8 @@ def by_case(rows: list[Row]) -> str:
 def by_set(rows: list[Row], step: int) -> str:
     lines = [
         f"{'set':10} {'cases':>5} {'certified':>9} {'path':>5} {'one-machine':>11} {'load':>5} "
-        f"{'series':>6} {'intervals':>9} {'lrat':>5} {'median s':>8} {'most s':>7} "
-        f"{'most bytes':>10} | "
+        f"{'series':>6} {'intervals':>9} {'probing':>7} {'lrat':>5} {'median s':>8} "
+        f"{'most s':>7} {'most bytes':>10} | "
         f"{'second':>6} {'median s':>8} {'most bytes':>10}"
     ]
     for name in dict.fromkeys(row.set for row in rows):
@@ -226,11 +226,11 @@ def by_set(rows: list[Row], step: int) -> str:
         again = [row for row in cases if row.lemmas >= 0]
         tiers = [
             sum(row.tier == t for row in done)
-            for t in ("path", "one-machine", "load", "series", "intervals", "lrat")
+            for t in ("path", "one-machine", "load", "series", "intervals", "probing", "lrat")
         ]
         lines.append(
             f"{name:10} {len(cases):5} {len(done):9} {tiers[0]:5} {tiers[1]:11} {tiers[2]:5} "
-            f"{tiers[3]:6} {tiers[4]:9} {tiers[5]:5} "
+            f"{tiers[3]:6} {tiers[4]:9} {tiers[5]:7} {tiers[6]:5} "
             f"{statistics.median(row.seconds for row in done or cases):8.2f} "
             f"{max(row.seconds for row in done or cases):7.1f} {max(row.bytes for row in cases):10}"
             f" | {len(again):6} {statistics.median([row.second for row in again] or [0]):8.2f} "

@@ -23,6 +23,7 @@ from optpart.certify.arithmetic import Record, load_record, multipliers, path_re
 from optpart.certify.check import Encoding, Grid, Problem, RejectedError, Windows
 from optpart.certify.intervals import interval_proof
 from optpart.certify.one_machine import one_machine_record
+from optpart.certify.probing import NotRefutedError, probing_record
 from optpart.certify.sat import refute
 from optpart.certify.series import NotInSeriesError, series_record
 from optpart.certify.trim import trim
@@ -32,6 +33,7 @@ from optpart.escaping import visible_json
 from optpart.files import check_folder, write_bytes, write_faults
 from optpart.formats import native
 from optpart.formats import result as result_format
+from optpart.kernels import ticks
 from optpart.problem.instance import Instance
 from optpart.showing import Shown
 from optpart.solution.result import Result, conclude
@@ -63,6 +65,9 @@ _TICKS_IN_SERIES = 2**40
 _SHARE_BY_INTERVALS = 1 / 3
 _TICKS_BY_INTERVALS = 2**30
 
+#: Share of the time left for probing, if a proof of a formula is to be tried as well.
+_SHARE_BY_PROBING = 1 / 2
+
 #: Share of the time left for a bound that is not the last to be tried.
 _SHARE_OF_BOUND = 2 / 3
 
@@ -81,7 +86,7 @@ class Refutation(Shown):
 
     Attributes
     ----------
-    tier : {"none", "path", "one-machine", "load", "series", "intervals", "lrat"}
+    tier : {"none", "path", "one-machine", "load", "series", "intervals", "probing", "lrat"}
         ``none`` if the makespan is 0.
     ticks_per_unit : Fraction
     record : dict
@@ -247,6 +252,14 @@ def find_refutation(
             return _by_intervals(problem, known, makespan)
         reasons.append(f"intervals prove {float(known.bound):g}")
     grids = [grid for grid in grids if grid[1].grid.horizon < _MAX_TICKS]
+    left = deadline - clock.now()
+    record = {} if known is None else known.record
+    try:
+        return _by_probing(
+            instance, problem, record, makespan, left * (_SHARE_BY_PROBING if grids else 1)
+        )
+    except (NotRefutedError, RejectedError) as error:
+        reasons.append(f"probing: {error}")
     for scale, windows in grids:
         left = deadline - clock.now()
         if left <= 0:
@@ -305,6 +318,21 @@ def _by_intervals(problem: Problem, known: _ByIntervals, makespan: Fraction) -> 
     windows = Windows(Grid(problem, known.scale, makespan))
     tier, record = ("intervals", known.record) if windows.feasible else ("path", {})
     return Refutation(tier, known.scale, record, seconds={"refute": clock.now() - begin})
+
+
+def _by_probing(
+    instance: Instance, problem: Problem, by_intervals: Record, makespan: Fraction, seconds: float
+) -> Refutation:
+    """Refute a length by destructive bounds, on the grid of these."""
+    begin = clock.now()
+    if seconds <= 0:
+        raise NotRefutedError("no time left")
+    grid = ticks.Grid.of(instance)
+    windows = Windows(Grid(problem, grid.scale, makespan))
+    if not windows.feasible:
+        return Refutation("path", grid.scale, {}, seconds={"refute": clock.now() - begin})
+    record = probing_record(instance, windows, grid, by_intervals, begin + seconds)
+    return Refutation("probing", grid.scale, record, seconds={"refute": clock.now() - begin})
 
 
 def _by_proof(
@@ -574,6 +602,11 @@ def check_place(target: Path) -> Path:
     return target.resolve()
 
 
+def _indent(tier: str) -> int | None:
+    """Return by how much a certificate is indented: one of many nested numbers is not."""
+    return None if tier == "probing" else 1
+
+
 def _files(
     instance: Instance,
     text: bytes,
@@ -592,7 +625,7 @@ def _files(
     }
     files = {
         "certificate.json": visible_json(
-            json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+            json.dumps(document, ensure_ascii=False, indent=_indent(found.tier)) + "\n"
         ).encode(),
         "instance.json": text,
     }

@@ -18,10 +18,12 @@ Nothing outside this file has to be trusted. From top to bottom:
    and then forwards with the memory used;
 8. the refutation by intervals: cases of which vertices share a device raise earliest starts, and
    then, with time reversed, least remaining times;
-9. the refutation by proof: a formula, built here from the instance, that every schedule of at most
-   ``H`` ticks satisfies, and an LRAT proof that nothing satisfies it;
-10. lower bounds of training strategies: rows that every strategy satisfies, and their multipliers;
-11. the certificate, which says which of these to check.
+9. the refutation by probing: starts and ends that follow one from another, and what follows if a
+   unit is on a device, until nothing is possible;
+10. the refutation by proof: a formula, built here from the instance, that every schedule of at most
+    ``H`` ticks satisfies, and an LRAT proof that nothing satisfies it;
+11. lower bounds of training strategies: rows that every strategy satisfies, and their multipliers;
+12. the certificate, which says which of these to check.
 
 ``docs/certificates.md`` gives the format and the arguments in full.
 """
@@ -31,6 +33,7 @@ from __future__ import annotations
 import argparse
 import array
 import hashlib
+import heapq
 import json
 import lzma
 import math
@@ -83,8 +86,9 @@ MAX_ENTRIES = 100_000_000  # of all labels together
 MAX_COMPARED = 300_000_000  # pairs of labels
 MAX_INTERVAL = 100  # vertices of an interval
 MAX_SPLITS = 200  # pairs that one case of an interval decides
-MAX_ADDED = 3_000_000_000  # times added up for all intervals together, in both directions
+MAX_ADDED = 3_000_000_000  # times added up for all intervals and claims together
 ROUNDS = 20  # of tightening the windows
+MAX_ASSUMPTIONS = 20  # at one time
 MAX_OPERATIONS = 20_000  # of a training graph
 MAX_DEVICES_IN_STRATEGIES = 64
 MAX_STRATEGY_CELLS = 50_000_000  # edges × layouts × layouts × devices × devices
@@ -1540,7 +1544,371 @@ def refute_by_intervals(windows: Windows, record: dict[str, Any]) -> None:
     )
 
 
-# --- 9. Refutation by proof -------------------------------------------------------------------
+# --- 9. Refutation by probing -----------------------------------------------------------------
+
+
+Times = list[list[int]]
+
+
+class Side:
+    """The edges in one direction of time; backwards, they and their transfers are reversed.
+
+    Attributes
+    ----------
+    order, position : list of int
+        The vertices in topological order, and the place of each in it.
+    inputs : list of list of (int, Times, Times)
+        The inputs of each vertex, with the times of their tensors to a device from each *other*
+        one, and from a device to each other one.
+    """
+
+    def __init__(self, grid: Grid, *, backwards: bool) -> None:
+        problem = grid.problem
+        self.order = problem.order[::-1] if backwards else problem.order
+        self.position = [0] * len(self.order)
+        for place, v in enumerate(self.order):
+            self.position[v] = place
+        tables = [grid.arrival, grid.departure]
+        if backwards:
+            tables.reverse()
+        other: dict[int, Times] = {}  # by identity: many tensors share their times
+        for times in chain(*(table.values() for table in tables)):
+            if id(times) not in other:
+                other[id(times)] = [
+                    changed(row, d, grid.horizon + 1) for d, row in enumerate(times)
+                ]
+        self.inputs: list[list[tuple[int, Times, Times]]] = [[] for _ in self.order]
+        for u, v, tensor in problem.edges:
+            before, after = (v, u) if backwards else (u, v)
+            arriving, leaving = (other[id(table[tensor])] for table in tables)
+            self.inputs[after].append((before, arriving, leaving))
+
+
+class Facts:
+    """What holds in every schedule of at most ``H`` ticks that satisfies some assumptions.
+
+    An assumption is that a unit is on a given device.
+
+    Attributes
+    ----------
+    known : [list, list]
+        Heads, and tails, of each vertex on each device; ``H + 1`` where it cannot be. Rows are
+        replaced, and never changed.
+    ended : [list, list]
+        The same with the run time of the vertex added.
+    possible : list of list of int
+        The devices on which each unit can be.
+    free : list of list of int
+        Per unit and device, 0 if it can be there, else ``H + 1``.
+    spent : list of int
+        Times added up so far, shared by all facts.
+    """
+
+    def __init__(
+        self, windows: Windows, head: list[list[int]], tail: list[list[int]], spent: int = 0
+    ) -> None:
+        self.windows, self.horizon = windows, windows.grid.horizon
+        self.never = self.horizon + 1
+        self.unit, self.members = windows.grid.problem.unit, windows.members
+        self.run = [[0 if p is None else p for p in row] for row in windows.grid.run]
+        self.sides = [Side(windows.grid, backwards=backwards) for backwards in (False, True)]
+        self.spent = [spent]
+        every = range(len(windows.grid.problem.devices))
+        self.known = [head[:], tail[:]]
+        self.possible = windows.possible[:]
+        self.ended: list[list[list[int]]] = [[[]] * len(head), [[]] * len(head)]
+        self.free = [[0 if d in row else self.never for d in every] for row in self.possible]
+        for v in range(len(head)):
+            for backwards in (False, True):
+                self._set(backwards, v, self.known[backwards][v])
+        for v, unit in enumerate(self.unit):
+            for d in windows.possible[unit]:
+                if head[v][d] + self.run[v][d] + tail[v][d] > self.horizon:
+                    self.exclude(unit, d)
+
+    @property
+    def refuted(self) -> bool:
+        """Whether some unit has no device left."""
+        return not all(self.possible)
+
+    def copy(self) -> Facts:
+        """Return a copy that can change by itself."""
+        facts = object.__new__(type(self))
+        facts.__dict__.update(self.__dict__)
+        facts.known, facts.ended = list(map(list, self.known)), list(map(list, self.ended))
+        facts.possible, facts.free = self.possible[:], self.free[:]
+        return facts
+
+    def assume(self, unit: int, d: int) -> Facts:
+        """Return the facts if a unit is on a device, too."""
+        facts = self.copy()
+        for e in self.possible[unit]:
+            if e != d:
+                facts.exclude(unit, e)
+        return facts
+
+    def exclude(self, unit: int, d: int) -> None:
+        """Drop a device from a unit."""
+        if d not in self.possible[unit]:
+            return
+        self.possible[unit] = [e for e in self.possible[unit] if e != d]
+        self.free[unit] = changed(self.free[unit], d, self.never)
+        for v in self.members[unit]:
+            for backwards in (False, True):
+                self._set(backwards, v, changed(self.known[backwards][v], d, self.never))
+
+    def raise_to(self, backwards: bool, v: int, d: int, t: int) -> None:
+        """Raise a head or, backwards, a tail; a vertex that ends too late is not on the device."""
+        if t + self.run[v][d] + self.known[not backwards][v][d] > self.horizon:
+            self.exclude(self.unit[v], d)
+        elif t > self.known[backwards][v][d]:
+            self._set(backwards, v, changed(self.known[backwards][v], d, t))
+
+    def _set(self, backwards: bool, v: int, row: list[int]) -> None:
+        self.known[backwards][v] = row
+        self.ended[backwards][v] = [
+            min(self.never, time + run) for time, run in zip(row, self.run[v], strict=True)
+        ]
+
+    def spend(self, work: int) -> None:
+        """Count work that the record causes."""
+        self.spent[0] += work
+        demand(self.spent[0] <= MAX_ADDED, f"claims: more than {MAX_ADDED} additions")
+
+
+def changed(row: list[int], d: int, value: int) -> list[int]:
+    """Return a copy of a row with another value in one place."""
+    return [*row[:d], value, *row[d + 1 :]]
+
+
+class Ancestry:
+    """The ancestors of a vertex ``v`` on a device ``d``; backwards, its descendants.
+
+    An ancestor is *here* if it is on ``d``, else *away*. Colocated vertices are here.
+
+    Attributes
+    ----------
+    if_here, if_away : dict
+        The least time from the end of an ancestor to the start of ``v``, if it is here, or away: on
+        every path, each vertex is here or away, and what is between them crosses or does not.
+    here, there : dict
+        The same from the start of the ancestor.
+    bound : dict
+        The earliest start of ``v`` if the ancestor is away. Either all vertices of a path from it
+        to ``v`` are away up to one whose tensor crosses to ``d``; or the path ends earlier.
+    """
+
+    def __init__(self, facts: Facts, backwards: bool, v: int, d: int) -> None:
+        self.facts, self.backwards, self.v, self.d = facts, backwards, v, d
+        self.side = side = facts.sides[backwards]
+        never, unit, head = facts.never, facts.unit, facts.known[backwards]
+        free, ended = facts.free, facts.ended[backwards]
+        self.if_here, self.if_away, self.bound = {v: 0}, {v: never}, {v: never}
+        self.here, self.there = {v: 0}, {v: never}
+        edges = 0
+        for place in range(side.position[v], -1, -1):
+            x = side.order[place]
+            if x not in self.if_here:
+                continue
+            if x != v:
+                self._enter(x)
+            here, there, bound = self.here[x], self.there[x], self.bound[x]
+            for w, arriving, leaving in side.inputs[x]:
+                if unit[w] == unit[x]:
+                    self._reach(w, here, there, bound)
+                    continue
+                arrived = min(map(add, ended[w], arriving[d]))
+                near = min(map(add, free[unit[w]], arriving[d]))
+                far = min(map(add, free[unit[x]], leaving[d]))
+                self._reach(
+                    w,
+                    min(here, far + there),
+                    min(near + here, there),
+                    min(max(arrived, head[x][d]) + here, bound),
+                )
+            edges += 1 + len(side.inputs[x])
+        facts.spend(4 * edges * len(head[v]) + side.position[v])
+
+    def _enter(self, x: int) -> None:
+        facts, d, never = self.facts, self.d, self.facts.never
+        away = self.if_away[x]
+        if facts.unit[x] == facts.unit[self.v]:
+            self.bound[x] = never
+        else:
+            self.bound[x] = min(never, max(self.bound[x], self.ended(x) + away))
+        self.here[x] = min(never, facts.free[facts.unit[x]][d] + facts.run[x][d] + self.if_here[x])
+        self.there[x] = never if self.bound[x] >= never else min(never, self.fastest(x) + away)
+
+    def _reach(self, w: int, here: int, there: int, bound: int) -> None:
+        if w in self.if_here:
+            here, there = max(here, self.if_here[w]), max(there, self.if_away[w])
+            bound = max(bound, self.bound[w])
+        self.if_here[w], self.if_away[w], self.bound[w] = here, there, bound
+
+    def ended(self, x: int) -> int:
+        """Return the earliest end of ``x``, if it is away."""
+        return min(changed(self.facts.ended[self.backwards][x], self.d, self.facts.never))
+
+    def fastest(self, x: int) -> int:
+        """Return the least run time of ``x``, if it is away."""
+        free = changed(self.facts.free[self.facts.unit[x]], self.d, self.facts.never)
+        least: int = min(map(add, free, self.facts.run[x]))
+        return least
+
+    def forced(self, t: int) -> list[int]:
+        """Return the ancestors that are on ``d`` if ``v`` starts there before ``t``."""
+        unit = self.facts.unit
+        units = {unit[w] for w, bound in self.bound.items() if bound >= t}
+        return [w for w in self.bound if unit[w] in units and w != self.v]
+
+    def proves(self, t: int) -> bool:
+        """Return whether ``v`` does not start on ``d`` before ``t``.
+
+        If it did, all ancestors that are forced there would take turns before it.
+        """
+        facts, d = self.facts, self.d
+        jobs = self.forced(t)
+        if any(facts.free[facts.unit[w]][d] for w in jobs):
+            return True
+        head, run = facts.known[self.backwards], facts.run
+        return in_turns([(head[w][d], run[w][d], self.if_here[w]) for w in jobs]) >= t
+
+
+def in_turns(jobs: list[tuple[int, int, int]]) -> int:
+    """Return the least end of jobs that take turns, given head, run time and tail of each.
+
+    Of the jobs that can run, the one with the longest tail does, and may be interrupted.
+    """
+    jobs = sorted(jobs)
+    waiting: list[tuple[int, int]] = []  # tail, negative, and what is left to run
+    now = end = i = 0
+    while waiting or i < len(jobs):
+        if not waiting:
+            now = max(now, jobs[i][0])
+        while i < len(jobs) and jobs[i][0] <= now:
+            heapq.heappush(waiting, (-jobs[i][2], jobs[i][1]))
+            i += 1
+        tail, left = waiting[0]
+        if i < len(jobs) and now + left > jobs[i][0]:
+            heapq.heapreplace(waiting, (tail, now + left - jobs[i][0]))
+            now = jobs[i][0]
+        else:
+            heapq.heappop(waiting)
+            now += left
+            end = max(end, now - tail)
+    return end
+
+
+def refute_by_probing(windows: Windows, record: dict[str, Any]) -> None:
+    """Check a list of claims, of which the last leaves nothing possible.
+
+    Intervals raise heads and tails first, as in tier ``intervals``.
+    """
+    object_of(record, "steps backwards claims", "record")
+    demand(windows.feasible, "the windows refute by themselves; the tier is path")
+    forwards = Intervals(windows)
+    forwards.replay(record.get("steps"))
+    backwards = Intervals(windows, backwards=True, spent=forwards.spent)
+    backwards.replay(record.get("backwards"))
+    facts = Facts(windows, forwards.head, backwards.head, backwards.spent)
+    demand(refuted(facts, record.get("claims"), 0), "the claims leave every unit a device")
+
+
+def refuted(facts: Facts, claims: object, depth: int) -> bool:
+    """Check claims about some facts, one after another; return whether they refute it."""
+    demand(depth <= MAX_ASSUMPTIONS, f"more than {MAX_ASSUMPTIONS} assumptions at one time")
+    n, k = len(facts.unit), len(facts.run[0])
+    for claim in list_of(claims, "claims"):
+        if facts.refuted:
+            return True
+        kind, *rest = list_of(claim, "a claim") or [None]
+        if kind in ("head", "tail"):
+            check_times(facts, kind == "tail", rest)
+        elif kind == "not":
+            unit, d, why = list_of(rest, "a claim", 3)
+            integer(unit, 0, len(facts.members) - 1, "a unit")
+            integer(d, 0, k - 1, "a device")
+            facts.spend(2 * n)
+            demand(refuted(facts.assume(unit, d), why, depth + 1), "a claim: the unit can be there")
+            facts.exclude(unit, d)
+        elif kind == "full":
+            d, vertices = list_of(rest, "a claim", 2)
+            integer(d, 0, k - 1, "a device")
+            return in_turns(alone(facts, d, vertices)) > facts.horizon
+        else:
+            demand(kind == "work", f"unknown claim {shown(kind)}")
+            return too_much_work(facts, *list_of(rest, "a claim", 1))
+    return facts.refuted
+
+
+def check_times(facts: Facts, backwards: bool, numbers: list[Any]) -> None:
+    """Check heads or tails: vertex, device and time, and so on."""
+    n, k = len(facts.unit), len(facts.run[0])
+    demand(len(numbers) % 3 == 0, "a claim of times is not in threes")
+    for v, d, t in zip(*[iter(numbers)] * 3, strict=True):
+        integer(v, 0, n - 1, "a vertex")
+        integer(d, 0, k - 1, "a device")
+        integer(t, 0, facts.never, "a time")
+        if d in facts.possible[facts.unit[v]]:
+            demand(
+                Ancestry(facts, backwards, v, d).proves(t), "a claim: the vertex can start earlier"
+            )
+            facts.raise_to(backwards, v, d, t)
+
+
+def alone(facts: Facts, d: int, vertices: object) -> list[tuple[int, int, int]]:
+    """Return head, run time and tail of vertices that can be on one device only."""
+    listed = [integer(v, 0, len(facts.unit) - 1, "a vertex") for v in list_of(vertices, "vertices")]
+    demand(len(set(listed)) == len(listed), "a claim: a vertex occurs twice")
+    for v in listed:
+        left = facts.possible[facts.unit[v]]
+        demand(left in ([d], []), "a claim: a vertex can be elsewhere")
+    head, tail = facts.known
+    return [(head[v][d], facts.run[v][d], tail[v][d]) for v in listed]
+
+
+def too_much_work(facts: Facts, rows: object) -> bool:
+    """Return whether the devices cannot do in time what must be done in some intervals.
+
+    A row has a device, the begin and end of an interval, and a multiplier ``y``. Of a vertex that
+    runs there, at least as much is inside the interval as if it ran as early, or as late, as it
+    can. With ``work`` the sum of these, ``Σ work ≤ end − begin`` in every row. So, with each unit
+    on the device where it weighs least, ``Σ_u min_d Σ y·work_{u,row} ≤ Σ y·(end − begin)``.
+    """
+    room = 0
+    for row in list_of(rows, "rows"):
+        d, begin, end, y = list_of(row, "a row", 4)
+        integer(d, 0, len(facts.run[0]) - 1, "a device")
+        integer(begin, 0, facts.horizon, "a row")
+        integer(end, begin, facts.horizon, "a row")
+        integer(y, 0, MAX_MULTIPLIER, "a multiplier")
+        facts.spend(4 * len(facts.unit))
+        room += y * (end - begin)
+    return room < sum(
+        min(row[d] for d in left)
+        for row, left in zip(weights(facts, rows), facts.possible, strict=True)
+    )
+
+
+def weights(facts: Facts, rows: Any) -> list[list[int]]:
+    """Return the weighted work of each unit on each device, as far as it can be there."""
+    result = [[0] * len(facts.run[0]) for _ in facts.members]
+    for d, begin, end, y in rows:
+        for v, unit in enumerate(facts.unit):
+            if not facts.free[unit][d]:
+                result[unit][d] += y * inside(facts, v, d, begin, end)
+    return result
+
+
+def inside(facts: Facts, v: int, d: int, begin: int, end: int) -> int:
+    """Return for how long a vertex at least runs inside an interval, if it is on a device."""
+    run = facts.run[v][d]
+    early = facts.known[False][v][d] + run - begin
+    late = end - (facts.horizon - facts.known[True][v][d] - run)
+    return max(0, min(early, late, run, end - begin))
+
+
+# --- 10. Refutation by proof ------------------------------------------------------------------
 
 Clause = list[int]
 
@@ -2110,7 +2478,7 @@ def unpacked_lines(content: bytes) -> Iterator[bytes]:
     demand(not rest, "proof: the last line has no end")
 
 
-# --- 10. Bounds of training strategies ---------------------------------------------------------
+# --- 11. Bounds of training strategies ---------------------------------------------------------
 
 STRATEGIES = "optpart-strategy-bound/1"
 
@@ -2802,7 +3170,7 @@ def check_strategies(content: bytes) -> str:
     )
 
 
-# --- 11. The certificate -----------------------------------------------------------------------
+# --- 12. The certificate -----------------------------------------------------------------------
 
 
 def check(directory: str, instance: str | None = None) -> str:
@@ -2919,6 +3287,7 @@ def refute_by_arithmetic(windows: Windows, tier: object, record: object) -> None
         "load": refute_by_load,
         "series": refute_in_series,
         "intervals": refute_by_intervals,
+        "probing": refute_by_probing,
     }
     demand(isinstance(tier, str) and tier in tiers, f"unknown tier {shown(tier)}")
     tiers[tier](windows, record)

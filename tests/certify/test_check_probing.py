@@ -1,0 +1,303 @@
+"""The judge of tier ``probing``: what it accepts is true in every schedule that is short enough.
+
+In the join, a and b take 3 each, on equal devices, and their tensors take 2 to cross; c takes 1. It
+takes 4 along a path, 6 in the best schedule, and 7 on one device.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import optpart
+from optpart import Cluster, GraphBuilder, Instance, Schedule
+from optpart.bounds.one_machine import Sharpening
+from optpart.bounds.windows import windows as known_windows
+from optpart.certify import check
+from optpart.certify.check import (
+    Ancestry,
+    Facts,
+    Grid,
+    Problem,
+    RejectedError,
+    Windows,
+    in_turns,
+    refute_by_probing,
+)
+from optpart.formats import native
+from optpart.kernels import ticks
+from optpart.solution.schedule import retime
+from optpart.testing import brute_force
+from optpart.testing.draw import draw_instance
+
+A, B, C = range(3)
+
+
+def join() -> Instance:
+    builder = GraphBuilder().vertex("a", 3, outputs=[2]).vertex("b", 3, outputs=[2]).vertex("c", 1)
+    graph = builder.edge("a", "c").edge("b", "c").build()
+    return Instance(graph, Cluster.uniform(2, bandwidth=1), name="join")
+
+
+def windows_of(instance: Instance, bound: Fraction | int, scale: Fraction | int = 1) -> Windows:
+    problem = Problem(check.read_json(native.dumps(instance).encode(), "instance"))
+    return Windows(Grid(problem, Fraction(scale), Fraction(bound)))
+
+
+def facts_of(windows: Windows) -> Facts:
+    return Facts(windows, windows.head, windows.tail)
+
+
+def record(*claims: Any) -> dict[str, Any]:
+    return {"steps": [], "backwards": [], "claims": list(claims)}
+
+
+def judge(bound: Fraction | int, *claims: Any) -> None:
+    refute_by_probing(windows_of(join(), bound), record(*claims))
+
+
+#: If c starts before 5, neither a nor b can be away, and they take turns.
+LATE = ["head", C, 0, 5, C, 1, 5]
+
+
+def test_ancestors_that_cannot_be_away_take_turns() -> None:
+    assert brute_force.optimum(join()).makespan == 6  # type: ignore[union-attr]
+    judge(6, LATE)
+    with pytest.raises(RejectedError, match="can start earlier"):
+        judge(7, ["head", C, 0, 6])
+    with pytest.raises(RejectedError, match="leave every unit a device"):
+        judge(7, LATE)
+
+
+def test_a_vertex_without_a_device_refutes() -> None:
+    judge(6, LATE[:4], ["head", C, 1, 5])
+    with pytest.raises(RejectedError, match="leave every unit a device"):
+        judge(6, LATE[:4])
+
+
+def test_what_is_refuted_on_trial_is_excluded() -> None:
+    one, two = ["not", 2, 0, [LATE]], ["not", 2, 1, [LATE]]
+    judge(6, one, two)
+    with pytest.raises(RejectedError, match="the unit can be there"):
+        judge(7, ["not", 2, 0, [LATE]])
+    with pytest.raises(RejectedError, match="leave every unit a device"):
+        judge(6, one)
+
+
+def test_vertices_that_must_share_a_device_can_fill_it() -> None:
+    full = ["full", 0, [A, B]]
+    together = ["not", 0, 0, [["not", 1, 1, [LATE]], full]]
+    judge(6, together, ["not", 0, 1, [LATE]])
+    with pytest.raises(RejectedError, match="can be elsewhere"):
+        judge(6, full)
+
+
+def test_work_in_an_interval_is_compared_with_the_devices() -> None:
+    builder = GraphBuilder()
+    for name in "abc":
+        builder.vertex(name, 2)
+    instance = Instance(builder.build(), Cluster.uniform(2, bandwidth=1), name="loads")
+    rows = [[0, 0, 2, 1], [1, 0, 2, 1]]
+    refute_by_probing(windows_of(instance, 3), record(["work", rows]))
+    rows = [[0, 0, 3, 1], [1, 0, 3, 1]]
+    with pytest.raises(RejectedError, match="leave every unit a device"):
+        refute_by_probing(windows_of(instance, 4), record(["work", rows]))
+
+
+def test_a_device_is_full_when_its_jobs_interrupt_each_other() -> None:
+    assert in_turns([]) == 0
+    assert in_turns([(0, 3, 1), (1, 1, 5)]) == 7  # the second interrupts the first
+    assert in_turns([(2, 0, 4)]) == 6
+    assert in_turns([(0, 2, 0), (0, 2, 3), (9, 1, 0)]) == 10
+
+
+@pytest.mark.parametrize(
+    ("claims", "reason"),
+    [
+        ([["perhaps"]], "unknown claim"),
+        ([[]], "unknown claim"),
+        ([[["head"]]], "malformed|unknown claim"),
+        ([["head", C, 0]], "not in threes"),
+        ([["head", 3, 0, 1]], "a vertex"),
+        ([["head", -1, 0, 1]], "a vertex"),
+        ([["head", C, 2, 1]], "a device"),
+        ([["head", C, 0, 100]], "a time"),
+        ([["head", C, 0, -1]], "a time"),
+        ([["head", C, 0, 1.5]], "a time"),
+        ([["tail", C, True, 0]], "a device"),
+        ([["not", 3, 0, []]], "a unit"),
+        ([["not", 0, 2, []]], "a device"),
+        ([["not", 0, 0]], "entries"),
+        ([["not", 0, 0, {}]], "not a list"),
+        ([["full", 0, [A, A]]], "twice"),
+        ([["full", 0]], "entries"),
+        ([["full", 0, []]], "leave every unit a device"),
+        ([["work", [[0, 0, 9, 1]]]], "a row"),
+        ([["work", [[0, 3, 2, 1]]]], "a row"),
+        ([["work", [[0, 0, 2, -1]]]], "a multiplier"),
+        ([["work", [[0, 0, 2]]]], "entries"),
+        ([["work", []]], "leave every unit a device"),
+        ({}, "not a list"),
+    ],
+)
+def test_strange_claims_are_rejected(claims: Any, reason: str, tmp_path: Path) -> None:
+    content = native.dumps(join()).encode()
+    (tmp_path / "instance.json").write_bytes(content)
+    document = {
+        "format": check.BOUND,
+        "instance": "join",
+        "instance_sha256": hashlib.sha256(content).hexdigest(),
+        "bound": "6",
+        "tier": "probing",
+        "ticks_per_unit": "1",
+        "record": record() | {"claims": claims},
+    }
+    (tmp_path / "certificate.json").write_text(json.dumps(document))
+    with pytest.raises(RejectedError, match=reason):
+        check.check(str(tmp_path))
+
+
+def test_assumptions_and_additions_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    claims: list[Any] = []
+    for _ in range(check.MAX_ASSUMPTIONS + 1):
+        claims = [["not", 0, 0, claims]]
+    with pytest.raises(RejectedError, match="assumptions at one time"):
+        judge(6, *claims)
+    monkeypatch.setattr(check, "MAX_ADDED", 50)
+    with pytest.raises(RejectedError, match="additions"):
+        judge(6, LATE)
+
+
+def times(facts: Facts) -> Iterator[tuple[bool, int, int]]:
+    for backwards in (False, True):
+        for v in facts.sides[backwards].order:
+            for d in facts.possible[facts.unit[v]]:
+                yield backwards, v, d
+
+
+def latest(facts: Facts, backwards: bool, v: int, d: int) -> int:
+    """Return the greatest head or tail that the judge accepts."""
+    ancestry = Ancestry(facts, backwards, v, d)
+    low, high = facts.known[backwards][v][d], facts.never
+    while low < high:
+        middle = (low + high + 1) // 2
+        if ancestry.proves(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def close(facts: Facts) -> None:
+    """Raise all heads and tails until nothing changes."""
+    before = None
+    while before != facts.known and not facts.refuted:
+        before = list(map(list, facts.known))
+        for backwards, v, d in list(times(facts)):
+            if d in facts.possible[facts.unit[v]]:
+                facts.raise_to(backwards, v, d, latest(facts, backwards, v, d))
+
+
+def probe(facts: Facts, draw: random.Random, depth: int) -> None:
+    """Raise all heads and tails, and exclude what is refuted on trial."""
+    close(facts)
+    if not depth or facts.refuted:
+        return
+    units = draw.sample(range(len(facts.members)), min(4, len(facts.members)))
+    for unit in units:
+        for d in facts.possible[unit]:
+            trial = facts.assume(unit, d)
+            probe(trial, draw, depth - 1)
+            if trial.refuted:
+                facts.exclude(unit, d)
+    close(facts)
+
+
+def schedules(instance: Instance) -> Iterator[Schedule]:
+    """Yield a schedule by a heuristic, and an optimal one if brute force knows the model."""
+    found = optpart.solve(instance, "heft").schedule
+    if found is not None:
+        yield found
+    if instance.model.communication == "delay":
+        best = brute_force.optimum(instance)
+        if best is not None:
+            yield retime(instance, best.placement, best.order)
+
+
+@pytest.mark.parametrize(
+    ("communication", "least"), [("delay", 9), ("sendrecv", 3), ("link", 3), ("port", 0)]
+)
+def test_short_schedules_satisfy_all_that_the_judge_accepts(communication: str, least: int) -> None:
+    draw, raised = random.Random(3), 0
+    for seed in range(16):
+        instance = draw_instance(
+            seed, communication, "none", vertices=(4, 6), devices=(2, 3), far=False
+        )
+        if instance.model.channels > 1:
+            continue
+        for schedule in schedules(instance):
+            makespan = schedule.makespan(instance) or Fraction(1)
+            scale = draw.choice((1000, 17)) / makespan
+            windows = windows_of(instance, makespan + 1 / scale, scale)
+            facts = facts_of(windows)
+            probe(facts, draw, 2)
+            assert not facts.refuted
+            raised += facts.known != [windows.head, windows.tail]
+            for v, d in enumerate(schedule.placement.tolist()):
+                start = int(schedule.start[v] * scale)
+                assert facts.known[False][v][d] <= start
+                assert facts.known[True][v][d] <= facts.horizon - start - facts.run[v][d]
+    assert raised >= least
+
+
+class Sharpened(Sharpening):
+    """Sharpening as the judge does it, which does not know of units that become one."""
+
+    def _merge(self, pairs: Any) -> int:
+        return 0
+
+
+@pytest.mark.parametrize("communication", ["delay", "sendrecv"])
+def test_the_judge_proves_what_sharpening_finds(communication: str) -> None:
+    higher = 0
+    for seed in range(16):
+        instance = draw_instance(
+            seed, communication, "none", vertices=(6, 14), devices=(2, 3), far=False
+        )
+        grid = ticks.Grid.of(instance)
+        found = optpart.solve(instance, "heft").makespan
+        if not found:
+            continue
+        windows = windows_of(instance, found, grid.scale)
+        limit = windows.grid.horizon
+        begin = known_windows(instance, grid, limit)
+        work = Sharpened(instance, grid, begin, limit)
+        if not windows.feasible or not work.run():
+            continue
+        facts = facts_of(windows)
+        close(facts)
+        if facts.refuted:
+            continue
+        unit = [facts.unit[members[0]] for members in instance.units]
+        for u, d in np.argwhere(~work.possible).tolist():
+            assert d not in facts.possible[unit[u]] or filled(facts, unit[u], d)
+        for backwards, times in ((False, work.head), (True, work.tail)):
+            for v, d in np.argwhere(work.possible[work.unit]).tolist():
+                assert facts.known[backwards][v][d] >= times[v, d]
+        higher += bool((work.head > begin.head).any())
+    assert higher > 3
+
+
+def filled(facts: Facts, unit: int, d: int) -> bool:
+    """Whether the members of a unit do not fit on a device one after another."""
+    head, tail = facts.known
+    jobs = [(head[v][d], facts.run[v][d], tail[v][d]) for v in facts.members[unit]]
+    return in_turns(jobs) > facts.horizon

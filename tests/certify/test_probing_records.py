@@ -1,0 +1,117 @@
+"""Records of tier ``probing``: the judge accepts them, and they hold no more than they need."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from copy import deepcopy
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import optpart
+from optpart import Instance
+from optpart.bounds.destructive import destructive_bound
+from optpart.certify import certify, check, probing
+from optpart.certify.certify import certify_bound
+from optpart.certify.check import Grid, Problem, RejectedError, Windows, refute_by_probing
+from optpart.certify.probing import NotRefutedError, probing_record
+from optpart.formats import native
+from optpart.kernels import ticks
+from optpart.testing.draw import draw_instance
+
+
+def windows_of(instance: Instance, bound: Fraction) -> tuple[Windows, ticks.Grid]:
+    problem = Problem(check.read_json(native.dumps(instance).encode(), "instance"))
+    grid = ticks.Grid.of(instance)
+    return Windows(Grid(problem, grid.scale, bound)), grid
+
+
+def written(instance: Instance, bound: Fraction) -> tuple[Windows, dict[str, Any]]:
+    windows, grid = windows_of(instance, bound)
+    return windows, probing_record(instance, windows, grid, {}, math.inf)
+
+
+@cache
+def drawn() -> list[tuple[Instance, Fraction]]:
+    """Return instances whose destructive bound is more than paths prove, and the bound."""
+    found = []
+    for seed in range(28):
+        instance = draw_instance(seed, "delay", "none", vertices=(8, 16), devices=(2, 4), far=False)
+        bound = destructive_bound(instance)
+        if bound and windows_of(instance, bound)[0].feasible:
+            found.append((instance, bound))
+    return found
+
+
+def test_the_judge_accepts_what_destructive_bounds_prove() -> None:
+    nested = proven = 0
+    for instance, bound in drawn():
+        try:
+            windows, record = written(instance, bound)
+        except NotRefutedError:  # units that become one are not written
+            continue
+        refute_by_probing(windows, record)
+        proven += 1
+        nested += any(claim[0] == "not" for claim in record["claims"])
+        longer = windows_of(instance, bound + 1 / ticks.Grid.of(instance).scale)[0]
+        with pytest.raises(RejectedError):
+            refute_by_probing(longer, record)
+    assert proven > 15
+    assert nested > 4
+
+
+def test_hardly_any_trial_can_be_left_out() -> None:
+    needed = spare = 0
+    for instance, bound in drawn():
+        try:
+            windows, record = written(instance, bound)
+        except NotRefutedError:
+            continue
+        for i, claim in enumerate(record["claims"]):
+            fewer = deepcopy(record)
+            if claim[0] == "not":
+                del fewer["claims"][i]
+                if refutes(windows, fewer):
+                    spare += 1
+                else:
+                    needed += 1
+    assert needed > 10 * spare
+
+
+def refutes(windows: Windows, record: dict[str, Any]) -> bool:
+    try:
+        refute_by_probing(windows, record)
+    except RejectedError:
+        return False
+    return True
+
+
+def test_a_length_that_is_not_refuted_has_no_record() -> None:
+    instance = draw_instance(1, "delay", "none", vertices=(5, 6), devices=(2, 2), far=False)
+    best = optpart.solve(instance, "cpsat", seconds=10)
+    windows, grid = windows_of(instance, best.makespan + 1 / ticks.Grid.of(instance).scale)
+    with pytest.raises(NotRefutedError, match="does not refute"):
+        probing_record(instance, windows, grid, {}, math.inf)
+
+
+def test_a_record_that_is_too_long_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probing, "MAX_CERTIFICATE", probing._RESERVE)
+    with pytest.raises(NotRefutedError, match="bytes"):
+        written(*drawn()[0])
+
+
+def test_bounds_are_certified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Without cases, intervals prove no more than paths.
+    monkeypatch.setattr(certify, "_SHARE_BY_INTERVALS", 0)
+    tiers = Counter[str]()
+    for i, (instance, bound) in enumerate(drawn()[:12]):
+        found = certify_bound(instance, [bound], tmp_path / f"{i}", seconds=6)
+        assert found.bound == bound
+        said = check.check(str(tmp_path / f"{i}"))
+        assert f"no schedule takes less than {bound} (tier {found.refutation.tier}" in said
+        tiers[found.refutation.tier] += 1
+    assert tiers["probing"] > 3
