@@ -65,11 +65,14 @@ _TICKS_IN_SERIES = 2**40
 _SHARE_BY_INTERVALS = 1 / 3
 _TICKS_BY_INTERVALS = 2**30
 
-#: Share of the time left for probing, if a proof of a formula is to be tried as well.
-_SHARE_BY_PROBING = 1 / 2
+#: Share of the time left for the search by probing. What it refutes gets all the rest for its
+#: proof; what it does not, leaves the rest for a formula.
+_SHARE_BY_PROBING = 0.3
 
-#: Share of the time left for a bound that is not the last to be tried.
+#: Share of the time left for a bound that is not the last to be tried. Between one that
+#: would have needed more and the next, others are tried if they differ by such a share.
 _SHARE_OF_BOUND = 2 / 3
+_STEP = Fraction(1, 100)
 
 
 class UncertifiedError(OptpartError):
@@ -252,12 +255,9 @@ def find_refutation(
             return _by_intervals(problem, known, makespan)
         reasons.append(f"intervals prove {float(known.bound):g}")
     grids = [grid for grid in grids if grid[1].grid.horizon < _MAX_TICKS]
-    left = deadline - clock.now()
     record = {} if known is None else known.record
     try:
-        return _by_probing(
-            instance, problem, record, makespan, left * (_SHARE_BY_PROBING if grids else 1)
-        )
+        return _by_probing(instance, problem, record, makespan, deadline)
     except (NotRefutedError, RejectedError) as error:
         reasons.append(f"probing: {error}")
     for scale, windows in grids:
@@ -321,17 +321,19 @@ def _by_intervals(problem: Problem, known: _ByIntervals, makespan: Fraction) -> 
 
 
 def _by_probing(
-    instance: Instance, problem: Problem, by_intervals: Record, makespan: Fraction, seconds: float
+    instance: Instance, problem: Problem, by_intervals: Record, makespan: Fraction, deadline: float
 ) -> Refutation:
     """Refute a length by destructive bounds, on the grid of these."""
     begin = clock.now()
-    if seconds <= 0:
+    if begin > deadline:
         raise NotRefutedError("no time left")
     grid = ticks.Grid.of(instance)
     windows = Windows(Grid(problem, grid.scale, makespan))
     if not windows.feasible:
         return Refutation("path", grid.scale, {}, seconds={"refute": clock.now() - begin})
-    record = probing_record(instance, windows, grid, by_intervals, begin + seconds)
+    now = clock.now()
+    searching = now + _SHARE_BY_PROBING * (deadline - now)
+    record = probing_record(instance, windows, grid, by_intervals, searching, deadline)
     return Refutation("probing", grid.scale, record, seconds={"refute": clock.now() - begin})
 
 
@@ -516,7 +518,7 @@ def certify_bound(
         As in :func:`certify`.
     seconds : float
         Time limit of the search for a proof; each bound gets two thirds of what is left, the last
-        all of it.
+        all of it. Between one that would have needed more and the next, others are tried.
 
     Raises
     ------
@@ -543,11 +545,13 @@ def certify_bound(
             )
             if known.bound > min(proposed):
                 proposed.add(known.bound)
-    tried = sorted(proposed, reverse=True)
+    to_try = sorted(proposed)
     missed: dict[Fraction, str] = {}
-    for i, bound in enumerate(tried):
-        left = max(0.0, begin + seconds - clock.now())
-        if i + 1 < len(tried):
+    while to_try:
+        bound = to_try.pop()
+        now = clock.now()
+        left = max(0.0, begin + seconds - now)
+        if to_try:
             left *= _SHARE_OF_BOUND
         scales = grid_scales(problem, bound)
         try:
@@ -559,8 +563,17 @@ def certify_bound(
             return CertifiedBound(bound, missed, _write(directory, files, found))
         except UncertifiedError as error:
             missed[bound] = str(error)
+            late = 0 < _SHARE_BY_PROBING * left < clock.now() - now
+            if late and to_try and bound > to_try[-1] * (1 + _STEP):
+                to_try.append(_between(to_try[-1], bound))
     reasons = "; ".join(f"{bound}: {reason}" for bound, reason in missed.items())
     raise UncertifiedError(reasons or "no bound to prove")
+
+
+def _between(low: Fraction, high: Fraction) -> Fraction:
+    """Return a number of few digits near the middle of two."""
+    step = Fraction(10) ** (math.floor(math.log10(high - low)) - 1)
+    return (low + high) / 2 // step * step
 
 
 def _write(directory: str | Path, files: dict[str, bytes], found: Refutation) -> Refutation:

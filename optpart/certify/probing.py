@@ -40,9 +40,6 @@ from optpart.problem.instance import Instance
 #: Depths of branching, as in :mod:`optpart.bounds.destructive`.
 _DEPTHS = (1, 3, 6, 12)
 
-#: Share of the time for the search; the rest is for its proof.
-_SEARCHING = 0.4
-
 #: Bytes for everything else in a certificate.
 _RESERVE = 2**16
 
@@ -94,7 +91,12 @@ _End = _Full | _Work | None
 
 
 def probing_record(
-    instance: Instance, windows: Windows, grid: Grid, by_intervals: Record, deadline: float
+    instance: Instance,
+    windows: Windows,
+    grid: Grid,
+    by_intervals: Record,
+    searching: float,
+    deadline: float,
 ) -> Record:
     """Refute the horizon of some windows.
 
@@ -104,6 +106,8 @@ def probing_record(
         Of the checker, on the grid ``grid``.
     by_intervals : dict
         A record of tier ``intervals``, which raises heads and tails first.
+    searching, deadline : float
+        When the search has to end, and when the record has to be written.
 
     Raises
     ------
@@ -111,8 +115,7 @@ def probing_record(
     """
     facts = _begin(windows, by_intervals)
     units = [windows.grid.problem.unit[members[0]] for members in instance.units]
-    now = clock.now()
-    search = _Search(instance, grid, now + _SEARCHING * (deadline - now), facts, units)
+    search = _Search(instance, grid, searching, facts, units)
     limit = windows.grid.horizon
     if not any(search.by_trial(limit, depth) for depth in _DEPTHS) or search.root is None:
         raise NotRefutedError("probing does not refute it in the time limit")

@@ -34,12 +34,19 @@ FILES = ("certificate.json", "instance.json", "schedule.json", "proof.lrat.xz")
 
 
 def by_proof(size: int = 3) -> Instance:
+    """An instance that needs a formula, which alone knows of separated vertices."""
+    return by_probing(size, separated="ce")
+
+
+def by_probing(size: int = 3, separated: str = "") -> Instance:
     """An instance on which paths and loads prove too little."""
     builder = GraphBuilder()
     for name, ops in {"a": 4, "b": 6, "c": 7, "d": 8, "e": 3, "f": 9}.items():
         builder.vertex(name, ops, outputs=[size])
     for source, target in ("ac", "ad", "bd", "be", "cf", "ef"):
         builder.edge(source, target)
+    if separated:
+        builder.separate(*separated)
     devices = [Device("x", 1), Device("y", 2)]
     return Instance(builder.build(), Cluster.of(devices, 1), name="attacked")
 
@@ -59,7 +66,13 @@ def by_one_machine() -> Instance:
     return Instance(jobs.build(), Cluster.uniform(2), name="together")
 
 
-BY_TIER = {"lrat": by_proof, "path": by_path, "load": by_load, "one-machine": by_one_machine}
+BY_TIER = {
+    "lrat": by_proof,
+    "probing": by_probing,
+    "path": by_path,
+    "load": by_load,
+    "one-machine": by_one_machine,
+}
 
 
 def optimal(instance: Instance) -> Schedule:

@@ -32,7 +32,7 @@ def windows_of(instance: Instance, bound: Fraction) -> tuple[Windows, ticks.Grid
 
 def written(instance: Instance, bound: Fraction) -> tuple[Windows, dict[str, Any]]:
     windows, grid = windows_of(instance, bound)
-    return windows, probing_record(instance, windows, grid, {}, math.inf)
+    return windows, probing_record(instance, windows, grid, {}, math.inf, math.inf)
 
 
 @cache
@@ -95,7 +95,7 @@ def test_a_length_that_is_not_refuted_has_no_record() -> None:
     best = optpart.solve(instance, "cpsat", seconds=10)
     windows, grid = windows_of(instance, best.makespan + 1 / ticks.Grid.of(instance).scale)
     with pytest.raises(NotRefutedError, match="does not refute"):
-        probing_record(instance, windows, grid, {}, math.inf)
+        probing_record(instance, windows, grid, {}, math.inf, math.inf)
 
 
 def test_a_record_that_is_too_long_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
