@@ -23,7 +23,7 @@ from optpart.certify.arithmetic import Record, load_record, multipliers, path_re
 from optpart.certify.check import Encoding, Grid, Problem, RejectedError, Windows
 from optpart.certify.intervals import interval_proof
 from optpart.certify.one_machine import one_machine_record
-from optpart.certify.probing import NotRefutedError, probing_record
+from optpart.certify.probing import LateError, NotRefutedError, probing_record
 from optpart.certify.sat import refute
 from optpart.certify.series import NotInSeriesError, series_record
 from optpart.certify.trim import trim
@@ -69,14 +69,22 @@ _TICKS_BY_INTERVALS = 2**30
 #: proof; what it does not, leaves the rest for a formula.
 _SHARE_BY_PROBING = 0.3
 
-#: Share of the time left for a bound that is not the last to be tried. Between one that
-#: would have needed more and the next, others are tried if they differ by such a share.
+#: Share of the time left for a bound that is not the last to be tried. Between one for which
+#: probing was cut short and the next, others are tried if the two differ by such a share.
 _SHARE_OF_BOUND = 2 / 3
-_STEP = Fraction(1, 100)
+_STEP = Fraction(1, 300)
 
 
 class UncertifiedError(OptpartError):
-    """No certificate was found; the message lists the attempts."""
+    """No certificate was found; the message lists the attempts.
+
+    Attributes
+    ----------
+    late : bool
+        Whether probing was cut short, so that a smaller bound may have a proof in the same time.
+    """
+
+    late = False
 
 
 class _TooLongError(UncertifiedError):
@@ -256,10 +264,12 @@ def find_refutation(
         reasons.append(f"intervals prove {float(known.bound):g}")
     grids = [grid for grid in grids if grid[1].grid.horizon < _MAX_TICKS]
     record = {} if known is None else known.record
+    late = False
     try:
         return _by_probing(instance, problem, record, makespan, deadline)
     except (NotRefutedError, RejectedError) as error:
         reasons.append(f"probing: {error}")
+        late = isinstance(error, LateError)
     for scale, windows in grids:
         left = deadline - clock.now()
         if left <= 0:
@@ -273,7 +283,9 @@ def find_refutation(
                 reasons.append(f"{windows.grid.horizon + 1} ticks: {error}")
                 if not isinstance(error, _TooLongError):
                     break
-    raise UncertifiedError("; ".join(reasons))
+    uncertified = UncertifiedError("; ".join(reasons))
+    uncertified.late = late
+    raise uncertified
 
 
 def _in_series(
@@ -328,6 +340,8 @@ def _by_probing(
     if begin > deadline:
         raise NotRefutedError("no time left")
     grid = ticks.Grid.of(instance)
+    if makespan * grid.scale > ticks.MAX_HORIZON:
+        raise NotRefutedError("everything one after another takes less")
     windows = Windows(Grid(problem, grid.scale, makespan))
     if not windows.feasible:
         return Refutation("path", grid.scale, {}, seconds={"refute": clock.now() - begin})
@@ -549,8 +563,7 @@ def certify_bound(
     missed: dict[Fraction, str] = {}
     while to_try:
         bound = to_try.pop()
-        now = clock.now()
-        left = max(0.0, begin + seconds - now)
+        left = max(0.0, begin + seconds - clock.now())
         if to_try:
             left *= _SHARE_OF_BOUND
         scales = grid_scales(problem, bound)
@@ -563,8 +576,7 @@ def certify_bound(
             return CertifiedBound(bound, missed, _write(directory, files, found))
         except UncertifiedError as error:
             missed[bound] = str(error)
-            late = 0 < _SHARE_BY_PROBING * left < clock.now() - now
-            if late and to_try and bound > to_try[-1] * (1 + _STEP):
+            if error.late and to_try and bound > to_try[-1] * (1 + _STEP):
                 to_try.append(_between(to_try[-1], bound))
     reasons = "; ".join(f"{bound}: {reason}" for bound, reason in missed.items())
     raise UncertifiedError(reasons or "no bound to prove")

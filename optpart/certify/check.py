@@ -1607,7 +1607,7 @@ class Facts:
     def __init__(
         self, windows: Windows, head: list[list[int]], tail: list[list[int]], spent: int = 0
     ) -> None:
-        self.windows, self.horizon = windows, windows.grid.horizon
+        self.horizon = windows.grid.horizon
         self.never = self.horizon + 1
         self.unit, self.members = windows.grid.problem.unit, windows.members
         self.run = [[0 if p is None else p for p in row] for row in windows.grid.run]
@@ -1815,7 +1815,7 @@ def refute_by_probing(windows: Windows, record: dict[str, Any]) -> None:
 
 
 def refuted(facts: Facts, claims: object, depth: int) -> bool:
-    """Check claims about some facts, one after another; return whether they refute it."""
+    """Check claims, one after another; return whether they leave nothing possible."""
     demand(depth <= MAX_ASSUMPTIONS, f"more than {MAX_ASSUMPTIONS} assumptions at one time")
     n, k = len(facts.unit), len(facts.run[0])
     for claim in list_of(claims, "claims"):

@@ -47,7 +47,11 @@ Claim = list[Any]
 
 
 class NotRefutedError(Exception):
-    """The length was not refuted, or not in the time limit."""
+    """The length was not refuted."""
+
+
+class LateError(NotRefutedError):
+    """The length was not refuted in the time limit."""
 
 
 class _Time(NamedTuple):
@@ -112,13 +116,16 @@ def probing_record(
     Raises
     ------
     NotRefutedError
+        A :class:`LateError` if more time may help.
     """
     facts = _begin(windows, by_intervals)
     units = [windows.grid.problem.unit[members[0]] for members in instance.units]
     search = _Search(instance, grid, searching, facts, units)
     limit = windows.grid.horizon
     if not any(search.by_trial(limit, depth) for depth in _DEPTHS) or search.root is None:
-        raise NotRefutedError("probing does not refute it in the time limit")
+        if search.left <= 0:
+            raise LateError("does not refute it in the time limit")
+        raise NotRefutedError("does not refute it")
     needs = _Needs(facts.copy())
     claims = _Trimming(units, deadline).claims(facts, search.root, needs)
     record = {
@@ -250,7 +257,7 @@ class _Search(Refutation):
 
 
 class _Traced(Facts):
-    """A facts of the checker whose changes can be undone.
+    """Facts of the checker whose changes can be undone.
 
     Attributes
     ----------
@@ -359,7 +366,7 @@ class _Trimming:
         self.units, self.deadline = units, deadline
 
     def claims(self, facts: _Traced, work: _Recorded, needs: _Needs) -> list[Claim]:
-        """Return claims that refute some facts, and what they need to be known in it."""
+        """Return claims that leave nothing possible, and need what they follow from."""
         facts.trail = []
         events = []
         for event in work.log:
@@ -369,7 +376,7 @@ class _Trimming:
         claims: list[Claim] = self._contradiction(facts, work.end, needs)
         for mark, event in reversed(events):
             if clock.now() > self.deadline:
-                raise NotRefutedError("no time left to write its proof")
+                raise LateError("no time left to write its proof")
             facts.undo(mark)
             claims += self._kept(facts, event, needs)
         return _joined(reversed(claims))

@@ -98,6 +98,13 @@ def test_a_length_that_is_not_refuted_has_no_record() -> None:
         probing_record(instance, windows, grid, {}, math.inf, math.inf)
 
 
+def test_a_length_beyond_all_schedules_is_refused(tmp_path: Path) -> None:
+    instance, bound = drawn()[0]
+    found = certify_bound(instance, [bound, Fraction(10) ** 30], tmp_path / "out", seconds=5)
+    assert (found.bound, list(found.missed)) == (bound, [10**30])
+    assert "everything one after another takes less" in found.missed[Fraction(10) ** 30]
+
+
 def test_a_record_that_is_too_long_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probing, "MAX_CERTIFICATE", probing._RESERVE)
     with pytest.raises(NotRefutedError, match="bytes"):
