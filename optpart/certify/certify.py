@@ -69,8 +69,8 @@ _TICKS_BY_INTERVALS = 2**30
 #: proof; what it does not, leaves the rest for a formula.
 _SHARE_BY_PROBING = 0.3
 
-#: Share of the time left for a bound that is not the last to be tried. Between one for which
-#: probing was cut short and the next, others are tried if the two differ by such a share.
+#: Share of the time left for a bound that is not the last to be tried. If probing was cut short for
+#: the one before, lengths in between are tried at the end, if the two differ by such a share.
 _SHARE_OF_BOUND = 2 / 3
 _STEP = Fraction(1, 300)
 
@@ -532,7 +532,8 @@ def certify_bound(
         As in :func:`certify`.
     seconds : float
         Time limit of the search for a proof; each bound gets two thirds of what is left, the last
-        all of it. Between one that would have needed more and the next, others are tried.
+        all of it. If the one before would have needed more, lengths in between are tried at the
+        end.
 
     Raises
     ------
@@ -559,27 +560,41 @@ def certify_bound(
             )
             if known.bound > min(proposed):
                 proposed.add(known.bound)
-    to_try = sorted(proposed)
-    missed: dict[Fraction, str] = {}
-    while to_try:
-        bound = to_try.pop()
-        left = max(0.0, begin + seconds - clock.now())
-        if to_try:
-            left *= _SHARE_OF_BOUND
+
+    def left() -> float:
+        return max(0.0, begin + seconds - clock.now())
+
+    def prove(bound: Fraction, seconds: float) -> CertifiedBound:
         scales = grid_scales(problem, bound)
+        found = find_refutation(instance, problem, scales, bound, seconds, known)
+        claims = {"bound": str(bound)}
+        if result is not None:
+            claims["makespan"] = str(result.makespan)
+        files = _files(instance, text, found, claims, result)
+        return CertifiedBound(bound, missed, _write(directory, files, found))
+
+    missed: dict[Fraction, str] = {}
+    too_late: Fraction | None = None
+    tried = sorted(proposed, reverse=True)
+    for i, bound in enumerate(tried):
         try:
-            found = find_refutation(instance, problem, scales, bound, left, known)
-            claims = {"bound": str(bound)}
-            if result is not None:
-                claims["makespan"] = str(result.makespan)
-            files = _files(instance, text, found, claims, result)
-            return CertifiedBound(bound, missed, _write(directory, files, found))
+            share = _SHARE_OF_BOUND if i + 1 < len(tried) else 1
+            certified = prove(bound, share * left())
+            break
         except UncertifiedError as error:
             missed[bound] = str(error)
-            if error.late and to_try and bound > to_try[-1] * (1 + _STEP):
-                to_try.append(_between(to_try[-1], bound))
-    reasons = "; ".join(f"{bound}: {reason}" for bound, reason in missed.items())
-    raise UncertifiedError(reasons or "no bound to prove")
+            too_late = bound if error.late else None
+    else:
+        reasons = "; ".join(f"{bound}: {reason}" for bound, reason in missed.items())
+        raise UncertifiedError(reasons or "no bound to prove")
+    # The time that is left may suffice for a length between the two.
+    while too_late is not None and too_late > certified.bound * (1 + _STEP) and left():
+        middle = _between(certified.bound, too_late)
+        try:
+            certified = prove(middle, left())
+        except UncertifiedError as error:
+            too_late = middle if error.late else None
+    return certified
 
 
 def _between(low: Fraction, high: Fraction) -> Fraction:
