@@ -76,15 +76,11 @@ _STEP = Fraction(1, 300)
 
 
 class UncertifiedError(OptpartError):
-    """No certificate was found; the message lists the attempts.
+    """No certificate was found; the message lists the attempts."""
 
-    Attributes
-    ----------
-    late : bool
-        Whether probing was cut short, so that a smaller bound may have a proof in the same time.
-    """
 
-    late = False
+class _CutShortError(UncertifiedError):
+    """Probing had too little time; for a smaller bound, it may suffice."""
 
 
 class _TooLongError(UncertifiedError):
@@ -264,12 +260,13 @@ def find_refutation(
         reasons.append(f"intervals prove {float(known.bound):g}")
     grids = [grid for grid in grids if grid[1].grid.horizon < _MAX_TICKS]
     record = {} if known is None else known.record
-    late = False
+    failure = UncertifiedError
     try:
         return _by_probing(instance, problem, record, makespan, deadline)
     except (NotRefutedError, RejectedError) as error:
         reasons.append(f"probing: {error}")
-        late = isinstance(error, LateError)
+        if isinstance(error, LateError):
+            failure = _CutShortError
     for scale, windows in grids:
         left = deadline - clock.now()
         if left <= 0:
@@ -283,9 +280,7 @@ def find_refutation(
                 reasons.append(f"{windows.grid.horizon + 1} ticks: {error}")
                 if not isinstance(error, _TooLongError):
                     break
-    uncertified = UncertifiedError("; ".join(reasons))
-    uncertified.late = late
-    raise uncertified
+    raise failure("; ".join(reasons))
 
 
 def _in_series(
@@ -560,20 +555,20 @@ def certify_bound(
             )
             if known.bound > min(proposed):
                 proposed.add(known.bound)
+    missed: dict[Fraction, str] = {}
 
     def left() -> float:
         return max(0.0, begin + seconds - clock.now())
 
-    def prove(bound: Fraction, seconds: float) -> CertifiedBound:
+    def prove(bound: Fraction, limit: float) -> CertifiedBound:
         scales = grid_scales(problem, bound)
-        found = find_refutation(instance, problem, scales, bound, seconds, known)
+        found = find_refutation(instance, problem, scales, bound, limit, known)
         claims = {"bound": str(bound)}
         if result is not None:
             claims["makespan"] = str(result.makespan)
         files = _files(instance, text, found, claims, result)
         return CertifiedBound(bound, missed, _write(directory, files, found))
 
-    missed: dict[Fraction, str] = {}
     too_late: Fraction | None = None
     tried = sorted(proposed, reverse=True)
     for i, bound in enumerate(tried):
@@ -583,7 +578,7 @@ def certify_bound(
             break
         except UncertifiedError as error:
             missed[bound] = str(error)
-            too_late = bound if error.late else None
+            too_late = bound if isinstance(error, _CutShortError) else None
     else:
         reasons = "; ".join(f"{bound}: {reason}" for bound, reason in missed.items())
         raise UncertifiedError(reasons or "no bound to prove")
@@ -593,7 +588,7 @@ def certify_bound(
         try:
             certified = prove(middle, left())
         except UncertifiedError as error:
-            too_late = middle if error.late else None
+            too_late = middle if isinstance(error, _CutShortError) else None
     return certified
 
 
@@ -642,11 +637,6 @@ def check_place(target: Path) -> Path:
     return target.resolve()
 
 
-def _indent(tier: str) -> int | None:
-    """Return by how much a certificate is indented: one of many nested numbers is not."""
-    return None if tier == "probing" else 1
-
-
 def _files(
     instance: Instance,
     text: bytes,
@@ -663,9 +653,10 @@ def _files(
         "ticks_per_unit": str(found.ticks_per_unit),
         "record": found.record,
     }
+    indent = None if found.tier == "probing" else 1  # many nested numbers
     files = {
         "certificate.json": visible_json(
-            json.dumps(document, ensure_ascii=False, indent=_indent(found.tier)) + "\n"
+            json.dumps(document, ensure_ascii=False, indent=indent) + "\n"
         ).encode(),
         "instance.json": text,
     }

@@ -46,7 +46,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate, chain, combinations, pairwise, permutations, product
 from operator import add, le
-from typing import Any
+from typing import Any, Self
 
 FORMAT = "optpart-certificate/1"
 BOUND = "optpart-bound/1"
@@ -1318,6 +1318,23 @@ def check_potentials(series: Series, prices: Prices) -> None:
 
 # --- 8. Refutation by intervals ----------------------------------------------------------------
 
+Times = list[list[int]]
+
+
+def changed(row: list[int], d: int, value: int) -> list[int]:
+    """Return a copy of a row with another value in one place."""
+    return [*row[:d], value, *row[d + 1 :]]
+
+
+def elsewhere(times: Times, never: int) -> Times:
+    """Return the times of a tensor between devices, but never from a device to itself."""
+    return [changed(row, d, never) for d, row in enumerate(times)]
+
+
+def ends(starts: list[int], run: list[int], never: int) -> list[int]:
+    """Return the ends of a vertex on each device for its starts."""
+    return [min(never, start + time) for start, time in zip(starts, run, strict=True)]
+
 
 class Intervals:
     """Heads that rise interval by interval, in topological order.
@@ -1394,9 +1411,7 @@ class Intervals:
         """Return the times of a tensor to each device from each *other* device."""
         times = self.crossing[tensor]
         if id(times) not in self._elsewhere:
-            self._elsewhere[id(times)] = [
-                [*row[:d], self.never, *row[d + 1 :]] for d, row in enumerate(times)
-            ]
+            self._elsewhere[id(times)] = elsewhere(times, self.never)
         return self._elsewhere[id(times)]
 
     def wait(self, v: int, row: list[int], end: list[int], tensor: int, rule: int) -> None:
@@ -1409,7 +1424,7 @@ class Intervals:
 
     def ended(self, v: int, row: list[int]) -> list[int]:
         """Return the ends of a vertex for its starts."""
-        return [min(self.never, start + run) for start, run in zip(row, self.run[v], strict=True)]
+        return ends(row, self.run[v], self.never)
 
     def pass_on(self, v: int) -> None:
         """Raise the head of a vertex to when its inputs arrive from wherever is best."""
@@ -1547,9 +1562,6 @@ def refute_by_intervals(windows: Windows, record: dict[str, Any]) -> None:
 # --- 9. Refutation by probing -----------------------------------------------------------------
 
 
-Times = list[list[int]]
-
-
 class Side:
     """The edges in one direction of time; backwards, they and their transfers are reversed.
 
@@ -1574,9 +1586,7 @@ class Side:
         other: dict[int, Times] = {}  # by identity: many tensors share their times
         for times in chain(*(table.values() for table in tables)):
             if id(times) not in other:
-                other[id(times)] = [
-                    changed(row, d, grid.horizon + 1) for d, row in enumerate(times)
-                ]
+                other[id(times)] = elsewhere(times, grid.horizon + 1)
         self.inputs: list[list[tuple[int, Times, Times]]] = [[] for _ in self.order]
         for u, v, tensor in problem.edges:
             before, after = (v, u) if backwards else (u, v)
@@ -1626,12 +1636,21 @@ class Facts:
                 if head[v][d] + self.run[v][d] + tail[v][d] > self.horizon:
                     self.exclude(unit, d)
 
+    @classmethod
+    def after_intervals(cls, windows: Windows, record: dict[str, Any]) -> Self:
+        """Return what holds after the intervals of a record, forwards and backwards."""
+        forwards = Intervals(windows)
+        forwards.replay(record.get("steps"))
+        backwards = Intervals(windows, backwards=True, spent=forwards.spent)
+        backwards.replay(record.get("backwards"))
+        return cls(windows, forwards.head, backwards.head, backwards.spent)
+
     @property
     def refuted(self) -> bool:
         """Whether some unit has no device left."""
         return not all(self.possible)
 
-    def copy(self) -> Facts:
+    def copy(self) -> Self:
         """Return a copy that can change by itself."""
         facts = object.__new__(type(self))
         facts.__dict__.update(self.__dict__)
@@ -1639,7 +1658,7 @@ class Facts:
         facts.possible, facts.free = self.possible[:], self.free[:]
         return facts
 
-    def assume(self, unit: int, d: int) -> Facts:
+    def assume(self, unit: int, d: int) -> Self:
         """Return the facts if a unit is on a device, too."""
         facts = self.copy()
         for e in self.possible[unit]:
@@ -1666,19 +1685,12 @@ class Facts:
 
     def _set(self, backwards: bool, v: int, row: list[int]) -> None:
         self.known[backwards][v] = row
-        self.ended[backwards][v] = [
-            min(self.never, time + run) for time, run in zip(row, self.run[v], strict=True)
-        ]
+        self.ended[backwards][v] = ends(row, self.run[v], self.never)
 
     def spend(self, work: int) -> None:
         """Count work that the record causes."""
         self.spent[0] += work
         demand(self.spent[0] <= MAX_ADDED, f"claims: more than {MAX_ADDED} additions")
-
-
-def changed(row: list[int], d: int, value: int) -> list[int]:
-    """Return a copy of a row with another value in one place."""
-    return [*row[:d], value, *row[d + 1 :]]
 
 
 class Ancestry:
@@ -1806,11 +1818,7 @@ def refute_by_probing(windows: Windows, record: dict[str, Any]) -> None:
     """
     object_of(record, "steps backwards claims", "record")
     demand(windows.feasible, "the windows refute by themselves; the tier is path")
-    forwards = Intervals(windows)
-    forwards.replay(record.get("steps"))
-    backwards = Intervals(windows, backwards=True, spent=forwards.spent)
-    backwards.replay(record.get("backwards"))
-    facts = Facts(windows, forwards.head, backwards.head, backwards.spent)
+    facts = Facts.after_intervals(windows, record)
     demand(refuted(facts, record.get("claims"), 0), "the claims leave every unit a device")
 
 

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import partial
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,16 +29,12 @@ from optpart.certify.check import (
     MAX_CERTIFICATE,
     Ancestry,
     Facts,
-    Intervals,
     Windows,
     too_much_work,
     weights,
 )
 from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
-
-#: Depths of branching, as in :mod:`optpart.bounds.destructive`.
-_DEPTHS = (1, 3, 6, 12)
 
 #: Bytes for everything else in a certificate.
 _RESERVE = 2**16
@@ -118,33 +114,21 @@ def probing_record(
     NotRefutedError
         A :class:`LateError` if more time may help.
     """
-    facts = _begin(windows, by_intervals)
+    record = {part: by_intervals.get(part, []) for part in ("steps", "backwards")}
+    facts = _Traced.after_intervals(windows, record)
     units = [windows.grid.problem.unit[members[0]] for members in instance.units]
     search = _Search(instance, grid, searching, facts, units)
     limit = windows.grid.horizon
-    if not any(search.by_trial(limit, depth) for depth in _DEPTHS) or search.root is None:
+    if not search.by_trial(limit) or search.root is None:
         if search.left <= 0:
             raise LateError("does not refute it in the time limit")
         raise NotRefutedError("does not refute it")
     needs = _Needs(facts.copy())
-    claims = _Trimming(units, deadline).claims(facts, search.root, needs)
-    record = {
-        "steps": by_intervals.get("steps", []),
-        "backwards": by_intervals.get("backwards", []),
-        "claims": claims,
-    }
+    record["claims"] = _Trimming(units, deadline).claims(facts, search.root, needs)
     size = len(json.dumps(record))
     if size > MAX_CERTIFICATE - _RESERVE:
         raise NotRefutedError(f"its record takes {size} bytes")
     return record
-
-
-def _begin(windows: Windows, by_intervals: Record) -> _Traced:
-    forwards = Intervals(windows)
-    forwards.replay(by_intervals.get("steps", []))
-    backwards = Intervals(windows, backwards=True)
-    backwards.replay(by_intervals.get("backwards", []))
-    return _Traced(windows, forwards.head, backwards.head)
 
 
 class _Recorded(Sharpening):
@@ -267,9 +251,8 @@ class _Traced(Facts):
 
     trail: list[Callable[[], None]] | None = None
 
-    def copy(self) -> _Traced:
+    def copy(self) -> Self:
         facts = super().copy()
-        assert isinstance(facts, _Traced)
         facts.trail = None
         return facts
 
@@ -439,7 +422,6 @@ class _Trimming:
             chosen = _crowd(facts, d, facts.members[unit], needs)
             return [["not", unit, d, [["full", d, chosen]]]]
         trial = facts.assume(unit, d)
-        assert isinstance(trial, _Traced)
         inner = _Needs(needs.base.assume(unit, d))
         why = self.claims(trial, event.trial, inner)
         needs.add(inner)
@@ -479,7 +461,7 @@ def _joined(claims: Iterable[Claim]) -> list[Claim]:
 def _crowd(facts: Facts, d: int, vertices: list[int], needs: _Needs) -> list[int]:
     """Return vertices that do not fit on a device one after another, and need their times."""
     jobs = [(facts.known[False][v][d], facts.run[v][d], facts.known[True][v][d]) for v in vertices]
-    subset = _busiest(jobs, facts.horizon + 1)
+    subset = _fewest(jobs, facts.horizon + 1)
     if subset is None:
         raise NotRefutedError("what fills a device does not follow for the checker")
     begin, after, chosen = subset
@@ -489,7 +471,7 @@ def _crowd(facts: Facts, d: int, vertices: list[int], needs: _Needs) -> list[int
     return [vertices[i] for i in chosen]
 
 
-def _busiest(jobs: list[tuple[int, int, int]], t: int) -> tuple[int, int, list[int]] | None:
+def _fewest(jobs: list[tuple[int, int, int]], t: int) -> tuple[int, int, list[int]] | None:
     """Return few jobs with least head + run times + least tail of ``t`` or more.
 
     Also return a least head and tail that suffice; ``None`` if there are no such jobs.
@@ -585,7 +567,7 @@ class _Explanation:
             return
         head = facts.known[self.backwards]
         numbers = [(head[w][d], facts.run[w][d], ancestry.if_here[w]) for w in jobs]
-        subset = _busiest(numbers, self.t)
+        subset = _fewest(numbers, self.t)
         if subset is None:
             raise NotRefutedError("a head or tail does not follow for the checker")
         begin, after, chosen = subset
