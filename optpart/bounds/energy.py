@@ -97,15 +97,16 @@ class Overload(NamedTuple):
         Those that count.
     weight : ndarray of int64, length rows
         How much each of them counts; positive.
-    memory : ndarray of int
-        The devices of which the memory counts, too.
+    memory : dict
+        The devices of which the memory counts, too, and how much: per whole unit, see
+        :func:`optpart.kernels.compiled.whole_memory`.
     required, room : int
         The weighted work (and memory) that every placement needs, and the smaller one there is.
     """
 
     rows: Intervals
     weight: NDArray[np.int64]
-    memory: NDArray[np.int64]
+    memory: dict[int, int]
     required: int
     room: int
 
@@ -154,9 +155,8 @@ def overload(
     if least <= room:
         return None
     used = np.flatnonzero(y)
-    return Overload(
-        Intervals(*(column[used] for column in rows)), y[used], limited[mu != 0], least, room
-    )
+    memory = {d: price for d, price in zip(limited.tolist(), mu.tolist(), strict=True) if price}
+    return Overload(Intervals(*(column[used] for column in rows)), y[used], memory, least, room)
 
 
 def intervals(instance: Instance, grid: Grid, window: Windows, limit: int) -> Intervals:

@@ -1610,6 +1610,8 @@ class Facts:
         The devices on which each unit can be.
     free : list of list of int
         Per unit and device, 0 if it can be there, else ``H + 1``.
+    need : list of int, capacity : list of (int or None)
+        Memory that a unit takes throughout, and that a device has, as whole numbers.
     spent : list of int
         Times added up so far, shared by all facts.
     """
@@ -1619,11 +1621,16 @@ class Facts:
     ) -> None:
         self.horizon = windows.grid.horizon
         self.never = self.horizon + 1
-        self.unit, self.members = windows.grid.problem.unit, windows.members
+        problem = windows.grid.problem
+        self.unit, self.members = problem.unit, windows.members
+        limits = problem.capacity
+        whole = common_denominator((*problem.need, *(x for x in limits if x is not None)))
+        self.need = [int(whole * sum(problem.need[v] for v in m)) for m in self.members]
+        self.capacity = [None if limit is None else int(whole * limit) for limit in limits]
         self.run = [[0 if p is None else p for p in row] for row in windows.grid.run]
         self.sides = [Side(windows.grid, backwards=backwards) for backwards in (False, True)]
         self.spent = [spent]
-        every = range(len(windows.grid.problem.devices))
+        every = range(len(problem.devices))
         self.known = [head[:], tail[:]]
         self.possible = windows.possible[:]
         self.ended: list[list[list[int]]] = [[[]] * len(head), [[]] * len(head)]
@@ -1845,7 +1852,7 @@ def refuted(facts: Facts, claims: object, depth: int) -> bool:
             return in_turns(alone(facts, d, vertices)) > facts.horizon
         else:
             demand(kind == "work", f"unknown claim {shown(kind)}")
-            return too_much_work(facts, *list_of(rest, "a claim", 1))
+            return too_much_work(facts, *list_of(rest, "a claim", 2))
     return facts.refuted
 
 
@@ -1875,36 +1882,48 @@ def alone(facts: Facts, d: int, vertices: object) -> list[tuple[int, int, int]]:
     return [(head[v][d], facts.run[v][d], tail[v][d]) for v in listed]
 
 
-def too_much_work(facts: Facts, rows: object) -> bool:
-    """Return whether the devices cannot do in time what must be done in some intervals.
+def too_much_work(facts: Facts, rows: object, prices: object) -> bool:
+    """Return whether the devices lack the time, or the memory, for what they must do.
 
     A row has a device, the begin and end of an interval, and a multiplier ``y``. Of a vertex that
     runs there, at least as much is inside the interval as if it ran as early, or as late, as it
-    can. With ``work`` the sum of these, ``Σ work ≤ end − begin`` in every row. So, with each unit
-    on the device where it weighs least, ``Σ_u min_d Σ y·work_{u,row} ≤ Σ y·(end − begin)``.
+    can. With ``work`` the sum of these, ``Σ work ≤ end − begin`` in every row. A price has a device
+    and a multiplier ``μ``; memory gives ``Σ need ≤ M`` there. So, with each unit on the device
+    where it weighs least,
+    ``Σ_u min_d (Σ y·work_{u,row} + μ_d·need_u) ≤ Σ y·(end − begin) + Σ μ_d·M_d``.
     """
+    k = len(facts.run[0])
     room = 0
     for row in list_of(rows, "rows"):
         d, begin, end, y = list_of(row, "a row", 4)
-        integer(d, 0, len(facts.run[0]) - 1, "a device")
+        integer(d, 0, k - 1, "a device")
         integer(begin, 0, facts.horizon, "a row")
         integer(end, begin, facts.horizon, "a row")
         integer(y, 0, MAX_MULTIPLIER, "a multiplier")
         facts.spend(4 * len(facts.unit))
         room += y * (end - begin)
+    for price in list_of(prices, "prices"):
+        d, mu = list_of(price, "a price", 2)
+        limit = facts.capacity[integer(d, 0, k - 1, "a device")]
+        demand(limit is not None, "a price: a device without a memory limit")
+        facts.spend(len(facts.need))
+        room += integer(mu, 0, MAX_MULTIPLIER, "a price") * (limit or 0)
     return room < sum(
         min(row[d] for d in left)
-        for row, left in zip(weights(facts, rows), facts.possible, strict=True)
+        for row, left in zip(weights(facts, rows, prices), facts.possible, strict=True)
     )
 
 
-def weights(facts: Facts, rows: Any) -> list[list[int]]:
-    """Return the weighted work of each unit on each device, as far as it can be there."""
+def weights(facts: Facts, rows: Any, prices: Any) -> list[list[int]]:
+    """Return what each unit weighs on each device, as far as it can be there."""
     result = [[0] * len(facts.run[0]) for _ in facts.members]
     for d, begin, end, y in rows:
         for v, unit in enumerate(facts.unit):
             if not facts.free[unit][d]:
                 result[unit][d] += y * inside(facts, v, d, begin, end)
+    for d, mu in prices:
+        for row, need in zip(result, facts.need, strict=True):
+            row[d] += mu * need
     return result
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from functools import partial
 from operator import add
 from typing import Any, NamedTuple, Self
@@ -33,6 +34,7 @@ from optpart.certify.check import (
     too_much_work,
     weights,
 )
+from optpart.kernels.compiled import whole_memory
 from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
 
@@ -81,9 +83,13 @@ class _Full(NamedTuple):
 
 
 class _Work(NamedTuple):
-    """Rows of intervals with too much work: device, begin, end, and multiplier."""
+    """Intervals with too much work, and prices of memory.
+
+    Rows are device, begin, end and multiplier; prices are device and multiplier.
+    """
 
     rows: list[list[int]]
+    prices: list[list[int]]
 
 
 _Event = _Time | _Alone | _Not
@@ -219,6 +225,9 @@ class _Search(Refutation):
             np.where(there, np.array(rows, dtype=np.int64), NEVER) for rows in facts.known
         )
         self._start = Known(head, tail, np.zeros(possible.shape, dtype=np.int64), possible)
+        # Both count memory in whole units, but not in the same.
+        need, _ = whole_memory(instance, relax=True)
+        self._unit = Fraction(int(need.sum()), max(1, sum(facts.need)))
 
     def _begin(self, window: Known, limit: int) -> Sharpening:
         self.root = _Recorded(self.instance, self.grid, self._start, limit)
@@ -231,12 +240,15 @@ class _Search(Refutation):
             work.end = _Full(int(full.argmax()))
             return True
         found = overload(self.instance, self.grid, work.windows(), limit, seconds=self.left)
-        if found is None or len(found.memory):  # the checker's rows are about time alone
+        if found is None:
             return False
         rows = found.rows
         ends = rows.begin + rows.room
-        table = (rows.device, rows.begin, ends, found.weight)
-        work.end = _Work([list(map(int, row)) for row in zip(*table, strict=True)])
+        table = (rows.device, rows.begin, ends, found.weight.astype(object) * self._unit.denominator)
+        work.end = _Work(
+            [list(map(int, row)) for row in zip(*table, strict=True)],
+            [[d, price * self._unit.numerator] for d, price in found.memory.items()],
+        )
         return True
 
 
@@ -405,10 +417,10 @@ class _Trimming:
                     if e != end.d:
                         needs.not_on(facts.unit[v], e)
             return [["full", end.d, chosen]]
-        if end is None or not too_much_work(facts, end.rows):
+        if end is None or not too_much_work(facts, *end):
             raise NotRefutedError("what refutes it does not follow for the checker")
-        _need_work(facts, end.rows, needs)
-        return [["work", end.rows]]
+        _need_work(facts, end, needs)
+        return [["work", *end]]
 
     def _kept(self, facts: _Traced, event: _Event, needs: _Needs) -> list[Claim]:
         """Return the claim of a step if it is needed, and need what explains it."""
@@ -492,10 +504,10 @@ def _fewest(jobs: list[tuple[int, int, int]], t: int) -> tuple[int, int, list[in
     return best
 
 
-def _need_work(facts: Facts, rows: list[list[int]], needs: _Needs) -> None:
+def _need_work(facts: Facts, work: _Work, needs: _Needs) -> None:
     """Need the heads and tails, and the exclusions, from which too much work follows."""
     k = len(facts.run[0])
-    now, before = weights(facts, rows), weights(needs.base, rows)
+    now, before = weights(facts, *work), weights(needs.base, *work)
     for unit, members in enumerate(facts.members):
         least = min(now[unit][d] for d in facts.possible[unit])
         for d in range(k):

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import optpart
-from optpart import Cluster, GraphBuilder, Instance, Schedule
+from optpart import Cluster, Device, GraphBuilder, Instance, Model, Schedule
 from optpart.bounds.one_machine import Sharpening
 from optpart.bounds.windows import windows as known_windows
 from optpart.certify import check
@@ -106,10 +106,29 @@ def test_work_in_an_interval_is_compared_with_the_devices() -> None:
         builder.vertex(name, 2)
     instance = Instance(builder.build(), Cluster.uniform(2, bandwidth=1), name="loads")
     rows = [[0, 0, 2, 1], [1, 0, 2, 1]]
-    refute_by_probing(windows_of(instance, 3), record(["work", rows]))
+    refute_by_probing(windows_of(instance, 3), record(["work", rows, []]))
     rows = [[0, 0, 3, 1], [1, 0, 3, 1]]
     with pytest.raises(RejectedError, match="leave every unit a device"):
-        refute_by_probing(windows_of(instance, 4), record(["work", rows]))
+        refute_by_probing(windows_of(instance, 4), record(["work", rows, []]))
+
+
+def test_work_is_compared_with_memory_as_well() -> None:
+    """Two vertices fit on the fast device in time, but only one of them in memory."""
+    builder = GraphBuilder()
+    for name in "abc":
+        builder.vertex(name, 2, memory=1)
+    fast, slow = Device("fast", 2, memory=Fraction(7, 5)), Device("slow", memory=9)
+    instance = Instance(
+        builder.build(),
+        Cluster.of([fast, slow], bandwidth=1),
+        Model(memory="estimate"),
+        name="memory",
+    )
+    assert brute_force.optimum(instance).makespan == 4  # type: ignore[union-attr]
+    rows, prices = [[1, 0, 3, 5]], [[0, 2]]  # memory is counted in fifths: 3 · 10 > 15 + 14
+    refute_by_probing(windows_of(instance, 4), record(["work", rows, prices]))
+    with pytest.raises(RejectedError, match="leave every unit a device"):
+        refute_by_probing(windows_of(instance, 4), record(["work", rows, []]))
 
 
 def test_a_device_is_full_when_its_jobs_interrupt_each_other() -> None:
@@ -140,11 +159,14 @@ def test_a_device_is_full_when_its_jobs_interrupt_each_other() -> None:
         ([["full", 0, [A, A]]], "twice"),
         ([["full", 0]], "entries"),
         ([["full", 0, []]], "leave every unit a device"),
-        ([["work", [[0, 0, 9, 1]]]], "a row"),
-        ([["work", [[0, 3, 2, 1]]]], "a row"),
-        ([["work", [[0, 0, 2, -1]]]], "a multiplier"),
-        ([["work", [[0, 0, 2]]]], "entries"),
-        ([["work", []]], "leave every unit a device"),
+        ([["work", [[0, 0, 9, 1]], []]], "a row"),
+        ([["work", [[0, 3, 2, 1]], []]], "a row"),
+        ([["work", [[0, 0, 2, -1]], []]], "a multiplier"),
+        ([["work", [[0, 0, 2]], []]], "entries"),
+        ([["work", []]], "entries"),
+        ([["work", [], [[0, 1]]]], "without a memory limit"),
+        ([["work", [], [[2, 1]]]], "a device"),
+        ([["work", [], []]], "leave every unit a device"),
         ({}, "not a list"),
     ],
 )
