@@ -225,7 +225,7 @@ class _Search(Refutation):
             np.where(there, np.array(rows, dtype=np.int64), NEVER) for rows in facts.known
         )
         self._start = Known(head, tail, np.zeros(possible.shape, dtype=np.int64), possible)
-        # Both count memory in whole units, but not in the same.
+        # Both count memory in whole units, but not in the same ones.
         need, _ = whole_memory(instance, relax=True)
         self._unit = Fraction(int(need.sum()), max(1, sum(facts.need)))
 
@@ -244,10 +244,13 @@ class _Search(Refutation):
             return False
         rows = found.rows
         ends = rows.begin + rows.room
-        table = (rows.device, rows.begin, ends, found.weight.astype(object) * self._unit.denominator)
+        table = (rows.device, rows.begin, ends, found.weight)
         work.end = _Work(
-            [list(map(int, row)) for row in zip(*table, strict=True)],
-            [[d, price * self._unit.numerator] for d, price in found.memory.items()],
+            [
+                [int(d), int(begin), int(end), int(y) * self._unit.denominator]
+                for d, begin, end, y in zip(*table, strict=True)
+            ],
+            [[d, mu * self._unit.numerator] for d, mu in found.memory.items()],
         )
         return True
 

@@ -20,10 +20,9 @@ Weights in files of their own are not read; their sizes follow from their shapes
 from __future__ import annotations
 
 import graphlib
-import itertools
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +33,7 @@ from optpart.errors import FaultsOf, InputError
 from optpart.files import MOST_BYTES, read_bytes
 from optpart.formats.onnx_operators import Operation, cost, known
 from optpart.formats.onnx_shapes import Inference
+from optpart.formats.parsing import listed
 from optpart.limits import check_size
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.rational import shown
@@ -416,14 +416,14 @@ class _Reader:
                 number[name] = 2
                 names.append(name)
         if double:
-            self._assumed.append(f"operations of the same name are numbered: {_listed(double)}")
+            self._assumed.append(f"operations of the same name are numbered: {listed(double)}")
         return names
 
     def _assume_constants(self, readers: Mapping[str, list[int]]) -> None:
         """Say what became of inputs, and of constants that none or several operations read."""
         values = self._values
         if self._inputs:
-            self._assumed.append(f"the inputs lie ready on every device: {_listed(self._inputs)}")
+            self._assumed.append(f"the inputs lie ready on every device: {listed(self._inputs)}")
         copies: dict[str, dict[str, int]] = {}
         vertices: dict[str, set[int]] = {}
         for name, reading in readers.items():
@@ -440,17 +440,17 @@ class _Reader:
             total = sum(excess[name] for name in tied)
             self._assumed.append(
                 f"constants that several operations read are counted at each, {total} bytes in "
-                f"excess: {_listed(tied)}"
+                f"excess: {listed(tied)}"
             )
         used = {name for node in self._graph.node for name in node.input}
         unused = [each.name for each in self._graph.initializer if each.name not in used]
         if unused:
             self._assumed.append(
-                f"initializers that no operation reads take no memory: {_listed(unused)}"
+                f"initializers that no operation reads take no memory: {listed(unused)}"
             )
         if values.contradicted:
-            listed = _listed(values.contradicted)
-            self._assumed.append(f"shapes that the file states differently are inferred: {listed}")
+            names = listed(values.contradicted)
+            self._assumed.append(f"shapes that the file states differently are inferred: {names}")
 
     def _assume_operators(self, vertices: list[_Vertex]) -> None:
         guessed = dict.fromkeys(
@@ -459,7 +459,7 @@ class _Reader:
         if guessed:
             self._assumed.append(
                 "operators whose work is unknown count one operation per output element: "
-                + _listed(guessed)
+                + listed(guessed)
             )
 
     def _assume_devices(self) -> None:
@@ -470,7 +470,7 @@ class _Reader:
             if len(getattr(node, "device_configurations", ()))  # since ONNX 1.18
         ]
         if placed:
-            self._assumed.append(f"device configurations do not bind: {_listed(placed)}")
+            self._assumed.append(f"device configurations do not bind: {listed(placed)}")
 
 
 class _Symbols:
@@ -521,7 +521,7 @@ class _Symbols:
         """Refuse sizes of what the model does not have."""
         for symbol in self._sizes:
             if symbol not in self._seen:
-                remedy = f"choose one of {_listed(self._seen)}" if self._seen else "leave it out"
+                remedy = f"choose one of {listed(self._seen)}" if self._seen else "leave it out"
                 raise InputError(f"shape {symbol!r}", "the model has no such size", remedy)
 
     def open_in(self, *names: str) -> list[str]:
@@ -578,9 +578,3 @@ def _kind(node: NodeProto) -> str:
 def _domain(name: str) -> str:
     """Return the domain; that of ONNX itself has two names."""
     return "" if name == "ai.onnx" else name
-
-
-def _listed(names: Collection[str]) -> str:
-    """List a few names."""
-    some = ", ".join(repr(name) for name in itertools.islice(names, 3))
-    return some if len(names) <= 3 else f"{some} and {len(names) - 3} more"

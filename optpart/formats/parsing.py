@@ -6,8 +6,9 @@ file.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Sequence
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 from optpart.errors import InputError
@@ -151,3 +152,9 @@ def known(edge: Any, key: str, names: Container[str], place: str) -> str:
     if name not in names:
         raise InputError(f"{place}.{key}", f"no node {shown(name)}", "give the id of a node")
     return name
+
+
+def listed(names: Collection[str]) -> str:
+    """List a few names, in quotation marks."""
+    some = ", ".join(repr(name) for name in islice(names, 3))
+    return some if len(names) <= 3 else f"{some} and {len(names) - 3} more"

@@ -38,7 +38,7 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -48,7 +48,7 @@ import numpy as np
 
 from optpart.errors import FaultsOf, InputError
 from optpart.formats.json import parse_json, sequence, text
-from optpart.formats.parsing import member
+from optpart.formats.parsing import listed, member
 from optpart.formats.pytorch_operators import Operation, Tensor, cost, in_place, known
 from optpart.limits import check_size
 from optpart.problem.graph import GraphBuilder
@@ -172,10 +172,10 @@ def _member(archive: zipfile.ZipFile, model: str | None) -> zipfile.ZipInfo:
     if not found:
         raise InputError("", "holds no exported model (models/NAME.json)", _WHOLE)
     if model is None and len(found) > 1:
-        problem = f"holds several models ({_listed(found)})"
+        problem = f"holds several models ({listed(found)})"
         raise InputError("", problem, "say which one with --model")
     if model is not None and model not in found:
-        raise InputError("", f"holds no model {shown(model)}", f"choose one of {_listed(found)}")
+        raise InputError("", f"holds no model {shown(model)}", f"choose one of {listed(found)}")
     return found[model] if model is not None else next(iter(found.values()))
 
 
@@ -345,26 +345,26 @@ class _Reader:
 
     def _assume(self, vertices: list[_Vertex], readers: Mapping[str, int]) -> None:
         if self._inputs:
-            self._assumed.append(f"The inputs lie ready on every device: {_listed(self._inputs)}.")
+            self._assumed.append(f"The inputs lie ready on every device: {listed(self._inputs)}.")
         several = [name for name, count in readers.items() if count > 1]
         if several:
             excess = sum((readers[name] - 1) * self._tensor(name, "").bytes for name in several)
             self._assumed.append(
                 f"Constants that several operations read are counted at each, {excess} bytes in "
-                f"excess: {_listed(several)}."
+                f"excess: {listed(several)}."
             )
         kinds = dict.fromkeys(vertex.operation.kind for vertex in vertices)
         guessed = [kind for kind in kinds if not known(kind)]
         if guessed:
             self._assumed.append(
                 "Operators whose work is unknown count one operation per output element: "
-                f"{_listed(guessed)}."
+                f"{listed(guessed)}."
             )
         changing = [kind for kind in kinds if in_place(kind)]
         if changing:
             self._assumed.append(
                 "Operations in place count as computing a new tensor, which views of the old one "
-                f"do not show: {_listed(changing)}."
+                f"do not show: {listed(changing)}."
             )
 
 
@@ -380,7 +380,7 @@ class _Symbols:
             if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size < _MOST_SIZE:
                 raise InputError(place, f"size {shown(size)}", "give a whole number ≥ 0")
             if symbol not in self._ranges:
-                known = f"choose one of {_listed(self._ranges)}" if self._ranges else "leave it out"
+                known = f"choose one of {listed(self._ranges)}" if self._ranges else "leave it out"
                 raise InputError(place, "the model has no such size", known)
             self._check(symbol, size, place)
         self._sizes = sizes
@@ -555,9 +555,3 @@ def _precision(operation: Operation) -> str:
     """Return the type of the first input that is not a mere choice, as that of ``where`` is."""
     tensors = [*operation.inputs, *operation.outputs]
     return next((each.type for each in tensors if each.type != "bool"), tensors[0].type)
-
-
-def _listed(names: Collection[str]) -> str:
-    """List a few names."""
-    some = ", ".join(repr(name) for name in itertools.islice(names, 3))
-    return some if len(names) <= 3 else f"{some} and {len(names) - 3} more"

@@ -23,6 +23,7 @@ from google.protobuf.message import DecodeError
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_bytes, read_text
 from optpart.formats.graph_edits import NamedEdge, break_cycles
+from optpart.formats.parsing import listed
 from optpart.formats.tensorflow_shapes import ENUM, Known, known_sizes
 from optpart.problem.graph import CONTROL, Graph, GraphBuilder
 from optpart.problem.workload import Workload
@@ -37,6 +38,26 @@ message_type {
   name: "GraphDef"
   field { name: "node" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE
           type_name: ".tensorflow.NodeDef" }
+  field { name: "library" number: 2 label: LABEL_OPTIONAL type: TYPE_MESSAGE
+          type_name: ".tensorflow.FunctionDefLibrary" }
+}
+message_type {
+  name: "FunctionDefLibrary"
+  field { name: "function" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE
+          type_name: ".tensorflow.FunctionDef" }
+}
+message_type {
+  name: "FunctionDef"
+  field { name: "signature" number: 1 label: LABEL_OPTIONAL type: TYPE_MESSAGE
+          type_name: ".tensorflow.OpDef" }
+}
+message_type {
+  name: "OpDef"
+  field { name: "name" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING }
+}
+message_type {
+  name: "NameAttrList"
+  field { name: "name" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING }
 }
 message_type {
   name: "NodeDef"
@@ -62,6 +83,8 @@ message_type {
     field { name: "s" number: 2 label: LABEL_REPEATED type: TYPE_BYTES }
     field { name: "shape" number: 7 label: LABEL_REPEATED type: TYPE_MESSAGE
             type_name: ".tensorflow.TensorShapeProto" }
+    field { name: "func" number: 9 label: LABEL_REPEATED type: TYPE_MESSAGE
+            type_name: ".tensorflow.NameAttrList" }
   }
   field { name: "type" number: 6 label: LABEL_OPTIONAL type: TYPE_ENUM
           type_name: ".tensorflow.DataType" }
@@ -69,6 +92,8 @@ message_type {
           type_name: ".tensorflow.TensorShapeProto" }
   field { name: "tensor" number: 8 label: LABEL_OPTIONAL type: TYPE_MESSAGE
           type_name: ".tensorflow.TensorProto" }
+  field { name: "func" number: 10 label: LABEL_OPTIONAL type: TYPE_MESSAGE
+          type_name: ".tensorflow.NameAttrList" }
 }
 message_type {
   name: "TensorProto"
@@ -172,7 +197,8 @@ def read(path: str | Path, devices: Sequence[str] = (), *, break_cycles: bool = 
         Without work. Sizes that are not known are 0, and ``assumed`` says of how many outputs.
     """
     with FaultsOf(path):
-        nodes = _nodes(path)
+        message = _message(path)
+        nodes = list(message.node)
         known = known_sizes(nodes)
         graph, counts = _graph(nodes, devices, break_cycles, known)
     outputs = [
@@ -187,10 +213,30 @@ def read(path: str | Path, devices: Sequence[str] = (), *, break_cycles: bool = 
         f"between {counts.pairs} pairs, {counts.groups} colocation groups of two and more, "
         f"the largest of {counts.largest_group}.",
     ]
+    calling = _calling(message)
+    if calling:
+        remarks.append(
+            "A call of a function of the file is one vertex, without the operations inside: "
+            f"{listed(calling)}."
+        )
     for source, output, target in counts.removed:
         which = "control" if output is None else output
         remarks.append(f"Removed to break a cycle: {source} ({which}) → {target}.")
     return Workload(graph, name=Path(path).stem, source="GraphDef", assumed=tuple(remarks))
+
+
+def _calling(message: Any) -> list[str]:
+    """Return the nodes that call functions of the file, directly or by an attribute."""
+    functions = {function.signature.name for function in message.library.function}
+    if not functions:
+        return []
+
+    def called(node: Any) -> set[str]:
+        values = node.attr.values()
+        lists = (func.name for value in values for func in value.list.func)
+        return {node.op, *(value.func.name for value in values), *lists}
+
+    return [node.name for node in message.node if functions & called(node)]
 
 
 @functools.cache

@@ -56,7 +56,7 @@ class _Announcer(event.Listener):
 
     def on_start(self, event: Any) -> None:
         if not self.said:
-            note("compiling inner loops that were not used before (up to half a minute) …")
+            note("compiling inner loops that were not used before (a minute or two, only once) …")
         self.said = True
 
     def on_end(self, event: Any) -> None:

@@ -39,8 +39,9 @@ def written(instance: Instance, bound: Fraction) -> tuple[Windows, dict[str, Any
 def drawn() -> list[tuple[Instance, Fraction]]:
     """Return instances whose destructive bound is more than paths prove, and the bound."""
     found = []
-    for seed in range(15):
-        instance = draw_instance(seed, "delay", "none", vertices=(8, 16), devices=(2, 4), far=False)
+    drawn_from = [*((seed, "none") for seed in range(15)), (2, "estimate"), (26, "estimate")]
+    for seed, memory in drawn_from:
+        instance = draw_instance(seed, "delay", memory, vertices=(8, 16), devices=(2, 4), far=False)
         bound = destructive_bound(instance)
         if bound and windows_of(instance, bound)[0].feasible:
             found.append((instance, bound))
@@ -48,7 +49,7 @@ def drawn() -> list[tuple[Instance, Fraction]]:
 
 
 def test_the_judge_accepts_what_destructive_bounds_prove() -> None:
-    nested = proven = 0
+    nested = proven = priced = 0
     for instance, bound in drawn():
         try:
             windows, record = written(instance, bound)
@@ -57,11 +58,13 @@ def test_the_judge_accepts_what_destructive_bounds_prove() -> None:
         refute_by_probing(windows, record)
         proven += 1
         nested += any(claim[0] == "not" for claim in record["claims"])
+        priced += any(claim[0] == "work" and claim[2] for claim in record["claims"])
         longer = windows_of(instance, bound + 1 / ticks.Grid.of(instance).scale)[0]
         with pytest.raises(RejectedError):
             refute_by_probing(longer, record)
     assert proven > 8
     assert nested > 2
+    assert priced == 2  # memory counts in the last two
 
 
 def test_most_trials_are_needed() -> None:

@@ -161,7 +161,7 @@ versions { producer: 2000 }
         ([], "has no nodes"),
         ([b"\xff\xff\xff"], "is not a binary GraphDef, or truncated"),
         ([b"PK\x03\x04 an archive"], "is not a binary GraphDef, or truncated"),
-        ([b"\x08\x01" + field(2, "a SavedModel")], "has no nodes"),
+        ([b"\x08\x01" + field(2, "a SavedModel")], "is not a binary GraphDef, or truncated"),
         ([node("a"), node("b", "a")[:-3]], "truncated"),
         ([node("a"), node("a")], "node[1]: a second node 'a'"),
         ([node("")], "node[0]: cannot have the name ''"),

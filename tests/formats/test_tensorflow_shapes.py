@@ -137,6 +137,22 @@ def test_what_is_open_is_unknown(
     assert f"of {int(size is not None)} of 1 consumed" in workload.assumed[0]
 
 
+def test_calls_of_the_files_functions_are_named(tmp_path: Path) -> None:
+    library = field(2, field(1, field(1, field(1, "body"))))
+    nodes = (
+        node("direct", "body"),
+        node("partitioned", "PartitionedCall", f=field(10, field(1, "body"))),
+        node("cases", "Case", branches=field(1, field(9, field(1, "body")))),
+        node("none", "NoOp", ["cases"]),
+    )
+    said = (
+        "A call of a function of the file is one vertex, without the operations inside: "
+        "'direct', 'partitioned', 'cases'."
+    )
+    assert read(tmp_path, *nodes, library).assumed[2:] == (said,)
+    assert said not in read(tmp_path, *nodes).assumed
+
+
 def test_a_tensor_beyond_all_memory_is_refused(tmp_path: Path) -> None:
     big = node("x", "Placeholder", shape=field(7, shape(2**40, 2**40)), dtype=kind(FLOAT))
     with pytest.raises(InputError, match=r"graph.pb: node 'x': has a tensor of more than 2\^62"):

@@ -722,7 +722,7 @@ const drawWhy = () => {
   text.push(`The busiest device is ${device(busiest)}: it works for ${shown(busy[busiest])} (${percent(share(busy[busiest], result.makespan))} of the makespan), between ${shown(result.schedule.devices[busiest].first)} and ${shown(result.schedule.devices[busiest].last)}. No schedule with this placement is shorter than that work.`);
   $("why-text").replaceChildren(...text.map((line) => el("p", {}, line)), pathList(path.steps, path.length));
 };
-const SPENT = [["busy", "running vertices"], ["send", "sending"], ["transfer", "waiting for transfers"], ["held", "next vertex held back"], ["end", "nothing left"], ["unused", "not used"]];
+const SPENT = [["busy", "running vertices"], ["send", "sending"], ["transfer", "waiting for inputs"], ["held", "next vertex held back"], ["end", "nothing left"], ["unused", "not used"]];
 const drawDevices = () => {
   const result = current();
   const rows = result?.schedule?.devices;
