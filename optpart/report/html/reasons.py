@@ -225,7 +225,7 @@ def _energy(
         grid.exact,
         [],
         intervals=tuple(found),
-        memory=tuple(proof.memory.tolist()),
+        memory=tuple(proof.memory),
         length=grid.time(limit),
         required=grid.time(proof.required) / most,
         room=grid.time(proof.room) / most,

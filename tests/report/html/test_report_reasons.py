@@ -99,6 +99,13 @@ def test_memory_counts_where_it_proves_the_bound() -> None:
     cluster = Cluster.of([Device("small", 4, memory=1), Device("large")])
     found = reasons(Instance(builder.build(), cluster, Model(memory="estimate")))
     assert found["load"].memory == (0,)
+    # Beside a head of 2, four vertices need an interval of the large device and the memory of the
+    # small one, which admits one of them.
+    builder.vertex("first", 2)
+    for v in range(4):
+        builder.edge("first", f"v{v}", None)
+    found = reasons(Instance(builder.build(), cluster, Model(memory="estimate")))
+    assert found["energy"].memory == (0,)
 
 
 def test_no_bound_exceeds_an_optimum() -> None:
