@@ -66,7 +66,7 @@ def test_optima_by_enumeration_are_certified(tmp_path: Path) -> None:
         assert f"optimal makespan {schedule.makespan(instance)} (" in said
         again = read_schedule(tmp_path / str(i) / "schedule.json", instance)
         assert not verify(instance, again)
-    assert {"path", "lrat"} <= tiers
+    assert {"path", "probing"} <= tiers
 
 
 def test_what_is_not_optimal_is_not_certified(tmp_path: Path) -> None:
