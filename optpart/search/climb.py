@@ -14,12 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from optpart import clock
+from optpart.kernels.compiled import Arrays
 from optpart.kernels.rng import source
 from optpart.search.annealer import Best, Heat, anneal
 from optpart.search.ending import ending
 from optpart.search.evaluator import NOTHING, Evaluator, Value
 from optpart.search.moves import MOVES, cumulative_shares, is_narrow
 from optpart.search.plan import Layout, by_start
+from optpart.search.repacking import Trial, repacking
 
 #: A round melts the best layout until its cost has risen by one of these shares.
 MELTS = (0.01, 0.03, 0.1, 0.3)
@@ -58,6 +60,11 @@ _ROUND, _LONGER = 0.05, 1.4
 _NEEDED, _ENOUGH = 4000, 8000
 _GROWING = 1000
 
+#: Large units are repacked if the budget suffices for so many moves per vertex. Then the first
+#: round has fewer of them, and trials have this share of all moves; between them, all melts as
+#: usual.
+_FOR_TRIALS, _BEFORE_TRIALS, _REPACKING = 3000, 1000, 0.8
+
 #: Probability that a round melts as much as the last one if that one succeeded.
 _FAITHFUL = 0.7
 
@@ -93,6 +100,8 @@ class Round:
         Number of vertices at the beginning of the order that stay as they are.
     framed : bool
         Whether each step changes one frame, and cools it.
+    trial : Trial, optional
+        The placement of large units that the round tries; it ends when that is done.
     """
 
     melt: float
@@ -102,6 +111,7 @@ class Round:
     cooling: float | None = None
     fixed: int = 0
     framed: bool = False
+    trial: Trial | None = None
 
 
 class Climb:
@@ -144,6 +154,9 @@ class Climb:
         self._met = self._empty()
         evaluator.enter(start)
         self.value = evaluator.value()
+        self._repacking = None if placed else repacking(evaluator, self.value[1], rng)
+        self._repacked = 0
+        self._heat = 0.0
 
     @property
     def effort(self) -> int:
@@ -179,6 +192,8 @@ class Climb:
         before = clock.now()
         if current.framed:
             self._anneal_frame()
+        elif current.trial is not None:
+            self._anneal_trial(current, current.trial)
         elif current.cooling is None:
             self._melt(current, share)
         else:
@@ -215,14 +230,21 @@ class Climb:
             return self._next_frames(share)
         # Estimated moves per vertex in the whole budget.
         rate = self.moves / max(share - self._begun, 1e-9) / max(1, self._vertices)
+        if self._heat > 0.0 and rate >= _FOR_TRIALS and self._repacked < _REPACKING * self.moves:
+            trial = self._next_trial(share)
+            if trial is not None:
+                return trial
         grown = max(1.0, self._vertices / _GROWING)
         length = min(max(self._length, grown * _NEEDED / rate), grown * _ENOUGH / rate)
+        first = last.melt == 0.0 and last.trial is None
+        if first and self._repacking is not None and rate >= _FOR_TRIALS:
+            length = _BEFORE_TRIALS / rate
         left = max(1e-9, 1.0 - share)
         if length * 1.5 > left:
             length = left
-        if last.melt == 0.0:
+        if first:
             melt = _FIRST if length < left else _ONLY
-        elif self.value < self._since and self.rng.random() < _FAITHFUL:
+        elif last.trial is None and self.value < self._since and self.rng.random() < _FAITHFUL:
             melt = last.melt
         else:
             melt = float(self.rng.choice(MELTS, p=_LIKELY))
@@ -259,6 +281,36 @@ class Climb:
             at = self._met if tuple(self._met.value.tolist()) < self.value else self.best
             self.evaluator.enter(Layout(at.device, at.order, at.eager))
 
+    def _next_trial(self, share: float) -> Round | None:
+        """Begin a round that tries another placement of large units, if there is one."""
+        assert self._repacking is not None
+        trial = self._repacking.next(self.best, self.value)
+        if trial is None:
+            return None
+        self._round = Round(0.0, share, np.inf, self._heat, share, trial=trial)
+        self._met = self._empty()
+        self.evaluator.enter(trial.layout)
+        return self._round
+
+    def _anneal_trial(self, current: Round, trial: Trial) -> None:
+        """Anneal the current stage of a trial; go on to the next stage or end the round."""
+        assert self._repacking is not None
+        self._batch = min(self._batch, trial.moves - trial.done)
+        hot = current.temperature * trial.heat
+        done = trial.done / trial.moves
+        trial.done += self._batch
+        soon = trial.done / trial.moves
+        self._anneal(hot * _COOLING**done, hot * _COOLING**soon, arrays=trial.arrays)
+        self._repacked += self._batch
+        if trial.done < trial.moves:
+            return
+        value: Value = tuple(self._met.value.tolist())
+        layout = Layout(self._met.device.copy(), self._met.order.copy(), self._met.eager.copy())
+        if self._repacking.goes_on(trial, layout, value):
+            self.evaluator.enter(layout)
+        else:
+            current.end = 0.0
+
     def _before_ending(self) -> int:
         """Return how many vertices stay while the start is improved: those before its ending."""
         at = self.evaluator
@@ -275,6 +327,8 @@ class Climb:
         late = share - current.begin > _MELTING * (current.end - current.begin)
         if late or cost > 1.0 + current.melt or current.temperature >= _HOTTEST:
             current.cooling = share
+            if self._repacking is not None and current.melt == _FIRST:
+                self._heat = current.temperature
         else:
             current.temperature *= _RAISE ** ((self.moves - before) / max(1, self._vertices))
 
@@ -289,15 +343,27 @@ class Climb:
             np.zeros(t, dtype=np.bool_),
         )
 
-    def _anneal(self, hot: float, cold: float, frame: tuple[int, int] | None = None) -> float:
-        """Make a batch of moves; return the plan's cost relative to the best."""
+    def _anneal(
+        self,
+        hot: float,
+        cold: float,
+        frame: tuple[int, int] | None = None,
+        arrays: Arrays | None = None,
+    ) -> float:
+        """Make a batch of moves; return the plan's cost relative to the best.
+
+        Parameters
+        ----------
+        arrays : Arrays, optional
+            What replaces those of the instance.
+        """
         at = self.evaluator
         weights = at.weights(self.value)
         first = max(self.value[1], 1e-300)
         fixed = 0 if self._round is None else self._round.fixed
         at.notes.frame[:] = frame or (fixed, self._vertices)
         cost = anneal(
-            at.arrays,
+            arrays or at.arrays,
             at.links,
             at.rules,
             at.plan,

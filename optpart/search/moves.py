@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from optpart.kernels.compiled import Arrays, crossing_time, inner, run_time
 from optpart.kernels.rng import below, uniform
+from optpart.search.crowding import is_large
 from optpart.search.incremental import FLIPPED, MOVED, Notes, last_before, move
 from optpart.search.plan import Links, Plan
 from optpart.search.runs import (
@@ -95,14 +96,10 @@ _REACH = 2000
 _CHAIN, _BLOCK = 5, 8
 
 
-#: A graph is narrow if at least one of this many vertices is an articulation; others are wide.
+#: A graph is narrow if at least one of this many vertices is an articulation; others are wide. In
+#: large wide ones, exchanges and chains touch positions far apart, and almost all that is in
+#: between gets new times before they are rejected. Job shops of some hundred operations need them.
 _NARROW = 50
-
-
-#: Numbers of vertices of large graphs; no other shares were measured beyond them. In wide ones,
-#: exchanges and chains touch positions far apart, and almost all that is in between gets new times
-#: before they are rejected. Job shops of some hundred operations need them.
-_LARGE = range(1000, 10_000)
 
 
 def is_narrow(g: Links) -> bool:
@@ -126,7 +123,7 @@ def cumulative_shares(
     vertices : int
         Size of the graph.
     """
-    large = vertices in _LARGE
+    large = is_large(vertices)
     shares = np.array(
         [_share(row, placed=placed, narrow=narrow, large=large) for row in TABLE], np.float64
     )
@@ -224,9 +221,10 @@ def to_device(
     """Put the unit of ``v`` on ``d``.
 
     A single vertex keeps its position or, as often, moves to where its inputs have arrived:
-    insertion on an alternative machine after Mastrolilli and Gambardella (2000). Its head and tail
-    there bound the result from below, because no vertex before it changes its head and none after
-    it its tail.
+    insertion on an alternative machine after Mastrolilli and Gambardella (2000). A share of the
+    moves goes as late as its tail allows: where devices are crowded early and idle later, what need
+    not be early makes room. Its head and tail there bound the result from below, because no vertex
+    before it changes its head and none after it its tail.
     """
     unit = a.unit[v]
     home = np.int64(p.device[v])
@@ -244,9 +242,11 @@ def to_device(
         crossing = max(0.0, crossing_time(a, a.out_tensor[e], d, p.device[w]))
         tail = max(tail, crossing + p.run[w] + p.tail[w])
     to = i = np.int64(p.position[v])
-    if uniform(state) < 0.5:
+    draw = uniform(state)
+    if draw < 0.5 * (1.0 + g.later):
         low, high = window(a, p, v, reach)
-        to = position_at(p, v, low, high, head)
+        latest = least - tail - run_time(a, v, d)
+        to = position_at(p, v, low, high, max(head, latest) if draw < g.later else head)
     x = last_before(p, d, to if to <= i else to + 1)
     y = p.after[x] if x >= 0 else p.first[d]
     if x >= 0:

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.compiled import Arrays, crossing_time, kernel, run_time
+from optpart.kernels.compiled import Arrays, arrays, crossing_time, kernel, run_time
 from optpart.problem.graph import Graph, grouped
 from optpart.problem.instance import Instance
+from optpart.search.crowding import is_crowded, is_large
 from optpart.series.parts import is_cut
 
 Ints = NDArray[np.int32]
@@ -25,6 +26,10 @@ _BY_SPEED, _PREFERENCE = 0.8, 3.0
 
 #: How often the device that is drawn least stands among the targets, before all are divided.
 _REPEATS = 8
+
+
+#: Share of moves to another device that are late, in large graphs whose devices are crowded.
+_LATER = 0.35
 
 
 class Layout(NamedTuple):
@@ -92,6 +97,9 @@ class Links(NamedTuple):
         comes later in topological order.
     targets : ndarray of int32
         Devices, fast ones repeated: a uniform draw from it draws devices by speed.
+        Not in large graphs whose devices are crowded: there, slow ones have as much to do.
+    later : float
+        Share of moves to another device that are as late as possible, not as early.
     """
 
     in_of_out: Ints
@@ -104,6 +112,7 @@ class Links(NamedTuple):
     entering: Floats
     leaving: Floats
     targets: Ints
+    later: float
 
 
 def links(instance: Instance) -> Links:
@@ -117,6 +126,8 @@ def links(instance: Instance) -> Links:
     made_start, made = grouped(graph.tensor_vertex, instance.vertices)
     used_start, used_edges = graph.tensor_edges
     articulation = is_cut(graph)
+    loaded = is_large(instance.vertices) and is_crowded(arrays(instance))
+    speed = np.ones(instance.devices) if loaded else _speeds(instance)
     return Links(
         place[out_edges],
         made_start,
@@ -126,7 +137,8 @@ def links(instance: Instance) -> Links:
         articulation,
         int(articulation.sum()),
         *_crossing_sizes(graph),
-        drawn_by_speed(_speeds(instance)),
+        drawn_by_speed(speed),
+        _LATER if loaded else 0.0,
     )
 
 
