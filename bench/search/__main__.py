@@ -1,7 +1,8 @@
 """The results of search, compared with its starts and its competitors.
 
     python bench/search --data ../shared [-o FOLDER]
-        [--part networks|held_out|budgets|sets|large|memory|workers|shares|ablation|certified]
+        [--part networks|held_out|budgets|sets|large|memory|workers|shares|ablation|crowded
+            |certified]
 
 Every run is kept in ``runs.jsonl``, so a stopped command continues where it was. Each part writes
 its own table.
@@ -16,6 +17,7 @@ from bench.search import (
     ablation,
     budgets,
     certified,
+    crowded,
     held_out,
     large,
     memory,
@@ -39,6 +41,7 @@ PARTS = {
     "workers": workers.run,
     "shares": shares.run,
     "ablation": ablation.run,
+    "crowded": crowded.run,
     "certified": certified.run,
 }
 

@@ -17,6 +17,7 @@ from bench.store import MACHINE, Values
 from optpart import clock
 from optpart.formats.native import read
 from optpart.methods import registry
+from optpart.problem.instance import Instance
 from optpart.search import climb, moves, plan, search
 from optpart.solution.result import Budget
 
@@ -49,20 +50,26 @@ def run(shared: Path, folder: Path) -> str:
 
 
 def _row(path: Path, idea: str, seed: int) -> Values:
-    instance = read(path)
+    return measured(read(path), IDEAS[idea], SECONDS, seed)
+
+
+def measured(
+    instance: Instance, replaced: list[tuple[Any, str, Any]], seconds: float, seed: int
+) -> Values:
+    """Search for some processor time with one worker, with constants or functions replaced."""
     search_for: Callable[..., Any] = registry.get("search")
     search_for(instance, budget=Budget(1.0, 1))  # loads what is compiled
     with ExitStack() as patches:
         processor = SimpleNamespace(perf_counter=time.process_time)
         patches.enter_context(patch.object(clock, "time", processor))
-        for owner, name, value in IDEAS[idea]:
+        for owner, name, value in replaced:
             patches.enter_context(patch.object(owner, name, value))
         speed: list[float] = [0.0]
 
         def watch(step: object) -> None:
             speed.append(getattr(step, "moves_per_second", 0.0))
 
-        result = search_for(instance, budget=Budget(SECONDS, 1), seed=seed, watch=watch)
+        result = search_for(instance, budget=Budget(seconds, 1), seed=seed, watch=watch)
     return {"makespan": float(result.makespan), "moves_per_second": round(speed[-1])}
 
 

@@ -30,16 +30,19 @@ def run(shared: Path, folder: Path) -> str:
 
 
 def _row(path: Path, draw: int) -> Values:
-    network = read(path)
-    instance = Instance(
+    result = registry.get("search")(drawn_anew(read(path), draw), budget=Budget(SECONDS, 2), seed=0)
+    assert result.makespan is not None
+    return {"makespan": float(result.makespan), "bound": float(result.lower_bound or 0)}
+
+
+def drawn_anew(network: Instance, draw: int) -> Instance:
+    """Return the same graph with other costs, on another cluster of as many devices."""
+    return Instance(
         drawn(network.graph, draw),
         drawn_cluster(draw, network.devices),
         network.model,
         name=f"{network.name}, draw {draw}",
     )
-    result = registry.get("search")(instance, budget=Budget(SECONDS, 2), seed=0)
-    assert result.makespan is not None
-    return {"makespan": float(result.makespan), "bound": float(result.lower_bound or 0)}
 
 
 def _table(rows: list[Values]) -> Iterator[str]:

@@ -14,6 +14,9 @@ _CROWDED = 0.5
 #: Numbers of vertices of large graphs; beyond them, nothing was measured.
 _LARGE = range(1000, 10_000)
 
+#: Numbers in the table of run times, at most.
+_MAX_CELLS = 2**22
+
 
 def is_large(vertices: int) -> bool:
     """Return whether a graph is one of those whose moves are drawn with shares of their own."""
@@ -21,8 +24,9 @@ def is_large(vertices: int) -> bool:
 
 
 def is_crowded(a: Arrays) -> bool:
-    """Return whether loads matter as much as paths."""
-    return crowding(a) >= _CROWDED
+    """Return whether loads matter as much as paths; not beyond large graphs."""
+    n, k = len(a.order), a.allowed.shape[1]
+    return n < _LARGE.stop and n * k <= _MAX_CELLS and crowding(a) >= _CROWDED
 
 
 def crowding(a: Arrays) -> float:

@@ -191,10 +191,10 @@ def repacking(at: Evaluator, makespan: float, rng: np.random.Generator) -> Repac
         That of a schedule, in the unit of :class:`~optpart.kernels.compiled.Arrays`.
     """
     a = at.arrays
-    if at.objective != "makespan" or a.may_block:
+    if at.objective != "makespan" or a.may_block or not is_crowded(a):
         return None
     large = large_units(a, makespan)
-    return Repacking(at, large, rng) if large and is_crowded(a) else None
+    return Repacking(at, large, rng) if large else None
 
 
 def large_units(a: Arrays, makespan: float) -> list[int]:
