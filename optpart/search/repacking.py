@@ -119,7 +119,7 @@ class Repacking:
         Parameters
         ----------
         layout : Layout
-            The best layout of the trial, and its value.
+            The best layout of the trial, and its value; infinite if there is none.
         """
         limit = _STAGES[trial.stage][2]
         if trial.stage + 1 < len(_STAGES) and value[:1] <= self._value[:1] and (
@@ -128,7 +128,7 @@ class Repacking:
             trial.layout = layout
             self._set_stage(trial, trial.stage + 1)
             return True
-        key = self._key(layout.device)
+        key = self._key(trial.layout.device)
         self._known[key] = min(value[1], self._known.get(key, np.inf))
         worse = 1.0 + _WORSE * self._rng.exponential()
         if value[0] <= self._value[0] and value[1] < self._value[1] * worse:
