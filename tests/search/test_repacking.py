@@ -76,8 +76,8 @@ def test_nothing_is_repacked_where_only_paths_count() -> None:
     for i in range(40):
         builder.vertex(f"small{i}", 1, outputs=[1]).edge(f"small{i - 1}" if i else "a", f"small{i}")
     graph = builder.build()
-    for devices, objective in ((9, "makespan"), (1, "makespan")):
-        at = Evaluator(Instance(graph, Cluster.uniform(devices, bandwidth=1)), objective)
+    for devices in (9, 1):
+        at = Evaluator(Instance(graph, Cluster.uniform(devices, bandwidth=1)), "makespan")
         assert repacking(at, 90.0 * at.arrays.scale, np.random.default_rng(0)) is None
     at = Evaluator(packed(), "traffic")
     assert repacking(at, 90.0 * at.arrays.scale, np.random.default_rng(0)) is None
