@@ -38,13 +38,39 @@ class BoundFunction(Protocol):
         ...
 
 
+class RisingFunction(Protocol):
+    """The same, from a bound on that is known."""
+
+    def __call__(
+        self,
+        instance: Instance,
+        seconds: float,
+        makespan: Fraction | None,
+        *,
+        known: Fraction,
+    ) -> Fraction | None:
+        """Raise the known bound."""
+        ...
+
+
 @dataclass(frozen=True)
 class Bound:
-    """A row of the table of bounds."""
+    """A row of the table of bounds.
+
+    Attributes
+    ----------
+    name : str
+    cost : Cost
+    compute : BoundFunction
+    rise : RisingFunction, optional
+        What goes on from a bound that is known, when there is time for it; by default ``compute``
+        begins anew.
+    """
 
     name: str
     cost: Cost
     compute: BoundFunction
+    rise: RisingFunction | None = None
 
 
 _ROWS = (
@@ -56,7 +82,7 @@ _ROWS = (
     Bound("one-machine", "timed", lambda x, *, seconds, makespan: one_machine_bound(x, seconds)),
     Bound("energy", "timed", energy_bound),
     Bound("crossings", "anytime", crossings_bound),
-    Bound("destructive", "anytime", destructive_bound),
+    Bound("destructive", "anytime", destructive_bound, destructive_bound),
     Bound("branching", "anytime", branching_bound),
 )
 
@@ -188,11 +214,14 @@ def _each(
 ) -> Iterator[LowerBound]:
     deadline = clock.now() + seconds
 
-    def computed(bound: Bound, limit: float) -> LowerBound:
+    def computed(bound: Bound, limit: float, known: Fraction | None = None) -> LowerBound:
         if begins is not None:
             begins(bound.name)
         begin = clock.now()
-        value = bound.compute(instance, seconds=limit, makespan=makespan)
+        if known is None or bound.rise is None:
+            value = bound.compute(instance, seconds=limit, makespan=makespan)
+        else:
+            value = bound.rise(instance, limit, makespan, known=known)
         return LowerBound(bound.name, value, clock.now() - begin, limit)
 
     sharing = reserved = sum(bound.cost != "cheap" for bound in bounds)
@@ -214,4 +243,4 @@ def _each(
         bound, before = max(unended, key=lambda pair: pair[1].value or 0)
         left = deadline - clock.now()
         if left > before.limit:
-            yield computed(bound, left)
+            yield computed(bound, left, before.value)

@@ -6,14 +6,16 @@ devices; fewer devices make heads and tails larger; vertices that can no longer 
 unit; units with one device left share it one at a time. Heads and tails of cases, which need no
 length, come first. When nothing changes any more, the energy bound is tried. Then comes *probing*
 (shaving; Carlier & Pinson 1994, Martin & Shmoys 1996): a unit is put on a device tentatively, and
-if that is refuted, the device is excluded. Finally, the largest unit that has a choice is put on
-each of its devices in turn, and everything is repeated: if all are refuted, so is the length.
+if that is refuted, the device is excluded. Finally, a unit that has a choice is put on each of its
+devices in turn, and everything is repeated: if all are refuted, so is the length. It is the unit of
+which a look ahead (Li & Anbulagan 1997) expects that the others are left with the least choice.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,7 +34,7 @@ _TRIAL_ROUNDS = 1
 
 #: Depths of branching on the devices of units. A greater depth is tried only after the search with
 #: a smaller one has ended, since lengths that are not refuted take the longest.
-_DEPTHS = (1, 3, 6, 12)
+_DEPTHS = (3, 6, 12)
 
 #: On a rounded grid, precision (see ``part``) of the search without trials, and of those with them.
 _FINE = 2**14
@@ -46,6 +48,10 @@ _FIRST, _DIVISOR = 512, 3
 #: of the time for these.
 _GROWTH, _RAISING = (48, 100), 0.2
 
+#: Most trials of a look ahead, unless those of its first unit are more, and the weight of their
+#: freedom. With a weight of 1, their number would count for nothing, though each has to be probed.
+_LOOKED_AT, _FREEDOM = 64, 0.25
+
 #: Probing pauses to propagate after this many devices have been excluded, and ends after this many
 #: failures in a row: the most doubtful devices come first.
 _STRUCK = 32
@@ -53,7 +59,11 @@ _IN_VAIN = 64
 
 
 def destructive_bound(
-    instance: Instance, seconds: float = np.inf, makespan: Fraction | None = None
+    instance: Instance,
+    seconds: float = np.inf,
+    makespan: Fraction | None = None,
+    *,
+    known: Fraction = Fraction(0),
 ) -> Fraction | None:
     """Bound the makespan by the least length that is not refuted.
 
@@ -63,6 +73,8 @@ def destructive_bound(
         Time limit; branching uses all of it if need be.
     makespan : Fraction, optional
         Makespan of a schedule; the search goes no higher.
+    known : Fraction
+        A bound to begin from, by whatever it was proven.
 
     Returns
     -------
@@ -81,7 +93,7 @@ def destructive_bound(
     refutation.known, ticks = raised(instance, grid, window, growth)
     if ticks is None:
         return None
-    least = max(least, ticks)
+    least = max(least, ticks, grid.floor(known))
     top = np.inf if makespan is None else grid.floor(makespan)
     search = partial(least_not_refuted, grid=grid, deadline=deadline, makespan=makespan)
     found = search(refutation.follows, least=least, part=_FINE)
@@ -96,6 +108,18 @@ def destructive_bound(
             continue
         found = search(refuted, least=found, part=_PART, first=_FIRST, divisor=_DIVISOR)
     return None if found is None else grid.time(found)
+
+
+class _Branch(NamedTuple):
+    """A unit, and what follows from putting it on each of the devices that are left to it."""
+
+    unit: int
+    trials: dict[int, Sharpening]
+
+    @property
+    def choice(self) -> float:
+        """How much is left to refute: less if there are few trials, which leave little freedom."""
+        return float(np.logaddexp.reduce([_FREEDOM * x.freedom for x in self.trials.values()]))
 
 
 class Refutation:
@@ -146,22 +170,58 @@ class Refutation:
 
     def _each_refuted(self, work: Sharpening, limit: int, depth: int) -> bool:
         """Return whether a unit has a choice of devices, and each refutes a length."""
-        choices = work.possible[work.unit].sum(axis=1)
-        if depth == 0 or clock.now() > self.deadline or not (choices > 1).any():
+        if depth == 0 or clock.now() > self.deadline:
             return False
-        size = np.zeros(work.possible.shape, dtype=np.int64)
-        np.add.at(size, work.unit, self.grid.duration)
-        least = np.where(work.possible, size, NEVER).min(axis=1)[work.unit]
-        unit = int(work.unit[np.where(choices > 1, least, -1).argmax()])
-        devices = np.flatnonzero(work.possible[unit])
+        branch = self._look_ahead(work, limit)
+        if branch is None:
+            return not work.run(self.deadline) or self._overfull(work, limit)
         # The most promising device first: one that is not refuted ends the loop.
-        for d in devices[work.windows().through[unit, devices].argsort(kind="stable")].tolist():
-            trial = work.only(unit, d)
-            if trial.run(self.deadline) and not self._refuted(trial, limit, depth - 1):
+        for d in sorted(branch.trials, key=lambda d: -branch.trials[d].freedom):
+            trial = branch.trials[d]
+            if not self._refuted(trial, limit, depth - 1):
                 work.settle()
                 return False
-            work.exclude(unit, d, trial)
+            work.exclude(branch.unit, d, trial)
         return True
+
+    def _look_ahead(self, work: Sharpening, limit: int) -> _Branch | None:
+        """Return the unit whose devices leave the least choice to all others.
+
+        Large units are looked at first, as far as the number of trials permits. Devices that are
+        refuted by the way are excluded.
+
+        Returns
+        -------
+        _Branch or None
+            ``None`` if no unit has a choice any more, or one has no device left.
+        """
+        size = np.zeros(work.possible.shape, dtype=np.int64)
+        np.add.at(size, work.unit, self.grid.duration)
+        units = np.unique(work.unit)
+        least = np.where(work.possible, size, NEVER).min(axis=1)[units]
+        best: _Branch | None = None
+        tried = 0
+        for unit in units[np.argsort(-least, kind="stable")].tolist():
+            devices = np.flatnonzero(work.possible[unit]).tolist()
+            if len(devices) < 2:
+                continue
+            tried += len(devices)
+            if best is not None and (tried > _LOOKED_AT or clock.now() > self.deadline):
+                break
+            trials = {}
+            for d in devices:
+                trial = work.only(unit, d)
+                if trial.run(self.deadline) and not (must_run_on(trial) > limit).any():
+                    trials[d] = trial
+                else:
+                    work.exclude(unit, d, trial)
+            work.settle()
+            if not trials:
+                return None
+            branch = _Branch(unit, trials)
+            if len(trials) > 1 and (best is None or branch.choice < best.choice):
+                best = branch
+        return best
 
     def _left(self, limit: int) -> Sharpening | None:
         """Return heads, tails and devices for a length; ``None`` if it is refuted."""

@@ -149,6 +149,12 @@ class Sharpening:
         """Whether every unit has a device left."""
         return bool(self.possible.any(axis=1).all())
 
+    @property
+    def freedom(self) -> float:
+        """The logarithm of the number of placements that the devices left to each unit permit."""
+        left = self.possible[np.unique(self.unit)].sum(axis=1)
+        return float(np.log(np.maximum(1, left)).sum())
+
     def only(self, unit: int, device: int) -> Sharpening:
         """Return a copy in which a unit is on a given device."""
         copy = object.__new__(type(self))

@@ -43,7 +43,7 @@ _STARTING, _BOUNDING, _MOST_BOUNDING = 0.05, 0.1, 120.0
 
 #: Share of another process's time for bounds, on large instances and on others: on small instances,
 #: more bounds of different kinds pay.
-_BOUNDING_BESIDE, _BOUNDING_BESIDE_SHORT = 0.2, 0.3
+_BOUNDING_BESIDE, _BOUNDING_BESIDE_SHORT = 0.2, 0.4
 
 #: Heuristics that are tried even if the share for them is spent, unless half of the budget is: in a
 #: new process, it may take longer to load their compiled code than to run them.

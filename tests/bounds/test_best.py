@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import get_args
 
@@ -196,6 +197,18 @@ class TestTurns:
         best = best_bound(three_on_two(), 60.0, among=rows)
         assert given == [("a", 10.0), ("b", 10.0), ("c", 10.0), ("b", 30.0)]
         assert best == LowerBound("b", 3 + Fraction(30, 1000), 30.0, 30.0)
+
+    def test_what_can_go_on_does_not_begin_anew(self, given: list[tuple[str, float]]) -> None:
+        def rise(
+            instance: Instance, seconds: float, makespan: Fraction | None, *, known: Fraction
+        ) -> Fraction:
+            given.append((f"from {float(known)}", seconds))
+            return known + 1
+
+        row = replace(self.row(given, "a", 2), rise=rise)
+        best = best_bound(three_on_two(), 60.0, among=[row, self.row(given, "b", 1)])
+        assert [name for name, _ in given] == ["a", "b", "from 2.015"]
+        assert best.value == 3 + Fraction(15, 1000)
 
     def test_one_that_ended_gets_no_more_however_large(
         self, given: list[tuple[str, float]]

@@ -14,7 +14,7 @@ from optpart.bounds.best import BoundFunction
 from optpart.bounds.branching import branching_bound
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.crossings import crossings_bound
-from optpart.bounds.destructive import destructive_bound
+from optpart.bounds.energy import energy_bound
 from optpart.exact.enumeration import enumerate_all
 from optpart.kernels import ticks
 from optpart.problem.model import Communication, Memory
@@ -40,7 +40,7 @@ class TestByHand:
     def test_a_chain_that_fits_nowhere_crosses_once(self) -> None:
         """Six vertices of 2 on two devices of 8: any five neighbours are parted."""
         instance = chain(6, 8)
-        assert destructive_bound(instance, 5.0) == 6
+        assert energy_bound(instance) == 6
         assert crossings_bound(instance) == 6 + 9
 
     def test_on_smaller_devices_it_crosses_twice(self) -> None:

@@ -56,6 +56,36 @@ class TestByHand:
         graph = GraphBuilder().vertex("a", 5).build()
         assert destructive_bound(Instance(graph, Cluster.uniform(2)), -1.0) == 5
 
+    def test_what_a_look_ahead_forces_is_weighed(self) -> None:
+        """No five of six neighbours fit on a device, so the chain crosses once: 6 + 9.
+
+        Wherever one of them is put, memory leaves devices to the others that only contradict one
+        another together.
+        """
+        builder = GraphBuilder()
+        for v in range(6):
+            builder.vertex(f"v{v}", 1, memory=2)
+        for v in range(5):
+            builder.edge(f"v{v}", f"v{v + 1}", None)
+        cluster = Cluster.uniform(2, memory=8, latency=9)
+        instance = Instance(builder.build(), cluster, Model(memory="estimate"))
+        assert destructive_bound(instance) == 15
+
+    def test_a_known_bound_is_where_it_begins(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        instance = load("heft-10")
+        tried: list[Fraction] = []
+        by_trial = Refutation.by_trial
+
+        def noted(self: Refutation, limit: int, depth: int) -> bool:
+            tried.append(self.grid.time(limit))
+            return by_trial(self, limit, depth)
+
+        monkeypatch.setattr(Refutation, "by_trial", noted)
+        known = Fraction(70)
+        assert destructive_bound(instance, makespan=Fraction(80), known=known) == 73
+        assert tried
+        assert min(tried) >= known
+
     def test_of_a_network(self) -> None:
         """Load alone is 54.74."""
         path = SHARED / "convolutional_network-7-1.json"
@@ -85,6 +115,26 @@ class TestNothingIsLost:
         rng = np.random.default_rng(2)
         for _ in range(40):
             optimum_stands(random_instance(rng, 6, 3), int(rng.integers(8, 2000)))
+
+    def test_a_look_ahead_excludes_nothing_that_an_optimum_needs(self) -> None:
+        rng = np.random.default_rng(4)
+        looked = 0
+        for _ in range(40):
+            instance = random_instance(rng, 6, 3)
+            best = optimum(instance)
+            if best is None:
+                continue
+            grid = Grid.of(instance)
+            limit = grid.floor(best.makespan)
+            refutation = Refutation(instance, grid, np.inf)
+            work = refutation._left(limit)
+            assert work is not None
+            branch = refutation._look_ahead(work, limit)
+            assert work.windows().possible[instance.unit_of, best.placement].all()
+            if branch is not None:
+                looked += 1
+                assert 1 < len(branch.trials) == work.possible[branch.unit].sum()
+        assert looked > 10
 
     def test_a_known_makespan_changes_nothing(self) -> None:
         rng = np.random.default_rng(3)
