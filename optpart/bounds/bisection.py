@@ -11,6 +11,9 @@ from optpart import clock
 from optpart.kernels.horizon import horizon_without_queues
 from optpart.kernels.ticks import Grid
 
+#: A step is at most this part of the way to the top, except for the shortest ones.
+_NEARING = 4
+
 
 def least_not_refuted(
     refuted: Callable[[int], bool],
@@ -52,10 +55,12 @@ def least_not_refuted(
     top = horizon_without_queues(grid) + 1 if makespan is None else grid.floor(makespan)
     fine = 0 if grid.exact else least // part
     lower, upper = least, top
-    step = max(1, least // first)
+    step = shortest = max(1, least // first)
     while upper - lower > fine and clock.now() < deadline:
-        # From a length that is not refuted on, the interval is divided.
-        width = step if upper == top else max(1, (upper - lower) // divisor)
+        # Far towards the top, lengths take longest, and are least likely to be refuted. From a
+        # length that is not refuted on, the interval is divided.
+        longest = max(shortest, (upper - lower) // _NEARING)
+        width = min(step, longest) if upper == top else max(1, (upper - lower) // divisor)
         trial = min(lower + width, upper) - 1
         step *= 2
         if refuted(trial):
