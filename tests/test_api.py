@@ -435,8 +435,8 @@ class TestNoOptionIsNamedInPython:
             ),
             (
                 {"method": "heft", "objective": "traffic"},
-                "method: heft can only minimise the makespan; use auto, cpsat, search, hybrid, ",
-                "--method: heft can only minimise the makespan; use auto, cpsat, search, hybrid, ",
+                "method: heft can only minimise the makespan; use auto, cpsat, search, hybrid",
+                "--method: heft can only minimise the makespan; use auto, cpsat, search, hybrid",
             ),
         ],
     )
