@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -13,6 +14,10 @@ from optpart.kernels.ticks import Grid
 
 #: A step is at most this part of the way to the top, except for the shortest ones.
 _NEARING = 4
+
+#: A step ends at a length that can be expected to be refuted in this part of the time that is left:
+#: one that is given up proves nothing.
+_HOPED = 0.5
 
 
 def least_not_refuted(
@@ -56,18 +61,50 @@ def least_not_refuted(
     fine = 0 if grid.exact else least // part
     lower, upper = least, top
     step = shortest = max(1, least // first)
+    effort = _Effort()
     while upper - lower > fine and clock.now() < deadline:
         # Far towards the top, lengths take longest, and are least likely to be refuted. From a
         # length that is not refuted on, the interval is divided.
         longest = max(shortest, (upper - lower) // _NEARING)
         width = min(step, longest) if upper == top else max(1, (upper - lower) // divisor)
+        begin = clock.now()
+        width = max(min(width, shortest), effort.reach(width, _HOPED * (deadline - begin)))
         trial = min(lower + width, upper) - 1
-        step *= 2
+        step = 2 * width
         if refuted(trial):
+            effort.note(trial + 1 - lower, clock.now() - begin)
             lower = trial + 1
         else:
             upper = trial
     return None if makespan is None and lower == top else lower
+
+
+class _Effort:
+    """How the time of a refutation grows with the length, by the last two that succeeded."""
+
+    def __init__(self) -> None:
+        self._width = 0
+        self._seconds = self._before = math.nan
+
+    def note(self, width: int, seconds: float) -> None:
+        """Take note of the time for a length that is so much greater than the one before."""
+        self._width, self._before, self._seconds = width, self._seconds, seconds
+
+    def reach(self, width: int, seconds: float) -> int:
+        """Return how much greater a length may be, at most ``width``, to take so many seconds.
+
+        By one refutation alone, the growth is not known, so the next step is no greater.
+        """
+        if math.isnan(self._seconds) or self._seconds <= self._before:
+            return width
+        if math.isnan(self._before):
+            return min(width, self._width)
+        if seconds <= self._seconds:
+            return 0
+        if self._before <= 0.0:
+            return width
+        steps = math.log(seconds / self._seconds) / math.log(self._seconds / self._before)
+        return int(min(width, steps * self._width))
 
 
 def least_reached(

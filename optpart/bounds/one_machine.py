@@ -292,6 +292,9 @@ class Sharpening:
                 now.tightened, brief, first, min(n, first + chunk), together, pairs,
             )  # fmt: skip
             changed += raised
+            if not self.feasible:
+                kept = False
+                break
         changed += self._merge(together[:pairs])
         self.settle()
         if kept:

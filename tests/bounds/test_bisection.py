@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -67,3 +68,43 @@ def test_no_optimum_is_beyond_the_horizon() -> None:
         best = optimum(instance)
         grid = Grid.of(instance)
         assert best is None or best.makespan <= grid.time(horizon_without_queues(grid))
+
+
+def tried(
+    monkeypatch: pytest.MonkeyPatch, seconds_for: Callable[[int], float], limit: float
+) -> list[tuple[int, float]]:
+    """Return the lengths that are tried where all can be refuted, and how long each has taken."""
+    spent: list[tuple[int, float]] = []
+    monkeypatch.setattr(clock, "now", lambda: sum(seconds for _, seconds in spent))
+
+    def refuted(length: int) -> bool:
+        spent.append((length, seconds_for(length)))
+        return True
+
+    least_not_refuted(refuted, GRID, 100, deadline=limit, makespan=Fraction(1000))
+    return spent
+
+
+def test_steps_are_as_long_as_the_time_left_permits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once it is known how the time grows, no length takes more than half of what is left."""
+    spent = tried(monkeypatch, lambda length: 1.1 ** (length - 100), 1000.0)
+    left = 1000.0
+    for number, (_, seconds) in enumerate(spent):
+        # The shortest step is taken even if it takes longer: nothing else can be done.
+        assert number < 2 or seconds <= 0.5 * left or spent[number][0] == spent[number - 1][0] + 1
+        left -= seconds
+    longest = max(length for length, _ in spent)
+    assert 1.1 ** (longest + 1 - 100) > 100.0, "far short of what the time permits"
+
+
+def test_steps_double_while_time_is_plentiful(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = [length for length, _ in tried(monkeypatch, lambda length: 1e-6 * length, 1000.0)]
+    steps = np.diff(lengths[:8])
+    assert steps.tolist() == [1, 2, 4, 8, 16, 32, 64]
+
+
+def test_steps_do_not_double_before_it_is_known_how_the_time_grows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lengths = [length for length, _ in tried(monkeypatch, lambda length: length - 99.0, 10.0)]
+    assert lengths[:2] == [100, 101]
