@@ -282,7 +282,7 @@ class Sharpening:
         steps = (n + len(side.before)) * head.shape[1] ** 2
         chunk = max(1, min(_CHUNK, _STEPS // max(1, steps)))
         for first in range(0, n, chunk):
-            if clock.now() > deadline:
+            if clock.now() > deadline or not self.feasible:
                 kept = False
                 break
             raised, pairs = _raise_heads(
@@ -292,9 +292,6 @@ class Sharpening:
                 now.tightened, brief, first, min(n, first + chunk), together, pairs,
             )  # fmt: skip
             changed += raised
-            if not self.feasible:
-                kept = False
-                break
         changed += self._merge(together[:pairs])
         self.settle()
         if kept:
