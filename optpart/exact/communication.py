@@ -137,6 +137,13 @@ class Crossings:
             self.length(tensor, e, d) * sent for e, sent in self.sent[tensor, d]
         )
 
+    def released(self, tensor: int, d: int) -> Expression:
+        """Return when a queued transfer releases its sender, link or ports."""
+        if self.communication != "sendrecv":
+            return self.arrival(tensor, d)
+        send = self.core.task.grid.send
+        return self.begin[tensor, d] + sum(int(send[e]) * x for e, x in self.sent[tensor, d])
+
     def begin_known(self, tensor: int, d: int) -> int:
         """Return the start of a transfer in the initial schedule, if it happens there."""
         known, u = self.core.task.known, self.producer[tensor]

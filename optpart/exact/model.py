@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from optpart.exact.blocks import add_blocks
-from optpart.exact.communication import Crossings
-from optpart.exact.core import Core
+from optpart.exact.communication import Crossing, Crossings
+from optpart.exact.core import Core, Expression
 from optpart.exact.memory import add_dynamic_memory
 from optpart.exact.ordering import add_order
 from optpart.exact.task import Found, Task
@@ -239,19 +239,26 @@ class ScheduleModel(Core):
 
     def _exclude_choices(self) -> None:
         """Forbid that all choices of an entry are made."""
-        reversals: dict[tuple[int, int], cp_model.IntVar] = {}
+        reversals: dict[tuple[int | Crossing, int | Crossing], cp_model.IntVar] = {}
         for choices in self.task.excluded:
             if not all(choice in self.on for choice in choices.placed):
                 continue  # the windows exclude it already
             others = [~self.on[choice] for choice in sorted(choices.placed)]
-            for first, second in sorted(choices.ordered):
+            for first, second in sorted(choices.ordered, key=str):
                 other = reversals.get((first, second))
                 if other is None:
                     other = self.model.new_bool_var(f"after[{first},{second}]")
                     reversals[first, second] = other
-                    self.no_later(self.end[second], self.start[first], other)
+                    self.no_later(self._occupied(second)[1], self._occupied(first)[0], other)
                 others.append(other)
             self.model.add_bool_or(others)
+
+    def _occupied(self, task: int | Crossing) -> tuple[Expression, Expression]:
+        """Return when a task begins to occupy its device, link or ports, and until when it does."""
+        if isinstance(task, int):
+            return self.start[task], self.end[task]
+        assert self.crossings is not None
+        return self.crossings.begin[task], self.crossings.released(*task)
 
     def _order_of_interchangeable_devices(self) -> None:
         """Make units of earlier turn use earlier interchangeable devices.

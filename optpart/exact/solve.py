@@ -270,7 +270,7 @@ class _Solve:
         return infeasible
 
     def _least_makespan(self) -> str:
-        while not (self.goal.decides and self.record.incumbent is not None):
+        while not self._decided():
             grid = Grid.of(self.instance, self._limit(), _TICKS)
             infeasible = self._least_makespan_on(grid)
             rounded = self.record.termination is Termination.ROUNDING and not self.refused
@@ -280,46 +280,55 @@ class _Solve:
             finer = Grid.of(self.instance, self._limit(), _TICKS)
             # A poor start forces a coarse grid; a better incumbent allows a finer one.
             if (gap or 0.0) <= _CLOSED or finer.scale < _FINER * grid.scale:
-                self._close(grid)
-                break
+                return self._close(grid)
         return ""
 
-    def _close(self, grid: Grid) -> None:
-        """Look for schedules that only rounding makes as long as the incumbent.
+    def _close(self, grid: Grid) -> str:
+        """Look for schedules that only rounding makes as long as the incumbent, or too long.
 
         Every schedule that is shorter than the incumbent is one of fewer ticks, rounded up, and
         makes none of the choices that are known to take as long. If the solver finds no other, the
-        incumbent is optimal.
+        incumbent is optimal. Before there is an incumbent, the same holds for schedules within the
+        limit of the goal: if the solver finds no other, there is none. Return why, in this case.
         """
         if not self._closable():
-            return
+            return ""
         excluded = set[Choices]()
         for _ in range(_ATTEMPTS):
-            assert self.record.makespan is not None
-            best = self.record.makespan
-            span = self._span(grid, grid.time(math.ceil(best * grid.scale) - 1))
+            best, most = self.record.makespan, self.goal.makespan
+            if best is not None:
+                most = grid.time(math.ceil(best * grid.scale) - 1)
+            span = self._span(grid, most)
             status, self.latest = "INFEASIBLE", None
             if span is not None:
                 self.record.go_on()
                 chosen = {"known": None, "identical": False, "excluded": tuple(excluded)}
                 status = self._ask(grid, span, "decision", **chosen)
-            if status == "INFEASIBLE":
+            if best is None and status == "INFEASIBLE":
+                return self._why()
+            if best is not None and status == "INFEASIBLE":
                 self.record.raise_bound(best)
-                return
+            if status == "INFEASIBLE" or self._decided():
+                return ""
             choices = self.latest and longest_path(self.instance, self.latest)
             if choices is None or choices in excluded:
                 break
             excluded.add(choices)
         if self.record.termination is Termination.COMPLETED:
             self.record.end(Termination.ROUNDING, self.refused or "closed except for rounding")
+        return ""
+
+    def _decided(self) -> bool:
+        """Return whether any schedule will do, and there is one."""
+        return self.goal.decides and self.record.incumbent is not None
 
     def _closable(self) -> bool:
         """Return whether the longest path of a schedule explains its makespan."""
         goal, model = self.goal, self.instance.model
         return (
-            model.communication == "delay"
+            (model.communication != "port" or model.channels == 1)
             and model.memory in ("none", "estimate")
-            and not (goal.order or goal.blocks or goal.decides)
+            and not (goal.order or goal.blocks)
             and goal.traffic is None
             and not self.without & {Pruning.INCUMBENT, Pruning.LONGEST_PATHS}
         )
@@ -643,11 +652,11 @@ class _Solve:
 
     def _take(self, found: Incumbent, grid: Grid) -> None:
         """Record the first valid schedule that a solution gives."""
-        refused = ""
+        refused, most = "", self.goal.makespan
         for schedule in schedules(self.instance, found, grid):
             broken = self.record.offer(schedule)
-            if not broken:
-                self.latest = schedule
+            if not broken or (most is not None and schedule.makespan(self.instance) > most):
+                self.latest = schedule  # whose longest path says why it is not shorter
                 return
             refused = refused or broken
         # Memory amounts or times were rounded to the solver's integers.

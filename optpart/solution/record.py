@@ -15,6 +15,7 @@ from optpart.solution.result import Progress, Result, Watch, conclude
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
+from optpart.solution.whole_numbers import accepts
 
 #: Seconds between two calls of a watch while nothing changes.
 _PULSE = 0.1
@@ -85,8 +86,9 @@ class Record:
 
     def broken(self, schedule: Schedule) -> str:
         """Return the first violation of the instance or the goal by a schedule; empty if none."""
-        violations = verify(self.instance, schedule, most=1)
-        return str(violations[0]) if violations else self.goal.broken(self.instance, schedule)
+        if accepts(self.instance, schedule):  # the reference judges the schedule of the result
+            return self.goal.broken(self.instance, schedule)
+        return next(map(str, verify(self.instance, schedule, most=1)), "")
 
     def offer(self, schedule: Schedule) -> str:
         """Accept a schedule if it is valid, satisfies the goal and improves on the incumbent.

@@ -2,8 +2,9 @@
 
 It computes from the numbers of the instance only and shares no code with what builds schedules
 (design §3). The reference, which finds and words every violation, computes in
-:class:`fractions.Fraction`; valid schedules are accepted in whole numbers, which is much faster and
-just as exact (:mod:`optpart.solution.whole_numbers`).
+:class:`fractions.Fraction`. A second checker, in whole numbers, is much faster and just as exact
+(:mod:`optpart.solution.whole_numbers`). A schedule is accepted only if both accept it; of a large
+one, the reference judges a sample.
 """
 
 from __future__ import annotations
@@ -13,11 +14,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
 from optpart.problem.instance import Instance
 from optpart.solution.schedule import Schedule
 from optpart.solution.whole_numbers import accepts
 
 _ZERO = Fraction(0)
+
+#: Up to this many vertices and edges together, the reference judges the whole schedule.
+_WHOLE = 4000
+
+#: A sample of a larger one: stretches of vertices that start one after another, and their length.
+_STRETCHES, _LENGTH = 8, 100
 
 
 @dataclass(frozen=True)
@@ -44,12 +54,40 @@ def verify(instance: Instance, schedule: Schedule, most: int = 20) -> list[Viola
     list of Violation
         Empty if and only if the schedule is valid.
     """
-    return [] if accepts(instance, schedule) else reference(instance, schedule, most)
+    if not accepts(instance, schedule):
+        return reference(instance, schedule, most)
+    if instance.vertices + len(instance.graph.edge_source) <= _WHOLE:
+        return reference(instance, schedule, most)
+    return reference(instance, schedule, most, sample(instance, schedule))
 
 
-def reference(instance: Instance, schedule: Schedule, most: int = 20) -> list[Violation]:
-    """Check as :func:`verify` does, in fractions alone: slowly, and one rule after another."""
-    return list(_first(_Checker(instance, schedule).violations(), most))
+def reference(
+    instance: Instance,
+    schedule: Schedule,
+    most: int = 20,
+    among: NDArray[np.int64] | None = None,
+) -> list[Violation]:
+    """Check as :func:`verify` does, in fractions alone: slowly, and one rule after another.
+
+    Parameters
+    ----------
+    among : ndarray of int64, optional
+        Check only these vertices, the edges between them, and the transfers that these need. Every
+        rule of design §2 that holds for a schedule also holds for this part of it.
+    """
+    return list(_first(_Checker(instance, schedule, among).violations(), most))
+
+
+def sample(instance: Instance, schedule: Schedule) -> NDArray[np.int64]:
+    """Return the vertices of random stretches of a schedule, and all their predecessors."""
+    n, graph = instance.vertices, instance.graph
+    rng = np.random.default_rng(n)
+    first = rng.integers(max(1, n - _LENGTH), size=_STRETCHES)
+    order = np.argsort(schedule.start.numerators, kind="stable")
+    inside = np.zeros(n, dtype=np.bool_)
+    inside[order[np.concatenate([np.arange(i, min(n, i + _LENGTH)) for i in first])]] = True
+    inside[graph.edge_source[inside[graph.edge_target]]] = True
+    return np.flatnonzero(inside)
 
 
 def _first(violations: Iterator[Violation], most: int) -> Iterator[Violation]:
@@ -58,9 +96,14 @@ def _first(violations: Iterator[Violation], most: int) -> Iterator[Violation]:
 
 
 class _Checker:
-    def __init__(self, instance: Instance, schedule: Schedule) -> None:
+    def __init__(
+        self, instance: Instance, schedule: Schedule, among: NDArray[np.int64] | None
+    ) -> None:
         self.instance = instance
         self.schedule = schedule
+        self.inside = np.full(instance.vertices, among is None)
+        self.inside[[] if among is None else among] = True
+        self.vertices = np.flatnonzero(self.inside).tolist()
         self.names = instance.graph.names
         self.device_names = instance.cluster.names
 
@@ -102,28 +145,40 @@ class _Checker:
 
     def _read(self) -> None:
         instance, schedule, graph = self.instance, self.schedule, self.instance.graph
+        inside = self.inside
         self.device = schedule.placement.tolist()
-        self.start = schedule.start.fractions()
-        self.end = [start + self._run_time(v, self.device[v]) for v, start in enumerate(self.start)]
+        self.start = dict(zip(self.vertices, schedule.start.take(inside).fractions(), strict=True))
+        self.end = {v: at + self._run_time(v, self.device[v]) for v, at in self.start.items()}
         self.producer = graph.tensor_vertex.tolist()
+        self.tensors = np.flatnonzero(inside[graph.tensor_vertex]).tolist()
+        between = inside[graph.edge_source] & inside[graph.edge_target]
         self.edges = list(
             zip(
-                graph.edge_source.tolist(),
-                graph.edge_target.tolist(),
-                graph.edge_tensor.tolist(),
+                graph.edge_source[between].tolist(),
+                graph.edge_target[between].tolist(),
+                graph.edge_tensor[between].tolist(),
                 strict=True,
             )
         )
+        self.needed = {
+            (tensor, self.device[v])
+            for u, v, tensor in self.edges
+            if self.device[u] != self.device[v]
+        }
         moves = schedule.transfers
-        self.moves = list(
-            zip(
-                moves.tensor.tolist(),
-                moves.target.tolist(),
-                moves.start.fractions(),
-                moves.end.fractions(),
+        made, whole = inside[graph.tensor_vertex[moves.tensor]], inside.all()
+        self.moves = [
+            move
+            for move in zip(
+                moves.tensor[made].tolist(),
+                moves.target[made].tolist(),
+                moves.start.take(made).fractions(),
+                moves.end.take(made).fractions(),
                 strict=True,
             )
-        )
+            # The part of a schedule has fewer consumers, so fewer transfers are needed.
+            if whole or move[:2] in self.needed
+        ]
         self.arrival = {(tensor, target): end for tensor, target, _, end in self.moves}
         self.sending = (
             [instance.model.send_ops / instance.cluster.speed[d] for d in range(instance.devices)]
@@ -153,7 +208,8 @@ class _Checker:
 
     def _placement(self) -> Iterator[Violation]:
         graph, cluster = self.instance.graph, self.instance.cluster
-        for v, d in enumerate(self.device):
+        for v in self.vertices:
+            d = self.device[v]
             kind, names = graph.device_types[v], graph.allowed_devices.get(v)
             if kind is not None and cluster.types[d] != kind:
                 yield Violation(
@@ -183,12 +239,7 @@ class _Checker:
     # --- times -----------------------------------------------------------------------------
 
     def _transfers(self) -> Iterator[Violation]:
-        graph = self.instance.graph
-        needed = {
-            (tensor, self.device[v])
-            for u, v, tensor in self.edges
-            if self.device[u] != self.device[v]
-        }
+        graph, needed = self.instance.graph, self.needed
         present: set[tuple[int, int]] = set()
         for tensor, target, start, end in self.moves:
             what = f"{graph.tensor_name(tensor)} to {self.device_names[target]}"
@@ -225,7 +276,7 @@ class _Checker:
             )
 
     def _precedence(self) -> Iterator[Violation]:
-        for v, start in enumerate(self.start):
+        for v, start in self.start.items():
             if start < 0:
                 yield Violation("start", f"{self.names[v]} starts at {start}, before 0")
         for u, v, tensor in self.edges:
@@ -240,8 +291,8 @@ class _Checker:
 
     def _devices(self) -> Iterator[Violation]:
         busy: dict[int, list[tuple[Fraction, Fraction, str]]] = defaultdict(list)
-        for v, d in enumerate(self.device):
-            busy[d].append((self.start[v], self.end[v], self.names[v]))
+        for v in self.vertices:
+            busy[self.device[v]].append((self.start[v], self.end[v], self.names[v]))
         if self.instance.model.communication == "sendrecv":
             for tensor, target, start, _ in self.moves:
                 sender = self.device[self.producer[tensor]]
@@ -315,10 +366,10 @@ class _Checker:
     def _estimate(self) -> dict[int, list[tuple[Fraction, Fraction, Fraction]]]:
         graph = self.instance.graph
         total: dict[int, Fraction] = defaultdict(Fraction)
-        for v, d in enumerate(self.device):
-            total[d] += graph.memory[v]
-        for tensor, u in enumerate(self.producer):
-            total[self.device[u]] += graph.tensor_size[tensor]
+        for v in self.vertices:
+            total[self.device[v]] += graph.memory[v]
+        for tensor in self.tensors:
+            total[self.device[self.producer[tensor]]] += graph.tensor_size[tensor]
         for v, tensor in {(v, tensor) for _, v, tensor in self.edges}:
             total[self.device[v]] += graph.tensor_size[tensor]
         return {d: [(_ZERO, Fraction(1), amount)] for d, amount in total.items()}
@@ -333,18 +384,20 @@ class _Checker:
 
     def _reference_counts(self) -> dict[int, list[tuple[Fraction, Fraction, Fraction]]]:
         graph = self.instance.graph
-        finish = max(self.end, default=_ZERO) + 1
+        finish = max(self.end.values(), default=_ZERO) + 1
         use: dict[int, list[tuple[Fraction, Fraction, Fraction]]] = defaultdict(list)
-        for v, d in enumerate(self.device):
-            use[d].append((_ZERO, finish, graph.memory[v]))
+        for v in self.vertices:
+            use[self.device[v]].append((_ZERO, finish, graph.memory[v]))
         free_at = self.start if self.instance.model.release == "start" else self.end
+        begin: dict[tuple[int, int], Fraction] = {}
         last: dict[tuple[int, int], Fraction] = {}
-        for tensor, u in enumerate(self.producer):
-            last[tensor, self.device[u]] = self.end[u]
+        for tensor in self.tensors:
+            u = self.producer[tensor]
+            home = tensor, self.device[u]
+            begin[home], last[home] = self.start[u], self.end[u]
         for _, v, tensor in self.edges:
             key = tensor, self.device[v]
             last[key] = max(last.get(key, _ZERO), free_at[v])
-        begin = {(tensor, self.device[u]): self.start[u] for tensor, u in enumerate(self.producer)}
         for tensor, target, start, end in self.moves:
             begin[tensor, target] = start
             home = tensor, self.device[self.producer[tensor]]

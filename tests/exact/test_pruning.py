@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from itertools import count, islice, product
+from itertools import count, cycle, islice, product
 from typing import Any, get_args
 
 import numpy as np
@@ -61,10 +61,8 @@ def some_questions() -> list[Question]:
 
 def rounded_questions() -> Iterator[Question]:
     """Yield tiny instances whose times have no common tick."""
-    for seed in count():
-        instance = draw_instance(
-            seed, "delay", "none", vertices=(4, 6), devices=(1, 2), exact=False
-        )
+    for seed, model in enumerate(cycle(get_args(Communication))):
+        instance = draw_instance(seed, model, "none", vertices=(4, 6), devices=(1, 2), exact=False)
         yield instance, Goal(), enumerate_all(instance, budget=ONE)
 
 

@@ -213,6 +213,18 @@ class TestTogether:
         assert (result.status, result.termination) == (Status.FEASIBLE, Termination.ROUNDING)
         assert result.reason == "closed except for rounding"
 
+    @pytest.mark.parametrize("goal", [Goal(), Goal(makespan=Fraction(362780000000003, 10**9))])
+    def test_but_of_few_vertices_enumeration_closes_it(self, goal: Goal) -> None:
+        """Lengths from 1e-9 to 362780, of which no grid of the solver holds both."""
+        tiny = Fraction(1, 10**9)
+        builder = GraphBuilder().vertex("v0", 3 * tiny, devices=["d1"], outputs=[0])
+        builder.vertex("v1", 362780, outputs=[tiny]).vertex("v2", tiny)
+        builder.vertex("v3", tiny, outputs=[tiny]).vertex("v4", 1).edge("v0", "v1", None)
+        model = Model("sendrecv", send_ops=tiny)
+        instance = Instance(builder.build(), Cluster.uniform(2), model)
+        result = auto(instance, budget=Budget(20, 1), goal=goal)
+        assert (result.status, result.makespan) == (Status.OPTIMAL, 362780 + 3 * tiny)
+
 
 class TestFaults:
     @pytest.mark.parametrize("place", PLACES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ from optpart import (
     Schedule,
     Transfers,
 )
-from optpart.methods import registry
 from optpart.solution import verifier
 from optpart.solution.schedule import crossings, retime
 from optpart.solution.verifier import reference, verify
@@ -121,14 +119,41 @@ def test_arrays_of_the_wrong_size_are_left_to_the_reference() -> None:
     assert verify(instance, shorter)[0].rule == "complete"
 
 
-def test_a_valid_schedule_never_costs_fractions(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any) -> None:
-        raise AssertionError("the reference was asked")
+def test_the_reference_judges_what_whole_numbers_accept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of the fast check alone lets nothing wrong pass."""
+    monkeypatch.setattr(verifier, "accepts", lambda *_: True)
+    noticed = 0
+    for seed in range(40):
+        rng, instance, schedule = drawn(seed)
+        if schedule is not None:
+            disordered = disturbed(rng, schedule, instance.devices)
+            assert verify(instance, disordered) == reference(instance, disordered)
+            noticed += bool(verify(instance, disordered))
+    assert noticed > 10
 
-    _, instance, _ = drawn(0)
-    monkeypatch.setattr(verifier, "reference", refuse)
-    result = registry.get("hash+fifo")(replace(instance, model=Model()))
-    assert result.schedule is not None
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_part_of_a_valid_schedule_is_valid(seed: int) -> None:
+    rng, instance, schedule = drawn(seed)
+    if schedule is not None and not reference(instance, schedule):
+        chosen = np.flatnonzero(rng.integers(2, size=instance.vertices))
+        assert reference(instance, schedule, among=chosen) == []
+
+
+def test_of_a_large_schedule_a_sample_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chains of which every vertex starts as the one before it does."""
+    monkeypatch.setattr(verifier, "accepts", lambda *_: True)
+    builder = GraphBuilder()
+    for v in range(5000):
+        builder.vertex(f"v{v}", 1)
+    for v in range(4990):
+        builder.edge(f"v{v}", f"v{v + 10}", None)
+    instance = Instance(builder.build(), Cluster.uniform(10))
+    valid = retime(instance, np.arange(5000, dtype=np.int32) % 10, [*range(5000)])
+    assert verify(instance, valid) == []
+    early = RationalArray.from_fractions(start / 2 for start in valid.start.fractions())
+    rules = {each.rule for each in verify(instance, replace(valid, start=early), most=5000)}
+    assert rules == {"precedence", "device"}
 
 
 def test_a_consumer_before_a_far_arrival_is_refused() -> None:

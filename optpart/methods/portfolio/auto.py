@@ -167,7 +167,7 @@ class _Run:
         if self.case.budget.deterministic is None and not self.case.budget.seconds:
             beside = ()  # a process would not even start
         hired: list[tuple[Child, int]] = []
-        begin = 0.0
+        begin, rounded = 0.0, False
         for number, member in enumerate(turns):
             if number == min(1, len(turns) - 1):
                 hired = [(self._send(m, self._budget(n, 1.0, 0.0)), n) for m, n in beside]
@@ -178,12 +178,17 @@ class _Run:
             left = budget.seconds / max(self.case.budget.seconds, 1e-9)
             if number and (not left or not self.case.worth_starting(member, left)):
                 continue
+            if rounded and not member.gridless:
+                continue
             if member.place == "here" or not self._worth_a_process(number, budget):
                 self._here(member, budget)
             else:
                 self._await([self._send(member, budget)])
-            if self.settled or self._rounded(member):
+            if self.settled:
                 return
+            rounded = rounded or self._rounded(member)
+        if rounded:
+            return
         self._await(self.children)
 
     def _worth_a_process(self, number: int, budget: Budget) -> bool:

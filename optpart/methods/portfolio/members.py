@@ -34,6 +34,9 @@ _SHORT = 30
 #: MILP is stronger than CP-SAT only on few vertices with long run times.
 _FEW = 50
 
+#: Enumeration, which computes without a grid, settles what rounding leaves of up to this many.
+_TINY = 9
+
 #: A turn of fewer seconds would be spent on starting a process.
 SHORTEST = 2.0
 
@@ -51,6 +54,11 @@ class Case:
     goal: Goal = Goal()  # noqa: RUF009, which is immutable
     budget: Budget = Budget()  # noqa: RUF009
     without: frozenset[Pruning] = NONE
+
+    @property
+    def tiny(self) -> bool:
+        """Whether enumeration is quick."""
+        return self.instance.vertices <= _TINY
 
     @property
     def small(self) -> bool:
@@ -128,6 +136,8 @@ class Member(NamedTuple):
         Share of the budget at which its turn ends; the last turn ends with the budget.
     workers : callable
         Beside: its workers, given all of them; 0 leaves it out. Turns get those that are left.
+    gridless : bool
+        Whether it can close the gap that rounding to a grid leaves.
     """
 
     name: str
@@ -136,6 +146,7 @@ class Member(NamedTuple):
     fits: Callable[[Case], bool]
     until: float = 1.0
     workers: Callable[[int], int] = int
+    gridless: bool = False
 
 
 _CPSAT = "optpart.methods.cpsat:alone"
@@ -144,6 +155,7 @@ _HYBRID = "optpart.methods.search:hybrid"
 _MILP = "optpart.methods.milp:milp"
 _SERIES = "optpart.methods.series:series"
 _PIPELINE = "optpart.methods.pipeline:pipeline"
+_ENUMERATE = "optpart.exact.enumeration:enumerate_all"
 
 
 def _one(workers: int) -> int:
@@ -173,6 +185,8 @@ MEMBERS = (
     Member("series", _SERIES, "process", lambda x: x.decomposes and x.lonely, until=0.5),
     # Small: what CP-SAT closes must take no longer than with CP-SAT, so search has the last tenth.
     Member("cpsat", _CPSAT, "here", lambda x: x.small, until=0.9),
+    # What CP-SAT leaves of so few vertices is nearly always a matter of rounding.
+    Member("enumerate", _ENUMERATE, "here", lambda x: x.tiny, until=0.95, gridless=True),
     Member("hybrid", _HYBRID, "process", lambda x: x.small),
     # Medium: search finds, CP-SAT proves what is easy, and begins anew from what search has found.
     Member("cpsat", _CPSAT, "process", lambda x: x.medium and x.shared, until=0.4),
