@@ -13,7 +13,7 @@ import fake_members as fakes
 import pytest
 from commandline import Run
 
-from optpart import Budget, Cluster, GraphBuilder, Instance, Result, Status, load
+from optpart import Budget, Cluster, GraphBuilder, Instance, Model, Result, Status, load
 from optpart.errors import UnsupportedError
 from optpart.exact.pruning import ALL
 from optpart.methods import registry
@@ -223,7 +223,8 @@ class TestTogether:
         model = Model("sendrecv", send_ops=tiny)
         instance = Instance(builder.build(), Cluster.uniform(2), model)
         result = auto(instance, budget=Budget(20, 1), goal=goal)
-        assert (result.status, result.makespan) == (Status.OPTIMAL, 362780 + 3 * tiny)
+        assert result.makespan == 362780 + 3 * tiny
+        assert result.status is Status.OPTIMAL or goal.decides  # any schedule will do then
 
 
 class TestFaults:
