@@ -71,7 +71,7 @@ def drawn(number: int) -> Instance:
         number,
         *_MODELS[number % len(_MODELS)],
         vertices=(0, 4),
-        devices=(1, 4),
+        devices=(1, 5),
         no_links=number % 16 == 0,
         measured=number % 8 == 0,
         exact=False,

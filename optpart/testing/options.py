@@ -28,7 +28,7 @@ _RATES = (
 def _device_order(draw: Draw, instance: Instance) -> list[str] | None:
     """Draw no order, one of all devices, or one of some."""
     k = instance.devices
-    count = draw.one_of((0, k, k, draw.between(1, k)))
+    count = draw.one_of((0, k, k, k - 1, draw.between(1, k)))
     return [instance.cluster.names[d] for d in draw.some(k, count)] or None
 
 
