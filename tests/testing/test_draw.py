@@ -238,6 +238,17 @@ def test_every_field_of_a_goal_is_given_with_every_other() -> None:
     assert wanted == set()
 
 
+def test_every_field_of_a_goal_is_given_with_every_feature_of_an_instance() -> None:
+    usual = Goal()
+    names = [each.name for each in fields(Goal)]
+    wanted = set(product(names, FEATURES))
+    for seed, instance in enumerate(draws(4800)):
+        goal = draw_goal(instance, None, seed)
+        given = [name for name in names if getattr(goal, name) != getattr(usual, name)]
+        wanted -= set(product(given, [name for name, holds in FEATURES.items() if holds(instance)]))
+    assert wanted == set()
+
+
 def test_a_goal_fits_its_instance() -> None:
     for instance, *_, goal in goals():
         goal.check(instance)
