@@ -72,7 +72,8 @@ def plan_pipeline(
     Parameters
     ----------
     order : sequence of int
-        The only devices to use, in the order of their stages. By default, all in any order.
+        The only devices to use: every device of a stage comes before those of later stages. By
+        default, all in any order.
     replicas : int
         Most devices of a stage.
 
