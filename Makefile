@@ -19,7 +19,7 @@ demo: $(VENV)/run
 test: $(VENV)/develop
 	$(BIN)/pytest -n 2 --dist worksteal
 
-# A minute of the soak: random files, commands, schedules, instances, certificates and kills.
+# A minute of the soak: random files, commands, schedules, instances, plans, certificates and kills.
 soak: $(VENV)/develop
 	$(BIN)/python bench/soak --minute
 

@@ -41,6 +41,7 @@ from optpart.exact.enumeration import enumerate_all
 from optpart.files import write_text
 from optpart.formats import native
 from optpart.methods import registry
+from optpart.methods.fitting import require_memory
 from optpart.problem.instance import Instance
 from optpart.problem.model import Communication, Memory
 from optpart.solution.goal import Goal
@@ -286,6 +287,7 @@ class Case:
 
     def _solver(self, name: str) -> None:
         method: Any = registry.get(name)
+        require_memory(self.instance, name, self.goal, LIMIT)
         try:
             if registry.takes_goal(name):
                 found = method(self.instance, budget=LIMIT, goal=self.goal)

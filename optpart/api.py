@@ -1072,7 +1072,8 @@ def plan(
     replicas : int
         Most devices, all alike, that share the items of a stage.
     device_order : sequence of device names, optional
-        The only devices to use, in the order of their stages; any may stay empty.
+        The only devices to use: every device of a stage comes before those of later stages, and
+        any may stay empty (design §2).
 
     Raises
     ------

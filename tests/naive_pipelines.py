@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import combinations, pairwise, permutations, product
+from itertools import pairwise, permutations, product
 
 import networkx as nx
 import numpy as np
@@ -14,6 +14,7 @@ from optpart.formats.native import from_dict
 from optpart.pipeline.problem import Pipeline
 from optpart.problem.instance import Instance
 from optpart.solution.schedule import crossings, retime
+from optpart.testing.naive_plans import every_plan
 
 Placement = tuple[int, ...]
 
@@ -128,39 +129,15 @@ def plans(
     pipeline: Pipeline, replicas: int, order: Sequence[int] = ()
 ) -> Iterator[tuple[list[tuple[tuple[int, ...], tuple[int, ...]]], Fraction]]:
     """Every plan that keeps the rules, as stages of vertices and devices, with its bottleneck."""
+
+    def load(block: frozenset[int], devices: frozenset[int]) -> Fraction | None:
+        if len({pipeline.alike[d] for d in devices}) > 1:
+            return None
+        return _load(pipeline, set(block), tuple(sorted(devices)))
+
     n, k = len(pipeline.vertices), len(pipeline.devices)
-    groups = [
-        members
-        for r in range(1, replicas + 1)
-        for members in combinations(range(k), r)
-        if len({pipeline.alike[d] for d in members}) == 1
-    ]
-    for place in product(range(min(n, k)), repeat=n):
-        count = max(place) + 1
-        if set(place) != set(range(count)) or any(place[u] > place[v] for u, v in pipeline.edges):
-            continue
-        blocks = [tuple(v for v in range(n) if place[v] == i) for i in range(count)]
-        for devices in product(groups, repeat=count):
-            taken = [d for members in devices for d in members]
-            if len(set(taken)) < len(taken) or (order and not _follows(devices, order)):
-                continue
-            load = [
-                _load(pipeline, set(block), members)
-                for block, members in zip(blocks, devices, strict=True)
-            ]
-            known = [each for each in load if each is not None]
-            if len(known) == len(load):
-                yield list(zip(blocks, devices, strict=True)), max(known)
-
-
-def _follows(devices: Sequence[tuple[int, ...]], order: Sequence[int]) -> bool:
-    """Whether stages follow an order of devices, with replicas next to each other."""
-    place = {d: i for i, d in enumerate(order)}
-    if any(d not in place for members in devices for d in members):
-        return False
-    spans = [sorted(place[d] for d in members) for members in devices]
-    tight = all(span[-1] - span[0] == len(span) - 1 for span in spans)
-    return tight and all(one[-1] < other[0] for one, other in pairwise(spans))
+    for stages, value in every_plan(n, k, pipeline.edges, load, replicas, order):
+        yield [(tuple(sorted(block)), tuple(sorted(group))) for block, group in stages], value
 
 
 def _load(pipeline: Pipeline, block: set[int], devices: tuple[int, ...]) -> Fraction | None:

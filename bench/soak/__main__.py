@@ -8,7 +8,8 @@
 reads something else the second time; ``commands``, if a random command line ends with a traceback,
 a code that is not documented, or more than a short line of errors; ``schedules``, if the verifier,
 its reference and a naive verifier disagree; ``instances``, if a method, a bound or a schedule
-contradicts brute force; ``certificates``, if the judge accepts what is not true, or breaks down;
+contradicts brute force; ``plans``, if a pipeline with replicas or its verifier contradicts an
+enumeration of all plans; ``certificates``, if the judge accepts what is not true, or breaks down;
 ``kills``, if a long command that is killed at a random moment leaves a half-written file, a
 process, or a store that cannot go on.
 

@@ -61,6 +61,7 @@ PARTS = {
         Part("commands", "random command lines", 10_000, 120, 100, 120.0),
         Part("schedules", "random schedules", 1_000_000, 4000, 20_000, 10.0),
         Part("instances", "random instances", 100_000, 80, 200, 300.0),
+        Part("plans", "random pipeline plans", 10_000, 300, 500, 60.0),
         Part("certificates", "forged certificates", 10_000, 400, 500, 60.0),
         Part("kills", "killed commands", 1_000, 8, 20, 300.0),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optpart.commands.options import DeviceOrder, Json, Output, listed_devices
+from optpart.commands.options import Json, Output, listed_devices
 from optpart.limits import MOST_DEVICES
 from optpart.terminal import put, say
 
@@ -32,7 +32,14 @@ def pipeline(
             max=MOST_DEVICES,
         ),
     ] = 1,
-    device_order: DeviceOrder = None,
+    device_order: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DEVICES",
+            help="Use only these devices, separated by commas, all of a stage before those of "
+            "later stages; any may stay empty.",
+        ),
+    ] = None,
     sync_rate: Annotated[
         str | None,
         typer.Option(

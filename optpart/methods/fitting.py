@@ -60,7 +60,12 @@ _NEEDS: dict[str, Callable[[_Asked], int]] = {
 
 
 def require_memory(instance: Instance, method: str, goal: Goal, budget: Budget) -> None:
-    """Raise :class:`MemoryLimitError` if a method would need more memory than a budget allows."""
+    """Raise :class:`MemoryLimitError` if a method would need more memory than a budget allows.
+
+    To find that a goal contradicts itself or the instance takes none.
+    """
+    if goal.contradiction(instance):
+        return
     asked = _Asked(instance, goal, budget)
     too_much = _excess(method, asked)
     if too_much:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.kernels.compiled import inner, kernel
+from optpart.pipeline.whole import WORD
 
 #: No split.
 NONE = 2**62
@@ -27,8 +28,8 @@ class Blocks(NamedTuple):
     work: NDArray[np.int64]  # m: sums of the least time on one device
     cost: NDArray[np.int64]  # m × o: sums of times
     barred: NDArray[np.int64]  # m × o: items that the option cannot run
-    need: NDArray[np.int64]  # m: sums of memory
-    capacity: NDArray[np.int64]  # o
+    need: NDArray[np.int64]  # m × words: sums of memory, word by word, the lowest first
+    capacity: NDArray[np.int64]  # o × words
     weighted: NDArray[np.int64]  # m: items with weights to synchronise
     fixed: NDArray[np.int64]  # o: time for stages with such items
     apart: NDArray[np.int64]  # pairs of items that cannot share a stage
@@ -137,7 +138,14 @@ def _priced(b: Any, small: int, large: int, limit: int, cost: Any) -> Any:
         cost[o] = NONE
         if b.barred[large, o] > b.barred[small, o]:
             continue
-        if b.need[large] - b.need[small] > b.capacity[o]:
+        fits, carry = True, 0
+        for w in range(b.need.shape[1]):
+            held = b.need[large, w] - b.need[small, w] + carry
+            carry = held >> WORD
+            held &= (1 << WORD) - 1
+            if held != b.capacity[o, w]:  # a higher word outweighs those below it
+                fits = held < b.capacity[o, w]
+        if not fits:
             continue
         time = b.cost[large, o] - b.cost[small, o]
         if b.weighted[large] > b.weighted[small]:

@@ -72,7 +72,8 @@ def plan_pipeline(
     Parameters
     ----------
     order : sequence of int
-        The only devices to use, in the order of their stages. By default, all in any order.
+        The only devices to use: every device of a stage comes before those of later stages. By
+        default, all in any order.
     replicas : int
         Most devices of a stage.
 
@@ -85,18 +86,36 @@ def plan_pipeline(
     found = best_split(pipeline, order=order, replicas=replicas)
     seconds = clock.now() - begin
     if found is None:
-        why = "no split into stages satisfies allowed devices, groups and memory"
         return PipelinePlan(
             pipeline,
             Status.INFEASIBLE,
             order=tuple(order),
             replicas=replicas,
-            reason=why,
+            reason=_excluded(pipeline, order),
             seconds=seconds,
         )
     return concluded(
         pipeline, found.stages, found.bound, order=order, replicas=replicas, seconds=seconds
     )
+
+
+def _excluded(pipeline: Pipeline, order: Sequence[int]) -> str:
+    """Return why there is no plan; if a group or vertex fits no device, it is named."""
+    grouped = {v for group in pipeline.together for v in group}
+    alone = [(v,) for v in range(len(pipeline.vertices)) if v not in grouped]
+    used = order or range(len(pipeline.devices))
+    for unit in sorted([*pipeline.together, *alone]):
+        name = pipeline.vertices[unit[0]]
+        if len(unit) > 1:
+            name = f"the group of {name} ({len(unit)} vertices)"
+        allowed = [d for d in used if all(pipeline.times[v][d] is not None for v in unit)]
+        if not allowed:
+            return f"{name} may run on none of {', '.join(pipeline.devices[d] for d in used)}"
+        limits = [pipeline.capacity[d] for d in allowed]
+        need = sum((pipeline.need[v] for v in unit), Fraction(0))
+        if all(limit is not None and limit < need for limit in limits):
+            return f"{name} needs more memory than any device that it may use has"
+    return "no split into stages satisfies allowed devices, groups, separations and memory"
 
 
 def concluded(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+
+import numpy as np
 
 from optpart.choices import choice
 from optpart.errors import ArgumentError, UnsupportedError
@@ -162,16 +164,15 @@ def relaxed_pipeline(
         raise UnsupportedError(
             "graph", f"has {n:,} vertices on {k} devices, which are too many", "use another method"
         )
+    allowed = instance.allowed[instance.unit_of]
     times = tuple(
-        tuple(instance.duration(v, d) if instance.vertex_allowed[v, d] else None for d in range(k))
+        tuple(instance.duration(v, d) if allowed[v, d] else None for d in range(k))
         for v in range(n)
     )
+    columns = [(*(row[d] for row in times), capacity[d]) for d in range(k)]
+    alike = _numbered(columns)
     if synchronise:
-        alike = _numbered(instance)
-    else:
-        columns = [(tuple(row[d] for row in times), capacity[d]) for d in range(k)]
-        numbers = {column: i for i, column in enumerate(dict.fromkeys(columns))}
-        alike = tuple(numbers[column] for column in columns)
+        alike = _numbered([(of, _linked_like(instance, alike, d)) for d, of in enumerate(alike)])
     weighs = synchronise or rate is not None
     weights = tuple(graph.memory.fractions()) if weighs else (_ZERO,) * n
     rings = _rings(instance, alike) if rate is None else (Ring(1 / rate),) * (max(alike) + 1)
@@ -250,9 +251,31 @@ def classes_of(instance: Instance) -> list[list[int]]:
     return sorted([*classes, *([d] for d in range(instance.devices) if d not in known)])
 
 
-def _numbered(instance: Instance) -> tuple[int, ...]:
-    number = {d: i for i, members in enumerate(classes_of(instance)) for d in members}
-    return tuple(number[d] for d in range(instance.devices))
+def _numbered(keys: Sequence[Hashable]) -> tuple[int, ...]:
+    """Number keys, equal ones alike, in the order of their first."""
+    numbers = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+    return tuple(numbers[key] for key in keys)
+
+
+def _linked_like(instance: Instance, alike: Sequence[int], d: int) -> int:
+    """Return the first device of a class whose exchange with another keeps the links of the class.
+
+    Such exchanges compose, so all devices for which this is the same one are linked alike.
+    """
+    cluster = instance.cluster
+    members = np.flatnonzero(np.array(alike) == alike[d])
+    tables = [cluster.bandwidth.numerators, cluster.infinite, cluster.latency.numerators]
+
+    def keeps_links(first: int) -> bool:
+        others = members[members != first]
+        exchanged = np.where(others == d, first, others)
+        return all(
+            np.array_equal(table[first, others], table[d, exchanged])
+            and np.array_equal(table[others, first], table[exchanged, d])
+            for table in tables
+        )
+
+    return next(first for first in members.tolist() if keeps_links(first))
 
 
 def _rings(instance: Instance, alike: tuple[int, ...]) -> tuple[Ring | None, ...]:

@@ -40,7 +40,7 @@ from optpart.pipeline.kernel import (
     split,
 )
 from optpart.pipeline.problem import Pipeline
-from optpart.pipeline.whole import scale_of
+from optpart.pipeline.whole import in_words, scale_of
 
 #: Most blocks times moves, some seconds of work; to look at a block costs as much as many moves.
 MOST_STEPS = 4 * 10**9
@@ -106,8 +106,8 @@ def best_split(
     Parameters
     ----------
     order : sequence of int
-        The only devices to use, in the order of their stages; any may stay empty. Replicas of a
-        stage are neighbours in it. By default, all devices in any order.
+        The only devices to use: every device of a stage comes before those of later stages, and
+        any may stay empty (design §2). By default, all devices in any order.
     replicas : int
         Most devices of a stage.
     prefixes_only : bool
@@ -160,26 +160,25 @@ class _Program:
         self.options = [
             _Option(kind, r) for kind, count in enumerate(most) for r in range(1, count + 1)
         ]
+        self.number = {(option.kind, option.replicas): o for o, option in enumerate(self.options)}
         self.moves, self.states = self._ordered() if order else self._counted()
         self._numbers()
 
     # --- devices ---------------------------------------------------------------------------
 
-    def _option(self, kind: int, replicas: int) -> int:
-        return next(
-            o
-            for o, option in enumerate(self.options)
-            if (option.kind, option.replicas) == (kind, replicas)
-        )
-
     def _ordered(self) -> tuple[Moves, int]:
+        """Move from a place in the order to behind the last device of a stage.
+
+        A stage has the device at the place and the next ones of its class; what lies between them
+        stays empty. Later devices of the class would leave fewer for the stages that follow.
+        """
         kinds = [self.pipeline.alike[d] for d in self.order]
         rows = []
         for at, kind in enumerate(kinds):
-            for r in range(1, 1 + max(o.replicas for o in self.options if o.kind == kind)):
-                if kinds[at : at + r] == [kind] * r:
-                    row = (at, at + r, self._option(kind, r))
-                    rows.append(row)
+            alike = [i for i in range(at, len(kinds)) if kinds[i] == kind]
+            for r, last in enumerate(alike, 1):
+                if (option := self.number.get((kind, r))) is not None:
+                    rows.append((at, last + 1, option))
         return _moves(rows, list(range(len(kinds) + 1))), len(kinds) + 1
 
     def _counted(self) -> tuple[Moves, int]:
@@ -266,16 +265,13 @@ class _Program:
     def _memory(self) -> None:
         pipeline = self.pipeline
         needs = [total([pipeline.need[v] for v in item]) for item in self.items.members]
+        everything = total(needs)
         limits = [pipeline.capacity[self.classes[option.kind][0]] for option in self.options]
-        known = [limit for limit in limits if limit is not None]
-        scale = scale_of([*needs, *known], total(needs) + max(known, default=Fraction(0)))
-        if not scale.exact:
-            raise UnsupportedError(
-                "memory", "sizes have too many digits to be added exactly", "round them"
-            )
-        self.need = np.array([scale.floor(need) for need in needs], np.int64)
-        self.capacity = np.array(
-            [NONE if limit is None else scale.floor(limit) for limit in limits], np.int64
+        room = [everything if limit is None else min(limit, everything) for limit in limits]
+        units = math.lcm(1, *(size.denominator for size in (*needs, *room)))
+        self.need, self.capacity = (
+            in_words([int(size * units) for size in sizes], int(everything * units))
+            for sizes in (needs, room)
         )
 
     def load(self, block: int, option: int) -> Fraction:
@@ -316,7 +312,7 @@ class _Table:
         work = np.where(work == _FORBIDDEN, 0, work)
         if not p.scale.exact:  # as a share of replicas, each time is rounded down again
             work = np.maximum(work - max(option.replicas for option in p.options), 0)
-        columns = np.column_stack([least, work, p.need, p.weighted, p.cost, p.barred])
+        columns = np.column_stack([least, work, p.weighted, p.cost, p.barred, p.need])
         sums = _sums(words, columns, nested)
         check(p.deadline)
         options = len(p.options)
@@ -334,11 +330,11 @@ class _Table:
             words=words,
             least=sums[:, 0].copy(),
             work=sums[:, 1].copy(),
-            cost=sums[:, 4 : 4 + options].copy(),
-            barred=sums[:, 4 + options :].copy(),
-            need=sums[:, 2].copy(),
+            cost=sums[:, 3 : 3 + options].copy(),
+            barred=sums[:, 3 + options : 3 + 2 * options].copy(),
+            need=sums[:, 3 + 2 * options :].copy(),
             capacity=p.capacity,
-            weighted=sums[:, 3].copy(),
+            weighted=sums[:, 2].copy(),
             fixed=p.fixed,
             apart=np.array(sorted(pairs), np.int64).reshape(-1, 2),
             span=span,
@@ -437,8 +433,8 @@ class _Table:
         for block, move in blocks:
             option = p.options[p.moves.option[move]]
             if p.order:
-                start = int(p.moves.source[move])
-                devices = list(p.order[start : start + option.replicas])
+                passed = p.order[p.moves.source[move] : p.moves.target[move]]
+                devices = [d for d in passed if p.pipeline.alike[d] == option.kind]
             else:
                 devices = [free[option.kind].pop(0) for _ in range(option.replicas)]
             vertices = sorted(v for i in bits(block) for v in p.items.members[i])

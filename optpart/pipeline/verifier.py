@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 from optpart.pipeline.problem import Pipeline
 from optpart.pipeline.splits import Stage
@@ -19,7 +20,7 @@ def violations(
     Parameters
     ----------
     order : sequence of int
-        The only devices to use, in the order of their stages; any order if empty.
+        The only devices to use; all of a stage come before all of any later stage. Any if empty.
     replicas : int
         Most devices of a stage.
     """
@@ -41,8 +42,8 @@ def violations(
     taken = [d for stage in stages for d in stage.devices]
     for d in sorted({d for d in taken if taken.count(d) > 1}):
         yield f"{devices[d]} is used twice"
-    if order and [d for d in order if d in taken] != taken:
-        yield "the stages do not follow the order of devices"
+    if order:
+        yield from _out_of_order(pipeline, stages, order)
     for u, v in pipeline.edges:
         if place[u] > place[v]:
             yield f"{names[u]} is in a later stage than {names[v]}, which it precedes"
@@ -54,6 +55,20 @@ def violations(
             yield f"{names[u]} and {names[v]} share a stage"
     for i, stage in enumerate(stages):
         yield from _stage(pipeline, i, stage)
+
+
+def _out_of_order(
+    pipeline: Pipeline, stages: Sequence[Stage], order: Sequence[int]
+) -> Iterator[str]:
+    taken = [(order.index(d), i) for i, s in enumerate(stages) for d in s.devices if d in order]
+    for stage in stages:
+        for d in stage.devices:
+            if d not in order:
+                yield f"{pipeline.devices[d]} is not in the order of devices"
+    for (_, i), (at, j) in pairwise(sorted(taken)):
+        if i > j:
+            name = pipeline.devices[order[at]]
+            yield f"stage {j} has {name}, which comes after a device of stage {i} in the order"
 
 
 def _stage(pipeline: Pipeline, i: int, stage: Stage) -> Iterator[str]:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
 #: Sums of whole numbers stay below this, so that they never overflow 64 bits.
 _ROOM = 2**61
+
+#: Bits per word of numbers that may be larger; sums of 2^15 such words fit 64 bits.
+WORD = 46
 
 
 @dataclass(frozen=True)
@@ -47,3 +53,25 @@ def scale_of(values: Iterable[Fraction], most: Fraction) -> Scale:
     ratio = Fraction(_ROOM) / most
     scale = Fraction(2) ** (ratio.numerator.bit_length() - ratio.denominator.bit_length())
     return Scale(scale if scale <= ratio else scale / 2, False)
+
+
+def in_words(values: Sequence[int], most: int) -> NDArray[np.int64]:
+    """Split whole numbers into words of :data:`WORD` bits, the lowest first.
+
+    Sums are added word by word, without carrying.
+
+    Parameters
+    ----------
+    values : sequence of int
+        At least 0.
+    most : int
+        The largest sum that occurs, on which the number of words depends.
+
+    Returns
+    -------
+    ndarray of int64, values × words
+    """
+    words = max(1, -(-most.bit_length() // WORD))
+    mask = (1 << WORD) - 1
+    table = [[value >> WORD * w & mask for w in range(words)] for value in values]
+    return np.array(table, np.int64).reshape(-1, words)

@@ -36,6 +36,13 @@ _FAR_UNITS = (Fraction(1, 10**9), Fraction(10**9), Fraction(1, 7919), Fraction(1
 #: Factors for one number among ordinary ones, so that no time grid holds both.
 _AWKWARD = (Fraction(1, 7919), Fraction(10**12 + 39), Fraction(10**12 + 39, 7919 * 10**12))
 
+#: Factors for one size: a little less, a little more, and one that divides nothing else.
+_AWKWARD_SIZES = (
+    Fraction(999999999999, 10**12),
+    Fraction(10**12 + 39, 10**12),
+    Fraction(1, 7919),
+)
+
 #: Least and greatest capacity of a device, in percent of the most that it could ever hold.
 _CAPACITY: dict[Memory, tuple[int, int]] = {
     "none": (0, 100),
@@ -85,7 +92,7 @@ class Shape:
         Whether the units of time and of size may be far from one.
     exact : bool
         Whether all times are multiples of one tick; otherwise single numbers may be so awkward that
-        no grid holds all times.
+        no grid holds all times, and single sizes may be a little off.
     release : {"end", "start"}, optional
         The option of ``refcount``; by default either.
     longest : int
@@ -555,8 +562,11 @@ class _Instance:
         return self.latency[d][e] + (size / rate if rate else 0)
 
     def _make_awkward(self) -> None:
-        """Multiply one time by a factor that leaves no common tick with the others."""
+        """Multiply one time by a factor that leaves no common tick with the others, or one size."""
         draw = self.draw
+        if self.shape.memory != "none" and draw.chance(3):
+            self._make_size_awkward()
+            return
         factor = draw.one_of(_AWKWARD)
         v = draw.between(0, self.n - 1)
         if self.durations is not None:
@@ -570,6 +580,16 @@ class _Instance:
                 self.latency[d][e] = (self.latency[d][e] or self.time) * factor
             else:
                 self.speed[d] *= factor
+
+    def _make_size_awkward(self) -> None:
+        draw, factor = self.draw, self.draw.one_of(_AWKWARD_SIZES)
+        d = draw.between(0, self.k - 1)
+        limit = self.memory[d]
+        if limit is not None and draw.chance(2):
+            self.memory[d] = limit * factor
+        else:
+            vertex = self.vertex[draw.between(0, self.n - 1)]
+            vertex.memory = (vertex.memory or self.measure) * factor
 
     # --- the instance ----------------------------------------------------------------------
 

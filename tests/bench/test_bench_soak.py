@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.soak import files, schedules
+from bench.soak import files, plans, schedules
 from bench.soak.__main__ import table
 from bench.soak.parts import PARTS, FailedError
 from bench.soak.runs import Block, Kept, blocks_of
@@ -51,6 +51,19 @@ def test_a_verifier_that_sees_nothing_is_found_out(
             schedules.case(number, tmp_path)
 
     with pytest.raises(FailedError, match="naive"):
+        run()
+
+
+def test_a_verifier_of_plans_that_sees_nothing_is_found_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(plans, "violations", lambda *_: [])
+
+    def run() -> None:
+        for number in range(50):
+            plans.case(number, tmp_path)
+
+    with pytest.raises(FailedError, match="the verifier says"):
         run()
 
 

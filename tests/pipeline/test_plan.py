@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from naive_pipelines import plans
 
+import optpart as op
 from optpart.pipeline.plan import concluded, plan_pipeline
 from optpart.pipeline.problem import Pipeline, Ring, Tensor, pipeline_of
 from optpart.pipeline.splits import Stage, best_split
@@ -16,6 +17,7 @@ from optpart.pipeline.verifier import loads, violations
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
+from optpart.problem.model import Model
 from optpart.solution.result import Status
 
 
@@ -122,9 +124,12 @@ def stages(*rows: tuple[str, str]) -> list[Stage]:
         (stages(("b", "0"), ("ac", "1")), "a is in a later stage than b, which it precedes"),
         (stages(("ab", "01"), ("c", "2")), "stage 0 has 2 replicas, of which 1 are allowed"),
         (stages(("abc", "")), "stage 0 is empty or has no device"),
-        (stages(("a", "1"), ("bc", "0")), "the stages do not follow the order of devices"),
+        (stages(("a", "1"), ("bc", "0")),
+         "stage 0 has d1, which comes after a device of stage 1 in the order"),
+        (stages(("a", "02"), ("bc", "1")),
+         "stage 0 has d2, which comes after a device of stage 1 in the order"),
     ],
-)
+)  # fmt: skip
 def test_the_verifier_names_what_is_wrong(wrong: list[Stage], said: str) -> None:
     assert said in list(violations(chain(), wrong, order=(0, 1, 2)))
     with pytest.raises(AssertionError):
@@ -183,3 +188,107 @@ def test_long_decimals_are_proven_exactly() -> None:
         assert (found is None) == (not values)
         if found is not None:
             assert found.bound == found.bottleneck == min(values)
+
+
+# --- along an order of devices (design §2) ---------------------------------------------------
+
+
+def one_vertex(*devices: Device, **fields: object) -> Instance:
+    graph = GraphBuilder().vertex("v", 2, **fields).build()  # type: ignore[arg-type]
+    return Instance(graph, Cluster.of(devices))
+
+
+def test_alike_devices_share_a_stage_across_empty_ones() -> None:
+    apart = one_vertex(Device("a"), Device("b", Fraction(1, 2)), Device("c"))
+    found = op.plan(apart, replicas=2, device_order=["a", "b", "c"])
+    assert found.stages == (Stage((0,), (0, 2)),)
+    assert (found.status, found.bottleneck, found.bound) == (Status.OPTIMAL, 1, 1)
+
+
+def test_a_stage_between_replicas_of_another_is_no_plan() -> None:
+    """Not even where no edge connects them: stages come one after another."""
+    graph = GraphBuilder().vertex("u", 2).vertex("v", 2).build()
+    cluster = Cluster.of([Device("a"), Device("b", 2), Device("c")])
+    free = op.plan(Instance(graph, cluster), replicas=2)
+    assert free.bottleneck == 1
+    along = op.plan(Instance(graph, cluster), replicas=2, device_order=["a", "b", "c"])
+    assert (along.status, along.bottleneck) == (Status.OPTIMAL, 2)
+    between = [Stage((0,), (0, 2)), Stage((1,), (1,))]
+    assert not list(violations(along.pipeline, between, replicas=2))
+    assert list(violations(along.pipeline, between, (0, 1, 2), replicas=2))
+
+
+def test_the_devices_of_a_stage_are_a_set() -> None:
+    plan = stages(("a", "20"), ("bc", "1"))
+    assert not list(violations(chain(), plan, (0, 2, 1), replicas=2))
+
+
+def test_a_device_outside_the_order_is_named() -> None:
+    assert list(violations(chain(), stages(("abc", "2")), (0, 1))) == [
+        "d2 is not in the order of devices"
+    ]
+
+
+# --- devices that are alike (design §2) ------------------------------------------------------
+
+
+def test_units_tell_devices_apart_and_their_members_do_not() -> None:
+    """The group runs on ``a`` alone, whatever its members could do on ``b`` and ``c``."""
+    graph = (
+        GraphBuilder()
+        .vertex("u", 1, devices=["a", "b"]).vertex("v", 1, devices=["a", "c"]).vertex("w", 8)
+        .colocate("u", "v")
+        .build()
+    )  # fmt: skip
+    found = op.plan(Instance(graph, Cluster.of([Device(name) for name in "abc"])), replicas=2)
+    assert found.bottleneck == 4
+
+
+@pytest.mark.parametrize(("back", "best"), [(1, 3), (2, 4)])
+def test_links_to_devices_that_differ_anyway_do_not_count(back: int, best: int) -> None:
+    cluster = Cluster.of(
+        [Device("a"), Device("b"), Device("slow", Fraction(1, 100))],
+        bandwidth=[[None, 1, 7], [back, None, 8], [9, 10, None]],
+    )
+    graph = GraphBuilder().vertex("v", 4, memory=1).build()
+    found = op.plan(Instance(graph, cluster), replicas=2, sync_rate="links")
+    assert found.bottleneck == best
+
+
+def test_capacities_count_only_where_memory_is_limited() -> None:
+    near = one_vertex(Device("a", memory=5), Device("b", memory=Fraction(4999999999999, 10**12)))
+    assert op.plan(near, replicas=2, sync_rate="links").bottleneck == 1
+    limited = replace(near, model=Model(memory="estimate"))
+    assert op.plan(limited, replicas=2).bottleneck == 2
+
+
+# --- memory ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("less", "status"), [(0, Status.OPTIMAL), (1, Status.INFEASIBLE)])
+def test_memory_of_any_number_of_digits_is_added_exactly(less: int, status: Status) -> None:
+    """Two of three vertices fit a device, or just do not."""
+    size = Fraction(1, 3) + Fraction(1, 10**30)
+    builder = GraphBuilder()
+    for name in "uvw":
+        builder.vertex(name, 1, memory=size)
+    cluster = Cluster.uniform(3, memory=2 * size - Fraction(less, 10**40))
+    instance = Instance(builder.build(), cluster, Model(memory="estimate"))
+    assert op.plan(instance, device_order=["d0", "d1"]).status is status
+
+
+# --- why there is no plan --------------------------------------------------------------------
+
+
+def test_a_reason_names_the_unit_that_runs_nowhere() -> None:
+    graph = GraphBuilder().vertex("u", 1, devices=["b"]).vertex("v", 1).colocate("u", "v").build()
+    found = op.plan(Instance(graph, Cluster.of([Device("a"), Device("b")])), device_order=["a"])
+    assert found.status is Status.INFEASIBLE
+    assert found.reason == "the group of u (2 vertices) may run on none of a"
+
+
+def test_a_reason_names_the_unit_that_is_too_large() -> None:
+    tight = one_vertex(Device("a", memory=3), Device("b", memory=2), memory=Fraction(31, 10))
+    found = op.plan(replace(tight, model=Model(memory="estimate")))
+    assert found.status is Status.INFEASIBLE
+    assert found.reason == "v needs more memory than any device that it may use has"
