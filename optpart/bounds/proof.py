@@ -149,8 +149,8 @@ def minimise(
         return Proof(proven, point * unit, multiplier, 0, 0, np.zeros_like(reduced))
     if parts <= 0:
         return None
-    value = max(Fraction(0), Fraction(total, parts))
-    return Proof(value, point * unit, multiplier, total, parts, reduced)
+    least = max(Fraction(0), Fraction(total, parts))
+    return Proof(least, point * unit, multiplier, total, parts, reduced)
 
 
 def _propose(

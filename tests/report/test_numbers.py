@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from optpart.report.text import between, number
+from optpart.rounding import between, number
 
 
 @pytest.mark.parametrize(
