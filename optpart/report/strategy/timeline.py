@@ -26,7 +26,7 @@ from optpart.report.gantt.style import (
 from optpart.report.gantt.words import short
 from optpart.report.picture import write_picture
 from optpart.report.strategy.table import milliseconds
-from optpart.rounding import percent
+from optpart.rounding import number, percent
 from optpart.solution.gap import gap
 from optpart.solution.schedule import Schedule
 from optpart.training.compiler import Compiled, Kind
@@ -178,10 +178,9 @@ def _figure(bars: Bars, makespan: Fraction, title: str, bound: Fraction | None) 
     busy = np.zeros(rows)
     np.add.at(busy, bars.row, bars.end - bars.start)
     for r, share in enumerate((busy / span).tolist()):
-        axes.text(
-            1.01, r, percent(share, up=False), transform=axes.get_yaxis_transform(), va="center",
-            fontsize=SMALL, color=INK,
-        )  # fmt: skip
+        text = f"{number(100 * share, up=False, digits=2)}%"
+        where = axes.get_yaxis_transform()
+        axes.text(1.01, r, text, transform=where, va="center", fontsize=SMALL, color=INK)
     keys = [Patch(facecolor=_COLOURS[name], label=name) for name in present]
     said = milliseconds(makespan, up=True)
     if bound is not None:
