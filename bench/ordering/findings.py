@@ -331,7 +331,8 @@ def loose(found: Measured) -> Finding:
     """Eq. 2 against proven optima."""
 
     def off(cases: list[Case]) -> list[float]:
-        return [found.attainable[c].looseness[1] for c in cases if found.attainable[c].optimal]
+        known = [found.attainable[c] for c in cases]
+        return [float(each.looseness[1]) for each in known if each.optimal]
 
     ahead, both = off(_forward(MODELS)), off(_training(MODELS))
     return Finding(

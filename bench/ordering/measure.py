@@ -163,5 +163,5 @@ def gap(found: Measured, case: Case, name: str) -> tuple[float, float, float]:
     assert best is not None
     values = [result.makespan for result in found.orders[case, name] if result.makespan]
     over = [float(value / best) - 1 for value in values]
-    efficiency = [bounds(case).efficiency(value) for value in values]
+    efficiency = [float(bounds(case).efficiency(value)) for value in values]
     return float(np.mean(over)), max(over), float(np.mean(efficiency))

@@ -80,7 +80,7 @@ def _scaled(found: Measured, case: Case) -> list[str]:
     return [
         case.name,
         str(case.batch),
-        f"{bounds(case).speedup:.2f}",
+        f"{float(bounds(case).speedup):.2f}",
         signed(found.speedup_alone(case, TAO), 1),
         signed(found.speedup(case, TAO), 1),
         signed(longer, 2),
@@ -109,14 +109,14 @@ def attainable(found: Measured) -> str:
 
 
 def _share(found: Measured, case: Case, name: str) -> str:
-    best = found.attainable[case].efficiency[0]
+    best = float(found.attainable[case].efficiency[0])
     return f"{gap(found, case, name)[2] / best:.4f}" if best else "–"
 
 
 def _row(found: Measured, case: Case) -> list[str]:
     best, result = found.attainable[case], found.solved[case]
-    low, high = best.efficiency
-    loose = best.looseness
+    low, high = map(float, best.efficiency)
+    loose = [*map(float, best.looseness)]
     return [
         case.name,
         str(instance(case).vertices),

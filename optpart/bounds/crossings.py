@@ -282,10 +282,11 @@ class Relaxation:
             columns, proof = self._solve(state, limit, least, used, busiest, left)
             if proof is None:
                 break
-            if proof.value is None:
+            length = proof.whole  # schedules on the grid have whole lengths
+            if length is None:
                 return _Reached(None, state, None)
             self._runs.keep(used, proof.multiplier[len(proof.multiplier) - len(used) :] != 0)
-            gain, best = proof.value - best, max(best, proof.value)
+            gain, best = length - best, max(best, length)
             if limit is None:
                 if gain <= _GAIN * best:
                     break

@@ -83,7 +83,11 @@ class Load(NamedTuple):
 
 
 def load_ticks(instance: Instance, grid: Grid, window: Windows, *, seconds: float = np.inf) -> int:
-    """Return the load bound in ticks, at least the bound of the windows."""
+    """Return the load bound in ticks, at least the bound of the windows.
+
+    The weighted mean of loads is rounded up, since run times, heads and tails are whole on the
+    grid, and so is the largest load.
+    """
     return load_proof(instance, grid, window, seconds=seconds).ticks
 
 

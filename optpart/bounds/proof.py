@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -61,7 +63,7 @@ class Proof:
 
     Attributes
     ----------
-    value : int or None
+    value : Fraction or None
         The objective is at least this; ``None`` if the program has no solution.
     point : ndarray of float
         The solver's solution, for choices.
@@ -69,12 +71,17 @@ class Proof:
         Per row, a multiple of what the proof uses.
     """
 
-    value: int | None
+    value: Fraction | None
     point: NDArray[np.float64]
     multiplier: NDArray[Any]
     _total: int
     _parts: int
     _reduced: NDArray[Any]
+
+    @property
+    def whole(self) -> int | None:
+        """The least whole value of the objective, where the caller knows that it has no others."""
+        return None if self.value is None else math.ceil(self.value)
 
     def excluded(self, limit: int) -> NDArray[np.bool_]:
         """Return the columns that are not one in any whole solution of at most a given value."""
@@ -84,7 +91,7 @@ class Proof:
 def minimise(
     rows: Rows, upper: NDArray[np.int64], unit: NDArray[np.float64], objective: int, seconds: float
 ) -> Proof | None:
-    """Bound the least whole value of a column, subject to rows and ``0 ≤ z ≤ upper``.
+    """Bound the least value of a column, subject to rows and ``0 ≤ z ≤ upper``.
 
     Parameters
     ----------
@@ -138,11 +145,12 @@ def minimise(
     total += int((np.minimum(reduced, 0) * upper.astype(object)).sum())
     reduced = np.maximum(reduced, 0)
     if not feasible:
-        proven = None if total > 0 else 0
+        proven = None if total > 0 else Fraction(0)
         return Proof(proven, point * unit, multiplier, 0, 0, np.zeros_like(reduced))
     if parts <= 0:
         return None
-    return Proof(max(0, -(-total // parts)), point * unit, multiplier, total, parts, reduced)
+    least = max(Fraction(0), Fraction(total, parts))
+    return Proof(least, point * unit, multiplier, total, parts, reduced)
 
 
 def _propose(

@@ -35,6 +35,7 @@ from optpart.formats import native
 from optpart.formats import result as result_format
 from optpart.kernels import ticks
 from optpart.problem.instance import Instance
+from optpart.rounding import number
 from optpart.showing import Shown
 from optpart.solution.result import Result, conclude
 from optpart.solution.schedule import Schedule
@@ -257,7 +258,7 @@ def find_refutation(
         known = _intervals(problem, scales[-1], makespan, left * _SHARE_BY_INTERVALS)
         if makespan <= known.bound:
             return _by_intervals(problem, known, makespan)
-        reasons.append(f"intervals prove {float(known.bound):g}")
+        reasons.append(f"intervals prove {number(known.bound, up=False)}")
     grids = [grid for grid in grids if grid[1].grid.horizon < _MAX_TICKS]
     record = {} if known is None else known.record
     failure = UncertifiedError

@@ -163,7 +163,8 @@ def _certify_bound(
     from optpart.formats.json import pretty
     from optpart.formats.result import read_found
     from optpart.problem.feasibility import contradiction, excluded
-    from optpart.report.text import infeasible, number, percent
+    from optpart.report.text import infeasible
+    from optpart.rounding import number, percent
     from optpart.solution.gap import gap
     from optpart.terminal import note, put, say
 

@@ -281,7 +281,7 @@ def _gap_by_axis(
 
 def _list_library(json: bool) -> None:
     from optpart.report.console import plain_console
-    from optpart.report.text import number, percent
+    from optpart.rounding import number, percent
     from optpart.solution.gap import gap
     from optpart.study import library
 

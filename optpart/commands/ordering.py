@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,6 +39,7 @@ def ordering(
     from optpart.ordering.oracle import read_times, with_times
     from optpart.report.console import plain_console
     from optpart.report.progress import ProgressLine
+    from optpart.rounding import double
     from optpart.solution.result import Budget
     from optpart.terminal import put
 
@@ -56,11 +58,14 @@ def ordering(
             "instance": instance.name,
             "upper": str(bounds.upper),
             "lower": str(bounds.lower),
-            "speedup": bounds.speedup,
+            "speedup": double(bounds.speedup, up=True),
             "optimal": best.optimal,
             "proven": str(best.proven),
-            "attainable_efficiency": [low, high],
-            "looseness": [loose[0], None if best.makespan is None else loose[1]],
+            "attainable_efficiency": [double(low, up=False), double(high, up=True)],
+            "looseness": [
+                double(loose[0], up=False),
+                double(loose[1], up=True) if isinstance(loose[1], Fraction) else None,
+            ],
             "orders": found.rows(),
             "omitted": list(found.omitted),
         }
@@ -69,26 +74,38 @@ def ordering(
     print_orders(plain_console(), instance.name, found)
 
 
+def _range(low: Fraction, high: Fraction) -> str:
+    """Return a range of efficiencies rounded outwards; an exact one, like an efficiency, down."""
+    from optpart.rounding import fixed
+
+    least = fixed(low, 4, up=False)
+    return least if low == high else f"{least} to {fixed(high, 4, up=True)}"
+
+
 def print_orders(console: PlainConsole, name: str, found: Orders) -> None:
     """Print what is proven of the optimal order, and a row per order."""
     from optpart.report.console import plain_table
-    from optpart.report.text import number, remark
+    from optpart.report.text import remark
+    from optpart.rounding import fixed, number, percent
 
     best, bounds = found.best, found.best.bounds
     low, high = best.efficiency
     loose = best.looseness
     console.tell(
         f"{name}: makespan from {number(bounds.lower, up=False)} (eq. 2) to "
-        f"{number(bounds.upper, up=True)} (eq. 1), S = {bounds.speedup:.3f}"
+        f"{number(bounds.upper, up=True)} (eq. 1), S = {fixed(bounds.speedup, 3, up=True)}"
     )
     if best.makespan is None:
-        console.tell(f"no order found: E* at most {high:.4f}; {loose[0]:.2%} or more above eq. 2")
+        console.tell(
+            f"no order found: E* at most {fixed(high, 4, up=True)}; "
+            f"{percent(loose[0], up=False)} or more above eq. 2"
+        )
     else:
-        told = f"E* = {high:.4f}" if best.optimal else f"E* from {low:.4f} to {high:.4f}"
+        told = f"E* {'= ' if best.optimal else 'from '}{_range(low, high)}"
         console.tell(
             f"optimal order {'proven' if best.optimal else 'not proven'}: {told}; it lies "
-            + (f"{loose[0]:.2%}" if best.optimal else f"{loose[0]:.2%} to {loose[1]:.2%}")
-            + " above eq. 2"
+            + ("" if best.optimal else f"{percent(loose[0], up=False)} to ")
+            + f"{percent(loose[1])} above eq. 2"
         )
     unsolved = any(result.makespan is None for result in found.results.values())
     table = plain_table("order", "makespan", "E", "E/E*", *([""] if unsolved else []))
@@ -98,9 +115,8 @@ def print_orders(console: PlainConsole, name: str, found: Orders) -> None:
             table.add_row(order, "–", "–", "–", why)
             continue
         share = best.share(result.makespan)
-        text = f"{share[1]:.4f}" if best.optimal else f"{share[0]:.4f} to {share[1]:.4f}"
-        efficiency = f"{bounds.efficiency(result.makespan):.4f}"
-        table.add_row(order, number(result.makespan, up=True), efficiency, text)
+        efficiency = fixed(bounds.efficiency(result.makespan), 4, up=False)
+        table.add_row(order, number(result.makespan, up=True), efficiency, _range(*share))
     console.show(table)
     if found.omitted:
         console.tell(f"not ordered in the time limit: {', '.join(found.omitted)}")

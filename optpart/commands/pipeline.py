@@ -100,7 +100,8 @@ def _listed(names: list[str]) -> str:
 def print_plan(console: PlainConsole, plan: PipelinePlan) -> None:
     """Print what is proven of a plan, and a row per stage."""
     from optpart.report.console import plain_table
-    from optpart.report.text import between, infeasible, number, remark, seconds
+    from optpart.report.text import infeasible, remark, seconds
+    from optpart.rounding import between, number
     from optpart.solution.result import Status
 
     name = plan.pipeline.name

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from optpart.commands.options import Json, Output
 from optpart.errors import InputError
+from optpart.rounding import percent
 from optpart.terminal import put
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ def print_costs(console: PlainConsole, costs: Costs) -> None:
                 str(each.rows),
                 written(each.line.alpha, "time"),
                 written(each.line.beta * scale, "time"),
-                f"{each.error:.1%}",
-                f"{each.worst:.1%}",
+                percent(each.error),
+                percent(each.worst),
             )
         console.show(table)
         console.tell(_summary(list(fits.values())))
@@ -85,6 +86,6 @@ def _summary(fits: list[Fit]) -> str:
     rows = sum(each.rows for each in fits)
     return (
         f"{len(fits)} lines of {rows} rows; median of their errors "
-        f"{median(each.error for each in fits):.1%}, largest error "
-        f"{max(each.worst for each in fits):.1%}"
+        f"{percent(median(each.error for each in fits))}, largest error "
+        f"{percent(max(each.worst for each in fits))}"
     )

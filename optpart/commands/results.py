@@ -23,7 +23,8 @@ def leave(result: Result) -> NoReturn:
 
 def say_result(result: Result) -> None:
     """Print one line: what a run found and proved."""
-    from optpart.report.text import between, infeasible, number, percent, seconds
+    from optpart.report.text import infeasible, seconds
+    from optpart.rounding import between, number, percent
     from optpart.solution.result import Status
 
     if result.status is Status.INFEASIBLE:
@@ -70,7 +71,7 @@ def _members(result: Result) -> str:
 
 def say_schedule(result: Result) -> None:
     """Print the schedule of every device, if that fits on a screen."""
-    from optpart.report.text import number
+    from optpart.rounding import number
 
     schedule, instance = result.schedule, result.instance
     if schedule is None or instance.vertices > 40:

@@ -203,7 +203,7 @@ def _say_front(front: list[Result], json: bool) -> None:
     """Print the Pareto front of makespan and traffic."""
     from optpart.formats import result as result_format
     from optpart.formats.json import pretty
-    from optpart.report.text import number
+    from optpart.rounding import number
     from optpart.solution.result import Status
 
     name = front[0].instance.name
@@ -225,7 +225,8 @@ def _say_front(front: list[Result], json: bool) -> None:
 
 def _say_audit(other: Result) -> None:
     """Report that a second solve, without pruning, does not contradict the first."""
-    from optpart.report.text import between, seconds
+    from optpart.report.text import seconds
+    from optpart.rounding import between
 
     makespan, bound = between(other.makespan, other.lower_bound)
     note(

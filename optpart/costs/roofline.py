@@ -29,6 +29,7 @@ from optpart.errors import InputError
 from optpart.problem.model import Memory
 from optpart.problem.units import written
 from optpart.problem.workload import Work, Workload
+from optpart.rounding import number
 
 #: Other names of data types.
 _SAME = {
@@ -152,7 +153,7 @@ def _rounding(columns: Sequence[Sequence[Fraction]]) -> tuple[str, ...]:
         return ()
     return (
         "Run times were rounded up to whole nanoseconds, which adds at most "
-        f"{float(100 * most):.2g}% of the sum of a device's run times.",
+        f"{number(100 * most, up=True, digits=2)}% of the sum of a device's run times.",
     )
 
 
@@ -275,7 +276,7 @@ class _Estimate:
             return []
         count = Counter(self.classes)
         parts = [
-            f"{class_} {float(part.compute):.0%}/{float(part.bandwidth):.0%} ({count[class_]:,})"
+            f"{class_} {_percent(part.compute)}/{_percent(part.bandwidth)} ({count[class_]:,})"
             for class_, part in self.efficiencies.classes.items()
             if count[class_]
         ]
@@ -298,3 +299,7 @@ class _Estimate:
                     f"{meaning}: {counted(len(kinds), 'operation')} ({named(sorted(set(kinds)))})."
                 )
         return found
+
+
+def _percent(part: Fraction) -> str:
+    return f"{number(100 * part, up=True)}%"

@@ -156,7 +156,7 @@ def ranks(compiled: Compiled) -> Text:
     parts = [decision.shares[d] * batch for d in used]
     if any(part.denominator > 1 for part in parts):
         listed = ", ".join(
-            f"{names[d]} {float(part):.2f} → {samples[r]}"
+            f"{names[d]} {part} → {samples[r]}"
             for r, (d, part) in enumerate(zip(used, parts, strict=True))
         )
         remarks.append(

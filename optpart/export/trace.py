@@ -27,6 +27,7 @@ from optpart.errors import ArgumentError, InputError
 from optpart.escaping import visible_json
 from optpart.export.llm import Text
 from optpart.problem.instance import Instance
+from optpart.rounding import number
 from optpart.solution.memory_use import memory_use
 from optpart.solution.schedule import Schedule
 
@@ -86,7 +87,7 @@ def trace(scheduled: Scheduled, unit: str | None = None) -> Text:
     factor = Fraction(UNITS[unit or "ns"])
     latest = max((factor * time for time in _all_times(scheduled)), default=Fraction(0))
     if latest >= _LATEST:
-        problem = f"ends after {float(latest):.3g} ns, too late for timestamps of a trace"
+        problem = f"ends after {number(latest, up=False)} ns, too late for timestamps of a trace"
         raise InputError("schedule", problem, "name a smaller --unit")
     about = {
         "instance": instance.name,
@@ -169,8 +170,8 @@ def _events(scheduled: Scheduled, factor: Fraction) -> list[dict[str, Any]]:
         first, last = (_INSTANT, _INSTANT) if instant else (_BEGINS, _ENDS)
         begin = {"args": each.args, "ph": "B", "name": each.name, "cat": each.category, **where}
         found.append((each.start, first, i, 0, begin))
-        for j, (phase, number) in enumerate(each.flows, 1):
-            flow = {"args": {}, "ph": phase, "name": "tensor", "cat": "tensor", "id": number}
+        for j, (phase, flow_id) in enumerate(each.flows, 1):
+            flow = {"args": {}, "ph": phase, "name": "tensor", "cat": "tensor", "id": flow_id}
             bound = {"bp": "e"} if phase == "f" else {}
             found.append((each.start, first, i, j, {**flow, **where, **bound}))
         end = {"args": {}, "ph": "E", "name": each.name, "cat": each.category, **where}

@@ -31,6 +31,7 @@ from optpart.formats.nanoseconds import MILLISECOND, Times
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.rational import non_negative, shown
 from optpart.problem.workload import Workload
+from optpart.rounding import number
 
 SUMMARY = "profiles of networks on one GPU by PipeDream"
 SUFFIXES: tuple[str, ...] = ()
@@ -72,8 +73,8 @@ def _workload(text: str, name: str, training: bool) -> Workload:
     dropped: dict[str, Fraction] = {}
     edges: list[tuple[str, str, str]] = []
     times = Times(MILLISECOND)
-    for number, line in enumerate(text.split("\n"), start=1):
-        place = f"line {number}"
+    for i, line in enumerate(text.split("\n"), start=1):
+        place = f"line {i}"
         if not line.strip():
             continue
         if line.startswith("\t"):
@@ -112,7 +113,7 @@ def _remarks(dropped: dict[str, Fraction]) -> list[str]:
     total = sum(dropped.values(), Fraction(0))
     names = "Input node" if len(dropped) == 1 else "Input nodes"
     return (
-        [f"{len(dropped)} {names} dropped, with {float(total):g} ms of loading data."]
+        [f"{len(dropped)} {names} dropped, with {number(total, up=True)} ms of loading data."]
         if (dropped)
         else []
     )

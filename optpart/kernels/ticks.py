@@ -72,7 +72,13 @@ class Grid:
         return Fraction(ticks) / self.scale
 
     def floor(self, time: Fraction) -> int:
-        """Return exact time in ticks, rounded down."""
+        """Return exact time in ticks, rounded down.
+
+        As an upper limit, this loses nothing: a schedule of at most a time has, with every start
+        rounded down, at most these ticks, on an exact grid and on a rounded one. As a lower bound
+        it is one of the true time only, and not of lengths on a rounded grid, so that it may limit
+        what a solver reports but never exclude a solution.
+        """
         return math.floor(time * self.scale)
 
     @cached_property

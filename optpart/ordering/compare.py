@@ -18,6 +18,7 @@ from optpart.methods.solve import prepare
 from optpart.ordering.efficiency import Attainable, assigned, attainable
 from optpart.ordering.waist import split, waist
 from optpart.problem.instance import Instance
+from optpart.rounding import double
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Result, Status, Watch, conclude, with_bound
 from optpart.solution.termination import Termination
@@ -61,13 +62,17 @@ class Orders:
     omitted: tuple[str, ...] = ()
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return makespan, ``E``, and the range of ``E / E*`` of each order; ``None`` without."""
+        """Return makespan, ``E``, and the range of ``E / E*`` of each order; ``None`` without.
+
+        Makespans are exact; ``E`` is rounded down, and ranges outwards.
+        """
         table: list[dict[str, Any]] = []
         for name, result in self.results.items():
             makespan, efficiency, share = result.makespan, None, None
             if makespan is not None:
-                efficiency = self.best.bounds.efficiency(makespan)
-                share = [*self.best.share(makespan)]
+                efficiency = double(self.best.bounds.efficiency(makespan), up=False)
+                least, most = self.best.share(makespan)
+                share = [double(least, up=False), double(most, up=True)]
             table.append(
                 {
                     "order": name,

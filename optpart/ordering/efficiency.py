@@ -8,6 +8,7 @@ and ``makespan* / lower`` the looseness of eq. 2.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -36,20 +37,20 @@ class MakespanBounds:
     upper: Fraction
     lower: Fraction
 
-    def efficiency(self, makespan: Fraction) -> float:
+    def efficiency(self, makespan: Fraction) -> Fraction:
         """Return the ordering efficiency ``E`` (eq. 3): 1 at best, 0 at worst.
 
         If nothing can overlap, upper and lower are equal and every order is optimal. Idle resources
         can make ``E`` negative: eq. 1 bounds only schedules that never wait needlessly.
         """
         if self.upper == self.lower:
-            return 1.0
-        return float((self.upper - makespan) / (self.upper - self.lower))
+            return Fraction(1)
+        return (self.upper - makespan) / (self.upper - self.lower)
 
     @property
-    def speedup(self) -> float:
+    def speedup(self) -> Fraction:
         """The largest speed-up ``S`` of one order over another (eq. 4); 0 if nothing runs."""
-        return float((self.upper - self.lower) / self.lower) if self.lower else 0.0
+        return (self.upper - self.lower) / self.lower if self.lower else Fraction(0)
 
 
 def assigned(instance: Instance) -> NDArray[np.int32]:
@@ -149,24 +150,24 @@ class Attainable:
         return self.makespan == self.proven
 
     @property
-    def efficiency(self) -> tuple[float, float]:
+    def efficiency(self) -> tuple[Fraction, Fraction]:
         """Return the range of ``E*``; both ends are equal if the optimal order is proven."""
-        least = 0.0 if self.makespan is None else self.bounds.efficiency(self.makespan)
+        least = Fraction(0) if self.makespan is None else self.bounds.efficiency(self.makespan)
         return least, self.bounds.efficiency(self.proven)
 
-    def share(self, makespan: Fraction) -> tuple[float, float]:
+    def share(self, makespan: Fraction) -> tuple[Fraction, Fraction]:
         """Return the range of ``E / E*`` of an order; 1 if ``E*`` is 0, so that all are equal."""
         own = self.bounds.efficiency(makespan)
         low, high = self.efficiency
-        return (own / high if high else 1.0, own / low if low else 1.0)
+        return (own / high if high else Fraction(1), own / low if low else Fraction(1))
 
     @property
-    def looseness(self) -> tuple[float, float]:
+    def looseness(self) -> tuple[Fraction, Fraction | float]:
         """Return the range of the optimal makespan over eq. 2, minus 1."""
-        low = float(self.proven / self.bounds.lower) - 1 if self.bounds.lower else 0.0
+        low = self.proven / self.bounds.lower - 1 if self.bounds.lower else Fraction(0)
         if self.makespan is None:
-            return low, float("inf")
-        return low, float(self.makespan / self.bounds.lower) - 1 if self.bounds.lower else 0.0
+            return low, math.inf
+        return low, self.makespan / self.bounds.lower - 1 if self.bounds.lower else Fraction(0)
 
 
 def attainable(result: Result) -> Attainable:

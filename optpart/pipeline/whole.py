@@ -25,7 +25,11 @@ class Scale:
     exact: bool
 
     def floor(self, value: Fraction) -> int:
-        """Return the number of whole units, rounded down."""
+        """Return the number of whole units, rounded down.
+
+        The grid is that of :func:`scale_of`, on which its values are whole if the scale is exact;
+        otherwise each term, and so each sum, is at most the true one.
+        """
         return math.floor(value * self.units)
 
     def value(self, units: int) -> Fraction:

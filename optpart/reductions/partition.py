@@ -91,7 +91,7 @@ class Partition(Reduction[Numbers, Half]):
         half = Fraction(total, 2)
         return (
             f"{len(source.numbers)} numbers of sum {total}: {listed(source.numbers)}; do some of "
-            f"them sum to {half if half.denominator == 1 else float(half)}?"
+            f"them sum to {half}?"
         )
 
     def describe_solution(self, source: Numbers, solution: Half) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +10,8 @@ from rich.text import Text
 
 from optpart.escaping import visible
 from optpart.report.console import PlainConsole
-from optpart.report.text import infeasible, number, remark
+from optpart.report.text import infeasible, remark
+from optpart.rounding import number, percent
 from optpart.solution.result import Result, Status
 from optpart.study.attribution import Bracket, Division, Split
 
@@ -89,23 +89,14 @@ def _makespan(bracket: Bracket | None) -> str:
 
 
 def share(bracket: Bracket | None) -> str:
-    """Return a share in percent, a bracket rounded outwards; ``0`` only for an exact 0."""
+    """Return a share in percent, a bracket rounded outwards."""
     if bracket is None:
         return "–"
-    low = _percent(bracket.low, math.floor)
+    low = percent(bracket.low, up=False)
     if bracket.high is None:
         return f"{low} or more"
-    high = _percent(bracket.high, math.ceil)
-    if bracket.exact:
-        return _percent(bracket.low, round)
-    return f"{low} … {high}"
-
-
-def _percent(value: Fraction, rounded: Any) -> str:
-    if value == 0:
-        return "0"
-    hundredths = rounded(10_000 * value)
-    return f"{hundredths / 100:.2f}%" if hundredths else "<0.01%"
+    high = percent(bracket.high)
+    return high if bracket.exact else f"{low} … {high}"
 
 
 def to_document(divisions: list[Division]) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from optpart.bounds.best import LowerBound
 from optpart.report.console import PlainConsole, plain_table
-from optpart.report.text import number, seconds
+from optpart.report.text import seconds
+from optpart.rounding import number
 
 
 def print_bounds(console: PlainConsole, found: Sequence[LowerBound], best: LowerBound) -> None:

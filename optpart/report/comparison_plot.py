@@ -14,6 +14,7 @@ from optpart.report.axes import given_or_new
 from optpart.report.gantt.colours import QUALITATIVE
 from optpart.report.gantt.style import BOUND, INK
 from optpart.report.gantt.words import short
+from optpart.rounding import percent
 from optpart.study.gap import Comparison, excess
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def plot_comparisons(
         means = [math.fsum(values) / len(values) if values else 0.0 for values in heights]
         axes.bar(places, means, color=QUALITATIVE[0], edgecolor=INK, linewidth=0.6)
         for at, (mean, values) in enumerate(zip(means, heights, strict=True)):
-            axes.text(at, mean, f"{mean:.3g}%" if values else "–", ha="center", va="bottom")
+            axes.text(at, mean, percent(mean / 100) if values else "–", ha="center", va="bottom")
     axes.set_xticks([*places], labels, rotation=0 if len(runs) <= 6 else 30, ha="center")
     axes.set_ylabel(("over" if kind == "box" else "mean over") + " the reference (%)")
     axes.axhline(0, color=INK, linewidth=0.8)

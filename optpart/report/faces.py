@@ -20,7 +20,8 @@ from optpart.report.frames import frame_of_comparison, frame_of_instance, frame_
 from optpart.report.graph_plot import plot_graph
 from optpart.report.progress_plot import plot_progress
 from optpart.report.schedule_plot import plot_schedule
-from optpart.report.text import between, number, percent, seconds
+from optpart.report.text import seconds
+from optpart.rounding import between, number, percent
 from optpart.solution.result import Result
 from optpart.solution.schedule import Schedule
 from optpart.study.gap import Comparison

@@ -14,7 +14,8 @@ from rich.text import Text
 
 from optpart.escaping import visible
 from optpart.report.console import PlainConsole
-from optpart.report.text import infeasible, number, percent, remark, seconds
+from optpart.report.text import infeasible, remark, seconds
+from optpart.rounding import number, percent
 from optpart.solution.gap import gap
 from optpart.solution.result import Result
 from optpart.study.gap import EXACT, Comparison, Reference, Spread, Summary, excess, summarise
@@ -75,7 +76,7 @@ def _seeds_table(comparison: Comparison) -> Table:
             f"{len(spread.found)}/{runs}",
             number(spread.best, up=True),
             number(spread.mean, up=True),
-            "–" if spread.deviation is None else f"{spread.deviation:.4g}",
+            "–" if spread.deviation is None else number(spread.deviation, up=True, digits=4),
             percent(excess(spread.mean, reference.makespan)),
             percent(excess(spread.mean, reference.bound)),
             number(spread.traffic, up=True),

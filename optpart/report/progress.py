@@ -8,7 +8,7 @@ import time
 from rich.cells import cell_len
 
 from optpart.escaping import shortened, visible
-from optpart.report.text import between, percent
+from optpart.rounding import between, percent
 from optpart.solution.gap import gap
 from optpart.solution.result import Progress
 from optpart.terminal import columns_of_errors, erase, note, rewrite

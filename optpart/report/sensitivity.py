@@ -7,7 +7,7 @@ from typing import Any
 
 from optpart.formats import result as result_format
 from optpart.formats.json import pretty
-from optpart.report.text import number, percent
+from optpart.rounding import number, percent
 from optpart.solution.result import Result
 from optpart.study.sensitivity import Sensitivity
 from optpart.terminal import say
@@ -60,4 +60,4 @@ def _shown(value: Fraction) -> str:
 
 
 def _above(value: Fraction | None) -> str:
-    return "an unknown share" if value is None else percent(float(value))
+    return "an unknown share" if value is None else percent(value)

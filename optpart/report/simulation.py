@@ -17,7 +17,7 @@ from optpart.formats import result as result_format
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.report.console import PlainConsole, plain_console, plain_table
-from optpart.report.text import number, percent
+from optpart.rounding import number, percent
 from optpart.solution.metrics import busy, peak_memory
 from optpart.solution.result import Result, conclude
 from optpart.solution.schedule import Schedule, retime
@@ -155,11 +155,11 @@ def print_runs(runs: list[Simulated]) -> None:
             f"traffic {traffic}"
         )
     if first.choices is not None and len(first.choices):
-        quarter, half, most = np.quantile(first.choices, (0.25, 0.5, 1.0))
+        quartiles = np.quantile(first.choices, (0.25, 0.5, 0.75))
         say(
-            f"executable vertices at a decision: mean {first.choices.mean():.4g}, "
-            f"quartiles {quarter:.4g}, {half:.4g}, {np.quantile(first.choices, 0.75):.4g}, "
-            f"most {most:.4g}"
+            f"executable vertices at a decision: mean "
+            f"{_figure(first.choices.mean())}, quartiles {', '.join(map(_figure, quartiles))}, "
+            f"most {first.choices.max()}"
         )
     print_devices(plain_console(), instance, first.schedule)
 
@@ -167,13 +167,17 @@ def print_runs(runs: list[Simulated]) -> None:
 def _spread(runs: list[Simulated]) -> str:
     if len(runs) == 1:
         return ""
-    values = [float(run.result.makespan) for run in runs if run.result.makespan is not None]
-    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+    values = [run.result.makespan for run in runs if run.result.makespan is not None]
+    deviation = statistics.stdev(map(float, values)) if len(values) > 1 else 0.0
     refused = len(runs) - len(values)
     return (
-        f" (mean of {len(values)} runs {statistics.fmean(values):.6g}, "
-        f"standard deviation {deviation:.3g}{f', {refused} not valid' if refused else ''})"
+        f" (mean of {len(values)} runs {number(statistics.mean(values), up=True)}, "
+        f"standard deviation {_figure(deviation)}{f', {refused} not valid' if refused else ''})"
     )
+
+
+def _figure(value: float) -> str:
+    return number(float(value), up=True, digits=4)
 
 
 def print_devices(console: PlainConsole, instance: Instance, schedule: Schedule) -> None:
@@ -185,13 +189,13 @@ def print_devices(console: PlainConsole, instance: Instance, schedule: Schedule)
     )  # fmt: skip
     for row in rows(instance, schedule):
         if row.vertices or row.refcount:
-            share = float(row.busy / makespan) if makespan else 0.0
+            share = row.busy / makespan if makespan else Fraction(0)
             table.add_row(
                 row.device,
                 str(row.vertices),
                 number(row.busy, up=True),
                 number(row.idle, up=True),
-                percent(share),
+                percent(share, up=False),
                 number(row.edges, up=True),
                 number(row.refcount, up=True),
             )

@@ -14,7 +14,7 @@ from optpart.formats.json import sequence
 from optpart.formats.result import constraints, read_document, schedule_from_dict, termination
 from optpart.problem.instance import Instance
 from optpart.problem.rational import non_negative, rational
-from optpart.report.text import between, number
+from optpart.rounding import between, number
 from optpart.solution.contiguity import first_violation
 from optpart.solution.gap import objective_gap
 from optpart.solution.goal import Objective, undefined_bottleneck

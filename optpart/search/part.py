@@ -192,6 +192,7 @@ class _Cut:
         return list(dict.fromkeys((*possible[: _CHOICE - 2], *allowed)))[:_CHOICE]
 
     def _whole(self, time: float) -> int:
+        """Round to the nearest tick, for choices only: what is found is timed again exactly."""
         return round(time * self.ticks)
 
     def _crossing(self, tensor: int, d: int, e: int) -> float:

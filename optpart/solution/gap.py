@@ -5,6 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from optpart.rounding import double
+
 # Commands that only list known values load this module without numpy.
 if TYPE_CHECKING:
     from optpart.solution.goal import Objective
@@ -26,9 +28,12 @@ def objective_gap(
 
 
 def gap(value: Fraction | None, bound: Fraction | None) -> float | None:
-    """Return the relative distance of a value from a bound; ``None`` if either is unknown."""
+    """Return the relative distance of a value from a bound; ``None`` if either is unknown.
+
+    It is rounded up, so that it is 0.0 only if the two are equal.
+    """
     if value is None or bound is None:
         return None
     if value == bound:
         return 0.0
-    return float((value - bound) / value) or 5e-324
+    return double((value - bound) / value, up=True)

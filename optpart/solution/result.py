@@ -15,6 +15,7 @@ from optpart.escaping import brief
 from optpart.limits import check_seconds, check_workers
 from optpart.problem.footprint import read_memory
 from optpart.problem.instance import Instance
+from optpart.rounding import number
 from optpart.showing import Shown, faces
 from optpart.solution.gap import objective_gap
 from optpart.solution.goal import Goal, Objective
@@ -179,8 +180,8 @@ class Result(Shown):
         name, value, least = "makespan", self.makespan, self.lower_bound
         if self.objective == "bottleneck":
             name, value, least = "bottleneck", self.bottleneck, self.bottleneck_bound
-        made = "" if value is None else f", {name} {_brief(value)}"
-        bound = "" if least is None else f", lower bound {_brief(least)}"
+        made = "" if value is None else f", {name} {number(value, up=True)}"
+        bound = "" if least is None else f", lower bound {number(least, up=False)}"
         return f"<Result {brief(self.method, 20)} on {brief(self.instance.name, 30)}: " + (
             f"{self.status}{made}{bound}>"
         )
@@ -262,11 +263,6 @@ class Method(Protocol):
     ) -> Result:
         """Solve ``instance`` within ``budget``."""
         ...
-
-
-def _brief(value: Fraction) -> str:
-    exact = str(value)
-    return exact if len(exact) <= 12 else f"{float(value):.6g}"
 
 
 def conclude(

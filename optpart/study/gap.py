@@ -15,6 +15,7 @@ from optpart.limits import check_seed
 from optpart.methods import registry
 from optpart.problem import feasibility
 from optpart.problem.instance import Instance
+from optpart.rounding import double
 from optpart.showing import Shown, faces
 from optpart.solution.audit import Finding, contradicted, contradiction, denied, findings
 from optpart.solution.result import Budget, Progress, Result, Status
@@ -210,12 +211,12 @@ def _mean(values: list[Fraction]) -> Fraction | None:
 
 
 def excess(value: Fraction | None, base: Fraction | None) -> float | None:
-    """Return ``value / base − 1``; ``None`` if it is not defined."""
+    """Return ``value / base − 1``, rounded up; ``None`` if it is not defined."""
     if value is None or base is None:
         return None
     if value == base:
         return 0.0
-    return float(value / base - 1) if base else None
+    return double(value / base - 1, up=True) if base else None
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from statistics import median
 
 from optpart.errors import InputError
 from optpart.escaping import visible
+from optpart.rounding import double
 from optpart.solution.result import Status
 from optpart.study.statistics import bootstrap_mean, holm, integral, signed_rank
 from optpart.study.stored import StoredRun
@@ -50,9 +50,9 @@ class Cell:
         return total / self.best / len(self.runs)
 
     @property
-    def value(self) -> float:
-        """The ratio; infinite if a run is unsolved."""
-        return math.inf if self.ratio is None else float(self.ratio)
+    def value(self) -> Fraction | float:
+        """The ratio, exact; infinite if a run is unsolved."""
+        return math.inf if self.ratio is None else self.ratio
 
 
 @dataclass(frozen=True)
@@ -317,14 +317,14 @@ class Comparison:
             mean=_mean(ratios) if whole else None,
             low=low,
             high=high,
-            median=float(median([cell.value for cell in mine])) if complete else None,
+            median=_median([cell.value for cell in mine]) if complete else None,
             mean_of_solved=_mean(ratios),
             seconds=math.fsum(run.seconds for run in runs) / len(runs),
             primal=math.fsum(primal for primal, _ in areas) / len(runs),
             dual=math.fsum(dual for _, dual in areas) / len(runs),
         )
 
-    def values(self, method: str) -> dict[tuple[tuple[str, ...], str], float]:
+    def values(self, method: str) -> dict[tuple[tuple[str, ...], str], Fraction | float]:
         """Return the value of a method by group and instance."""
         return {(c.group, c.instance): c.value for c in self.cells if c.method == method}
 
@@ -353,6 +353,13 @@ class Comparison:
 
 def _mean(values: Sequence[Fraction]) -> Fraction | None:
     return sum(values, Fraction(0)) / len(values) if values else None
+
+
+def _median(values: Sequence[Fraction | float]) -> float:
+    """Return the median, rounded up."""
+    ordered = sorted(values)
+    middle = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+    return double(middle, up=True) if isinstance(middle, Fraction) else middle
 
 
 def _by_instance(runs: Iterable[StoredRun]) -> dict[str, list[StoredRun]]:

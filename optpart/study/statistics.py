@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,16 +42,15 @@ def bootstrap_mean(values: Sequence[float], seed: int = 0) -> tuple[float, float
     return float(low), float(high)
 
 
-def signed_rank(first: Sequence[float], second: Sequence[float]) -> float:
+def signed_rank(first: Sequence[Fraction | float], second: Sequence[Fraction | float]) -> float:
     """Return the two-sided p-value of Wilcoxon's signed-rank test on pairs.
 
     Infinite values are the worst: an infinite difference has a higher rank than all finite ones,
     and two infinite values are equal. Equal pairs do not count (Wilcoxon 1945); if all are equal,
     the p-value is 1.
     """
-    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    with np.errstate(invalid="ignore"):
-        difference = np.where(a == b, 0.0, a - b)
+    pairs = zip(first, second, strict=True)
+    difference = np.array([0.0 if a == b else float(a - b) for a, b in pairs])
     finite = np.isfinite(difference)
     most = np.abs(difference[finite]).max(initial=0.0)
     difference[~finite] = np.sign(difference[~finite]) * (2 * most + 1)

@@ -78,8 +78,8 @@ class StoredRun:
         if name == "n" and self.vertices is not None:
             return str(self.vertices)
         if name in _KEYS:
-            value = {"seconds": f"{self.limit:g}", "deterministic": f"{self.deterministic:g}"}
-            return value.get(name, str(getattr(self, name, "")))
+            value = {"seconds": self.limit, "deterministic": self.deterministic}
+            return str(value.get(name, getattr(self, name, ""))).removesuffix(".0")
         found = re.search(
             rf"(?:^|-){re.escape(name)}(\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?=-|$)", self.instance
         )

@@ -483,7 +483,7 @@ class _Static:
         )
 
     def ticks(self, time: Fraction) -> int:
-        """Return a time in ticks, rounded up."""
+        """Return a time in ticks, rounded up, as the compiler does."""
         return math.ceil(time / self.tick)
 
     def part(self, width: Fraction) -> _PartTables:

@@ -34,6 +34,7 @@ from optpart.formats import onnx, tensorflow
 from optpart.problem.graph import CONTROL
 from optpart.problem.rational import shown
 from optpart.problem.workload import Workload
+from optpart.rounding import number
 from optpart.training.backward import with_backward
 from optpart.training.forward import Forward, ForwardOperation, Tensor, Weights
 from optpart.training.graph import Layout, Line, Output, TrainingGraph
@@ -427,7 +428,7 @@ class _Model:
         if self.held:
             size = sum((graph.memory[v] for v in self.held), Fraction(0))
             found.append(
-                f"Trained weights: {float(size):,.0f} bytes of {len(self.held):,} operations, "
+                f"Trained weights: {number(size, up=True)} bytes of {len(self.held):,} operations, "
                 "moving statistics of normalisations included; of a constant that several hold, "
                 "each has a copy."
             )
@@ -435,8 +436,8 @@ class _Model:
         if others:
             size = sum((graph.memory[v] for v in others), Fraction(0))
             found.append(
-                f"Not trained, and without memory: constants of {float(size):,.0f} bytes, held by "
-                f"{len(others):,} operations."
+                f"Not trained, and without memory: constants of {number(size, up=True)} bytes, "
+                f"held by {len(others):,} operations."
             )
         placed = sum(kind is not None for kind in graph.device_types) + len(graph.allowed_devices)
         if placed or graph.colocation:

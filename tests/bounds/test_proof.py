@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -31,10 +32,13 @@ def proven(rows: list[tuple[list[int], int, bool]], columns: int) -> Proof:
 
 
 class TestByHand:
-    def test_the_least_value_is_proven_and_rounded_up(self) -> None:
+    def test_the_least_value_is_proven_and_only_on_request_the_least_whole_one(self) -> None:
         """Shares of 3 and 4 on the two devices that take turns: 12/7."""
         rows = [([1, 1, 0], 1, True), ([-3, 0, 1], 0, False), ([0, -4, 1], 0, False)]
-        assert proven(rows, 3).value == 2
+        found = proven(rows, 3)
+        assert found.value is not None
+        assert Fraction(12, 7) - Fraction(1, 10**9) < found.value <= Fraction(12, 7)
+        assert found.whole == 2
 
     def test_upper_limits_of_columns_count(self) -> None:
         assert proven([([5, 1], 9, False)], 2).value == 4

@@ -34,9 +34,9 @@ def test_lines_are_printed_with_their_errors(run: Run, tables: tuple[Path, Path]
     ]  # fmt: skip
     conv = lines[1].split()
     assert conv[:3] == ["conv,", "fast", "3"]
-    assert conv[4:] == ["us", "5.348", "us", "0.1%", "0.2%"]
+    assert conv[4:] == ["us", "5.348", "us", "0.13%", "0.20%"]
     assert "2 lines of 4 rows" in lines[3]
-    assert lines[5].split() == ["x,", "y", "2", "12", "us", "100", "us", "0.0%", "0.0%"]
+    assert lines[5].split() == ["x,", "y", "2", "12", "us", "100", "us", "0", "0"]
     assert "operation relu fast: measured for a single number of samples; α = 0" in lines[-1]
 
 

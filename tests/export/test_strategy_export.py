@@ -81,7 +81,7 @@ class TestRanks:
         rows = json.loads(found.text)["ranks"]
         assert [row["samples"] for row in rows] == [7, 3, 3]
         assert [row["gradient_weight"] for row in rows] == ["7/13", "3/13", "3/13"]
-        assert "a0 6.50 → 7" in found.remarks[1]
+        assert "a0 13/2 → 7" in found.remarks[1]
         assert "a multiple of 4 has whole shares" in found.remarks[1]
 
     def test_only_the_whole_model_has_ranks(self) -> None:

@@ -54,7 +54,7 @@ def test_the_shares_as_a_picture(tmp_path: Path) -> None:
     path = tmp_path / "s.svg"
     shares.draw(GRAPH, TWO, STRATEGY, path)
     text = path.read_text()
-    for said in ("f0", "66.7%", "100%", "AllReduce", "PS a0", "6 samples"):
+    for said in ("f0", "66.6%", "100%", "AllReduce", "PS a0", "6 samples"):
         assert said in text
 
 

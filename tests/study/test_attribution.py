@@ -94,9 +94,9 @@ class TestTheThreeNumbers:
         (None, "–"),
         (Bracket(Fraction(0), Fraction(0)), "0"),
         (Bracket(Fraction(1, 8), Fraction(1, 8)), "12.50%"),
-        (Bracket(Fraction(1, 3), Fraction(1, 3)), "33.33%"),
+        (Bracket(Fraction(1, 3), Fraction(1, 3)), "33.34%"),
         (Bracket(Fraction(1, 3), Fraction(2, 3)), "33.33% … 66.67%"),
-        (Bracket(Fraction(0), Fraction(1, 10**6)), "0 … 0.01%"),
+        (Bracket(Fraction(0), Fraction(1, 10**6)), "0 … <0.01%"),
         (Bracket(Fraction(1, 3), None), "33.33% or more"),
     ],
 )

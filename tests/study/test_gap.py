@@ -388,7 +388,7 @@ class TestCommand:
         assert max(map(len, lines)) <= 80
         rows = {line.split()[0]: line.split() for line in lines[3:] if line}
         assert rows["heft"][1:4] == ["6", "0", "0"]
-        assert rows["hash+pct"][2:5] == ["33.33%", "33.33%", "4"]
+        assert rows["hash+pct"][2:5] == ["33.34%", "33.34%", "4"]
         assert any(line.startswith("! liar_infeasible ") for line in lines)
         assert "INFEAS" in stream.getvalue()
 

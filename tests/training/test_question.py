@@ -6,15 +6,18 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from optpart.errors import ContradictionError, InputError
+from optpart.solution.verifier import verify
 from optpart.testing.chains import chain, cluster
+from optpart.testing.training import layer_chain
 from optpart.training import strategy_file
 from optpart.training.cluster import TrainingCluster
 from optpart.training.comparison import Bounded, bounded, check_bound, compare
 from optpart.training.compiled import Options
-from optpart.training.graph import TrainingGraph
+from optpart.training.graph import Line, TrainingGraph
 from optpart.training.makers.base import Budget
 from optpart.training.question import Question, ask, check, solve
 
@@ -111,6 +114,27 @@ class TestSolve:
         assert best.gap == 0
         assert others.best is not None
         assert (best.made.makespan or 0) <= (others.best[1].makespan or 0)
+
+    @pytest.mark.parametrize("tick", [None, Fraction(1, 3), Fraction(5, 2), Fraction(3)])
+    def test_no_bound_is_above_a_verified_strategy_whatever_the_tick(
+        self, tick: Fraction | None
+    ) -> None:
+        for seed in range(4):
+            rng = np.random.default_rng(seed)
+            lines = [[Line(Fraction(), Fraction(int(x))) for x in rng.integers(1, 5, size=2)]]
+            graph = layer_chain(lines * (1 + seed % 2), kinds=("a", "b"))
+            where = cluster(("a", "b"), bandwidth=1000)
+            asked = ask(
+                graph, where, int(rng.integers(6, 12)), groups=1, options=Options(tick=tick)
+            )
+            for method in ("exact", "cp-ar"):
+                found = solve(asked, method, budget=BRIEF)  # would end in a contradiction
+                assert found.made.compiled is not None
+                assert found.made.schedule is not None
+                assert not verify(found.made.compiled.instance, found.made.schedule)
+                assert found.bound.whatever is not None
+                assert found.bound.whatever <= (found.bound.value or 0)
+                assert (found.bound.value or 0) <= (found.made.makespan or 0)
 
     def test_an_order_by_another_method_is_kept_in_the_file(self, tmp_path: Path) -> None:
         asked = question()

@@ -202,6 +202,7 @@ def _delay(instance: Instance, tensor: int, sender: int, receiver: int) -> Fract
 
 
 def _whole(number: Fraction | None, scale: int) -> int | None:
+    """Return a number in units of which all numbers of its sort are multiples."""
     return None if number is None else int(number * scale)
 
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
 from optpart.report.gantt.style import MOST_ARROWS
-from optpart.report.gantt.words import number, short, superscript
+from optpart.report.gantt.words import short, superscript
+from optpart.rounding import number
 from optpart.solution.metrics import utilisation
 from optpart.solution.schedule import Schedule
 
@@ -96,7 +97,7 @@ class Chart:
         if kind is not None:
             parts.append(short(kind, 12))
         if self.instance.given_durations is None:
-            parts.append(f"speed {number(cluster.speed[device])}")
+            parts.append(f"speed {number(cluster.speed[device], up=False)}")
         return " · ".join(parts)
 
 

@@ -21,7 +21,8 @@ from optpart.report.gantt.style import (
     TITLE,
     WIDTH,
 )
-from optpart.report.gantt.words import count, number, short, text_width
+from optpart.report.gantt.words import count, short, text_width
+from optpart.rounding import between, percent
 from optpart.solution.gap import gap
 
 if TYPE_CHECKING:
@@ -32,15 +33,16 @@ if TYPE_CHECKING:
 
 def draw_limits(axes: Axes, chart: Chart) -> list[Artist]:
     """Mark the makespan and the lower bound; return their legend entries."""
+    found, least = between(chart.makespan, chart.bound)
     solid: dict[str, Any] = {"color": INK, "linewidth": 1.4}
     axes.axvline(chart.at(chart.makespan), zorder=2.5, gid="makespan", **solid)
-    keys = [key(f"makespan {number(chart.makespan)}", **solid)]
+    keys = [key(f"makespan {found}", **solid)]
     if chart.bound is not None:
         dashed: dict[str, Any] = {"color": BOUND, "linewidth": 1.6, "linestyle": (0, (4, 2))}
         axes.axvline(chart.at(chart.bound), zorder=2.6, gid="bound", **dashed)
         distance = gap(chart.makespan, chart.bound)
-        note = f" (gap {distance:.1%})" if distance else ""
-        keys.append(key(f"lower bound {number(chart.bound)}{note}", **dashed))
+        note = f" (gap {percent(distance)})" if distance else ""
+        keys.append(key(f"lower bound {least}{note}", **dashed))
     return keys
 
 

@@ -12,6 +12,7 @@ from optpart.report.gantt.chart import Chart, Floats
 from optpart.report.gantt.page import Page, idle_label, label_size
 from optpart.report.gantt.style import FAINT, INK, MARGIN, RIGHT, SMALL, TRACK
 from optpart.report.gantt.words import short, text_width
+from optpart.rounding import number
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -59,7 +60,7 @@ def draw_rows(axes: Axes, chart: Chart, page: Page) -> None:
         axes.text(
             page.beyond(page.plot + RIGHT - MARGIN),
             row,
-            f"{chart.busy[chart.used[row]]:.0%}",
+            f"{number(100 * chart.busy[chart.used[row]], up=False, digits=2)}%",
             ha="right",
             color=INK,
             **aligned,

@@ -1,21 +1,6 @@
-"""Short texts for names and numbers, and the width of texts."""
+"""Short texts for names and counts, and the width of texts."""
 
 from __future__ import annotations
-
-from decimal import Decimal
-from fractions import Fraction
-
-
-def number(value: Fraction) -> str:
-    """Format a number in few characters, exactly if possible."""
-    if value.denominator == 1 and value < 10**9:
-        return str(value)
-    ratio = Decimal(value.numerator) / Decimal(value.denominator)
-    rounded = f"{ratio.normalize():.5g}"
-    if Fraction(rounded) == value:
-        return rounded
-    short = max(value.numerator, value.denominator) < 10**5
-    return f"{value} ≈ {rounded}" if short else f"≈ {rounded}"
 
 
 def short(text: str, most: int) -> str:

@@ -32,10 +32,12 @@ const reduced = (top, bottom) => {
   const [first, power] = digits(top, bottom);
   return [bottom === 1n ? String(top) : `${top}/${bottom}`, Number(`${first}e${power}`)];
 };
+/** The whole quotient of two numbers of which none is negative. */
+const divided = (top, bottom, up) => top / bottom + (up && top % bottom ? 1n : 0n);
 /** The quotient of two numbers as a double, however large or small they are; 0 for a divisor of 0. */
-const share = (a, b) => {
+const share = (a, b, up = true) => {
   const [[p, q], [r, t]] = [ratio(a), ratio(b)];
-  return r ? Number((p * t * 10n ** 15n) / (q * r)) / 1e15 : 0;
+  return r ? Number(divided(p * t * 10n ** 15n, q * r, up)) / 1e15 : 0;
 };
 const combined = (a, b, sign) => {
   if (typeof a === "number" && typeof b === "number") {
@@ -51,31 +53,43 @@ const same = (a, b) => exact(a) === exact(b);
 const rounded = (x) => {
   if (x === 0) return "0";
   const size = Math.abs(x);
-  if (size >= 1e15 || size < 1e-4) return x.toExponential(4);
+  if (size >= 1e15 || size < 1e-4) return x.toExponential(5);
   return Number(x.toPrecision(6)).toLocaleString("en-US", { maximumFractionDigits: 9 });
 };
-/** An approximation of an exact number that no double limits. */
-const about = (value) => {
-  const size = Math.abs(near(value));
-  if (size < 1e300 && size > 1e-300) return rounded(near(value));
-  const [first, power] = digits(...ratio(value));
+/** Six digits of an exact number that no double limits, rounded up, or down for bounds. */
+const about = (value, up = true) => {
+  const [top, bottom] = ratio(value);
+  if (top < 0n) return `-${about([exact(value).slice(1), -near(value)], !up)}`;
+  if (!top) return "0";
+  const shifted = (power) => (power < 0 ? [top * 10n ** BigInt(-power), bottom] : [top, bottom * 10n ** BigInt(power)]);
+  let power = String(top).length - String(bottom).length - 5;
+  if (divided(...shifted(power), false) < 100000n) power -= 1;
+  const first = divided(...shifted(power), up);
+  const size = near(value);
+  if (size < 1e300 && size > 1e-300) return rounded(Number(`${first}e${power}`));
   const text = String(first);
-  return first ? `${text[0]}.${text.slice(1, 5)}e${power + text.length - 1}` : "0";
+  return `${text[0]}.${text.slice(1, 6)}e${power + text.length - 1}`;
 };
 /** A number in few characters: exact if that is short, otherwise marked as rounded. */
-const shown = (value) => {
+const shown = (value, up = true) => {
   if (value === null || value === undefined) return "–";
   const text = exact(value);
   if (typeof value === "number") return Math.abs(value) < 1e4 ? text : value.toLocaleString("en-US");
-  return text.length <= 13 && text.includes("/") ? `${text} ≈ ${about(value)}` : `≈ ${about(value)}`;
+  return text.length <= 13 && text.includes("/") ? `${text} ≈ ${about(value, up)}` : `≈ ${about(value, up)}`;
 };
-const brief = (value) => {
+const brief = (value, up = true) => {
   if (value === null || value === undefined) return "–";
-  return typeof value === "number" ? shown(value) : `≈ ${about(value)}`;
+  return typeof value === "number" ? shown(value) : `≈ ${about(value, up)}`;
 };
-const percent = (share) => {
+/** The direction in which a bound is rounded: down, but like the value that it reaches. */
+const reaches = (bound, value) => bound !== null && value !== null && same(bound, value);
+/** A share in percent, rounded up, or down for what is at least so much; a double counts as it is written. */
+const percent = (share, up = true) => {
   if (share === 0) return "0 %";
-  return share < 0.0001 ? "< 0.01 %" : `${(100 * share).toFixed(share < 0.1 ? 2 : 1)} %`;
+  if (share < 0.0001) return up ? "< 0.01 %" : "> 0 %";
+  const places = share < 0.1 ? 2 : 1;
+  const scaled = Number(`${share}e${2 + places}`);
+  return `${((up ? Math.ceil(scaled) : Math.floor(scaled)) / 10 ** places).toFixed(places)} %`;
 };
 const seconds = (value) => (value < 0.001 ? "< 1 ms" : value < 1 ? `${Math.round(1000 * value)} ms` : `${value.toFixed(1)} s`);
 const counted = (number, noun, plural) => `${number.toLocaleString("en-US")} ${number === 1 ? noun : plural ?? `${noun}s`}`;
@@ -95,7 +109,7 @@ const el = (tag, attributes = {}, ...children) => {
   made.append(...children.flat().filter((child) => child !== null && child !== undefined));
   return made;
 };
-const figure = (value) => el("span", { title: value === null || value === undefined ? null : exact(value), "data-exact": value === null || value === undefined ? null : exact(value) }, shown(value));
+const figure = (value, up = true) => el("span", { title: value === null || value === undefined ? null : exact(value), "data-exact": value === null || value === undefined ? null : exact(value) }, shown(value, up));
 const cell = (value) => el("span", { title: exact(value), "data-exact": exact(value) }, brief(value));
 const tip = (head, ...lines) => el("div", { class: "tip" }, el("b", {}, head), ...lines.filter(Boolean).map((line) => el("div", {}, line)));
 
@@ -204,7 +218,7 @@ const verdict = (result) => {
   if (result.status === "INFEASIBLE") return ["INFEASIBLE", `Infeasible: it is proven that there is no schedule${under}.`];
   if (result.status === "UNKNOWN") return ["UNKNOWN", `Nothing found: neither a schedule nor a proof that there is none${under}.`];
   if (bound === null) return ["FEASIBLE", `A valid schedule with ${what} ${shown(value)}${under}; no bound is known.`];
-  return ["FEASIBLE", `A valid schedule with ${what} ${shown(value)}${under}; at most ${percent(result.gap ?? 0)} of it could be saved, since no schedule is below ${shown(bound)}.`];
+  return ["FEASIBLE", `A valid schedule with ${what} ${shown(value)}${under}; at most ${percent(result.gap ?? 0)} of it could be saved, since no schedule is below ${shown(bound, false)}.`];
 };
 const largestReason = data.reasons.reduce((best, reason) => (best === null || near(reason.value) > near(best.value) ? reason : best), null);
 /** The largest bound of this report, if it says more about the makespan of a result than its run. */
@@ -245,20 +259,20 @@ const drawSummary = () => {
   const [kind, said] = verdict(result);
   const lines = [];
   const beyond = beyondRun(result);
-  if (beyond) lines.push(el("p", { id: "beyond" }, same(beyond.value, result.makespan) ? `In fact it is optimal: the bound ${beyond.name} below, which the run did not use, reaches its makespan.` : `In fact at most ${percent(share(minus(result.makespan, beyond.value), result.makespan))} could be saved: the bound ${beyond.name} below, which the run did not use, is ${shown(beyond.value)}.`));
+  if (beyond) lines.push(el("p", { id: "beyond" }, same(beyond.value, result.makespan) ? `In fact it is optimal: the bound ${beyond.name} below, which the run did not use, reaches its makespan.` : `In fact at most ${percent(share(minus(result.makespan, beyond.value), result.makespan))} could be saved: the bound ${beyond.name} below, which the run did not use, is ${shown(beyond.value, false)}.`));
   if (result.reason) lines.push(el("p", {}, result.status === "INFEASIBLE" ? `Because: ${result.reason}.`.replace("..", ".") : `Remark: ${result.reason}`));
   if (result.contiguous) lines.push(el("p", {}, "Every device runs one contiguous block."));
   if (result.device_order.length) lines.push(el("p", {}, `Edges lead along the devices in this order: ${result.device_order.join(", ")}.`));
   if (result.schedule && instance.vertices && !drawable(result)) lines.push(el("p", {}, "Its times are too large or too small to be drawn; the tables have them."));
   if (result.has_schedule && !result.schedule) lines.push(el("p", {}, "Its schedule is not in this report, which holds those of the best results only."));
   box.append(el("div", { class: `verdict ${kind}`, id: "verdict" }, said, ...lines));
-  const rows = [["Makespan", figure(result.makespan), "makespan"], [["makespan", "lexicographic"].includes(result.objective) ? "Lower bound" : "Bound of the makespan", figure(result.lower_bound), "lower_bound"]];
+  const rows = [["Makespan", figure(result.makespan), "makespan"], [["makespan", "lexicographic"].includes(result.objective) ? "Lower bound" : "Bound of the makespan", figure(result.lower_bound, reaches(result.lower_bound, result.makespan)), "lower_bound"]];
   if (result.objective === "bottleneck") {
-    rows.push(["Bottleneck", figure(result.bottleneck), "bottleneck"], ["Bound of the bottleneck", figure(result.bottleneck_bound), "bottleneck_bound"]);
+    rows.push(["Bottleneck", figure(result.bottleneck), "bottleneck"], ["Bound of the bottleneck", figure(result.bottleneck_bound, reaches(result.bottleneck_bound, result.bottleneck)), "bottleneck_bound"]);
   }
   rows.push(["Gap", el("span", { "data-exact": result.gap }, result.gap === null ? "–" : percent(result.gap)), "gap"]);
   rows.push(["Traffic", figure(result.traffic), "traffic"]);
-  if (result.traffic_bound !== null) rows.push(["Bound of the traffic", figure(result.traffic_bound), "traffic_bound"]);
+  if (result.traffic_bound !== null) rows.push(["Bound of the traffic", figure(result.traffic_bound, reaches(result.traffic_bound, result.traffic)), "traffic_bound"]);
   rows.push(["Method", result.method, "method"], ["Run time", seconds(result.seconds), "seconds"]);
   rows.push(["Ended", result.termination ?? "unknown", "termination"], ["Seed", String(result.seed), "seed"]);
   box.append(el("dl", { class: "figures", id: "figures" }, rows.map(([name, value, key]) => el("div", { "data-key": key }, el("dt", {}, name), el("dd", {}, value)))));
@@ -288,7 +302,7 @@ const drawOverview = () => {
     return near(row.bound) ? percent(share(minus(makespan, row.bound), row.bound)) : brief(makespan);
   };
   const line = (row, i) => el("tr", {}, el("td", { class: "text" }, i < reports.length ? el("a", { href: `#${i + 1}` }, row.name) : row.name),
-    el("td", {}, row.vertices.toLocaleString("en-US")), el("td", {}, String(row.devices)), el("td", {}, figure(least(row.runs))), el("td", {}, figure(row.bound)),
+    el("td", {}, row.vertices.toLocaleString("en-US")), el("td", {}, String(row.devices)), el("td", {}, figure(least(row.runs))), el("td", {}, figure(row.bound, reaches(row.bound, least(row.runs)))),
     named.map((method) => el("td", {}, over(row, method))));
   const head = [["Instance", "text"], ["Vertices"], ["Devices"], ["Best makespan"], ["Bound"], ...named.map((method) => [method])];
   $("overview-table").replaceChildren(el("thead", {}, el("tr", {}, head.map(([text, kind]) => el("th", { class: kind ?? null }, text)))), el("tbody", {}, rows.map(line)));
@@ -307,7 +321,7 @@ const drawComparison = () => {
   const bounds = results.map((r) => r.lower_bound).filter((b) => b !== null && !results.some((r) => r.given));
   const bound = bounds.length ? bounds.reduce((a, b) => (near(b) > near(a) ? b : a)) : null;
   const most = Math.max(...results.map((r) => (r.makespan === null ? 0 : near(r.makespan))), 1e-300);
-  $("comparison-note").textContent = bound === null ? "" : `The largest proven bound is ${shown(bound)}; the mark in the bars is there.`;
+  $("comparison-note").textContent = bound === null ? "" : `The largest proven bound is ${shown(bound, false)}; the mark in the bars is there.`;
   const order = results.map((_, i) => i).sort((a, b) => (results[a].makespan === null) - (results[b].makespan === null) || (results[a].makespan === null ? 0 : near(results[a].makespan) - near(results[b].makespan)) || a - b);
   const head = ["Result", "", "Makespan", "Over the bound", "Traffic", "Transfers", "Status", "Run time"];
   const rows = order.map((i) => {
@@ -369,7 +383,7 @@ const ganttOption = (result, rows, height) => {
   if (result.lower_bound !== null) {
     const closed = same(result.lower_bound, result.makespan);
     if (closed) marks[0].label.formatter = `makespan ${brief(result.makespan)}, proven least`;
-    else marks.push({ xAxis: near(result.lower_bound), name: "bound", lineStyle: { color: theme.bound, type: "dashed", width: 1.6 }, label: { formatter: `bound ${brief(result.lower_bound)}`, color: theme.bound, distance: 18 } });
+    else marks.push({ xAxis: near(result.lower_bound), name: "bound", lineStyle: { color: theme.bound, type: "dashed", width: 1.6 }, label: { formatter: `bound ${brief(result.lower_bound, false)}`, color: theme.bound, distance: 18 } });
   }
   for (const mark of marks) mark.label = { position: "start", fontSize: 11, align: mark.xAxis < 0.3 * span ? "left" : "right", ...mark.label };
   const series = [];
@@ -482,7 +496,7 @@ const ganttOption = (result, rows, height) => {
       if (params.seriesName === "vertices") return vertexTip(w, params.value[3]);
       if (params.seriesName === "transfers") return transferTip(w, params.value[3]);
       const [from, to, , share, d, starts] = params.value;
-      return tip(device(d), `about ${rounded(from)} to ${rounded(to)}`, `busy ${percent(share)} of it, ${counted(starts, "vertex starts", "vertices start")}`);
+      return tip(device(d), `about ${rounded(from)} to ${rounded(to)}`, `busy ${percent(share, false)} of it, ${counted(starts, "vertex starts", "vertices start")}`);
     }),
     xAxis: { type: "value", min: 0, max: span, name: narrow ? "" : "time", nameLocation: "end", nameGap: 4, ...axisStyle(), axisLabel: { color: theme.faint, hideOverlap: true, formatter: axisFormat(span), showMaxLabel: false } },
     yAxis: { type: "category", inverse: true, data: rows.map(String), ...axisStyle(), splitLine: { show: false }, axisTick: { show: false }, axisLabel: { color: theme.ink, interval: 0, formatter: (row) => short(device(Number(row)), most) } },
@@ -719,7 +733,7 @@ const drawWhy = () => {
   if (near(path.start) > 0) text.push(`Its first step starts at ${shown(path.start)} although nothing it needs ends just then: it is held back by the order or the memory, or could start earlier.`);
   const busy = result.schedule.devices.map((row) => plus(row.spent.busy ?? 0, row.spent.send ?? 0));
   const busiest = busy.reduce((best, time, d) => (near(time) > near(busy[best]) ? d : best), 0);
-  text.push(`The busiest device is ${device(busiest)}: it works for ${shown(busy[busiest])} (${percent(share(busy[busiest], result.makespan))} of the makespan), between ${shown(result.schedule.devices[busiest].first)} and ${shown(result.schedule.devices[busiest].last)}. No schedule with this placement is shorter than that work.`);
+  text.push(`The busiest device is ${device(busiest)}: it works for ${shown(busy[busiest])} (${percent(share(busy[busiest], result.makespan, false), false)} of the makespan), between ${shown(result.schedule.devices[busiest].first)} and ${shown(result.schedule.devices[busiest].last)}. No schedule with this placement is shorter than that work.`);
   $("why-text").replaceChildren(...text.map((line) => el("p", {}, line)), pathList(path.steps, path.length));
 };
 const SPENT = [["busy", "running vertices"], ["send", "sending"], ["transfer", "waiting for inputs"], ["held", "next vertex held back"], ["end", "nothing left"], ["unused", "not used"]];
@@ -749,7 +763,7 @@ const drawDevices = () => {
         bar.append(el("i", { title: `${word}: ${shown(spent[name])}`, style: { width: `${100 * share(spent[name], result.makespan)}%`, background: name === "busy" ? deviceColour(d) : fill[name] } }));
       }
       const waiting = plus(spent.transfer ?? 0, spent.held ?? 0);
-      cells.push(el("td", {}, vertices.toLocaleString("en-US")), el("td", {}, bar), el("td", {}, cell(spent.busy ?? 0), ` (${percent(share(spent.busy ?? 0, result.makespan))})`), el("td", {}, cell(waiting)), el("td", {}, cell(last)));
+      cells.push(el("td", {}, vertices.toLocaleString("en-US")), el("td", {}, bar), el("td", {}, cell(spent.busy ?? 0), ` (${percent(share(spent.busy ?? 0, result.makespan, false), false)})`), el("td", {}, cell(waiting)), el("td", {}, cell(last)));
     }
     if (memory) cells.push(el("td", {}, cell(memory[d].peak)), el("td", {}, at.memory === null ? "no limit" : cell(at.memory)));
     return el("tr", {}, cells);
@@ -773,7 +787,7 @@ const drawProgress = () => {
   const what = result.objective === "lexicographic" ? "makespan" : result.objective;
   const end = Math.max(result.seconds, trace[trace.length - 1][0]);
   const line = (column) => {
-    const points = trace.filter((step) => step[column] !== null).map((step) => [step[0], near(step[column]), shown(step[column])]);
+    const points = trace.filter((step) => step[column] !== null).map((step) => [step[0], near(step[column]), shown(step[column], column === 1)]);
     if (points.length) points.push([end, points[points.length - 1][1], points[points.length - 1][2]]);
     return points;
   };
@@ -824,12 +838,12 @@ const queued = (reason, one) => {
   const after = minus(reason.value, one.end);
   const must = one.count === 1 ? `${names} has to run` : `${counted(one.count, "vertex", "vertices")} (${names}) have to run one at a time`;
   if (one.side === "together") {
-    return `These vertices share a device: ${names}. Even on ${where}, where it takes least, they run one at a time: not before ${shown(one.start)}, for ${shown(one.work)}, and at least ${shown(one.rest)} is left after the last of them.`;
+    return `These vertices share a device: ${names}. Even on ${where}, where it takes least, they run one at a time: not before ${shown(one.start, false)}, for ${shown(one.work, false)}, and at least ${shown(one.rest, false)} is left after the last of them.`;
   }
   const before = one.side === "before";
   const start = before ? one.start : after;
-  const bound = (time) => (before ? `${one.of} starts no earlier than ${shown(time)}` : `at least ${shown(time)} follows after ${one.of}`);
-  const there = `not ${before ? "before" : "later than"} ${shown(before ? one.start : one.end)}${before ? "" : " in a schedule as short as the bound"}, for ${shown(one.work)}${near(one.rest) ? `, and at least ${shown(one.rest)} ${before ? "before" : "after"} ${one.of}` : ""}`;
+  const bound = (time) => (before ? `${one.of} starts no earlier than ${shown(time, false)}` : `at least ${shown(time, false)} follows after ${one.of}`);
+  const there = `not ${before ? "before" : "later than"} ${shown(before ? one.start : one.end, !before)}${before ? "" : " in a schedule as short as the bound"}, for ${shown(one.work, false)}${near(one.rest) ? `, and at least ${shown(one.rest, false)} ${before ? "before" : "after"} ${one.of}` : ""}`;
   const total = plus(plus(start, one.work), one.rest);
   if (one.elsewhere === null) return `If ${one.of} is on ${where}, ${must} there ${one.side} it: ${there}. So ${bound(total)}.`;
   const all = one.count === 1 ? `${names} runs` : `${counted(one.count, "vertex", "vertices")} (${names}) all run`;
@@ -840,22 +854,22 @@ const explained = (reason) => {
   const parts = [];
   if (reason.devices.length) {
     const equal = reason.devices.every(([, weight]) => same(weight, 1));
-    parts.push(el("p", {}, `The bound load counts ${equal ? "alike " : ""}the work of ${reason.devices.map(([name, weight]) => (equal ? name : `${name} (${percent(near(weight))})`)).join(", ")}${reason.memory.length ? `, and the memory of ${reason.memory.join(", ")}` : ""}: wherever the vertices are placed, the ${equal ? "" : "weighted "}average of these loads, each with the least time before and after it, is at least ${shown(reason.value)}.`));
+    parts.push(el("p", {}, `The bound load counts ${equal ? "alike " : ""}the work of ${reason.devices.map(([name, weight]) => (equal ? name : `${name} (${percent(near(weight))})`)).join(", ")}${reason.memory.length ? `, and the memory of ${reason.memory.join(", ")}` : ""}: wherever the vertices are placed, the ${equal ? "" : "weighted "}average of these loads, each with the least time before and after it, is at least ${shown(reason.value, false)}.`));
   }
   if (reason.path.length) {
     const chain = reason.name === "critical-path" || !reason.intervals.length;
-    parts.push(el("p", {}, `The path of the bound ${reason.name}: wherever ${reason.vertex} runs, ${chain ? "the chain through it" : "the chain through it, and what queues for the devices of its ends,"} takes at least ${shown(reason.value)}. It is shortest with these devices:`));
+    parts.push(el("p", {}, `The path of the bound ${reason.name}: wherever ${reason.vertex} runs, ${chain ? "the chain through it" : "the chain through it, and what queues for the devices of its ends,"} takes at least ${shown(reason.value, false)}. It is shortest with these devices:`));
     const items = reason.path.map(([name, where]) => el("li", {}, `${name}, ${where}`));
     if (reason.length > reason.path.length) items.push(el("li", {}, `… ${(reason.length - reason.path.length).toLocaleString("en-US")} more`));
     parts.push(el("ol", { class: "path" }, items));
   }
   if (reason.name === "one-machine") parts.push(...reason.intervals.map((one) => el("p", { class: "interval" }, queued(reason, one))));
   if (reason.name === "energy" && reason.refuted !== null) {
-    const most = `The bound energy: no schedule takes ${shown(reason.refuted)} or less.`;
+    const most = `The bound energy: no schedule takes ${shown(reason.refuted, false)} or less.`;
     const weighted = reason.intervals.some((one) => !same(one.weight, 1)) || reason.memory.length ? " (both weighted as in the table)" : "";
     parts.push(el("p", { class: "interval" }, !reason.intervals.length
       ? `${most} Heads and tails would leave the vertices so few devices that the memory of ${reason.memory.join(", ")} would not hold them.`
-      : `${most} Heads and tails would leave the vertices so little time that, wherever they are placed, at least ${shown(reason.required)} of work${reason.memory.length ? " and memory" : ""} falls into the intervals below, which have room for ${shown(reason.room)}${weighted}.${reason.memory.length ? ` The memory of ${reason.memory.join(", ")} counts, too.` : ""}`));
+      : `${most} Heads and tails would leave the vertices so little time that, wherever they are placed, at least ${shown(reason.required, false)} of work${reason.memory.length ? " and memory" : ""} falls into the intervals below, which have room for ${shown(reason.room)}${weighted}.${reason.memory.length ? ` The memory of ${reason.memory.join(", ")} counts, too.` : ""}`));
     if (!reason.intervals.length) return parts;
     const rows = reason.intervals.map((one) => el("tr", {}, el("td", { class: "text" }, device(one.device)), el("td", {}, figure(one.start)), el("td", {}, figure(one.end)), el("td", {}, figure(minus(one.end, one.start))), el("td", {}, percent(near(one.weight))),
       el("td", { class: "text wrap" }, several(one.vertices, one.count, ([name, time]) => `${name} ${brief(time)}`))));
@@ -870,14 +884,14 @@ const related = (result, bound) => {
   const by = result.bound_by || result.method;
   const best = largestReason;
   const makespan = result.makespan;
-  if (bound === null) return `The run proved no bound of the makespan. The largest explained here is ${shown(best.value)}, by ${best.name}.`;
+  if (bound === null) return `The run proved no bound of the makespan. The largest explained here is ${shown(best.value, false)}, by ${best.name}.`;
   const tight = tightReason(bound);
   if (tight && same(best.value, bound) && !result.given) return `It is the bound ${tight.name}, which needs no search: ${WHY[tight.name]}.`;
   if (near(best.value) > near(bound)) {
     const closed = makespan !== null && same(best.value, makespan) ? " That is the makespan of this schedule: none is shorter, although the run did not prove it." : "";
-    return `The bound ${best.name} below proves more than the run: ${shown(best.value)}.${closed}`;
+    return `The bound ${best.name} below proves more than the run: ${shown(best.value, false)}.${closed}`;
   }
-  const reach = near(bound) ? `; the largest of them, ${best.name}, is ${shown(best.value)}, ${percent(share(best.value, bound))} of it` : "";
+  const reach = near(bound) ? `; the largest of them, ${best.name}, is ${shown(best.value, false)}, ${percent(share(best.value, bound, false), false)} of it` : "";
   return `None of the bounds below, which need no search, reaches it${reach}. ${proved(by)[0].toUpperCase()}${proved(by).slice(1)}.`;
 };
 const drawBounds = () => {
@@ -889,17 +903,17 @@ const drawBounds = () => {
   if (result && !makespanAsked) {
     const own = main(result)[1];
     const how = { traffic: "the total size that crosses between devices", bottleneck: "the work of the busiest device, link or port, which limits how often a pipeline can run the graph" }[result.objective];
-    parts.push(el("p", { id: "own-bound" }, `This run minimised the ${OBJECTIVE[result.objective]}: ${how}. ${own === null ? "It proved no bound of it." : `The bound that counts for it is ${shown(own)}: ${proved(result.bound_by || result.method)}${result.given ? `, given ${result.given}` : ""}.`} The bounds below are of the makespan, and say nothing about the ${OBJECTIVE[result.objective]}.`));
+    parts.push(el("p", { id: "own-bound" }, `This run minimised the ${OBJECTIVE[result.objective]}: ${how}. ${own === null ? "It proved no bound of it." : `The bound that counts for it is ${shown(own, false)}: ${proved(result.bound_by || result.method)}${result.given ? `, given ${result.given}` : ""}.`} The bounds below are of the makespan, and say nothing about the ${OBJECTIVE[result.objective]}.`));
   } else if (result?.objective === "lexicographic" && result.traffic_bound !== null) {
-    parts.push(el("p", { id: "own-bound" }, `Among the schedules of least makespan, the traffic is at least ${shown(result.traffic_bound)}: ${proved(result.bound_by || result.method)}. The bounds below are of the makespan.`));
+    parts.push(el("p", { id: "own-bound" }, `Among the schedules of least makespan, the traffic is at least ${shown(result.traffic_bound, false)}: ${proved(result.bound_by || result.method)}. The bounds below are of the makespan.`));
   }
   if (result && bound !== null) {
-    parts.push(el("p", {}, `The proven lower bound of the makespan is ${shown(bound)}${result.bound_by ? `, by ${result.bound_by}` : ""}${result.given ? `, given ${result.given}` : ""}.`));
+    parts.push(el("p", {}, `The proven lower bound of the makespan is ${shown(bound, false)}${result.bound_by ? `, by ${result.bound_by}` : ""}${result.given ? `, given ${result.given}` : ""}.`));
   }
   if (data.reasons.length && !(result?.status === "INFEASIBLE" && !result.given)) {
     if (result && result.status !== "INFEASIBLE" && (makespanAsked || bound !== null)) parts.push(el("p", { id: "tight" }, related(result, bound)));
-    const rows = data.reasons.map((reason) => el("tr", { class: bound !== null && same(reason.value, bound) ? "chosen" : null }, el("td", { class: "text" }, reason.name), el("td", {}, figure(reason.value)),
-      el("td", {}, result?.makespan ? percent(share(reason.value, result.makespan)) : "–"),
+    const rows = data.reasons.map((reason) => el("tr", { class: bound !== null && same(reason.value, bound) ? "chosen" : null }, el("td", { class: "text" }, reason.name), el("td", {}, figure(reason.value, false)),
+      el("td", {}, result?.makespan ? percent(share(reason.value, result.makespan, false), false) : "–"),
       el("td", { class: "text wrap" }, WHY[reason.name] ?? "", reason.name === "load" && same(reason.value, data.reasons[0].value) ? "; no larger than the bound above" : "", reason.exact ? "" : " (times rounded down)")));
     parts.push(el("div", { class: "scroll" }, el("table", { id: "bounds-table" }, el("thead", {}, el("tr", {}, el("th", { class: "text" }, "Bound"), el("th", {}, "Value"), el("th", {}, "Of the makespan"), el("th", { class: "text" }, "What it counts"))), el("tbody", {}, rows))));
     const [first, second] = data.reasons;
@@ -912,7 +926,7 @@ const drawBounds = () => {
   if (certificate?.kind === "checked") said = `Certificate checked when this report was written: ${certificate.text}.`;
   if (certificate?.kind === "library") said = `The instance library holds a certificate that the optimum is ${shown(instance.known.makespan)}; ‘optpart check’ verifies it.`;
   if (!certificate && result && result.status !== "OPTIMAL") said = "No certificate was given; only an optimum can be certified.";
-  if (instance.known?.makespan) parts.push(el("p", {}, `The instance library knows a schedule of ${shown(instance.known.makespan)} and a bound of ${shown(instance.known.bound)} (${instance.known.status}).`));
+  if (instance.known?.makespan) parts.push(el("p", {}, `The instance library knows a schedule of ${shown(instance.known.makespan)} and a bound of ${shown(instance.known.bound, reaches(instance.known.bound, instance.known.makespan))} (${instance.known.status}).`));
   parts.push(el("p", { id: "certificate" }, said));
   if (result?.has_schedule) parts.push(el("p", { class: "faint" }, "The verifier checked every schedule in this report against the instance, in exact arithmetic, when the report was written."));
   box.replaceChildren(...parts);

@@ -76,7 +76,7 @@ def boxes(comparison: Comparison) -> Figure:
         axes.use_sticky_edges = False  # room beside the outermost box
         labels = []
         for y, method in enumerate(comparison.methods):
-            values = [v for (g, _), v in comparison.values(method).items() if g == group]
+            values = [float(v) for (g, _), v in comparison.values(method).items() if g == group]
             solved = [v for v in values if math.isfinite(v)]
             if solved:
                 _box(axes, solved, y)

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from optpart.escaping import visible
+from optpart.rounding import fixed
 from optpart.study.paper import Comparison, Row
 
 _LATEX = {
@@ -193,7 +194,7 @@ def _line(*cells: str) -> str:
 
 def _mean(row: Row) -> str:
     if row.mean is not None:
-        return _up(float(row.mean))
+        return _up(row.mean)
     why = []
     if row.unsolved:
         why.append(f"{row.unsolved} unsolved")
@@ -202,20 +203,20 @@ def _mean(row: Row) -> str:
     return f"-- ({', '.join(why)})"
 
 
-def _up(value: float | None) -> str:
+def _up(value: Fraction | float | None) -> str:
     """Round a ratio up, so that only an exact 1 is shown as 1."""
     if value is None or math.isinf(value):
         return r"$\infty$"
-    return f"{math.ceil(round(1000 * value, 6)) / 1000:.3f}"
+    return fixed(value, 3, up=True)
 
 
 def _down(value: float) -> str:
-    return f"{math.floor(round(1000 * value, 6)) / 1000:.3f}"
+    return fixed(value, 3, up=False)
 
 
 def _seconds(value: float) -> str:
-    return "$<$0.01" if 0 < value < 0.01 else f"{value:.2f}"
+    return "$<$0.01" if 0 < value < 0.01 else fixed(value, 2, up=True)
 
 
 def _chance(value: float) -> str:
-    return "$<$0.001" if value < 0.001 else f"{value:.3f}"
+    return "$<$0.001" if value < 0.001 else fixed(value, 3, up=True)

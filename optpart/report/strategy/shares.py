@@ -10,6 +10,7 @@ import numpy as np
 from optpart.report.gantt.style import FAINT, INK, NORMAL, SMALL, SMALLEST, TITLE
 from optpart.report.gantt.words import short
 from optpart.report.picture import write_picture
+from optpart.rounding import number
 from optpart.training.cluster import TrainingCluster
 from optpart.training.graph import Role, TrainingGraph
 from optpart.training.groups import positions
@@ -84,10 +85,9 @@ def _figure(
         for r, decision in enumerate(decisions):
             for d in decision.devices:
                 share = decision.shares[d]
-                axes.text(
-                    d, r, f"{float(100 * share):.3g}%", ha="center", va="center", fontsize=size,
-                    color="white" if share > 0.4 else INK,
-                )  # fmt: skip
+                text = f"{number(100 * share, up=False, digits=3)}%"
+                colour = "white" if share > 0.4 else INK
+                axes.text(d, r, text, ha="center", va="center", fontsize=size, color=colour)
             axes.text(k - 0.4, r, _sync(decision, cluster), va="center", fontsize=size, color=INK)
     else:
         axes.set_ylabel("group along the forward pass", fontsize=NORMAL, color=INK)

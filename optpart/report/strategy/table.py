@@ -10,7 +10,8 @@ from rich.table import Table
 
 from optpart.problem.document import number as exact
 from optpart.report.console import PlainConsole
-from optpart.report.text import number, percent, remark
+from optpart.report.text import remark
+from optpart.rounding import number, percent
 from optpart.training.cluster import TrainingCluster
 from optpart.training.comparison import Bounded, Comparison
 from optpart.training.makers.base import Made
@@ -75,7 +76,7 @@ def print_comparison(console: PlainConsole, question: Question, found: Compariso
     for name, made in found.rows:
         over = None
         if made.makespan is not None and least:
-            over = float(made.makespan / least) - 1
+            over = made.makespan / least - 1
         table.add_row(
             name,
             milliseconds(made.makespan, up=True),

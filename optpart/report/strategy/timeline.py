@@ -25,7 +25,9 @@ from optpart.report.gantt.style import (
 )
 from optpart.report.gantt.words import short
 from optpart.report.picture import write_picture
-from optpart.report.text import percent
+from optpart.report.strategy.table import milliseconds
+from optpart.rounding import number, percent
+from optpart.solution.gap import gap
 from optpart.solution.schedule import Schedule
 from optpart.training.compiler import Compiled, Kind
 from optpart.training.graph import Role
@@ -176,17 +178,15 @@ def _figure(bars: Bars, makespan: Fraction, title: str, bound: Fraction | None) 
     busy = np.zeros(rows)
     np.add.at(busy, bars.row, bars.end - bars.start)
     for r, share in enumerate((busy / span).tolist()):
-        axes.text(
-            1.01, r, f"{share:.0%}", transform=axes.get_yaxis_transform(), va="center",
-            fontsize=SMALL, color=INK,
-        )  # fmt: skip
+        text = f"{number(100 * share, up=False, digits=2)}%"
+        where = axes.get_yaxis_transform()
+        axes.text(1.01, r, text, transform=where, va="center", fontsize=SMALL, color=INK)
     keys = [Patch(facecolor=_COLOURS[name], label=name) for name in present]
-    said = f"{span:.6g} ms"
+    said = milliseconds(makespan, up=True)
     if bound is not None:
         axes.axvline(float(bound / _MILLISECOND), color=BOUND, linewidth=1.2, zorder=3)
         keys.append(Patch(facecolor=BOUND, label="lower bound"))
-        gap = percent(float((makespan - bound) / makespan) if makespan else 0.0)
-        said += f", gap {gap}"
+        said += f", gap {percent(gap(makespan, bound))}"
     figure.text(0.2 / WIDTH, 1 - 0.3 / height, short(title, 80), fontsize=TITLE, color=INK)
     figure.text(0.2 / WIDTH, 1 - 0.55 / height, said, fontsize=NORMAL, color=FAINT)
     figure.legend(

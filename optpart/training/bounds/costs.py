@@ -134,7 +134,12 @@ class Costs:
     # --- ticks -----------------------------------------------------------------------------
 
     def ticks(self, time: Fraction) -> int:
-        """Return a time in ticks: up if times are rounded to ticks, otherwise down."""
+        """Return a time in ticks: up if times are rounded to ticks, otherwise down.
+
+        With a tick, the compiler rounds every time up to a multiple of it, so that this is exact.
+        Without, a schedule remains one with all times and starts rounded down. In both cases the
+        lengths that are bounded are whole numbers of ticks.
+        """
         whole = time * self.scale
         if self.choices.options.tick is None:
             return whole.numerator // whole.denominator

@@ -373,7 +373,8 @@ def proven(rows: Rows, multipliers: Multipliers) -> int | None:
     Every strategy satisfies ``C ≥ r·z`` for every row, and ``0 ≥ r·z − M`` for memory. So
     ``C·Σλ ≥ Σ λ r·z − Σ μ M``, a sum of functions of one group's action and of two groups'
     layouts. Adding a message to the former and subtracting it from the latter changes nothing.
-    The sum is at least the sum of the least values of its terms.
+    The sum is at least the sum of the least values of its terms. Its quotient is rounded up: ``C``
+    is whole in the ticks of :class:`~optpart.training.bounds.costs.Costs`.
     """
     total = np.zeros(rows.columns, dtype=object)
     parts = constant = 0

@@ -475,7 +475,10 @@ class Rows:
                 yield Term(self.y[g], there * (size.numerator // size.denominator))
 
     def capacity(self, d: int) -> int | None:
-        """Return the whole bytes that a device has; ``None`` without a limit."""
+        """Return the whole bytes that a device has; ``None`` without a limit.
+
+        Whole replicas fit a limit only if their bytes, each rounded down, fit it rounded down.
+        """
         limit = self.costs.cluster.cluster.memory[d]
         ignored = self.choices.options.memory == "none"
         return None if limit is None or ignored else limit.numerator // limit.denominator

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -33,6 +34,12 @@ def load(problem: StrategyProblem) -> Fraction | None:
     Fraction or None
         Nanoseconds; ``None`` if no strategy fits the memory. The multipliers of the linear program
         are evaluated in exact integers.
+
+    Notes
+    -----
+    Times are rounded down to 1/1000 ns, and only the tick makes the result larger. Whole bytes are
+    enough because a device holds whole replicas, and the sum of their bytes, each rounded down, is
+    at most that of the device, rounded down.
     """
     graph, cluster = problem.graph, problem.cluster
     units, k = graph.tied, len(cluster)
@@ -43,12 +50,12 @@ def load(problem: StrategyProblem) -> Fraction | None:
             time = sum(
                 (graph.operations[o].times[kind].at(problem.batch) for o in members), Fraction(0)
             )
-            work[u, d] = _down(time * FINE)
+            work[u, d] = math.floor(time * FINE)
         size = Fraction(0)
         for o in members:
             applies = graph.operations[o].role is Role.APPLY
             size += graph.resident[o] * (1 + problem.options.slots if applies else 1)
-        need[u] = _down(size)
+        need[u] = math.floor(size)
     rows, columns = Rows(), np.arange(len(units) * k).reshape(len(units), k)
     rows.add(
         np.ones(len(units), dtype=np.int64),
@@ -67,16 +74,16 @@ def load(problem: StrategyProblem) -> Fraction | None:
         limit = None if problem.options.memory == "none" else limits[d]
         if limit is not None:
             rows.add(
-                np.array([-_down(limit)]),
+                np.array([-math.floor(limit)]),
                 (0, columns[:, d], -need.astype(np.int64)),
-                scale=float(max(1, _down(limit))),
+                scale=float(max(1, math.floor(limit))),
             )
     upper = np.ones(len(units) * k + 1, dtype=np.int64)
     unit = np.append(np.ones(len(units) * k), float(longest))
     proof = minimise(rows, upper, unit, len(units) * k, _SECONDS)
     if proof is None:
         return Fraction(0)
-    return None if proof.value is None else Fraction(proof.value, FINE)
+    return None if proof.value is None else _on_grid(problem, proof.value / FINE)
 
 
 def average_path(problem: StrategyProblem) -> Fraction:
@@ -114,8 +121,8 @@ def average_path(problem: StrategyProblem) -> Fraction:
             least = least_average(lines, problem.batch)
         else:
             least = min(line.at(problem.batch) for line in lines)
-        end[o] = ready + _down(least * FINE)
-    return Fraction(max(end), FINE)
+        end[o] = ready + math.floor(least * FINE)
+    return _on_grid(problem, Fraction(max(end), FINE))
 
 
 def least_average(lines: Sequence[Line], batch: int) -> Fraction:
@@ -148,5 +155,10 @@ def least_average(lines: Sequence[Line], batch: int) -> Fraction:
     return total + (1 - rest) * top if rest < 1 else total
 
 
-def _down(value: Fraction) -> int:
-    return value.numerator // value.denominator
+def _on_grid(problem: StrategyProblem, bound: Fraction) -> Fraction:
+    """Return a bound rounded up to the tick, of which every compiled time is a multiple.
+
+    Without a tick, iterations may take any time, as shares are any fractions: nothing is rounded.
+    """
+    tick = problem.options.tick
+    return bound if tick is None else math.ceil(bound / tick) * tick

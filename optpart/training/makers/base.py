@@ -10,6 +10,7 @@ from typing import Protocol
 
 from optpart.errors import InputError, OptpartError
 from optpart.limits import check_seconds
+from optpart.rounding import number
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import verify
 from optpart.training.compiler import Compiled, compile_strategy
@@ -111,7 +112,7 @@ class Made:
     seconds: float = 0.0
 
     def __repr__(self) -> str:
-        value = self.reason if self.makespan is None else f"{float(self.makespan):,.0f} ns"
+        value = self.reason if self.makespan is None else f"{number(self.makespan, up=True)} ns"
         return f"<Made: {value}>"
 
     @property

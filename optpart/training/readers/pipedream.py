@@ -15,6 +15,7 @@ from optpart.devices.spec import Spec
 from optpart.errors import InputError
 from optpart.formats import pipedream
 from optpart.problem.rational import Number, rational, shown
+from optpart.rounding import number
 from optpart.training.backward import with_backward
 from optpart.training.forward import ForwardOperation, Tensor, Weights, batched
 from optpart.training.graph import TrainingGraph
@@ -58,24 +59,25 @@ def read(
     graph = one.graph
     first, all_ = one.measured[pipedream.GPU], both.measured[pipedream.GPU]
     reads: list[list[Tensor]] = [[] for _ in graph.names]
-    place = {v: number for number, v in enumerate(graph.topological_order.tolist())}
+    place = {v: i for i, v in enumerate(graph.topological_order.tolist())}
     for u, v in zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True):
         reads[place[v]].append(Tensor(place[u]))
     operations = []
     weights = []
-    for number, v in enumerate(graph.topological_order.tolist()):
+    for i, v in enumerate(graph.topological_order.tolist()):
         passed, whole = first[v] or Fraction(0), all_[v] or Fraction(0)
         operations.append(
             ForwardOperation(
                 graph.names[v],
                 tuple(proportional(passed, minibatch, factor) for factor in slow.values()),
                 tuple(proportional(whole - passed, minibatch, factor) for factor in slow.values()),
-                tuple(reads[number]),
+                tuple(reads[i]),
                 (batched(0, graph.tensor_size[v] / minibatch),),
             )
         )
         if graph.memory[v]:
-            weights.append(Weights(f"{graph.names[v]}/weights", graph.memory[v], (number,)))
+            weights.append(Weights(f"{graph.names[v]}/weights", graph.memory[v], (i,)))
+    factors = ", ".join(f"{number(value, up=True)} ({kind})" for kind, value in slow.items())
     return with_backward(
         forward(
             one.name,
@@ -89,9 +91,8 @@ def read(
                 *both.assumed,
                 f"Times and activations are proportional to samples, {minibatch} of which were "
                 "measured: a single batch does not tell the part that does not grow.",
-                f"Kinds take as long as the profile's GPU times "
-                f"{', '.join(f'{float(value):g} ({kind})' for kind, value in slow.items())}, which "
-                "was given, not measured.",
+                f"Kinds take as long as the profile's GPU times {factors}, which was given, not "
+                "measured.",
             ),
         )
     )

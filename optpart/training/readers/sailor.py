@@ -15,6 +15,7 @@ from pathlib import Path
 
 from optpart.errors import InputError
 from optpart.formats import sailor
+from optpart.rounding import percent
 from optpart.training.backward import with_backward
 from optpart.training.forward import Forward, ForwardOperation, Tensor, Weights, batched
 from optpart.training.graph import Line, TrainingGraph
@@ -97,7 +98,7 @@ def read(
             f"profile by Sailor, tensor-parallel degree {tensor_parallel}",
             (
                 f"Times are lines fitted to those of the microbatches of {'; '.join(counts)}; the "
-                f"largest relative error is {worst:.0%}.",
+                f"largest relative error is {percent(worst)}.",
                 "A device is a tensor-parallel group; sizes are those of one of its GPUs.",
                 "Gradients of activations are as large as the activations.",
             ),

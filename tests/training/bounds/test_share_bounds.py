@@ -8,6 +8,7 @@ import pytest
 
 from optpart import InputError
 from optpart.problem.cluster import Cluster, Device
+from optpart.solution.verifier import verify
 from optpart.testing.training import (
     random_strategy,
     random_training_cluster,
@@ -19,6 +20,7 @@ from optpart.training.compiler import Options, compile_strategy
 from optpart.training.graph import Edge, Layout, Line, Operation, Output, Role, TrainingGraph
 from optpart.training.problem import StrategyProblem
 from optpart.training.ranking import by_rank
+from optpart.training.strategy import Decision, Strategy
 
 
 def row(times, batch=12, **options):
@@ -57,6 +59,50 @@ def test_the_average_path_counts_fixed_times_that_loads_can_share():
     problem = row([(Line.of(30), Line.of(30))] * 5)
     assert load(problem) == 75
     assert average_path(problem) == 150
+
+
+TICKS = (None, Fraction(1, 3), Fraction(2, 7), Fraction(5, 3), Fraction(1), Fraction(4))
+
+
+def taken(problem, counts):
+    """The time of one strategy for all operations, verified."""
+    decision = Decision(counts) if sum(map(bool, counts)) == 1 else Decision(counts, "allreduce")
+    strategy = Strategy(problem.batch, problem.groups, (decision,) * len(problem.groups))
+    compiled = compile_strategy(problem.graph, problem.cluster, strategy, problem.options)
+    schedule = by_rank(compiled)
+    assert not verify(compiled.instance, schedule)
+    return schedule.makespan(compiled.instance)
+
+
+@pytest.mark.parametrize("tick", TICKS)
+def test_shares_in_proportion_to_speed_reach_the_bound(tick):
+    # With shares 2/3 and 1/3 of the batch, both devices work 8/3 ns, rounded up to the tick.
+    problem = row([per_sample(1, 2)], batch=4, tick=tick)
+    reached = taken(problem, (2, 1))
+    assert reached == (Fraction(8, 3) if tick is None else -(-Fraction(8, 3) // tick) * tick)
+    assert load(problem) <= reached
+    assert average_path(problem) <= reached
+    assert reached - load(problem) < Fraction(1, 10**9)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_shares_are_faster_whatever_the_tick(seed):
+    rng = np.random.default_rng(seed)
+    devices = int(rng.integers(1, 4))
+    slopes = [
+        per_sample(*(Fraction(int(a), int(b)) for a, b in rng.integers(1, 8, size=(devices, 2))))
+        for _ in range(int(rng.integers(1, 3)))
+    ]
+    batch = int(rng.integers(1, 8))
+    for tick in TICKS:
+        problem = row(slopes, batch=batch, tick=tick)
+        fastest = min(
+            taken(problem, counts)
+            for counts in product(range(4 if devices < 3 else 3), repeat=devices)
+            if 0 < sum(counts) <= batch
+        )
+        assert load(problem) <= fastest
+        assert average_path(problem) <= fastest
 
 
 def test_load_refuses_parameters_that_fit_nowhere(tiny_memory):

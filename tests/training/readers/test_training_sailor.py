@@ -51,7 +51,7 @@ def test_what_is_kept_for_the_backward_pass_is_a_tensor(folder: Path) -> None:
 
 def test_what_was_assumed_is_said(folder: Path) -> None:
     said = " ".join(read(folder, "M", ["GPU"]).assumed)
-    assert "microbatches of GPU 1, 2; the largest relative error is 0%" in said
+    assert "microbatches of GPU 1, 2; the largest relative error is 0." in said
 
 
 def test_faults(folder: Path) -> None:
