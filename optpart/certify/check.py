@@ -119,12 +119,14 @@ class Allowance:
     def spend(self, steps: int) -> None:
         """Pay for some steps."""
         self.steps -= steps
-        demand(self.steps >= 0, "takes too long to check for files of this size")
+        if self.steps < 0:
+            raise RejectedError("takes too long to check for files of this size")
 
     def hold(self, size: int) -> None:
         """Pay for memory; negative if it is given back."""
         self.bytes -= size
-        demand(self.bytes >= 0, "takes too much memory to check")
+        if self.bytes < 0:
+            raise RejectedError("takes too much memory to check")
 
 
 def adding(bits: int) -> int:
@@ -749,7 +751,9 @@ class Windows:
         ]
         # Dropping devices makes other heads and tails larger; each round is valid by itself.
         for _ in range(ROUNDS):
-            ways = sum(len(self.possible[problem.unit[v]]) for edge in problem.edges for v in edge[:2])
+            ways = sum(
+                len(self.possible[problem.unit[v]]) for edge in problem.edges for v in edge[:2]
+            )
             self.allowance.spend(ways * (10 + grid.adding * len(problem.devices)))
             self.allowance.spend(10 * len(problem.edges) + 16 * grid.adding * cells)
             self.head = self._longest(forwards=True)
@@ -978,9 +982,7 @@ class Series:
         tables = {id(delay): delay for delay in grid.delay.values()}
         self.allowance.spend((2 * len(tables) + 3 * parallel) * self.k * self.k)
         self.allowance.hold((len(tables) + parallel) * (8 * self.k * self.k + 100))
-        known = {
-            name: [[late(x) for x in row] for row in delay] for name, delay in tables.items()
-        }
+        known = {name: [[late(x) for x in row] for row in delay] for name, delay in tables.items()}
         self.after: list[dict[int, list[list[int]]]] = [{} for _ in self.run]
         self.before: list[set[int]] = [set() for _ in self.run]
         for (u, v), several in tensors.items():
@@ -1227,9 +1229,7 @@ class Part:
         self._states: dict[frozenset[int], State] = {}
         self._held = 0
         # Each vertex is looked at with all that it says about others.
-        self.steps_of_state = 30 + 2 * len(known) + 2 * sum(
-            series.degree[v] for v in self.vertices
-        )
+        self.steps_of_state = 30 + 2 * len(known) + 2 * sum(series.degree[v] for v in self.vertices)
 
     def hold(self, size: int) -> None:
         """Pay for memory that is given back with the part."""
@@ -2646,9 +2646,13 @@ FAMILIES: tuple[Family, ...] = (
 
 def clauses(code: Encoding, families: Sequence[Family] = FAMILIES) -> Iterator[Clause]:
     """Yield the clauses of the formula, without tautologies and duplicate literals."""
+    owed = 0
     for family in families:
         for clause in family(code):
-            code.allowance.spend(12 + 3 * len(clause))
+            owed += 20 + 4 * len(clause)
+            if owed > 2**14:  # not one by one, which would take longer than many a clause
+                code.allowance.spend(owed)
+                owed = 0
             if TRUE not in clause:
                 yield [literal for literal in dict.fromkeys(clause) if literal != FALSE]
 
@@ -2660,10 +2664,14 @@ class Formula:
         self.allowance = Allowance() if allowance is None else allowance
         self.literals = array.array("i")
         self.ends = array.array("q", [0])
+        owed = 0
         for clause in source:
             self.literals.extend(clause)
             self.ends.append(len(self.literals))
-            self.allowance.hold(10 + 5 * len(clause))
+            owed += 10 + 5 * len(clause)
+            if owed > 2**14:
+                self.allowance.hold(owed)
+                owed = 0
         self.deleted = bytearray(len(self.ends))
         self.lemmas: dict[int, array.array[int]] = {}
 
@@ -2792,7 +2800,8 @@ class Strategies:
         The layout and the synchronisation of each action of each group.
     """
 
-    def __init__(self, document: dict[str, Any]) -> None:
+    def __init__(self, document: dict[str, Any], allowance: Allowance) -> None:
+        self.allowance = allowance
         options = object_of(document.get("options"), "tick auxiliary memory slots", "options")
         tick = options.get("tick")
         self.tick = None if tick is None else number(tick)
@@ -2807,6 +2816,7 @@ class Strategies:
         self._read_graph(document)
         self._read_actions(document)
         self._read_memory(document.get("parameters"))
+        self._estimate()
         self._known: dict[object, Any] = {}
         self._exclude()
 
@@ -2816,7 +2826,7 @@ class Strategies:
         cluster = object_of(value, "kinds servers memory copying latency rate", "cluster")
         self.kinds = [integer(x, 0, 10**6, "kind") for x in list_of(cluster.get("kinds"), "kinds")]
         self.k = k = len(self.kinds)
-        demand(0 < k <= MAX_DEVICES_IN_STRATEGIES, "too many devices, or none")
+        demand(k, "no devices")
         servers = list_of(cluster.get("servers"), "servers", k)
         self.servers = [integer(x, 0, 10**6, "server") for x in servers]
 
@@ -2839,6 +2849,8 @@ class Strategies:
 
     def _read_graph(self, document: dict[str, Any]) -> None:
         self.operations: list[dict[str, Any]] = []
+        # By text, since many fractions can share one hash.
+        kinds: dict[str, int] = {}
         for item in list_of(document.get("operations"), "operations"):
             operation = object_of(item, "name role times outputs splittable", "an operation")
             times = [
@@ -2852,7 +2864,8 @@ class Strategies:
                 demand(layout in ("batched", "summed", "whole"), "unknown layout")
                 sizes = not_negative(alpha), not_negative(beta)
                 demand(layout == "batched" or not sizes[1], "a size grows with the batch")
-                outputs.append((layout, *sizes))
+                kind = kinds.setdefault(f"{layout} {sizes[0]} {sizes[1]}", len(kinds))
+                outputs.append((layout, *sizes, kind))
             role, splittable = operation.get("role"), operation.get("splittable")
             demand(role in ("forward", "backward", "apply"), "unknown role")
             demand(type(splittable) is bool, "splittable is not true or false")
@@ -2860,11 +2873,12 @@ class Strategies:
                 {"role": role, "times": times, "outputs": outputs, "splittable": splittable}
             )
         n = len(self.operations)
-        demand(0 < n <= MAX_OPERATIONS, "too many operations, or none")
+        demand(n, "no operations")
         self.edges = []
         self.out: list[list[int]] = [[] for _ in range(n)]
         self.into: list[list[int]] = [[] for _ in range(n)]
-        for e, item in enumerate(list_of(document.get("edges"), "edges")):
+        self.allowance.hold(300 * len(list_of(document.get("edges"), "edges")) + 500 * n)
+        for e, item in enumerate(document["edges"]):
             producer, output, consumer = list_of(item, "an edge", 3)
             p = integer(producer, 0, n - 1, "producer")
             i = integer(output, -1, len(self.operations[p]["outputs"]) - 1, "output")
@@ -2885,7 +2899,7 @@ class Strategies:
     def _read_actions(self, document: dict[str, Any]) -> None:
         decisions = []
         self.spans: list[dict[int, Span]] = []
-        layouts: dict[object, int] = {}
+        layouts: dict[str, int] = {}
         for item in list_of(document.get("decisions"), "decisions"):
             decision = object_of(item, "replicas sync", "a decision")
             counts = list_of(decision.get("replicas"), "replicas", self.k)
@@ -2897,15 +2911,14 @@ class Strategies:
                 demand(sync is None, "a single device synchronises")
             elif sync != "allreduce":
                 demand(integer(sync, 0, self.k - 1, "sync") in used, "a server without a replica")
-            first, span = Fraction(0), {}
-            for d in used:
-                last = first + Fraction(counts[d], total)
-                span[d] = (first, last)
-                first = last
-            key = tuple(span.items())
+            common = math.gcd(*counts)
+            key = " ".join(str(count // common) for count in counts)
             if key not in layouts:
+                self.allowance.spend(30 * len(used))
+                self.allowance.hold(400 * len(used))
+                ends = [Fraction(end, total) for end in accumulate(counts, initial=0)]
                 layouts[key] = len(self.spans)
-                self.spans.append(span)
+                self.spans.append({d: (ends[d], ends[d + 1]) for d in used})
             decisions.append((layouts[key], sync))
         groups = [list_of(group, "a group") for group in list_of(document.get("groups"), "groups")]
         home: dict[int, int] = {}
@@ -2924,11 +2937,6 @@ class Strategies:
             demand(numbers, "a group has no action")
             self.actions.append([decisions[x] for x in numbers])
         self.layouts = [sorted({layout for layout, _ in row}) for row in self.actions]
-        cells = sum(
-            len(self.layouts[self.home[p]]) * len(self.layouts[self.home[c]])
-            for p, _, c in self.edges
-        )
-        demand(cells * self.k * self.k <= MAX_STRATEGY_CELLS, "too many edges, actions and devices")
         for p, i, c in self.edges:
             summed = i >= 0 and self.operations[p]["outputs"][i][0] == "summed"
             demand(
@@ -2937,7 +2945,7 @@ class Strategies:
 
     def _read_memory(self, value: object) -> None:
         """Count what a replica holds throughout: parameters, and the optimiser's at an apply."""
-        self.resident = [Fraction(0)] * len(self.operations)
+        held: list[tuple[int, Fraction]] = []
         for item in list_of(value, "parameters"):
             parameter = object_of(item, "size users", "a parameter")
             users = [
@@ -2947,10 +2955,50 @@ class Strategies:
             demand(users, "a parameter is used by nothing")
             applies = [o for o in users if self.operations[o]["role"] == "apply"]
             size = not_negative(parameter.get("size"))
-            if applies:
-                self.resident[applies[0]] += size * (1 + self.slots)
-            else:
-                self.resident[users[0]] += size
+            held.append((applies[0], size * (1 + self.slots)) if applies else (users[0], size))
+        sizes = [size for _, size in held]
+        common = common_denominator(sizes, self.allowance)  # so that sums stay short
+        bits = 2 * common.bit_length() + length(sizes) + 20
+        self.allowance.spend((len(held) + len(self.operations)) * calculating(2 * bits))
+        self.resident = [Fraction(0)] * len(self.operations)
+        for o, size in held:
+            self.resident[o] += size
+
+    def _estimate(self) -> None:
+        """Estimate the steps of computing a time, and of going through layouts."""
+        times = chain(*(chain(*operation["times"]) for operation in self.operations))
+        sizes = (x for each in self.operations for output in each["outputs"] for x in output[1:3])
+        links = length(chain(*self.rate, *self.latency, self.copying))
+        bits = length(times) + length(sizes) + 2 * links + length([self.scale]) + 400
+        #: Steps of one of the operations that compute a time.
+        self.calculation = calculating(bits)
+        #: Steps of adding two times in ticks, and of multiplying one.
+        self.adding = adding(bits)
+        self.multiplying = multiplying(bits + MAX_MULTIPLIER.bit_length())
+        #: Per group, the devices of all its layouts; by actions; and their squares by actions.
+        self.devices = [sum(len(self.spans[a]) for a in row) for row in self.layouts]
+        self.replicas = [sum(len(self.spans[a]) for a, _ in row) for row in self.actions]
+        self.squares = [sum(len(self.spans[a]) ** 2 for a, _ in row) for row in self.actions]
+
+    def going(self, e: int, each: int = 3) -> int:
+        """Return the steps of going through all that an edge can take.
+
+        Parameters
+        ----------
+        each : int
+            Steps for one device of a layout.
+        """
+        p, _, c = self.edges[e]
+        g, h = self.home[p], self.home[c]
+        if g != h:
+            i, j = len(self.layouts[g]), len(self.layouts[h])
+            m, n = self.devices[g], self.devices[h]
+            return (12 * i * j + each * (m * j + n * i) + 4 * m * n) * self.adding
+        count = len(self.actions[g])
+        steps = 12 * count + 2 * each * self.replicas[g] + 4 * self.squares[g]
+        if self.sums(e):
+            steps += count * (50 + self.k * self.k + 12 * self.k * self.calculation)
+        return steps * self.adding
 
     # Times in ticks.
 
@@ -2976,6 +3024,8 @@ class Strategies:
         """Return the ticks of an operation on a device of a layout; 0 without a replica."""
         key = "run", o, layout, d
         if key not in self._known:
+            self.allowance.spend(8 * self.calculation)
+            self.allowance.hold(400)
             span = self.spans[layout].get(d)
             time = Fraction(0)
             if span is not None:
@@ -3029,8 +3079,15 @@ class Strategies:
         p, i, c = self.edges[e]
         producer, consumer = self.operations[p], self.operations[c]
         output = None if i < 0 else producer["outputs"][i]
-        key = "reads", output, producer["splittable"], consumer["splittable"], a, b
+        kind = None if output is None else output[3]
+        key = "reads", kind, producer["splittable"], consumer["splittable"], a, b
         if key not in self._known:
+            m, n = len(self.spans[a]), len(self.spans[b])
+            pieces = m + n  # slices, or one copy for each
+            if output is None or (output[0] == "batched" and not consumer["splittable"]):
+                pieces = m * n
+            self.allowance.spend(50 + (3 * m * n + 12 * pieces) * self.calculation)
+            self.allowance.hold(600 + 400 * pieces)
             self._known[key] = self._read(producer, consumer, output, a, b)
         return self._known[key]  # type: ignore[no-any-return]
 
@@ -3122,6 +3179,7 @@ class Strategies:
 
     def _exclude(self) -> None:
         """Note what lacks a link, and actions whose parameters alone exceed a device's memory."""
+        self.allowance.spend(sum(20 + 20 * square for square in self.squares))
         self.fine = [[True] * len(row) for row in self.actions]
         self.bad: dict[tuple[int, int], set[tuple[int, int]]] = {}
         held = [Fraction(0)] * len(self.actions)
@@ -3134,7 +3192,10 @@ class Strategies:
                     self.fine[g][j] &= limit is None or held[g] <= limit
         for e, (p, _, c) in enumerate(self.edges):
             g, h = self.home[p], self.home[c]
+            self.allowance.spend(self.going(e))
             if g != h:
+                if (min(g, h), max(g, h)) not in self.bad:
+                    self.allowance.hold(150 * len(self.layouts[g]) * len(self.layouts[h]) + 400)
                 bad = self.bad.setdefault((min(g, h), max(g, h)), set())
                 for a, b in product(self.layouts[g], self.layouts[h]):
                     if self.reads(e, a, b) is None:
@@ -3146,8 +3207,11 @@ class Strategies:
                 else:
                     self.fine[g][j] &= self.reads(e, action[0], action[0]) is not None
 
-    def per_edge(self, total: Sums, e: int, value: Callable[[Any, int, int], int]) -> None:
+    def per_edge(
+        self, total: Sums, e: int, value: Callable[[Any, int, int], int], each: int = 3
+    ) -> None:
         """Add a function of what an edge takes, and of the layouts of both ends."""
+        self.allowance.spend(self.going(e, each))
         p, _, c = self.edges[e]
         g, h = self.home[p], self.home[c]
         if g != h:
@@ -3194,7 +3258,9 @@ class Strategies:
                 targets = [self.device_of(b, sample)]
             return min(max(ends[f, d] for f in sources if (f, d) in ends) for d in targets)
 
-        self.per_edge(total, e, value)
+        # A sample is compared with the samples of a device.
+        each = 3 if sample is None else 2 * calculating(length([sample]) + 200)
+        self.per_edge(total, e, value, each)
 
     def usable(self, e: int, sample: Fraction | None) -> bool:
         """Return whether the replica of a sample is surely read by that of the same sample."""
@@ -3210,6 +3276,7 @@ class Strategies:
 
     def after(self, o: int, sample: Fraction | None) -> list[int]:
         """Return an operation and everything that waits for its end."""
+        self.allowance.spend(10 * (len(self.operations) + len(self.edges)))
         seen, stack = {o}, [o]
         while stack:
             for e in self.out[stack.pop()]:
@@ -3221,6 +3288,7 @@ class Strategies:
 
     def before(self, o: int) -> list[int]:
         """Return an operation and everything whose replicas are all read on the way to it."""
+        self.allowance.spend(10 * (len(self.operations) + len(self.edges)))
         seen, stack = {o}, [o]
         while stack:
             for e in self.into[stack.pop()]:
@@ -3234,6 +3302,7 @@ class Strategies:
         """Add the ticks of an operation on a device."""
         if resource[0] == "device":
             g = self.home[o]
+            self.allowance.spend(4 * len(self.actions[g]) * self.adding)
             for j, (layout, _) in enumerate(self.actions[g]):
                 total.one[g][j] += self.run(o, layout, resource[1])
 
@@ -3262,6 +3331,7 @@ class Strategies:
         only one is counted at a time: two groups may share what they read. Ways that never take
         any time are left out where there are others.
         """
+        self.allowance.spend(10 + 15 * len(self.out[o]))
         found: dict[int, dict[tuple[int, bool], int]] = {}
         for e in self.out[o]:
             _, i, c = self.edges[e]
@@ -3276,16 +3346,17 @@ class Strategies:
         if self.sums(e):
             return True
         g, h = self.home[p], self.home[c]
-        output = self.operations[p]["outputs"][i] if i >= 0 else None
         key = (
             "costly",
-            output,
+            self.operations[p]["outputs"][i][3] if i >= 0 else None,
             self.operations[p]["splittable"],
             self.operations[c]["splittable"],
             g,
             h,
         )
         if key not in self._known:
+            self.allowance.spend(self.going(e))
+            self.allowance.hold(400)
             pairs = product(self.layouts[g], self.layouts[h])
             what = (self.reads(e, a, b) for a, b in pairs if g != h or a == b)
             self._known[key] = any(any(map(any, x.values())) for x in what if x is not None)
@@ -3296,22 +3367,45 @@ class Sums:
     """A number for every action of every group, and for two layouts of two groups."""
 
     def __init__(self, strategies: Strategies) -> None:
+        self.strategies, self.allowance, self._held = strategies, strategies.allowance, 0
+        actions = sum(len(row) for row in strategies.actions)
+        self.allowance.spend(2 * len(strategies.actions) + actions)
+        self._hold(100 * len(strategies.actions) + 40 * actions)
         self.one = [[0] * len(row) for row in strategies.actions]
         self.two: dict[tuple[int, int], dict[tuple[int, int], int]] = {}
+
+    def _hold(self, size: int) -> None:
+        self.allowance.hold(size)
+        self._held += size
+
+    def close(self) -> None:
+        """Give back the memory."""
+        self.allowance.hold(-self._held)
+
+    def cells(self, g: int, h: int) -> dict[tuple[int, int], int]:
+        """Return the numbers of two groups by their layouts."""
+        if (g, h) not in self.two:
+            layouts = self.strategies.layouts
+            self._hold(400 + 200 * len(layouts[g]) * len(layouts[h]))
+            self.two[g, h] = {}
+        return self.two[g, h]
 
     def pair(self, g: int, h: int, a: int, b: int, value: int) -> None:
         """Add a value for two layouts; the order of the groups does not matter."""
         if g > h:
             g, h, a, b = h, g, b, a
-        cells = self.two.setdefault((g, h), {})
+        cells = self.cells(g, h)
         cells[a, b] = cells.get((a, b), 0) + value
 
     def add(self, other: Sums, factor: int) -> None:
         """Add a multiple of other numbers."""
+        each = 10 + 2 * self.strategies.multiplying
         for mine, row in zip(self.one, other.one, strict=True):
+            self.allowance.spend(each * len(row))
             for j, value in enumerate(row):
                 mine[j] += factor * value
         for (g, h), cells in other.two.items():
+            self.allowance.spend(each * len(cells))
             for (a, b), value in cells.items():
                 self.pair(g, h, a, b, factor * value)
 
@@ -3347,10 +3441,12 @@ def check_row(strategies: Strategies, value: object) -> tuple[Sums, int | None]:
         assert limit is not None
         for o, size in enumerate(strategies.resident):
             g = strategies.home[o]
+            strategies.allowance.spend(10 + 5 * len(strategies.actions[g]))
             for j, (layout, _) in enumerate(strategies.actions[g]):
                 if resource[1] in strategies.spans[layout]:
                     total.one[g][j] += math.floor(size)
         return total, math.floor(limit)
+    strategies.allowance.spend(5 * len(strategies.operations))
     counted: Iterable[int] = range(len(strategies.operations))
     skipped, readers = None, None
     if kind != "load":
@@ -3363,6 +3459,10 @@ def check_row(strategies: Strategies, value: object) -> tuple[Sums, int | None]:
         )
         start = integer(row.get("start"), 0, len(strategies.operations) - 1, "start")
         g, end = strategies.home[start], start
+        comparing = 10 if sample is None else 2 * calculating(length([sample]) + 200)
+        strategies.allowance.spend(
+            sum(20 + len(strategies.spans[a]) * comparing for a, _ in strategies.actions[g])
+        )
         for j, (layout, _) in enumerate(strategies.actions[g]):
             devices: Iterable[int] = strategies.spans[layout]
             if sample is not None and strategies.follows(start, sample):
@@ -3407,12 +3507,12 @@ def check_strategies(content: bytes, head: dict[str, Any], allowance: Allowance)
     claimed = not_negative(document.get("bound"))
     total, parts, constant = Sums(strategies), 0, 0
     rows = list_of(document.get("rows"), "rows")
-    demand(len(rows) <= MAX_ROWS, "too many rows")
     for item in rows:
         multiplier, row = list_of(item, "a row", 2)
         factor = integer(multiplier, 1, MAX_MULTIPLIER, "multiplier")
         sums, limit = check_row(strategies, row)
         total.add(sums, factor)
+        sums.close()
         if limit is None:
             parts += factor
         else:
@@ -3423,6 +3523,10 @@ def check_strategies(content: bytes, head: dict[str, Any], allowance: Allowance)
         groups = [integer(x, 0, len(strategies.actions) - 1, "group") for x in (g, h)]
         demand(g < h, "a message between groups in the wrong order")
         given = []
+        allowance.spend(
+            sum(10 * len(strategies.actions[x]) for x in groups)
+            + 15 * len(strategies.layouts[g]) * len(strategies.layouts[h])
+        )
         for group, side in zip(groups, (one, two), strict=True):
             known = strategies.layouts[group]
             values = list_of(side, "a message", len(known))
@@ -3438,6 +3542,7 @@ def check_strategies(content: bytes, head: dict[str, Any], allowance: Allowance)
         constant += min(possible)
     for (g, h), cells in total.two.items():
         bad = strategies.bad.get((g, h), set())
+        allowance.spend(10 * len(strategies.layouts[g]) * len(strategies.layouts[h]))
         values = [
             cells.get(cell, 0)
             for cell in product(strategies.layouts[g], strategies.layouts[h])
@@ -3556,7 +3661,9 @@ def demand_schedule(directory: str, problem: Problem, makespan: Fraction) -> Non
     demand(result.get("format") == "optpart-result/1", "schedule: not optpart-result/1")
     reached = check_schedule(problem, result.get("schedule"))
     problem.allowance.hold(-JSON * len(content))
-    demand(reached == makespan, f"the schedule takes {shown(reached, up=True)}, not {shown(makespan)}")
+    demand(
+        reached == makespan, f"the schedule takes {shown(reached, up=True)}, not {shown(makespan)}"
+    )
 
 
 def refute_by_arithmetic(windows: Windows, tier: object, record: object) -> None:
