@@ -20,7 +20,7 @@ from pathlib import Path
 from optpart import clock
 from optpart.certify import check
 from optpart.certify.arithmetic import Record, load_record, multipliers, path_record
-from optpart.certify.check import Encoding, Grid, Problem, RejectedError, Windows
+from optpart.certify.check import Allowance, Encoding, Grid, Problem, RejectedError, Windows
 from optpart.certify.intervals import interval_proof
 from optpart.certify.one_machine import one_machine_record
 from optpart.certify.probing import LateError, NotRefutedError, probing_record
@@ -180,9 +180,14 @@ def problem_of(instance: Instance, source: bytes | None = None) -> tuple[bytes, 
         )
     text = native.dumps(instance).encode() if source is None else source
     try:
-        return text, Problem(check.read_json(text, "instance"))
+        return text, Problem(check.read_json(text, "instance"), Allowance(len(text)))
     except RejectedError as error:
         raise UnsupportedError("", f"not covered ({error})", "certify a smaller instance") from None
+
+
+def _windows(problem: Problem, scale: Fraction, makespan: Fraction) -> Windows:
+    """Return windows on a grid, where a search has all the steps that its time limit permits."""
+    return Windows(Grid(problem, scale, makespan, Allowance(2**60)))
 
 
 @dataclass(frozen=True)
@@ -232,7 +237,7 @@ def find_refutation(
             break
         before = clock.now()
         try:
-            grids.append((scale, Windows(Grid(problem, scale, makespan))))
+            grids.append((scale, _windows(problem, scale, makespan)))
         except RejectedError as error:
             reasons.append(str(error))
         took = clock.now() - before
@@ -294,7 +299,7 @@ def _in_series(
         scale = _TICKS_IN_SERIES / makespan
     elif ticks < _LEAST_IN_SERIES:  # what is paid for memory is rounded down as well
         scale *= math.ceil(_LEAST_IN_SERIES / ticks)
-    windows = Windows(Grid(problem, scale, makespan))
+    windows = _windows(problem, scale, makespan)
     left = seconds - (clock.now() - begin)
     record = series_record(instance, windows, scale, left)
     return Refutation("series", scale, record, seconds={"refute": clock.now() - begin})
@@ -311,7 +316,7 @@ def _intervals(
         bits = ratio.numerator.bit_length() - ratio.denominator.bit_length()
         scale = Fraction(2) ** bits
     try:
-        windows = Windows(Grid(problem, scale, makespan))
+        windows = _windows(problem, scale, makespan)
     except RejectedError:  # too many digits for so large an instance
         return _ByIntervals(Fraction(0), scale, {})
     if not windows.feasible:
@@ -323,7 +328,7 @@ def _intervals(
 def _by_intervals(problem: Problem, known: _ByIntervals, makespan: Fraction) -> Refutation:
     """Return the refutation by intervals, or by windows alone if they suffice."""
     begin = clock.now()
-    windows = Windows(Grid(problem, known.scale, makespan))
+    windows = _windows(problem, known.scale, makespan)
     tier, record = ("intervals", known.record) if windows.feasible else ("path", {})
     return Refutation(tier, known.scale, record, seconds={"refute": clock.now() - begin})
 
@@ -338,7 +343,7 @@ def _by_probing(
     grid = ticks.Grid.of(instance)
     if makespan * grid.scale > ticks.MAX_HORIZON:
         raise NotRefutedError("everything one after another takes less")
-    windows = Windows(Grid(problem, grid.scale, makespan))
+    windows = _windows(problem, grid.scale, makespan)
     if not windows.feasible:
         return Refutation("path", grid.scale, {}, seconds={"refute": clock.now() - begin})
     now = clock.now()

@@ -44,7 +44,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import accumulate, chain, combinations, pairwise, permutations, product
+from itertools import accumulate, chain, combinations, groupby, pairwise, permutations, product
 from operator import add, le
 from typing import Any, Self
 
@@ -53,6 +53,8 @@ BOUND = "optpart-bound/1"
 
 # --- 1. Numbers and files ---------------------------------------------------------------------
 
+MAX_STEPS = 400_000_000  # per MiB of all files; at least as many for smaller ones
+MAX_BYTES = 700 * 2**20  # of memory, as estimated
 MAX_DIGITS = 400  # in the text of a number
 MAX_EXPONENT = 300
 MAX_BITS = 4096  # of common denominators and scales
@@ -62,37 +64,16 @@ MAX_PACKED = 2**26  # bytes of a proof; the unpacker keeps a second copy of them
 MAX_PROOF = 2**28  # bytes, unpacked
 MAX_LINE = 2**22  # bytes of one line of a proof; split into numbers it takes thirty times as much
 MAX_UNPACKER = 2**27  # bytes of memory that unpacking may take
+JSON = 48  # bytes of memory for a byte of JSON
 MAX_CELLS = 300_000  # vertices × devices
 MAX_DEVICES = 500
-MAX_DELAYS = 25_000_000  # edges × pairs of devices
-MAX_DELAYS_HELD = 2_000_000  # pairs of devices × tensors that differ in size or measured delays
-MAX_TENSORS = 500_000  # each takes some 300 bytes of memory, and only three in the file
-MAX_TABLE = 2**30  # bits of all run times or delays together: more numbers must be shorter ones
-MAX_VERTICES_IN_FORMULA = 2000
-MAX_DEVICES_IN_FORMULA = 64
-MAX_VARIABLES = 20_000_000
-MAX_LITERALS = 40_000_000  # in the formula, and again in the lemmas kept at one time
-MAX_LEMMAS = 1_000_000  # kept at one time
+MAX_VARIABLES = 2**31 - 1
+LEMMA = 300  # bytes of a lemma without its literals
 MAX_NUMBER = 2**31  # number of a lemma; larger numbers could be chosen to share one hash
-MAX_VISITS = 300_000_000  # literals visited while checking the proof
 MAX_COUNTED = 2**17  # largest sum that a load or memory limit of the formula may count to
-MAX_LOADS = 1000
-MAX_VERTICES_IN_SERIES = 20_000
-MAX_PART = 500  # vertices between two cuts
-MAX_RELATED = 2_000_000  # pairs of vertices in one group, or separated
 MAX_TICKS = 2**62  # of a horizon, a potential, or a price in tier ``series``
-MAX_SETS = 8  # of prices
-MAX_ENTRIES = 100_000_000  # of all labels together
-MAX_COMPARED = 300_000_000  # pairs of labels
-MAX_INTERVAL = 100  # vertices of an interval
-MAX_SPLITS = 200  # pairs that one case of an interval decides
-MAX_ADDED = 3_000_000_000  # times added up for all intervals and claims together
 ROUNDS = 20  # of tightening the windows
 MAX_ASSUMPTIONS = 20  # at one time
-MAX_OPERATIONS = 20_000  # of a training graph
-MAX_DEVICES_IN_STRATEGIES = 64
-MAX_STRATEGY_CELLS = 50_000_000  # edges × layouts × layouts × devices × devices
-MAX_ROWS = 5_000
 MAX_MULTIPLIER = 2**128  # of a row, and of a message
 
 COMMUNICATION = ("delay", "sendrecv", "link", "port")
@@ -109,6 +90,58 @@ def demand(condition: object, reason: str) -> None:
     """Reject the certificate unless ``condition`` holds."""
     if not condition:
         raise RejectedError(reason)
+
+
+class Allowance:
+    """What judging may still cost: steps of a tenth of a microsecond, and bytes of memory.
+
+    Both are paid for before they are used, by estimates that were measured (``bench/limits/judge``)
+    and are rather too high. Steps grow with the size of the files, memory does not.
+
+    Parameters
+    ----------
+    size : int
+        Bytes of the files.
+    """
+
+    def __init__(self, size: int = 0) -> None:
+        self.size = size
+        self.steps = MAX_STEPS * max(size, 2**20) >> 20
+        self.bytes = MAX_BYTES
+
+    def admit(self, size: int) -> None:
+        """Allow for one more file, and pay for reading its numbers."""
+        before = max(self.size, 2**20)
+        self.size += size
+        self.steps += MAX_STEPS * (max(self.size, 2**20) - before) >> 20
+        self.spend(30 * size)
+
+    def spend(self, steps: int) -> None:
+        """Pay for some steps."""
+        self.steps -= steps
+        if self.steps < 0:
+            raise RejectedError("takes too long to check for files of this size")
+
+    def hold(self, size: int) -> None:
+        """Pay for memory; negative if it is given back."""
+        self.bytes -= size
+        if self.bytes < 0:
+            raise RejectedError("takes too much memory to check")
+
+
+def adding(bits: int) -> int:
+    """Return the steps of adding or comparing two whole numbers of so many bits."""
+    return 1 + (bits >> 11)
+
+
+def multiplying(bits: int) -> int:
+    """Return the steps of multiplying or dividing two whole numbers with so many bits together."""
+    return 1 + (bits * bits >> 17)
+
+
+def calculating(bits: int) -> int:
+    """Return the steps of an operation on two fractions with so many bits together."""
+    return 20 + (bits * bits >> 17)
 
 
 def number(value: object) -> Fraction:
@@ -133,17 +166,31 @@ def not_negative(value: object) -> Fraction:
     return result
 
 
-def shown(value: object) -> str:
-    """Return anything as one short line of plain characters."""
+def shown(value: object, *, up: bool = False) -> str:
+    """Return anything as one short line of plain characters.
+
+    A number is whole; or if it is long, it is rounded down, or ``up``, and says so. Other texts end
+    with dots if they are cut.
+    """
+    if isinstance(value, Fraction) or type(value) is int:
+        top, bottom = value.numerator, value.denominator
+        if top.bit_length() + bottom.bit_length() <= 256:
+            return str(value)
+        # As a whole number of at least 16 digits, times a power of ten.
+        power = (top.bit_length() - bottom.bit_length()) * 3 // 10 - 16
+        digits = Fraction(value) / Fraction(10) ** power
+        rounded = math.ceil(digits) if up else math.floor(digits)
+        return f"{rounded}e{power} (rounded {'up' if up else 'down'})"
     # A name can have millions of characters, and could be shown for every vertex.
     text = ascii(value[:81]) if isinstance(value, str) else ascii(str(value)[:81])[1:-1]
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def common_denominator(amounts: Iterable[Fraction]) -> int:
+def common_denominator(amounts: Iterable[Fraction], allowance: Allowance) -> int:
     """Return the least common denominator of some numbers."""
     result = 1
     for amount in amounts:
+        allowance.spend(3 * multiplying(result.bit_length() + amount.denominator.bit_length()))
         result = math.lcm(result, amount.denominator)
         # Checked at every step: the product of many large denominators would take hours.
         demand(result.bit_length() <= MAX_BITS, "numbers have too many different denominators")
@@ -190,7 +237,7 @@ def text_of(value: object, what: str) -> str:
     return value
 
 
-def read_file(path: str, most: int) -> bytes:
+def read_file(path: str, most: int, allowance: Allowance) -> bytes:
     """Read a regular file of limited size."""
     name = os.path.basename(path)
     try:
@@ -200,6 +247,7 @@ def read_file(path: str, most: int) -> bytes:
     except OSError as error:
         raise RejectedError(f"{name} cannot be read ({error.strerror})") from None
     demand(len(content) <= most, f"{name} is longer than {most} bytes")
+    allowance.admit(len(content))
     return content
 
 
@@ -255,9 +303,14 @@ class Problem:
         Run time of a send on each device; 0 unless sends are vertices.
     order : list of int
         The vertices in topological order.
+    bits_of_memory : int
+        Most bits of any sum of needs and sizes; 0 if memory is not limited.
+    allowance : Allowance
+        What reading the instance, and checking a schedule of it, may cost.
     """
 
-    def __init__(self, document: object) -> None:
+    def __init__(self, document: object, allowance: Allowance | None = None) -> None:
+        self.allowance = Allowance() if allowance is None else allowance
         top = object_of(
             document,
             "format name source vertices edges colocation separation devices bandwidth latency "
@@ -291,25 +344,18 @@ class Problem:
         demand(devices, "instance: no devices")
         n, k = len(vertices), len(devices)
         demand(n * k <= MAX_CELLS and k <= MAX_DEVICES, "instance: too many devices and vertices")
+        self.allowance.hold(600 * n)
         self._read_links(top, k)
         self._read_run_times(top.get("durations"), vertices, devices)
         send_ops = model.get("send_ops", 0) if self.communication == "sendrecv" else 0
         self.sending = [not_negative(send_ops) / speed for speed in self._speeds]
         self._read_tensors(vertices, list_of(top.get("edges", []), "edges"))
-        delays = len(self.edges) * k * k
-        demand(delays <= MAX_DELAYS, "instance: too many edges and devices")
-        consumed = {tensor for _, _, tensor in self.edges}
-        alike = {str(self.size[t]) for t in consumed if t not in self.measured}
-        held = len(alike) + len(consumed & self.measured.keys())
-        demand(held * k * k <= MAX_DELAYS_HELD, "instance: too many kinds of tensors and devices")
-        links = chain(*self.bandwidth, *self.latency)
-        bits = 2 * length(links) + length(self.size) + length(self.sending)
-        demand(delays * bits <= MAX_TABLE, "instance: too many digits for so many delays")
         self._sort()
         groups = list_of(top.get("colocation", []), "colocation")
         self._join([[self._vertex(v) for v in list_of(g, "a group")] for g in groups])
         pairs = [list_of(p, "a pair", 2) for p in list_of(top.get("separation", []), "separation")]
         self.separated = [(self._vertex(a), self._vertex(b)) for a, b in pairs]
+        self.bits_of_memory = 0
         self.need = [Fraction(0)] * n
         self.capacity: list[Fraction | None] = [None] * k
         if self.memory != "none":
@@ -323,6 +369,7 @@ class Problem:
 
     def _read_links(self, top: dict[str, Any], k: int) -> None:
         def matrix(value: object, what: str) -> list[list[Fraction | None]]:
+            self.allowance.hold(8 * k * k)
             if not isinstance(value, list):
                 everywhere = None if value is None else not_negative(value)
                 return [[everywhere] * k for _ in range(k)]
@@ -342,10 +389,14 @@ class Problem:
         self._speeds = speeds = [not_negative(d.get("speed", 1)) for d in devices]
         demand(all(speeds), "instance: a speed is 0")
         ops = [not_negative(v.get("ops", 0)) for v in vertices]
-        bits = length(ops) + length(speeds)
-        demand(n * k * bits <= MAX_TABLE, "instance: too many digits for so many run times")
-        self.run: list[list[Fraction | None]] = [[c / s for s in speeds] for c in ops]
-        if durations is not None:
+        self.run: list[list[Fraction | None]]
+        if durations is None:
+            bits = length(ops) + length(speeds)
+            self.allowance.spend(n * k * (2 + calculating(bits)))
+            self.allowance.hold(n * k * (160 + bits // 7))
+            self.run = [[c / s for s in speeds] for c in ops]
+        else:
+            self.allowance.hold(n * k * 8)
             self.run = [
                 [None if p is None else not_negative(p) for p in list_of(row, "durations", k)]
                 for row in list_of(durations, "durations", n)
@@ -371,7 +422,7 @@ class Problem:
         k = len(self.devices)
 
         def tensor(v: int, output: int | None, size: object) -> None:
-            demand(len(self.producer) < MAX_TENSORS, "instance: too many outputs")
+            self.allowance.hold(300)
             self.number_of[v, output] = len(self.producer)
             self.producer.append(v)
             self.size.append(not_negative(size))
@@ -386,6 +437,7 @@ class Problem:
                     tensor(v, i, output.get("size", 0))
                 else:
                     tensor(v, i, output)
+        self.allowance.hold(250 * len(edges))
         distinct: dict[tuple[int, int, int], None] = {}
         for edge in edges:
             source, target, which = list_of(edge, "an edge", 3)
@@ -427,13 +479,23 @@ class Problem:
     def _count_memory(self, vertices: list[dict[str, Any]]) -> None:
         """For ``estimate``, set each vertex's need: own memory, outputs and distinct inputs."""
         need = [not_negative(vertex.get("memory", 0)) for vertex in vertices]
-        common_denominator((*need, *self.size))  # so that sums stay short
+        # So that sums stay short.
+        common = common_denominator((*need, *self.size), self.allowance)
+        self.bits_of_memory = 2 * common.bit_length() + length((*need, *self.size)) + 20
+        sums = len(self.producer) + len(self.edges)
+        self.allowance.spend(sums * calculating(2 * self.bits_of_memory))
         if self.memory == "estimate":
             for tensor, v in enumerate(self.producer):
                 need[v] += self.size[tensor]
             for v, tensor in {(v, tensor) for _, v, tensor in self.edges}:
                 need[v] += self.size[tensor]
             self.need = need
+
+    def length_of_delays(self) -> int:
+        """Return the most bits of any delay, of numbers as they were read."""
+        measured = chain(*(row for matrix in self.measured.values() for row in matrix))
+        links = length(chain(*self.bandwidth, *self.latency))
+        return 2 * links + length(self.size) + length(measured) + length(self.sending)
 
     def delay(self, tensor: int, d: int, e: int) -> Fraction | None:
         """Return the time for a tensor to get from ``d`` to ``e``, including the send.
@@ -463,11 +525,18 @@ Interval = tuple[Fraction, Fraction, Fraction]  # from, to, amount
 def check_schedule(problem: Problem, document: object) -> Fraction:
     """Check that a schedule satisfies every rule of the instance; return its makespan."""
     schedule = object_of(document, "placement start transfers", "schedule")
+    allowance, transfers = problem.allowance, list_of(schedule.get("transfers", []), "transfers")
     placement = object_of_vertices(problem, schedule.get("placement"), "placement")
     for name in placement:
         demand(isinstance(name, str) and name in problem.device, f"no device {shown(name)}")
     device = [problem.device[name] for name in placement]
     start = [number(t) for t in object_of_vertices(problem, schedule.get("start"), "start")]
+    # Sums of a start, a run time or a delay, and a send; and comparisons of two of them, in order.
+    times = list(chain(start, *problem.run))
+    bits = length(times) + problem.length_of_delays() + problem.bits_of_memory
+    things = 3 * len(start) + len(problem.edges) + 4 * len(transfers)
+    allowance.spend(len(times) * 5 + things * (things.bit_length() + 6) * calculating(2 * bits))
+    allowance.hold(things * (400 + bits // 3))
     end = []
     for v, d in enumerate(device):
         run = problem.run[v][d]
@@ -483,7 +552,7 @@ def check_schedule(problem: Problem, document: object) -> Fraction:
         )
     for a, b in problem.separated:
         demand(device[a] != device[b], "schedule: a separated pair shares a device")
-    moves = check_transfers(problem, device, end, schedule.get("transfers", []))
+    moves = check_transfers(problem, device, end, transfers)
     waiting: dict[int, list[Interval]] = defaultdict(list)
     for u, v, tensor in problem.edges:
         here = device[v]
@@ -552,11 +621,11 @@ def object_of_vertices(problem: Problem, value: object, what: str) -> list[Any]:
 
 
 def check_transfers(
-    problem: Problem, device: list[int], end: list[Fraction], document: object
+    problem: Problem, device: list[int], end: list[Fraction], transfers: list[Any]
 ) -> dict[tuple[int, int], tuple[Fraction, Fraction]]:
     """Check that each tensor crosses where needed, once; return when it departs and arrives."""
     moves: dict[tuple[int, int], tuple[Fraction, Fraction]] = {}
-    for entry in list_of(document, "transfers"):
+    for entry in transfers:
         transfer = object_of(entry, "tensor to start end", "a transfer")
         name, output = list_of(transfer.get("tensor"), "a transfer", 2)
         u, to = problem._vertex(name), transfer.get("to")
@@ -594,15 +663,28 @@ class Grid:
     are left out.
     """
 
-    def __init__(self, problem: Problem, scale: Fraction, makespan: Fraction) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        scale: Fraction,
+        makespan: Fraction,
+        allowance: Allowance | None = None,
+    ) -> None:
         demand(scale > 0, "ticks_per_unit is not positive")
         self.problem = problem
+        self.allowance = allowance = Allowance() if allowance is None else allowance
         self.horizon = horizon = math.ceil(makespan * scale) - 1
+        #: Steps of adding two times, and bytes of a time in a table of its own.
+        self.adding = adding(horizon.bit_length())
+        self.size = 48 + horizon.bit_length() // 7
         consumed = dict.fromkeys(tensor for _, _, tensor in problem.edges)
         k = range(len(problem.devices))
-        entries = len(k) * (len(problem.vertices) + len(consumed) * len(k))
-        bits = horizon.bit_length() + length([scale])
-        demand(entries * bits <= MAX_TABLE, "ticks_per_unit has too many digits")
+        cells = len(problem.vertices) * len(k)
+        bits = max((length(row) for row in problem.run), default=0) + length([scale])
+        allowance.spend(cells * (10 + calculating(bits)))
+        allowance.hold(cells * self.size)
+        allowance.hold(len(consumed) * (200 + length(problem.size) // 3))
+        bits = problem.length_of_delays() + length([scale])
 
         def ticks(time: Fraction | None) -> int | None:
             return None if time is None else min(math.floor(time * scale), horizon + 1)
@@ -621,6 +703,8 @@ class Grid:
                 f"tensor {tensor}" if measured else str(problem.size[tensor]), tensor
             )
             if like == tensor:
+                allowance.spend(len(k) ** 2 * 4 * calculating(bits))
+                allowance.hold(len(k) ** 2 * (self.size + 16))
                 delay = [[ticks(problem.delay(tensor, d, e)) for e in k] for d in k]
                 never = horizon + 1
                 self.delay[tensor] = delay
@@ -653,7 +737,10 @@ class Windows:
 
     def __init__(self, grid: Grid) -> None:
         problem = grid.problem
-        self.grid = grid
+        self.grid, self.allowance = grid, grid.allowance
+        cells = len(problem.vertices) * len(problem.devices)
+        self.allowance.spend(2 * cells)
+        self.allowance.hold(4 * cells * grid.size + 200 * (len(problem.edges) + problem.units))
         members: list[list[int]] = [[] for _ in range(problem.units)]
         for v, unit in enumerate(problem.unit):
             members[unit].append(v)
@@ -664,6 +751,11 @@ class Windows:
         ]
         # Dropping devices makes other heads and tails larger; each round is valid by itself.
         for _ in range(ROUNDS):
+            ways = sum(
+                len(self.possible[problem.unit[v]]) for edge in problem.edges for v in edge[:2]
+            )
+            self.allowance.spend(ways * (10 + grid.adding * len(problem.devices)))
+            self.allowance.spend(10 * len(problem.edges) + 16 * grid.adding * cells)
             self.head = self._longest(forwards=True)
             self.tail = self._longest(forwards=False)
             left = [[d for d in self.possible[u] if self._fits(u, d)] for u in range(len(members))]
@@ -745,7 +837,7 @@ def refute_by_one_machine(windows: Windows, record: dict[str, Any]) -> None:
         )
     total = min(windows.head[v][d] for v in chosen) + min(windows.tail[v][d] for v in chosen)
     total += sum(windows.time(v, d) for v in chosen)
-    demand(total > windows.grid.horizon, f"the record only proves {total} ticks")
+    demand(total > windows.grid.horizon, f"the record only proves {shown(total)} ticks")
 
 
 def refute_by_load(windows: Windows, record: dict[str, Any]) -> None:
@@ -760,7 +852,12 @@ def refute_by_load(windows: Windows, record: dict[str, Any]) -> None:
     problem, k = windows.grid.problem, len(windows.grid.problem.devices)
     y = [not_negative(x) for x in list_of(record.get("load"), "load", k)]
     mu = [not_negative(x) for x in list_of(record.get("memory"), "memory", k)]
-    common_denominator((*y, *mu, *(limit for limit in problem.capacity if limit is not None)))
+    limits = [limit for limit in problem.capacity if limit is not None]
+    common = common_denominator((*y, *mu, *limits, *problem.need), windows.allowance)
+    bits = 4 * common.bit_length() + windows.grid.horizon.bit_length()
+    bits += length(y) + length((*mu, *limits)) + problem.bits_of_memory
+    windows.allowance.spend((k + problem.units) * (k + 1) * 4 * calculating(bits))
+    windows.allowance.spend(len(problem.vertices) * (k + calculating(bits)))
     chosen = set(vertices_of(record, problem))
     total = Fraction(0)
     for d, limit in enumerate(problem.capacity):
@@ -781,6 +878,7 @@ def room(windows: Windows, chosen: set[int], d: int) -> int:
     They take turns between the least head and the least tail of those that can be there, and their
     total run time is a sum over some of their units.
     """
+    windows.allowance.spend(len(chosen) * (5 + len(windows.grid.problem.devices) // 8))
     there = [v for v in chosen if d in windows.possible[windows.grid.problem.unit[v]]]
     if not there:
         return 0
@@ -791,6 +889,7 @@ def room(windows: Windows, chosen: set[int], d: int) -> int:
     loads: dict[int, int] = defaultdict(int)
     for v in there:
         loads[windows.grid.problem.unit[v]] += windows.time(v, d)
+    windows.allowance.spend(len(loads) * (5 + (limit >> 10)))
     sums = 1  # the sums of all subsets, as bits
     for load in loads.values():
         if load <= limit:
@@ -846,7 +945,9 @@ class Series:
         grid, problem = windows.grid, windows.grid.problem
         demand(windows.feasible, "the windows refute by themselves; the tier is path")
         n, k = len(problem.vertices), len(problem.devices)
-        demand(n <= MAX_VERTICES_IN_SERIES, f"series: more than {MAX_VERTICES_IN_SERIES} vertices")
+        self.allowance = windows.allowance
+        self.allowance.spend((n + 1) * k * 8)
+        self.allowance.hold((n + 1) * (k * 24 + 2000))
         demand(grid.horizon < MAX_TICKS, f"series: more than {MAX_TICKS} ticks")
         self.horizon, self.k, self.sink = grid.horizon, k, n
         self.devices = [windows.possible[unit] for unit in problem.unit] + [[0]]
@@ -860,11 +961,13 @@ class Series:
         self.parts = self._split([*problem.order, n])
         self.part_of = [0] * (n + 1)
         for i, part in enumerate(self.parts):
-            demand(len(part) <= MAX_PART, f"series: more than {MAX_PART} vertices in a part")
             for v in part:
                 self.part_of[v] = i
         self._count_memory(windows)
-        self.entries = self.compared = 0
+        #: How much a vertex says about others.
+        self.degree = [
+            3 + len(self.after[v]) + len(self.before[v]) + len(self.rule[v]) for v in range(n + 1)
+        ]
 
     def _link(self, grid: Grid) -> None:
         def late(delay: int | None) -> int:
@@ -874,9 +977,12 @@ class Series:
         for u, v, tensor in grid.problem.edges:
             tensors[u, v].append(tensor)
         # By identity, since tensors of one size share their delays.
-        known = {
-            id(delay): [[late(x) for x in row] for row in delay] for delay in grid.delay.values()
-        }
+        parallel = sum(len(several) for several in tensors.values() if len(several) > 1)
+        self.allowance.hold(500 * len(tensors))
+        tables = {id(delay): delay for delay in grid.delay.values()}
+        self.allowance.spend((2 * len(tables) + 3 * parallel) * self.k * self.k)
+        self.allowance.hold((len(tables) + parallel) * (8 * self.k * self.k + 100))
+        known = {name: [[late(x) for x in row] for row in delay] for name, delay in tables.items()}
         self.after: list[dict[int, list[list[int]]]] = [{} for _ in self.run]
         self.before: list[set[int]] = [set() for _ in self.run]
         for (u, v), several in tensors.items():
@@ -896,7 +1002,8 @@ class Series:
         pairs = {(unit[a], unit[b]) for a, b in windows.grid.problem.separated}
         size = sum(len(group) ** 2 for group in members)
         size += sum(len(members[a]) * len(members[b]) for a, b in pairs)
-        demand(size <= MAX_RELATED, f"series: more than {MAX_RELATED} related pairs")
+        self.allowance.spend(5 * size)
+        self.allowance.hold(250 * size)
         self.rule: list[dict[int, int]] = [{} for _ in self.run]
         for a, b in pairs:
             for v, w in product(members[a], members[b]):
@@ -942,8 +1049,10 @@ class Series:
     def _count_memory(self, windows: Windows) -> None:
         problem = windows.grid.problem
         position = {v: i for i, v in enumerate(problem.order)}
+        calculation = calculating(2 * problem.bits_of_memory)
+        self.allowance.spend(3 * (len(position) + self.k) * calculation)
         needs = [sum((problem.need[v] for v in group), Fraction(0)) for group in windows.members]
-        common = common_denominator(needs)
+        common = common_denominator(needs, self.allowance)
         #: One unit of memory; capacities are rounded down to whole units.
         self.unit = Fraction(math.gcd(*(int(need * common) for need in needs)) or 1, common)
         self.capacity = [None if x is None else x // self.unit for x in problem.capacity]
@@ -953,10 +1062,9 @@ class Series:
         totals = accumulate(sum(self.need[v] for v in part) for part in reversed(self.parts))
         self.need_after = [0, *totals][-2::-1]
 
-    def count(self, label: Label) -> None:
-        """Count the entries of one more label, up to the limit."""
-        self.entries += len(label)
-        demand(self.entries <= MAX_ENTRIES, f"series: more than {MAX_ENTRIES} entries of labels")
+    def spend(self, steps: int) -> None:
+        """Pay for some steps of the search."""
+        self.allowance.spend(steps)
 
     def undominated(self, labels: list[Bounded], memory: int) -> list[Bounded]:
         """Return labels of which none is nowhere less than another that uses the same memory.
@@ -967,11 +1075,12 @@ class Series:
         kept: list[Bounded] = []
         same: list[Label] = []
         last: Label | None = None
+        length = len(labels[0][1])
+        self.allowance.spend(len(labels) * len(labels).bit_length() * (3 + length // 4))
         for bound, label in sorted(labels, key=lambda entry: (entry[1][:memory], entry)):
             if label[:memory] != last:
                 same, last = [], label[:memory]
-            self.compared += len(same)
-            demand(self.compared <= MAX_COMPARED, f"series: more than {MAX_COMPARED} comparisons")
+            self.allowance.spend(len(same) * (3 + length // 2))
             if not any(all(map(le, other, label)) for other in same):
                 same.append(label)
                 kept.append((bound, label))
@@ -1001,15 +1110,25 @@ class Prices:
         record = object_of(document, "prices start potentials", "a set")
         k = series.k
         self.prices = [not_negative(x) for x in list_of(record.get("prices"), "prices", k)]
+        allowance = series.allowance
+        allowance.spend(k * calculating(length(self.prices) + length([series.unit])))
         units = [price * series.unit for price in self.prices]
-        self.per = common_denominator(units)
+        self.per = common_denominator(units, allowance)
+        allowance.spend(2 * k * calculating(2 * length(units) + 2 * self.per.bit_length()))
         self.numerator = [int(price * self.per) for price in units]
         self.capacity = series.capacity
         for price, limit in zip(self.prices, self.capacity, strict=True):
             demand(limit is not None or price == 0, "prices: a device without a memory limit")
-        self.cost = [[x * need // self.per for x in self.numerator] for need in series.need]
-        for row in self.cost:
-            demand(max(row) < MAX_TICKS, f"prices: more than {MAX_TICKS} ticks for a vertex")
+        bits = 2 * max(x.bit_length() for x in (*self.numerator, self.per))
+        #: Steps of what is paid for some memory on all devices.
+        memory = max(x.bit_length() for x in (*series.need, *(c or 0 for c in series.capacity)))
+        self.paying = k * (4 + 2 * multiplying(bits + memory))
+        allowance.spend(len(series.need) * self.paying)
+        allowance.hold(len(series.need) * (k * 50 + 100))
+        self.cost = []
+        for need in series.need:
+            self.cost.append([x * need // self.per for x in self.numerator])
+            demand(max(self.cost[-1]) < MAX_TICKS, f"prices: over {MAX_TICKS} ticks for a vertex")
         self.least = [
             min(row[d] for d in devices)
             for row, devices in zip(self.cost, series.devices, strict=True)
@@ -1055,6 +1174,8 @@ class State:
 
     def __init__(self, part: Part, placed: frozenset[int]) -> None:
         series = part.series
+        series.allowance.spend(part.steps_of_state)
+        part.hold(1000 + 70 * len(placed) + 150 * (len(part.vertices) + len(part.known)))
         self.placed = placed
         self.rest = [v for v in part.vertices if v not in placed]
         waiting = set(self.rest)
@@ -1075,6 +1196,7 @@ class Step:
     """
 
     def __init__(self, series: Series, state: State, v: int, to: State) -> None:
+        series.allowance.spend(20 + 10 * len(to.slots))
         self.v, self.to, self.at = v, to, state.at[v]
         self.moves = [
             (state.at.get(w), series.anywhere[w], *series.relation(v, w)) for w in to.slots
@@ -1105,6 +1227,20 @@ class Part:
             known = series.related(() if self.cut is None else (self.cut,))
         self.known, self.later = known, series.need_after[i]
         self._states: dict[frozenset[int], State] = {}
+        self._held = 0
+        # Each vertex is looked at with all that it says about others.
+        self.steps_of_state = 30 + 2 * len(known) + 2 * sum(series.degree[v] for v in self.vertices)
+
+    def hold(self, size: int) -> None:
+        """Pay for memory that is given back with the part."""
+        self.series.allowance.hold(size)
+        self._held += size
+
+    def close(self) -> None:
+        """Give back the memory of all states."""
+        self.series.allowance.hold(-self._held)
+        self._held = 0
+        self._states.clear()
 
     def has(self, w: int) -> bool:
         """Return whether a vertex can have a slot."""
@@ -1120,9 +1256,12 @@ class Part:
     def steps(self, state: State) -> list[Step]:
         """Return the ways to place one more vertex."""
         if state.steps is None:
-            state.steps = [
-                Step(self.series, state, v, self.state(state.placed | {v})) for v in state.next
-            ]
+            state.steps = []
+            for v in state.next:
+                self.series.allowance.spend(len(state.placed))
+                to = self.state(state.placed | {v})
+                self.hold(300 + 120 * len(to.slots))
+                state.steps.append(Step(self.series, state, v, to))
         return state.steps
 
     def start(self, d: int) -> Label:
@@ -1192,21 +1331,33 @@ class Part:
         Labels are dropped if they are dominated, or if a guide says that they exceed the limit.
         """
         series, memory, k = self.series, self.memory, self.series.k
+        per_guide = sum(20 + memory * guide.prices.paying for guide in guides)
         states = {self.state(): labels}
+        held = 0  # bytes of the labels reached
         for _ in self.vertices:
             found: dict[State, list[Bounded]] = defaultdict(list)
+            new_held = 0
             for state, reached in states.items():
                 for step, (_, label) in product(self.steps(state), reached):
+                    length = memory + k + k * len(step.to.slots)
+                    steps = 50 + length * (5 + len(guides)) + per_guide
+                    size = 150 + 40 * length
                     for d in series.devices[step.v]:
-                        series.count(label)
+                        series.spend(steps)
                         new = self.extend(label, step, d, prices)
                         if new is not None and max(new[memory : memory + k]) <= limit:
                             bound = max(guide.bound(step.to, new, d) for guide in guides)
                             if bound <= limit:
+                                series.allowance.hold(size)
+                                new_held += size
                                 found[step.to].append((bound, new))
             states = {
                 state: series.undominated(reached, memory) for state, reached in found.items()
             }
+            kept = sum(150 + 40 * len(x) for reached in states.values() for _, x in reached)
+            series.allowance.hold(kept - new_held - held)
+            held = kept
+        series.allowance.hold(-held)
         return [entry for reached in states.values() for entry in reached]
 
 
@@ -1225,13 +1376,16 @@ class Guide:
     def __init__(self, part: Part, prices: Prices) -> None:
         series = part.series
         self.part, self.prices, self.potential = part, prices, prices.potential[part.i]
+        part.hold(len(part.vertices) * (series.k * 40 + 200))
         self.remain: dict[int, list[int]] = {}
         for v in reversed(part.vertices):
             longest = self.potential if v == part.vertices[-1] else [0] * series.k
             for w, delays in series.after[v].items():
                 if w in self.remain:
+                    series.spend(series.k * (12 + series.k))
                     least = [min(map(add, row, self.remain[w])) for row in delays]
                     longest = list(map(max, longest, least))
+            series.spend(6 * series.k)
             self.remain[v] = [NEVER] * series.k
             for d in series.devices[v]:
                 extra = prices.cost[v][d] - prices.least[v]
@@ -1255,6 +1409,8 @@ class Guide:
                     ways = map(add, label[at : at + series.k], self.remain[w])
                     longest = max(longest, min(ways))
             if state not in self._paid:
+                self.part.hold(100)
+                series.spend(len(state.rest))
                 self._paid[state] = sum(self.prices.least[v] for v in state.rest)
             longest += self._paid[state]
         return longest - self.prices.room(label[:memory]) if memory else longest
@@ -1287,7 +1443,7 @@ def check_in_series(series: Series, record: dict[str, Any]) -> None:
     """Check the record of a graph in parts."""
     object_of(record, "sets", "record")
     documents = list_of(record.get("sets"), "sets")
-    demand(0 < len(documents) <= MAX_SETS, f"record: not 1 to {MAX_SETS} sets")
+    demand(documents, "record: no sets")
     sets = [Prices(series, document) for document in documents]
     for prices in sets:
         check_potentials(series, prices)
@@ -1296,8 +1452,10 @@ def check_in_series(series: Series, record: dict[str, Any]) -> None:
     labels = [(0, Part(series, 0, set()).start(0))]
     known: set[int] = set()
     for i, vertices in enumerate(series.parts):
+        series.spend(3 * len(known) + sum(series.degree[v] for v in vertices))
         part = Part(series, i, known)
         labels = part.walk(labels, [Guide(part, prices) for prices in sets], series.horizon)
+        part.close()
         known = (known | series.related(vertices)).difference(vertices)
     demand(not labels, "the record does not exclude a shorter schedule")
 
@@ -1314,6 +1472,7 @@ def check_potentials(series: Series, prices: Prices) -> None:
             where = f"after part {i} on device {d}" if i else "at the start"
             less = part.walk([(0, part.start(d))], [guide], claim - 1, prices)
             demand(not less, f"record: the potential {where} is too large")
+        part.close()
 
 
 # --- 8. Refutation by intervals ----------------------------------------------------------------
@@ -1358,12 +1517,14 @@ class Intervals:
         Time that a tensor takes, by the device of the vertex that waits and that of its input.
     head, end : list of list of int
         Earliest starts and ends of each vertex on each device, ``H + 1`` where it cannot be.
-    spent : int
-        Times added up so far.
     """
 
-    def __init__(self, windows: Windows, *, backwards: bool = False, spent: int = 0) -> None:
+    def __init__(self, windows: Windows, *, backwards: bool = False) -> None:
         grid, problem = windows.grid, windows.grid.problem
+        self.allowance, self.adding, self.size = grid.allowance, grid.adding, grid.size
+        cells = len(problem.vertices) * len(problem.devices)
+        self.allowance.hold(cells * (2 * grid.size + 24))
+        self.allowance.hold(100 * len(problem.edges) + 400 * len(problem.separated))
         self.problem, self.never = problem, grid.horizon + 1
         self.order = problem.order[::-1] if backwards else problem.order
         self.crossing = grid.departure if backwards else grid.arrival
@@ -1376,11 +1537,13 @@ class Intervals:
         for u, v, tensor in problem.edges:
             before, after = (v, u) if backwards else (u, v)
             self.inputs[after].append((before, tensor))
-        units = [(problem.unit[a], problem.unit[b]) for a, b in problem.separated]
-        self.separated = {pair for a, b in units for pair in ((a, b), (b, a))}
+        #: The units from which a unit is separated.
+        self.separated: dict[int, set[int]] = defaultdict(set)
+        for a, b in problem.separated:
+            self.separated[problem.unit[a]].add(problem.unit[b])
+            self.separated[problem.unit[b]].add(problem.unit[a])
         #: Times from other devices, by the identity of all times: many tensors share them.
         self._elsewhere: dict[int, list[list[int]]] = {}
-        self.spent = spent
 
     def replay(self, steps: object) -> None:
         """Raise heads as the steps of a record say.
@@ -1393,7 +1556,7 @@ class Intervals:
         for item in list_of(steps, "steps"):
             step = object_of(item, "vertices cases", "a step")
             vertices = vertices_of(step, self.problem)
-            demand(0 < len(vertices) <= MAX_INTERVAL, f"not 1 … {MAX_INTERVAL} vertices in a step")
+            demand(vertices, "a step: no vertices")
             places = [position[v] for v in vertices]
             demand(places == sorted(places), "a step: not in topological order")
             ending[vertices[-1]].append((vertices, list_of(step.get("cases"), "cases")))
@@ -1402,21 +1565,19 @@ class Intervals:
             for vertices, cases in ending[v]:
                 self.raise_heads(vertices, cases)
 
-    def spend(self, work: int) -> None:
-        """Count work that the record causes."""
-        self.spent += work
-        demand(self.spent <= MAX_ADDED, f"intervals: more than {MAX_ADDED} additions")
-
     def elsewhere(self, tensor: int) -> list[list[int]]:
         """Return the times of a tensor to each device from each *other* device."""
         times = self.crossing[tensor]
         if id(times) not in self._elsewhere:
+            self.allowance.spend(len(times) * (5 + len(times) // 8))
+            self.allowance.hold(len(times) * (8 * len(times) + 100))
             self._elsewhere[id(times)] = elsewhere(times, self.never)
         return self._elsewhere[id(times)]
 
     def wait(self, v: int, row: list[int], end: list[int], tensor: int, rule: int) -> None:
         """Raise the starts of a vertex to when an input arrives, made on its device or not."""
-        self.spend(len(end) * (1 if rule == SAME else len(self.devices[v])))
+        each = 3 if rule == SAME else 10 + len(end) * self.adding
+        self.allowance.spend(10 + len(self.devices[v]) * (each + self.adding))
         crossing = self.elsewhere(tensor) if rule == APART else self.crossing[tensor]
         for d in self.devices[v]:
             arrived = end[d] if rule == SAME else min(map(add, end, crossing[d]))
@@ -1428,6 +1589,7 @@ class Intervals:
 
     def pass_on(self, v: int) -> None:
         """Raise the head of a vertex to when its inputs arrive from wherever is best."""
+        self.allowance.spend(10 + 3 * len(self.run[v]) * self.adding)
         for u, tensor in self.inputs[v]:
             rule = SAME if self.unit[u] == self.unit[v] else NOTHING
             self.wait(v, self.head[v], self.end[u], tensor, rule)
@@ -1444,32 +1606,40 @@ class Intervals:
         """
         inside, earlier = self._within(vertices)
         known = {self.unit[v] for v in vertices}
-        apart = {(a, b) for a, b in self.separated if a in known and b in known}
+        self.allowance.spend(sum(5 + 2 * len(self.separated.get(a, ())) for a in known))
+        apart = {(a, b) for a in known for b in self.separated.get(a, ()) if b in known}
         stack = [([self.unit[v] for v in vertices], apart)]
+        self.allowance.hold(_waiting(*stack[0]))
+        cells = len(vertices) * len(self.run[0])
+        self.allowance.hold(3 * cells * self.size)
         least: list[list[int]] | None = None
         case = _Case(len(vertices))
         left = iter(cases)
         last = len(vertices) - 1
         while stack:
             label, apart = stack.pop()
-            self.spend(len(label) + len(apart))
+            self.allowance.spend(20 + 2 * len(label) + 8 * len(apart))
+            self.allowance.hold(-_waiting(label, apart))
             i = integer(next(left, None), -1, last, "cases")
             if i < 0:
                 self._enter(case, vertices, inside, earlier, label, apart)
+                self.allowance.spend(10 * len(vertices) + 2 * cells * self.adding)
                 rows = least or case.head
                 least = [list(map(min, *pair)) for pair in zip(rows, case.head, strict=True)]
                 continue
             a, b = label[i], label[integer(next(left, None), 0, last, "cases")]
             demand(a != b and (a, b) not in apart, "cases: a pair that is decided already")
-            demand(len(stack) < MAX_SPLITS, f"cases: more than {MAX_SPLITS} pairs in one case")
-            stack.append((label, apart | {(a, b), (b, a)}))
             joined = {b: a}
             moved = {(joined.get(x, x), joined.get(y, y)) for x, y in apart}
+            stack.append((label, apart | {(a, b), (b, a)}))
             stack.append(([joined.get(x, x) for x in label], moved))
+            for waiting in stack[-2:]:
+                self.allowance.hold(_waiting(*waiting))
         demand(next(left, None) is None, "cases: more than one tree")
         assert least is not None
         for v, row in zip(vertices, least, strict=True):
             self.head[v], self.end[v] = row, self.ended(v, row)
+        self.allowance.hold(-3 * cells * self.size)
 
     def _within(self, vertices: list[int]) -> tuple[list[list[tuple[int, int]]], list[list[int]]]:
         """Return, for each vertex of an interval, its inputs in there and all that precede it."""
@@ -1477,7 +1647,7 @@ class Intervals:
         inside = [[(number[u], t) for u, t in self.inputs[v] if u in number] for v in vertices]
         earlier: list[set[int]] = []
         for row in inside:
-            self.spend(len(vertices) * (1 + len(row)))
+            self.allowance.spend(5 + len(vertices) * (1 + len(row)))
             earlier.append({j for j, _ in row}.union(*(earlier[j] for j, _ in row)))
         return inside, [sorted(row) for row in earlier]
 
@@ -1503,14 +1673,16 @@ class Intervals:
                 SAME if label[j] == here else APART if (label[j], here) in apart else NOTHING
                 for j, _ in inside[i]
             ]
-            self.spend(1 + len(rules) + len(earlier[i]))
+            self.allowance.spend(20 + 3 * len(rules) + 2 * len(earlier[i]))
             if case.rules[i] == (mates, rules) and not any(changed[j] for j in earlier[i]):
                 continue  # as in the case before
             case.rules[i] = (mates, rules)
             row = self.head[v][:]
             for (j, tensor), rule in zip(inside[i], rules, strict=True):
                 self.wait(v, row, case.end[j], tensor, rule)
-            self.spend(len(mates) * len(row))
+            turn = 4 + len(mates).bit_length() + 2 * self.adding
+            self.allowance.spend(len(row) + len(self.devices[v]) * (10 + len(mates) * turn))
+            self.allowance.spend(3 * len(row) * self.adding)
             for d in self.devices[v]:
                 free = 0
                 for start, run in sorted(
@@ -1521,6 +1693,11 @@ class Intervals:
             if row != case.head[i]:
                 changed[i] = True
                 case.head[i], case.end[i] = row, self.ended(v, row)
+
+
+def _waiting(label: list[int], apart: set[tuple[int, int]]) -> int:
+    """Return the bytes of a case that waits for another."""
+    return 400 + 8 * len(label) + 150 * len(apart)
 
 
 class _Case:
@@ -1543,7 +1720,7 @@ def refute_by_intervals(windows: Windows, record: dict[str, Any]) -> None:
     forwards.replay(record.get("steps"))
     head, tail = forwards.head, windows.tail
     if "backwards" in record:
-        backwards = Intervals(windows, backwards=True, spent=forwards.spent)
+        backwards = Intervals(windows, backwards=True)
         backwards.replay(record["backwards"])
         tail = backwards.head
 
@@ -1583,6 +1760,10 @@ class Side:
         tables = [grid.arrival, grid.departure]
         if backwards:
             tables.reverse()
+        k = len(problem.devices)
+        shared = 2 * len({id(times) for times in grid.arrival.values()})
+        grid.allowance.spend(shared * k * (5 + k // 8) + 10 * len(problem.edges))
+        grid.allowance.hold(shared * k * (8 * k + 100) + 150 * len(problem.edges))
         other: dict[int, Times] = {}  # by identity: many tensors share their times
         for times in chain(*(table.values() for table in tables)):
             if id(times) not in other:
@@ -1612,27 +1793,36 @@ class Facts:
         Per unit and device, 0 if it can be there, else ``H + 1``.
     need : list of int, capacity : list of (int or None)
         Memory that a unit takes throughout, and that a device has, as whole numbers.
-    spent : list of int
-        Times added up so far, shared by all facts.
+    refuted : bool
+        Whether some unit has no device left.
     """
 
-    def __init__(
-        self, windows: Windows, head: list[list[int]], tail: list[list[int]], spent: int = 0
-    ) -> None:
+    def __init__(self, windows: Windows, head: list[list[int]], tail: list[list[int]]) -> None:
+        self.allowance, self.adding = windows.allowance, windows.grid.adding
+        self.size = windows.grid.size
         self.horizon = windows.grid.horizon
         self.never = self.horizon + 1
         problem = windows.grid.problem
         self.unit, self.members = problem.unit, windows.members
         limits = problem.capacity
-        whole = common_denominator((*problem.need, *(x for x in limits if x is not None)))
+        k = len(limits)
+        self.spend(len(head) * (10 + k * (5 + 12 * self.adding)))
+        self.hold(len(head) * (24 * k + 1200))  # and what one ancestry takes
+        known = (*problem.need, *(x for x in limits if x is not None))
+        whole = common_denominator(known, self.allowance)
+        bits = 2 * problem.bits_of_memory + length(known) + whole.bit_length()
+        self.spend(2 * len(known) * calculating(bits))
+        self.bits_of_memory = bits
         self.need = [int(whole * sum(problem.need[v] for v in m)) for m in self.members]
         self.capacity = [None if limit is None else int(whole * limit) for limit in limits]
         self.run = [[0 if p is None else p for p in row] for row in windows.grid.run]
         self.sides = [Side(windows.grid, backwards=backwards) for backwards in (False, True)]
-        self.spent = [spent]
-        every = range(len(problem.devices))
+        every = range(k)
         self.known = [head[:], tail[:]]
+        #: Rows that no other facts share.
+        self.own: set[tuple[bool, int]] = set()
         self.possible = windows.possible[:]
+        self.refuted = not all(self.possible)
         self.ended: list[list[list[int]]] = [[[]] * len(head), [[]] * len(head)]
         self.free = [[0 if d in row else self.never for d in every] for row in self.possible]
         for v in range(len(head)):
@@ -1648,56 +1838,70 @@ class Facts:
         """Return what holds after the intervals of a record, forwards and backwards."""
         forwards = Intervals(windows)
         forwards.replay(record.get("steps"))
-        backwards = Intervals(windows, backwards=True, spent=forwards.spent)
+        backwards = Intervals(windows, backwards=True)
         backwards.replay(record.get("backwards"))
-        return cls(windows, forwards.head, backwards.head, backwards.spent)
-
-    @property
-    def refuted(self) -> bool:
-        """Whether some unit has no device left."""
-        return not all(self.possible)
+        return cls(windows, forwards.head, backwards.head)
 
     def copy(self) -> Self:
         """Return a copy that can change by itself."""
+        self.spend(10 + len(self.unit))
+        self.hold(1000 + 48 * len(self.unit))
         facts = object.__new__(type(self))
         facts.__dict__.update(self.__dict__)
         facts.known, facts.ended = list(map(list, self.known)), list(map(list, self.ended))
         facts.possible, facts.free = self.possible[:], self.free[:]
+        facts.own = set()
         return facts
 
     def assume(self, unit: int, d: int) -> Self:
         """Return the facts if a unit is on a device, too."""
         facts = self.copy()
-        for e in self.possible[unit]:
-            if e != d:
-                facts.exclude(unit, e)
+        facts.keep(unit, [e for e in self.possible[unit] if e == d])
         return facts
 
     def exclude(self, unit: int, d: int) -> None:
         """Drop a device from a unit."""
-        if d not in self.possible[unit]:
+        self.keep(unit, [e for e in self.possible[unit] if e != d])
+
+    def keep(self, unit: int, devices: list[int]) -> None:
+        """Drop all but some devices from a unit."""
+        possible = self.possible[unit]
+        if devices == possible:
             return
-        self.possible[unit] = [e for e in self.possible[unit] if e != d]
-        self.free[unit] = changed(self.free[unit], d, self.never)
+        k, members = len(self.free[unit]), len(self.members[unit])
+        self.spend(10 + 3 * k + 2 * members * (10 + k * (2 + 2 * self.adding)))
+        self.possible[unit], self.refuted = devices, self.refuted or not devices
+        left = [self.never] * k
+        for d in devices:
+            left[d] = 0
+        self.free[unit] = left
         for v in self.members[unit]:
             for backwards in (False, True):
-                self._set(backwards, v, changed(self.known[backwards][v], d, self.never))
+                row = self.known[backwards][v]
+                self._set(backwards, v, [max(*pair) for pair in zip(row, left, strict=True)])
 
     def raise_to(self, backwards: bool, v: int, d: int, t: int) -> None:
         """Raise a head or, backwards, a tail; a vertex that ends too late is not on the device."""
         if t + self.run[v][d] + self.known[not backwards][v][d] > self.horizon:
             self.exclude(self.unit[v], d)
         elif t > self.known[backwards][v][d]:
+            self.spend(10 + len(self.run[v]) * (1 + self.adding))
             self._set(backwards, v, changed(self.known[backwards][v], d, t))
 
     def _set(self, backwards: bool, v: int, row: list[int]) -> None:
+        if (backwards, v) not in self.own:
+            self.hold(300 + 2 * len(row) * self.size)
+            self.own.add((backwards, v))
         self.known[backwards][v] = row
         self.ended[backwards][v] = ends(row, self.run[v], self.never)
 
-    def spend(self, work: int) -> None:
-        """Count work that the record causes."""
-        self.spent[0] += work
-        demand(self.spent[0] <= MAX_ADDED, f"claims: more than {MAX_ADDED} additions")
+    def spend(self, steps: int) -> None:
+        """Pay for some steps."""
+        self.allowance.spend(steps)
+
+    def hold(self, size: int) -> None:
+        """Pay for memory."""
+        self.allowance.hold(size)
 
 
 class Ancestry:
@@ -1724,11 +1928,13 @@ class Ancestry:
         free, ended = facts.free, facts.ended[backwards]
         self.if_here, self.if_away, self.bound = {v: 0}, {v: never}, {v: never}
         self.here, self.there = {v: 0}, {v: never}
-        edges = 0
+        per_edge = 40 + 4 * facts.adding * len(head[v])
+        facts.spend(50 + side.position[v])
         for place in range(side.position[v], -1, -1):
             x = side.order[place]
             if x not in self.if_here:
                 continue
+            facts.spend(per_edge * (1 + len(side.inputs[x])))
             if x != v:
                 self._enter(x)
             here, there, bound = self.here[x], self.there[x], self.bound[x]
@@ -1745,8 +1951,6 @@ class Ancestry:
                     min(near + here, there),
                     min(max(arrived, head[x][d]) + here, bound),
                 )
-            edges += 1 + len(side.inputs[x])
-        facts.spend(4 * edges * len(head[v]) + side.position[v])
 
     def _enter(self, x: int) -> None:
         facts, d, never = self.facts, self.d, self.facts.never
@@ -1786,11 +1990,18 @@ class Ancestry:
         If it did, all ancestors that are forced there would take turns before it.
         """
         facts, d = self.facts, self.d
+        facts.spend(5 * len(self.bound) * facts.adding)
         jobs = self.forced(t)
         if any(facts.free[facts.unit[w]][d] for w in jobs):
             return True
         head, run = facts.known[self.backwards], facts.run
+        facts.spend(turning(len(jobs)) * facts.adding)
         return in_turns([(head[w][d], run[w][d], self.if_here[w]) for w in jobs]) >= t
+
+
+def turning(jobs: int) -> int:
+    """Return the steps in which so many jobs take turns."""
+    return jobs * (20 + 4 * jobs.bit_length())
 
 
 def in_turns(jobs: list[tuple[int, int, int]]) -> int:
@@ -1832,7 +2043,7 @@ def refute_by_probing(windows: Windows, record: dict[str, Any]) -> None:
 def refuted(facts: Facts, claims: object, depth: int) -> bool:
     """Check claims, one after another; return whether they leave nothing possible."""
     demand(depth <= MAX_ASSUMPTIONS, f"more than {MAX_ASSUMPTIONS} assumptions at one time")
-    n, k = len(facts.unit), len(facts.run[0])
+    k = len(facts.free[0])
     for claim in list_of(claims, "claims"):
         if facts.refuted:
             return True
@@ -1843,13 +2054,16 @@ def refuted(facts: Facts, claims: object, depth: int) -> bool:
             unit, d, why = list_of(rest, "a claim", 3)
             integer(unit, 0, len(facts.members) - 1, "a unit")
             integer(d, 0, k - 1, "a device")
-            facts.spend(2 * n)
+            left = facts.allowance.bytes
             demand(refuted(facts.assume(unit, d), why, depth + 1), "a claim: the unit can be there")
+            facts.allowance.bytes = left
             facts.exclude(unit, d)
         elif kind == "full":
             d, vertices = list_of(rest, "a claim", 2)
             integer(d, 0, k - 1, "a device")
-            return in_turns(alone(facts, d, vertices)) > facts.horizon
+            jobs = alone(facts, d, vertices)
+            facts.spend(turning(len(jobs)) * facts.adding)
+            return in_turns(jobs) > facts.horizon
         else:
             demand(kind == "work", f"unknown claim {shown(kind)}")
             return too_much_work(facts, *list_of(rest, "a claim", 2))
@@ -1864,6 +2078,7 @@ def check_times(facts: Facts, backwards: bool, numbers: list[Any]) -> None:
         integer(v, 0, n - 1, "a vertex")
         integer(d, 0, k - 1, "a device")
         integer(t, 0, facts.never, "a time")
+        facts.spend(10 + k // 4)
         if d in facts.possible[facts.unit[v]]:
             demand(
                 Ancestry(facts, backwards, v, d).proves(t), "a claim: the vertex can start earlier"
@@ -1892,7 +2107,10 @@ def too_much_work(facts: Facts, rows: object, prices: object) -> bool:
     where it weighs least,
     ``Σ_u min_d (Σ y·work_{u,row} + μ_d·need_u) ≤ Σ y·(end − begin) + Σ μ_d·M_d``.
     """
-    k = len(facts.run[0])
+    k, units = len(facts.free[0]), len(facts.members)
+    by_time = facts.horizon.bit_length() + MAX_MULTIPLIER.bit_length()
+    by_memory = facts.bits_of_memory + MAX_MULTIPLIER.bit_length()
+    facts.spend(units * k * (1 + 2 * adding(by_time + by_memory)))
     room = 0
     for row in list_of(rows, "rows"):
         d, begin, end, y = list_of(row, "a row", 4)
@@ -1900,13 +2118,13 @@ def too_much_work(facts: Facts, rows: object, prices: object) -> bool:
         integer(begin, 0, facts.horizon, "a row")
         integer(end, begin, facts.horizon, "a row")
         integer(y, 0, MAX_MULTIPLIER, "a multiplier")
-        facts.spend(4 * len(facts.unit))
+        facts.spend(len(facts.unit) * (15 + 8 * facts.adding + 2 * multiplying(by_time)))
         room += y * (end - begin)
     for price in list_of(prices, "prices"):
         d, mu = list_of(price, "a price", 2)
         limit = facts.capacity[integer(d, 0, k - 1, "a device")]
         demand(limit is not None, "a price: a device without a memory limit")
-        facts.spend(len(facts.need))
+        facts.spend(len(facts.need) * (3 + 2 * multiplying(by_memory)))
         room += integer(mu, 0, MAX_MULTIPLIER, "a price") * (limit or 0)
     return room < sum(
         min(row[d] for d in left)
@@ -1980,13 +2198,14 @@ class Encoding:
         demand(record.get("encoding") == "order/1", "record: the encoding is not order/1")
         problem = windows.grid.problem
         n, k = len(problem.vertices), len(problem.devices)
-        demand(n <= MAX_VERTICES_IN_FORMULA, "too many vertices for a formula")
-        demand(k <= MAX_DEVICES_IN_FORMULA, "too many devices for a formula")
         demand(windows.feasible, "the windows refute by themselves; the tier is path")
         self.windows, self.grid, self.problem = windows, windows.grid, problem
+        self.allowance = windows.allowance
+        self.allowance.spend(n * (50 + 10 * k * windows.grid.adding))
+        self.allowance.hold(n * (1000 + 150 * k))
         self.horizon = windows.grid.horizon
+        demand(self.horizon < MAX_TICKS, f"more than {MAX_TICKS} ticks")
         loads = list_of(record.get("loads"), "loads")
-        demand(len(loads) <= MAX_LOADS, "record: too many loads")
         self.loads = []
         for load in loads:
             d, head, tail = list_of(load, "a load", 3)
@@ -2014,6 +2233,7 @@ class Encoding:
         """Allocate new variables; return the first."""
         self.variables += count
         demand(self.variables <= MAX_VARIABLES, "the formula has too many variables")
+        self.allowance.spend(count)
         return self.variables - count + 1
 
     def _add_moments(self, v: int) -> None:
@@ -2025,7 +2245,7 @@ class Encoding:
         high = max(self.horizon - tail[d] - run[d] for d in devices)
         start = Moment(low, high, self.new(high - low) if high > low else 0)
         self.start.append(start)
-        if len(set(run.values())) == 1:
+        if min(run.values()) == max(run.values()):
             length = run[devices[0]]
             self.end.append(Moment(low + length, high + length, start.first))
         else:
@@ -2045,7 +2265,11 @@ class Encoding:
         same holds with ``a`` and ``b`` exchanged.
         """
         # As bits: the sets themselves could take a gigabyte.
-        key = a, b, sum(1 << d * MAX_DEVICES_IN_FORMULA + e for d, e in pairs)
+        k = len(self.problem.devices)
+        cells = len(self.windows.possible[a]) * len(self.windows.possible[b])
+        self.allowance.spend(50 + 8 * cells + len(pairs) * (6 + (k * k >> 10)))
+        self.allowance.hold(300 + k * k // 7)
+        key = a, b, sum(1 << d * k + e for d, e in pairs)
         if key in self._among:
             return self._among[key], []
         literal = self._among[key] = self.new()
@@ -2059,6 +2283,11 @@ class Encoding:
                         [literal, -self.place(x, d), *(self.place(y, e) for e in others)]
                     )
         return literal, clauses
+
+
+def distinct(values: Iterable[int]) -> list[int]:
+    """Return numbers in order, each once; a set is slow if numbers share one hash."""
+    return [value for value, _ in groupby(sorted(values))]
 
 
 # Each of the following functions yields one family of clauses, and its docstring says why every
@@ -2090,10 +2319,12 @@ def run_times(code: Encoding) -> Iterator[Clause]:
     for v, (start, end) in enumerate(zip(code.start, code.end, strict=True)):
         unit = code.problem.unit[v]
         devices = code.windows.possible[unit]
-        lengths = sorted({code.windows.time(v, d) for d in devices})
+        code.allowance.spend(20 + 15 * len(devices) * code.grid.adding)
+        lengths = distinct(code.windows.time(v, d) for d in devices)
         if len(lengths) == 1:
             continue  # start and end are the same variables
         for length in lengths:
+            code.allowance.spend(20 + 5 * len(devices) * code.grid.adding)
             pairs = frozenset((d, d) for d in devices if code.windows.time(v, d) >= length)
             literal, clauses = TRUE, NONE
             if len(pairs) < len(devices):
@@ -2108,9 +2339,10 @@ def precedence(code: Encoding) -> Iterator[Clause]:
     One implication per distinct delay of an edge, for the pairs of devices where it is as long or
     longer.
     """
-    effort = 0
     for u, v, tensor in code.problem.edges:
         a, b, delay = code.problem.unit[u], code.problem.unit[v], code.grid.delay[tensor]
+        cells = len(code.windows.possible[a]) * len(code.windows.possible[b])
+        code.allowance.spend(20 + 15 * cells * code.grid.adding)
         known: dict[tuple[int, int], int] = {}
         for d in code.windows.possible[a]:
             for e in [d] if a == b else code.windows.possible[b]:
@@ -2119,10 +2351,8 @@ def precedence(code: Encoding) -> Iterator[Clause]:
                     yield [-code.place(a, d), -code.place(b, e)]
                 else:
                     known[d, e] = crossing
-        lags = sorted(set(known.values()))
-        effort += len(lags) * len(known)
-        demand(effort <= 10 * MAX_DELAYS_HELD, "the formula has too many delays")
-        for lag in lags:
+        for lag in distinct(known.values()):
+            code.allowance.spend(3 * len(known) * code.grid.adding)
             pairs = frozenset(pair for pair, crossing in known.items() if crossing >= lag)
             literal, clauses = TRUE, NONE
             if len(pairs) < len(known):
@@ -2139,20 +2369,26 @@ def turns(code: Encoding) -> Iterator[Clause]:
     no clauses.
     """
     problem, start, end = code.problem, code.start, code.end
-    ancestors = [0] * len(problem.vertices)  # bit sets
+    n = len(problem.vertices)
+    code.allowance.spend((n + len(problem.edges)) * (5 + (n >> 10)))
+    code.allowance.hold(n * (100 + n // 7))
+    ancestors = [0] * n  # bit sets
     sources = defaultdict(list)
     for u, v, _ in problem.edges:
         sources[v].append(u)
     for v in problem.order:
         for u in sources[v]:
             ancestors[v] |= ancestors[u] | 1 << u
-    for u, v in combinations(range(len(problem.vertices)), 2):
+    possible = [frozenset(devices) for devices in code.windows.possible]
+    code.allowance.spend(n * n // 2 * (4 + (n >> 11) + 2 * code.grid.adding))
+    for u, v in combinations(range(n), 2):
         if ancestors[u] >> v & 1 or ancestors[v] >> u & 1:
             continue
         if end[u].high <= start[v].low or end[v].high <= start[u].low:
             continue
         a, b = problem.unit[u], problem.unit[v]
-        shared = [d for d in code.windows.possible[a] if d in code.windows.possible[b]]
+        code.allowance.spend(5 + len(possible[a]))
+        shared = [d for d in code.windows.possible[a] if d in possible[b]]
         if not shared:
             continue
         together = a == b or code.place(a, shared[0]) == code.place(b, shared[0]) == TRUE
@@ -2180,13 +2416,16 @@ def memory(code: Encoding) -> Iterator[Clause]:
 
     Memory is counted in units of ``1 / memory_scale`` and rounded down, which only weakens this.
     """
-    scale = code.memory_scale
-    for d, limit in enumerate(code.problem.capacity):
+    scale, problem = code.memory_scale, code.problem
+    bits = length((scale, *(limit for limit in problem.capacity if limit is not None)))
+    calculation = calculating(2 * problem.bits_of_memory + bits)
+    code.allowance.spend((2 * len(problem.vertices) + len(problem.capacity)) * calculation)
+    needs = [
+        math.floor(scale * sum(problem.need[v] for v in members))
+        for members in code.windows.members
+    ]
+    for d, limit in enumerate(problem.capacity):
         if limit is not None and scale:
-            needs = (
-                math.floor(scale * sum(code.problem.need[v] for v in members))
-                for members in code.windows.members
-            )
             weights = [(need, code.place(unit, d)) for unit, need in enumerate(needs)]
             yield from at_most(code, weights, math.floor(scale * limit))
 
@@ -2210,6 +2449,9 @@ def loads(code: Encoding) -> Iterator[Clause]:
     """
     windows = code.windows
     for d, head, tail in code.loads:
+        k = len(code.problem.devices)
+        code.allowance.spend(len(windows.members) * (10 + k // 4))
+        code.allowance.spend(len(code.problem.vertices) * (5 + 3 * code.grid.adding))
         weights = []
         for unit, members in enumerate(windows.members):
             if d in windows.possible[unit]:
@@ -2235,6 +2477,9 @@ def least_loads(code: Encoding) -> Iterator[Clause]:
     """
     windows, y = code.windows, code.multipliers
     every = set(range(len(code.problem.vertices)))
+    cells = len(every) * len(code.problem.devices)
+    code.allowance.spend(len(y) * (len(y) + 2 * cells))
+    code.allowance.hold(150 * cells)
     taken = [y_d * room(windows, every, d) for d, y_d in enumerate(y)]
     work = [
         {d: sum(windows.time(v, d) for v in members) for d in windows.possible[unit]}
@@ -2256,6 +2501,8 @@ def at_most(code: Encoding, weights: Iterable[tuple[int, int]], limit: int) -> I
     same room and, if the next literal is true, the one with its weight less room. Two rooms with no
     possible sum between them share a node.
     """
+    weights = list(weights)
+    code.allowance.spend(len(weights) * (10 + len(weights).bit_length()))
     there = [(weight, literal) for weight, literal in weights if literal != FALSE]
     limit -= sum(weight for weight, literal in there if literal == TRUE)
     items = sorted((-weight, literal) for weight, literal in there if weight and literal != TRUE)
@@ -2265,6 +2512,10 @@ def at_most(code: Encoding, weights: Iterable[tuple[int, int]], limit: int) -> I
     if limit < 0:
         yield []
         return
+    bits = 2 + (limit >> 11)
+    code.allowance.spend(4 * len(items) * bits)
+    room_for_sums = len(items) * (100 + limit // 7)
+    code.allowance.hold(room_for_sums)
     sums = [1]  # per position from the end: the sums of all subsets, as bits
     most = [0]  # per position from the end: the sum of all weights
     for weight, _ in reversed(items):
@@ -2288,10 +2539,12 @@ def at_most(code: Encoding, weights: Iterable[tuple[int, int]], limit: int) -> I
                 following[largest] = code.new()
             return following[largest]
 
+        code.allowance.spend(len(nodes) * (20 + 4 * bits))
         for room, name in nodes.items():
             yield [-name, node(room)]
             yield [-name, -literal, node(room + weight)]
         nodes = following
+    code.allowance.hold(-room_for_sums)
 
 
 def alike_devices(code: Encoding) -> Iterator[Clause]:
@@ -2303,20 +2556,21 @@ def alike_devices(code: Encoding) -> Iterator[Clause]:
     """
     problem, windows = code.problem, code.windows
     matrices = list({id(matrix): matrix for matrix in code.grid.delay.values()}.values())
+    k, adding = len(problem.devices), code.grid.adding
+    code.allowance.spend(len(problem.vertices) * (10 + 3 * k) * adding)
+
+    def exchanged(m: list[list[int | None]], d: int, e: int) -> bool:
+        code.allowance.spend(10 + 3 * k * adding)
+        return m[d][e] == m[e][d] and all(
+            m[d][f] == m[e][f] and m[f][d] == m[f][e] for f in range(k) if f not in (d, e)
+        )
 
     def alike(d: int, e: int) -> bool:
+        code.allowance.spend(10 + len(problem.vertices) * adding)
         return (
             problem.capacity[d] == problem.capacity[e]
             and all(row[d] == row[e] for row in code.grid.run)
-            and all(
-                m[d][e] == m[e][d]
-                and all(
-                    m[d][f] == m[e][f] and m[f][d] == m[f][e]
-                    for f in range(len(problem.devices))
-                    if f not in (d, e)
-                )
-                for m in matrices
-            )
+            and all(exchanged(m, d, e) for m in matrices)
         )
 
     classes: list[list[int]] = []
@@ -2348,6 +2602,10 @@ def alike_vertices(code: Encoding) -> Iterator[Clause]:
     start.
     """
     problem = code.problem
+    n, k = len(problem.vertices), len(problem.devices)
+    code.allowance.spend(n * (50 + 2 * k + calculating(problem.bits_of_memory)))
+    code.allowance.spend(40 * len(problem.edges))
+    code.allowance.hold(n * (500 + 8 * k + problem.bits_of_memory // 3) + 200 * len(problem.edges))
     inputs, outputs = defaultdict(list), defaultdict(list)
     for u, v, tensor in problem.edges:
         inputs[v].append(tensor)
@@ -2358,7 +2616,7 @@ def alike_vertices(code: Encoding) -> Iterator[Clause]:
         if v not in bound and len(code.windows.members[problem.unit[v]]) == 1:
             key = (
                 tuple(code.grid.run[v]),
-                problem.need[v],
+                str(problem.need[v]),  # since many numbers can share one hash
                 tuple(sorted(inputs[v])),
                 tuple(sorted(outputs[v])),
             )
@@ -2388,11 +2646,13 @@ FAMILIES: tuple[Family, ...] = (
 
 def clauses(code: Encoding, families: Sequence[Family] = FAMILIES) -> Iterator[Clause]:
     """Yield the clauses of the formula, without tautologies and duplicate literals."""
-    seen = 0
+    owed = 0
     for family in families:
         for clause in family(code):
-            seen += len(clause) + 1
-            demand(seen <= 2 * MAX_LITERALS, "the formula is too long")
+            owed += 20 + 4 * len(clause)
+            if owed > 2**14:  # not one by one, which would take longer than many a clause
+                code.allowance.spend(owed)
+                owed = 0
             if TRUE not in clause:
                 yield [literal for literal in dict.fromkeys(clause) if literal != FALSE]
 
@@ -2400,16 +2660,20 @@ def clauses(code: Encoding, families: Sequence[Family] = FAMILIES) -> Iterator[C
 class Formula:
     """Clauses by number, from 1: packed clauses of the encoding, and lemmas until deleted."""
 
-    def __init__(self, source: Iterable[Clause]) -> None:
+    def __init__(self, source: Iterable[Clause], allowance: Allowance | None = None) -> None:
+        self.allowance = Allowance() if allowance is None else allowance
         self.literals = array.array("i")
         self.ends = array.array("q", [0])
+        owed = 0
         for clause in source:
             self.literals.extend(clause)
             self.ends.append(len(self.literals))
-            demand(len(self.literals) + len(self.ends) <= MAX_LITERALS, "the formula is too long")
+            owed += 10 + 5 * len(clause)
+            if owed > 2**14:
+                self.allowance.hold(owed)
+                owed = 0
         self.deleted = bytearray(len(self.ends))
         self.lemmas: dict[int, array.array[int]] = {}
-        self.kept = 0
 
     def __len__(self) -> int:
         return len(self.ends) - 1
@@ -2424,17 +2688,15 @@ class Formula:
 
     def add(self, number: int, literals: Sequence[int]) -> None:
         """Store a lemma, packed."""
+        self.allowance.hold(LEMMA + 4 * len(literals))
         self.lemmas[number] = array.array("i", literals)
-        self.kept += len(literals) + 1
-        demand(self.kept <= MAX_LITERALS, "proof: too many lemmas at one time")
-        demand(len(self.lemmas) <= MAX_LEMMAS, "proof: too many lemmas at one time")
 
     def delete(self, number: int) -> None:
         """Delete a clause or a lemma; reject if there is none of this number."""
         size = len(self.clause(number))
         if number in self.lemmas:
             del self.lemmas[number]
-            self.kept -= size + 1
+            self.allowance.hold(-LEMMA - 4 * size)
         else:
             self.deleted[number] = 1
 
@@ -2446,9 +2708,13 @@ def check_proof(formula: Formula, variables: int, lines: Iterable[bytes]) -> int
     false, each hint in turn has exactly one literal that is not yet false, which therefore becomes
     true, and the last hint has none. The last lemma must be the empty clause.
     """
-    last, steps, visits, done = len(formula), 0, 0, False
+    last, steps, done, allowance = len(formula), 0, False, formula.allowance
     for line in lines:
+        allowance.spend(30 + 2 * len(line))
+        allowance.hold(64 * len(line))
         fields = line.split()
+        allowance.hold(-64 * len(line))
+        demand(max(map(len, fields), default=0) < MAX_DIGITS, "proof: a number is too long")
         if len(fields) > 1 and fields[1] == b"d":
             demand(fields[-1] == b"0" and len(fields) > 2, "proof: a line is cut short")
             for field in fields[2:-1]:
@@ -2469,8 +2735,7 @@ def check_proof(formula: Formula, variables: int, lines: Iterable[bytes]) -> int
         for hint in hints:
             demand(not conflict, f"{where}: hints after the conflict")
             clause = formula.clause(hint)
-            visits += len(clause) + 1
-            demand(visits <= MAX_VISITS, "proof: takes too long")
+            allowance.spend(10 + len(clause))
             left = [literal for literal in clause if literal not in false]
             demand(len(left) <= 1, f"{where}: hint {hint} leaves more than one literal")
             if left:
@@ -2485,8 +2750,9 @@ def check_proof(formula: Formula, variables: int, lines: Iterable[bytes]) -> int
     return steps
 
 
-def unpacked_lines(content: bytes) -> Iterator[bytes]:
+def unpacked_lines(content: bytes, allowance: Allowance) -> Iterator[bytes]:
     """Yield the lines of an xz file, unpacked in pieces."""
+    allowance.hold(2 * len(content) + MAX_UNPACKER + 10 * MAX_LINE)
     unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_UNPACKER)
     rest, total = b"", 0
     while not unpacker.eof:
@@ -2496,6 +2762,7 @@ def unpacked_lines(content: bytes) -> Iterator[bytes]:
             raise RejectedError(f"proof cannot be unpacked ({error})") from None
         content = b""
         demand(piece or not unpacker.needs_input or unpacker.eof, "proof is cut short")
+        allowance.spend(len(piece) >> 3)
         total += len(piece)
         demand(total <= MAX_PROOF, f"proof is longer than {MAX_PROOF} bytes when unpacked")
         *lines, rest = (rest + piece).split(b"\n")
@@ -2533,7 +2800,8 @@ class Strategies:
         The layout and the synchronisation of each action of each group.
     """
 
-    def __init__(self, document: dict[str, Any]) -> None:
+    def __init__(self, document: dict[str, Any], allowance: Allowance) -> None:
+        self.allowance = allowance
         options = object_of(document.get("options"), "tick auxiliary memory slots", "options")
         tick = options.get("tick")
         self.tick = None if tick is None else number(tick)
@@ -2548,6 +2816,7 @@ class Strategies:
         self._read_graph(document)
         self._read_actions(document)
         self._read_memory(document.get("parameters"))
+        self._estimate()
         self._known: dict[object, Any] = {}
         self._exclude()
 
@@ -2557,7 +2826,7 @@ class Strategies:
         cluster = object_of(value, "kinds servers memory copying latency rate", "cluster")
         self.kinds = [integer(x, 0, 10**6, "kind") for x in list_of(cluster.get("kinds"), "kinds")]
         self.k = k = len(self.kinds)
-        demand(0 < k <= MAX_DEVICES_IN_STRATEGIES, "too many devices, or none")
+        demand(k, "no devices")
         servers = list_of(cluster.get("servers"), "servers", k)
         self.servers = [integer(x, 0, 10**6, "server") for x in servers]
 
@@ -2580,6 +2849,8 @@ class Strategies:
 
     def _read_graph(self, document: dict[str, Any]) -> None:
         self.operations: list[dict[str, Any]] = []
+        # By text, since many fractions can share one hash.
+        kinds: dict[str, int] = {}
         for item in list_of(document.get("operations"), "operations"):
             operation = object_of(item, "name role times outputs splittable", "an operation")
             times = [
@@ -2593,7 +2864,8 @@ class Strategies:
                 demand(layout in ("batched", "summed", "whole"), "unknown layout")
                 sizes = not_negative(alpha), not_negative(beta)
                 demand(layout == "batched" or not sizes[1], "a size grows with the batch")
-                outputs.append((layout, *sizes))
+                kind = kinds.setdefault(f"{layout} {sizes[0]} {sizes[1]}", len(kinds))
+                outputs.append((layout, *sizes, kind))
             role, splittable = operation.get("role"), operation.get("splittable")
             demand(role in ("forward", "backward", "apply"), "unknown role")
             demand(type(splittable) is bool, "splittable is not true or false")
@@ -2601,11 +2873,12 @@ class Strategies:
                 {"role": role, "times": times, "outputs": outputs, "splittable": splittable}
             )
         n = len(self.operations)
-        demand(0 < n <= MAX_OPERATIONS, "too many operations, or none")
+        demand(n, "no operations")
         self.edges = []
         self.out: list[list[int]] = [[] for _ in range(n)]
         self.into: list[list[int]] = [[] for _ in range(n)]
-        for e, item in enumerate(list_of(document.get("edges"), "edges")):
+        self.allowance.hold(300 * len(list_of(document.get("edges"), "edges")) + 500 * n)
+        for e, item in enumerate(document["edges"]):
             producer, output, consumer = list_of(item, "an edge", 3)
             p = integer(producer, 0, n - 1, "producer")
             i = integer(output, -1, len(self.operations[p]["outputs"]) - 1, "output")
@@ -2626,7 +2899,7 @@ class Strategies:
     def _read_actions(self, document: dict[str, Any]) -> None:
         decisions = []
         self.spans: list[dict[int, Span]] = []
-        layouts: dict[object, int] = {}
+        layouts: dict[str, int] = {}
         for item in list_of(document.get("decisions"), "decisions"):
             decision = object_of(item, "replicas sync", "a decision")
             counts = list_of(decision.get("replicas"), "replicas", self.k)
@@ -2638,15 +2911,14 @@ class Strategies:
                 demand(sync is None, "a single device synchronises")
             elif sync != "allreduce":
                 demand(integer(sync, 0, self.k - 1, "sync") in used, "a server without a replica")
-            first, span = Fraction(0), {}
-            for d in used:
-                last = first + Fraction(counts[d], total)
-                span[d] = (first, last)
-                first = last
-            key = tuple(span.items())
+            common = math.gcd(*counts)
+            key = " ".join(str(count // common) for count in counts)
             if key not in layouts:
+                self.allowance.spend(30 * len(used))
+                self.allowance.hold(400 * len(used))
+                ends = [Fraction(end, total) for end in accumulate(counts, initial=0)]
                 layouts[key] = len(self.spans)
-                self.spans.append(span)
+                self.spans.append({d: (ends[d], ends[d + 1]) for d in used})
             decisions.append((layouts[key], sync))
         groups = [list_of(group, "a group") for group in list_of(document.get("groups"), "groups")]
         home: dict[int, int] = {}
@@ -2665,11 +2937,6 @@ class Strategies:
             demand(numbers, "a group has no action")
             self.actions.append([decisions[x] for x in numbers])
         self.layouts = [sorted({layout for layout, _ in row}) for row in self.actions]
-        cells = sum(
-            len(self.layouts[self.home[p]]) * len(self.layouts[self.home[c]])
-            for p, _, c in self.edges
-        )
-        demand(cells * self.k * self.k <= MAX_STRATEGY_CELLS, "too many edges, actions and devices")
         for p, i, c in self.edges:
             summed = i >= 0 and self.operations[p]["outputs"][i][0] == "summed"
             demand(
@@ -2678,7 +2945,7 @@ class Strategies:
 
     def _read_memory(self, value: object) -> None:
         """Count what a replica holds throughout: parameters, and the optimiser's at an apply."""
-        self.resident = [Fraction(0)] * len(self.operations)
+        held: list[tuple[int, Fraction]] = []
         for item in list_of(value, "parameters"):
             parameter = object_of(item, "size users", "a parameter")
             users = [
@@ -2688,10 +2955,50 @@ class Strategies:
             demand(users, "a parameter is used by nothing")
             applies = [o for o in users if self.operations[o]["role"] == "apply"]
             size = not_negative(parameter.get("size"))
-            if applies:
-                self.resident[applies[0]] += size * (1 + self.slots)
-            else:
-                self.resident[users[0]] += size
+            held.append((applies[0], size * (1 + self.slots)) if applies else (users[0], size))
+        sizes = [size for _, size in held]
+        common = common_denominator(sizes, self.allowance)  # so that sums stay short
+        bits = 2 * common.bit_length() + length(sizes) + 20
+        self.allowance.spend((len(held) + len(self.operations)) * calculating(2 * bits))
+        self.resident = [Fraction(0)] * len(self.operations)
+        for o, size in held:
+            self.resident[o] += size
+
+    def _estimate(self) -> None:
+        """Estimate the steps of computing a time, and of going through layouts."""
+        times = chain(*(chain(*operation["times"]) for operation in self.operations))
+        sizes = (x for each in self.operations for output in each["outputs"] for x in output[1:3])
+        links = length(chain(*self.rate, *self.latency, self.copying))
+        bits = length(times) + length(sizes) + 2 * links + length([self.scale]) + 400
+        #: Steps of one of the operations that compute a time.
+        self.calculation = calculating(bits)
+        #: Steps of adding two times in ticks, and of multiplying one.
+        self.adding = adding(bits)
+        self.multiplying = multiplying(bits + MAX_MULTIPLIER.bit_length())
+        #: Per group, the devices of all its layouts; by actions; and their squares by actions.
+        self.devices = [sum(len(self.spans[a]) for a in row) for row in self.layouts]
+        self.replicas = [sum(len(self.spans[a]) for a, _ in row) for row in self.actions]
+        self.squares = [sum(len(self.spans[a]) ** 2 for a, _ in row) for row in self.actions]
+
+    def going(self, e: int, each: int = 3) -> int:
+        """Return the steps of going through all that an edge can take.
+
+        Parameters
+        ----------
+        each : int
+            Steps for one device of a layout.
+        """
+        p, _, c = self.edges[e]
+        g, h = self.home[p], self.home[c]
+        if g != h:
+            i, j = len(self.layouts[g]), len(self.layouts[h])
+            m, n = self.devices[g], self.devices[h]
+            return (12 * i * j + each * (m * j + n * i) + 4 * m * n) * self.adding
+        count = len(self.actions[g])
+        steps = 12 * count + 2 * each * self.replicas[g] + 4 * self.squares[g]
+        if self.sums(e):
+            steps += count * (50 + self.k * self.k + 12 * self.k * self.calculation)
+        return steps * self.adding
 
     # Times in ticks.
 
@@ -2717,6 +3024,8 @@ class Strategies:
         """Return the ticks of an operation on a device of a layout; 0 without a replica."""
         key = "run", o, layout, d
         if key not in self._known:
+            self.allowance.spend(8 * self.calculation)
+            self.allowance.hold(400)
             span = self.spans[layout].get(d)
             time = Fraction(0)
             if span is not None:
@@ -2770,8 +3079,15 @@ class Strategies:
         p, i, c = self.edges[e]
         producer, consumer = self.operations[p], self.operations[c]
         output = None if i < 0 else producer["outputs"][i]
-        key = "reads", output, producer["splittable"], consumer["splittable"], a, b
+        kind = None if output is None else output[3]
+        key = "reads", kind, producer["splittable"], consumer["splittable"], a, b
         if key not in self._known:
+            m, n = len(self.spans[a]), len(self.spans[b])
+            pieces = m + n  # slices, or one copy for each
+            if output is None or (output[0] == "batched" and not consumer["splittable"]):
+                pieces = m * n
+            self.allowance.spend(50 + (3 * m * n + 12 * pieces) * self.calculation)
+            self.allowance.hold(600 + 400 * pieces)
             self._known[key] = self._read(producer, consumer, output, a, b)
         return self._known[key]  # type: ignore[no-any-return]
 
@@ -2863,6 +3179,7 @@ class Strategies:
 
     def _exclude(self) -> None:
         """Note what lacks a link, and actions whose parameters alone exceed a device's memory."""
+        self.allowance.spend(sum(20 + 20 * square for square in self.squares))
         self.fine = [[True] * len(row) for row in self.actions]
         self.bad: dict[tuple[int, int], set[tuple[int, int]]] = {}
         held = [Fraction(0)] * len(self.actions)
@@ -2875,7 +3192,10 @@ class Strategies:
                     self.fine[g][j] &= limit is None or held[g] <= limit
         for e, (p, _, c) in enumerate(self.edges):
             g, h = self.home[p], self.home[c]
+            self.allowance.spend(self.going(e))
             if g != h:
+                if (min(g, h), max(g, h)) not in self.bad:
+                    self.allowance.hold(150 * len(self.layouts[g]) * len(self.layouts[h]) + 400)
                 bad = self.bad.setdefault((min(g, h), max(g, h)), set())
                 for a, b in product(self.layouts[g], self.layouts[h]):
                     if self.reads(e, a, b) is None:
@@ -2887,8 +3207,11 @@ class Strategies:
                 else:
                     self.fine[g][j] &= self.reads(e, action[0], action[0]) is not None
 
-    def per_edge(self, total: Sums, e: int, value: Callable[[Any, int, int], int]) -> None:
+    def per_edge(
+        self, total: Sums, e: int, value: Callable[[Any, int, int], int], each: int = 3
+    ) -> None:
         """Add a function of what an edge takes, and of the layouts of both ends."""
+        self.allowance.spend(self.going(e, each))
         p, _, c = self.edges[e]
         g, h = self.home[p], self.home[c]
         if g != h:
@@ -2935,7 +3258,9 @@ class Strategies:
                 targets = [self.device_of(b, sample)]
             return min(max(ends[f, d] for f in sources if (f, d) in ends) for d in targets)
 
-        self.per_edge(total, e, value)
+        # A sample is compared with the samples of a device.
+        each = 3 if sample is None else 2 * calculating(length([sample]) + 200)
+        self.per_edge(total, e, value, each)
 
     def usable(self, e: int, sample: Fraction | None) -> bool:
         """Return whether the replica of a sample is surely read by that of the same sample."""
@@ -2951,6 +3276,7 @@ class Strategies:
 
     def after(self, o: int, sample: Fraction | None) -> list[int]:
         """Return an operation and everything that waits for its end."""
+        self.allowance.spend(10 * (len(self.operations) + len(self.edges)))
         seen, stack = {o}, [o]
         while stack:
             for e in self.out[stack.pop()]:
@@ -2962,6 +3288,7 @@ class Strategies:
 
     def before(self, o: int) -> list[int]:
         """Return an operation and everything whose replicas are all read on the way to it."""
+        self.allowance.spend(10 * (len(self.operations) + len(self.edges)))
         seen, stack = {o}, [o]
         while stack:
             for e in self.into[stack.pop()]:
@@ -2975,6 +3302,7 @@ class Strategies:
         """Add the ticks of an operation on a device."""
         if resource[0] == "device":
             g = self.home[o]
+            self.allowance.spend(4 * len(self.actions[g]) * self.adding)
             for j, (layout, _) in enumerate(self.actions[g]):
                 total.one[g][j] += self.run(o, layout, resource[1])
 
@@ -3003,6 +3331,7 @@ class Strategies:
         only one is counted at a time: two groups may share what they read. Ways that never take
         any time are left out where there are others.
         """
+        self.allowance.spend(10 + 15 * len(self.out[o]))
         found: dict[int, dict[tuple[int, bool], int]] = {}
         for e in self.out[o]:
             _, i, c = self.edges[e]
@@ -3017,16 +3346,17 @@ class Strategies:
         if self.sums(e):
             return True
         g, h = self.home[p], self.home[c]
-        output = self.operations[p]["outputs"][i] if i >= 0 else None
         key = (
             "costly",
-            output,
+            self.operations[p]["outputs"][i][3] if i >= 0 else None,
             self.operations[p]["splittable"],
             self.operations[c]["splittable"],
             g,
             h,
         )
         if key not in self._known:
+            self.allowance.spend(self.going(e))
+            self.allowance.hold(400)
             pairs = product(self.layouts[g], self.layouts[h])
             what = (self.reads(e, a, b) for a, b in pairs if g != h or a == b)
             self._known[key] = any(any(map(any, x.values())) for x in what if x is not None)
@@ -3037,22 +3367,45 @@ class Sums:
     """A number for every action of every group, and for two layouts of two groups."""
 
     def __init__(self, strategies: Strategies) -> None:
+        self.strategies, self.allowance, self._held = strategies, strategies.allowance, 0
+        actions = sum(len(row) for row in strategies.actions)
+        self.allowance.spend(2 * len(strategies.actions) + actions)
+        self._hold(100 * len(strategies.actions) + 40 * actions)
         self.one = [[0] * len(row) for row in strategies.actions]
         self.two: dict[tuple[int, int], dict[tuple[int, int], int]] = {}
+
+    def _hold(self, size: int) -> None:
+        self.allowance.hold(size)
+        self._held += size
+
+    def close(self) -> None:
+        """Give back the memory."""
+        self.allowance.hold(-self._held)
+
+    def cells(self, g: int, h: int) -> dict[tuple[int, int], int]:
+        """Return the numbers of two groups by their layouts."""
+        if (g, h) not in self.two:
+            layouts = self.strategies.layouts
+            self._hold(400 + 200 * len(layouts[g]) * len(layouts[h]))
+            self.two[g, h] = {}
+        return self.two[g, h]
 
     def pair(self, g: int, h: int, a: int, b: int, value: int) -> None:
         """Add a value for two layouts; the order of the groups does not matter."""
         if g > h:
             g, h, a, b = h, g, b, a
-        cells = self.two.setdefault((g, h), {})
+        cells = self.cells(g, h)
         cells[a, b] = cells.get((a, b), 0) + value
 
     def add(self, other: Sums, factor: int) -> None:
         """Add a multiple of other numbers."""
+        each = 10 + 2 * self.strategies.multiplying
         for mine, row in zip(self.one, other.one, strict=True):
+            self.allowance.spend(each * len(row))
             for j, value in enumerate(row):
                 mine[j] += factor * value
         for (g, h), cells in other.two.items():
+            self.allowance.spend(each * len(cells))
             for (a, b), value in cells.items():
                 self.pair(g, h, a, b, factor * value)
 
@@ -3088,10 +3441,12 @@ def check_row(strategies: Strategies, value: object) -> tuple[Sums, int | None]:
         assert limit is not None
         for o, size in enumerate(strategies.resident):
             g = strategies.home[o]
+            strategies.allowance.spend(10 + 5 * len(strategies.actions[g]))
             for j, (layout, _) in enumerate(strategies.actions[g]):
                 if resource[1] in strategies.spans[layout]:
                     total.one[g][j] += math.floor(size)
         return total, math.floor(limit)
+    strategies.allowance.spend(5 * len(strategies.operations))
     counted: Iterable[int] = range(len(strategies.operations))
     skipped, readers = None, None
     if kind != "load":
@@ -3104,6 +3459,10 @@ def check_row(strategies: Strategies, value: object) -> tuple[Sums, int | None]:
         )
         start = integer(row.get("start"), 0, len(strategies.operations) - 1, "start")
         g, end = strategies.home[start], start
+        comparing = 10 if sample is None else 2 * calculating(length([sample]) + 200)
+        strategies.allowance.spend(
+            sum(20 + len(strategies.spans[a]) * comparing for a, _ in strategies.actions[g])
+        )
         for j, (layout, _) in enumerate(strategies.actions[g]):
             devices: Iterable[int] = strategies.spans[layout]
             if sample is not None and strategies.follows(start, sample):
@@ -3130,7 +3489,7 @@ def check_row(strategies: Strategies, value: object) -> tuple[Sums, int | None]:
     return total, None
 
 
-def check_strategies(content: bytes) -> str:
+def check_strategies(content: bytes, head: dict[str, Any], allowance: Allowance) -> str:
     """Check a lower bound on the time of all strategies; return what it proves, in words.
 
     A multiple of every row gives ``makespan · Σ multipliers ≥ Σ multiples``, where what memory rows
@@ -3139,21 +3498,21 @@ def check_strategies(content: bytes) -> str:
     with that layout, which changes nothing. So it is at least the sum of the least values.
     """
     document = object_of(
-        read_json(content, "certificate.json"),
+        head,
         "format name bound batch options cluster operations edges parameters groups decisions "
         "actions rows messages",
         "certificate",
     )
-    strategies = Strategies(document)
+    strategies = Strategies(document, allowance)
     claimed = not_negative(document.get("bound"))
     total, parts, constant = Sums(strategies), 0, 0
     rows = list_of(document.get("rows"), "rows")
-    demand(len(rows) <= MAX_ROWS, "too many rows")
     for item in rows:
         multiplier, row = list_of(item, "a row", 2)
         factor = integer(multiplier, 1, MAX_MULTIPLIER, "multiplier")
         sums, limit = check_row(strategies, row)
         total.add(sums, factor)
+        sums.close()
         if limit is None:
             parts += factor
         else:
@@ -3164,6 +3523,10 @@ def check_strategies(content: bytes) -> str:
         groups = [integer(x, 0, len(strategies.actions) - 1, "group") for x in (g, h)]
         demand(g < h, "a message between groups in the wrong order")
         given = []
+        allowance.spend(
+            sum(10 * len(strategies.actions[x]) for x in groups)
+            + 15 * len(strategies.layouts[g]) * len(strategies.layouts[h])
+        )
         for group, side in zip(groups, (one, two), strict=True):
             known = strategies.layouts[group]
             values = list_of(side, "a message", len(known))
@@ -3179,6 +3542,7 @@ def check_strategies(content: bytes) -> str:
         constant += min(possible)
     for (g, h), cells in total.two.items():
         bad = strategies.bad.get((g, h), set())
+        allowance.spend(10 * len(strategies.layouts[g]) * len(strategies.layouts[h]))
         values = [
             cells.get(cell, 0)
             for cell in product(strategies.layouts[g], strategies.layouts[h])
@@ -3228,22 +3592,21 @@ def judged(judge: Callable[[str, str | None], str], directory: str, instance: st
 
 
 def _check(directory: str, instance: str | None) -> str:
-    content = read_file(os.path.join(directory, "certificate.json"), MAX_JSON)
-    head = read_json(content, "certificate.json")
-    if isinstance(head, dict) and head.get("format") == STRATEGIES:
+    allowance = Allowance()
+    content, head = read_document(directory, "certificate.json", allowance)
+    form = head.get("format") if isinstance(head, dict) else None
+    if form == STRATEGIES:
         demand(instance is None, "a bound of strategies is about no instance")
-        return check_strategies(content)
-    of_bound = isinstance(head, dict) and head.get("format") == BOUND
-    certificate, problem, digest = opened(
-        directory,
-        instance,
-        ("certificate", MAX_CERTIFICATE),
-        "format instance instance_sha256 makespan tier ticks_per_unit record" + " bound" * of_bound,
-        BOUND if of_bound else FORMAT,
-    )
+        return check_strategies(content, head, allowance)
+    demand(len(content) <= MAX_CERTIFICATE, f"certificate.json is over {MAX_CERTIFICATE} bytes")
+    of_bound = form == BOUND
+    known = "format instance instance_sha256 makespan tier ticks_per_unit record"
+    certificate = object_of(head, known + " bound" * of_bound, "certificate")
+    demand(of_bound or form == FORMAT, f"certificate: not {FORMAT}")
+    problem, digest = problem_of(certificate, directory, instance, allowance)
     demand(certificate.get("instance") == problem.name, "certificate: names another instance")
     claim = not_negative(certificate.get("bound" if of_bound else "makespan"))
-    said = f"optimal makespan {shown(claim)}"
+    said = f"optimal makespan {shown(claim, up=True)}"
     if not of_bound:
         demand_schedule(directory, problem, claim)
     elif certificate.get("makespan") is None:
@@ -3254,12 +3617,12 @@ def _check(directory: str, instance: str | None) -> str:
         demand(claim <= makespan, "the schedule takes less than the bound")
         gap = (makespan - claim) / makespan if makespan else Fraction(0)
         said = (
-            f"a schedule takes {shown(makespan)} and none less than {shown(claim)}, "
+            f"a schedule takes {shown(makespan, up=True)} and none less than {shown(claim)}, "
             f"a gap of at most {math.ceil(gap * 10_000) / 100:g}%"
         )
     how = "no schedule takes less than 0"
     if claim > 0:
-        grid = Grid(problem, number(certificate.get("ticks_per_unit")), claim)
+        grid = Grid(problem, number(certificate.get("ticks_per_unit")), claim, allowance)
         windows, tier, record = Windows(grid), certificate.get("tier"), certificate.get("record")
         if tier == "lrat":
             how = refute_by_proof(windows, record, directory)
@@ -3270,38 +3633,37 @@ def _check(directory: str, instance: str | None) -> str:
     return f"{shown(problem.name)}: {said} ({how}; sha256 {digest})"
 
 
-def opened(
-    directory: str, instance: str | None, file: tuple[str, int], known: str, form: str
-) -> tuple[dict[str, Any], Problem, str]:
-    """Return a document, the instance that it is about, and the instance's digest.
+def read_document(directory: str, name: str, allowance: Allowance) -> tuple[bytes, Any]:
+    """Return the content of a JSON file, and what it says."""
+    content = read_file(os.path.join(directory, name), MAX_JSON, allowance)
+    allowance.hold(JSON * len(content))
+    return content, read_json(content, os.path.basename(name))
 
-    Parameters
-    ----------
-    file : (str, int)
-        Name of the document without its suffix, and its largest size in bytes.
-    known : str
-        Its keys.
-    form : str
-        The required value of ``format``.
-    """
-    name, most = file
-    content = read_file(os.path.join(directory, f"{name}.json"), most)
-    document = object_of(read_json(content, f"{name}.json"), known, name)
-    demand(document.get("format") == form, f"{name}: not {form}")
-    content = read_file(instance or os.path.join(directory, "instance.json"), MAX_JSON)
+
+def problem_of(
+    document: dict[str, Any], directory: str, instance: str | None, allowance: Allowance
+) -> tuple[Problem, str]:
+    """Return the instance that a document is about, and its digest."""
+    file = instance or os.path.join(directory, "instance.json")
+    content = read_file(file, MAX_JSON, allowance)
     digest = hashlib.sha256(content).hexdigest()
-    demand(document.get("instance_sha256") == digest, f"{name}: of another instance")
-    return document, Problem(read_json(content, "instance.json")), digest
+    demand(document.get("instance_sha256") == digest, "certificate: of another instance")
+    allowance.hold(JSON * len(content))
+    problem = Problem(read_json(content, "instance.json"), allowance)
+    allowance.hold(-JSON * len(content))
+    return problem, digest
 
 
 def demand_schedule(directory: str, problem: Problem, makespan: Fraction) -> None:
     """Reject unless the schedule in a directory is valid and has exactly this makespan."""
-    content = read_file(os.path.join(directory, "schedule.json"), MAX_JSON)
-    result = read_json(content, "schedule.json")
+    content, result = read_document(directory, "schedule.json", problem.allowance)
     demand(isinstance(result, dict), "schedule is not an object")
     demand(result.get("format") == "optpart-result/1", "schedule: not optpart-result/1")
     reached = check_schedule(problem, result.get("schedule"))
-    demand(reached == makespan, f"the schedule takes {shown(reached)}, not {shown(makespan)}")
+    problem.allowance.hold(-JSON * len(content))
+    demand(
+        reached == makespan, f"the schedule takes {shown(reached, up=True)}, not {shown(makespan)}"
+    )
 
 
 def refute_by_arithmetic(windows: Windows, tier: object, record: object) -> None:
@@ -3323,9 +3685,10 @@ def refute_by_arithmetic(windows: Windows, tier: object, record: object) -> None
 def refute_by_proof(windows: Windows, record: object, directory: str) -> str:
     """Check the proof that no schedule ends within the horizon; return its size in words."""
     code = Encoding(windows, record)
-    formula = Formula(clauses(code))
-    content = read_file(os.path.join(directory, "proof.lrat.xz"), MAX_PACKED)
-    lemmas = check_proof(formula, code.variables, unpacked_lines(content))
+    # The size of the proof is part of what the formula may cost.
+    content = read_file(os.path.join(directory, "proof.lrat.xz"), MAX_PACKED, code.allowance)
+    formula = Formula(clauses(code), code.allowance)
+    lemmas = check_proof(formula, code.variables, unpacked_lines(content, code.allowance))
     return f", {code.variables} variables, {len(formula)} clauses, {lemmas} lemmas"
 
 

@@ -23,21 +23,25 @@ from fractions import Fraction
 from itertools import chain, combinations, pairwise, product
 
 from optpart.certify.check import (
-    MAX_JSON,
     MAX_PACKED,
-    MAX_TABLE,
+    Allowance,
     Formula,
     Problem,
     RejectedError,
+    adding,
+    calculating,
     check_proof,
     common_denominator,
     demand,
     demand_schedule,
     integer,
     judged,
+    length,
     list_of,
     not_negative,
-    opened,
+    object_of,
+    problem_of,
+    read_document,
     read_file,
     shown,
     unpacked_lines,
@@ -47,10 +51,7 @@ FORMAT = "optpart-precedence/1"
 
 MAX_VERTICES = 150  # transitivity takes a clause per triple
 MAX_DEVICES = 100
-MAX_LEMMAS = 100_000
-MAX_WEIGHTS = 10
 MAX_WEIGHT = 10**9
-MAX_WORK = 1_000_000_000  # vertices, edges and devices visited while checking lemmas
 
 TRUE, FALSE = 1, -1  # literals of a variable that is in no clause
 
@@ -78,8 +79,10 @@ class Precedence:
         Memory by vertex and by device.
     earlier, later : list of int
         Ancestors and descendants of each vertex, as bits.
-    work, round : int
-        Steps that all consequences so far have taken, and steps of one more round.
+    round : int
+        Steps of one round of consequences.
+    allowance : Allowance
+        What they may still cost.
     weights : list of list of int
         Multipliers ≥ 0 of the devices, for weighted sums of their loads.
     """
@@ -92,15 +95,16 @@ class Precedence:
         demand(k <= MAX_DEVICES, "too many devices for a formula of precedence")
         for weight in weights:
             demand(len(weight) == k and min(weight) >= 0, "weights are not ≥ 0, one per device")
-        self.problem = problem
+        self.problem, self.allowance = problem, problem.allowance
         self.weights = weights
         tensors = list(dict.fromkeys(tensor for _, _, tensor in problem.edges))
-        scale = common_denominator(chain([makespan], _times(problem, tensors)))
+        bits = length([makespan]) + length(chain(*problem.run)) + problem.length_of_delays()
+        self.allowance.spend((n * k + 10 * len(tensors) * k * k) * calculating(bits))
+        scale = common_denominator(chain([makespan], _times(problem, tensors)), self.allowance)
         self.makespan = int(makespan * scale)
         longest = max(chain([makespan], _times(problem, tensors)))
-        entries = k * (n + len(tensors) * k)
-        size = entries * int(longest * scale).bit_length()
-        demand(size <= MAX_TABLE, "times have too fine fractions")
+        bits = int(longest * scale).bit_length()
+        self.allowance.hold(k * (n + 2 * len(tensors) * k) * (48 + bits // 7))
         self.run = [[0 if t is None else int(t * scale) for t in row] for row in problem.run]
         self.inputs: list[list[tuple[int, Delay]]] = [[] for _ in range(n)]
         self.outputs: list[list[tuple[int, Delay]]] = [[] for _ in range(n)]
@@ -126,9 +130,9 @@ class Precedence:
         self.capacity = [None if c is None else math.floor(c * unit) for c in problem.capacity]
         pairs = [(problem.unit[a], problem.unit[b]) for a, b in problem.separated]
         self.separated = list(dict.fromkeys(pairs))
-        self.work = 0
-        self.round = n * k * (1 + 3 * len(weights)) + 2 * len(problem.edges) * k * k + n * n
-        self.round += k * sum(len(members) ** 2 for members in self.members) + len(self.separated)
+        rows = n * k * (10 + 10 * len(weights)) + 4 * len(problem.edges) * k * k
+        turns = 5 * n * n * k + k * sum(len(members) ** 2 for members in self.members)
+        self.round = (rows + turns + 10 * len(self.separated)) * adding(bits)
         self.earlier, self.later = [0] * n, [0] * n
         for v in problem.order:
             for u, _ in self.inputs[v]:
@@ -335,7 +339,7 @@ class Consequences:
         """
         order = self.code.problem.order
         for _ in range(2 * len(order) + 2):
-            self.code.work += self.code.round
+            self.code.allowance.spend(self.code.round)
             self.changed = False
             self._settle()
             self._longest(order, self.code.inputs, self.earlier, self.head)
@@ -518,18 +522,18 @@ def check(directory: str, instance: str | None = None) -> str:
 
 
 def _check(directory: str, instance: str | None) -> str:
-    record, problem, digest = opened(
-        directory,
-        instance,
-        ("precedence", MAX_JSON),
-        "format instance_sha256 makespan weights lemmas",
-        FORMAT,
-    )
+    allowance = Allowance()
+    _, document = read_document(directory, "precedence.json", allowance)
+    known = "format instance_sha256 makespan weights lemmas"
+    record = object_of(document, known, "precedence")
+    demand(record.get("format") == FORMAT, f"precedence: not {FORMAT}")
+    problem, digest = problem_of(record, directory, instance, allowance)
     makespan = not_negative(record.get("makespan"))
     demand_schedule(directory, problem, makespan)
-    content = read_file(os.path.join(directory, "precedence.lrat.xz"), MAX_PACKED)
-    how = refute(problem, makespan, record, unpacked_lines(content))
-    return f"{shown(problem.name)}: optimal makespan {shown(makespan)} ({how}; sha256 {digest})"
+    content = read_file(os.path.join(directory, "precedence.lrat.xz"), MAX_PACKED, allowance)
+    how = refute(problem, makespan, record, unpacked_lines(content, allowance))
+    least = shown(makespan, up=True)
+    return f"{shown(problem.name)}: optimal makespan {least} ({how}; sha256 {digest})"
 
 
 def refute(
@@ -539,7 +543,6 @@ def refute(
     if makespan == 0:
         return "no schedule takes less than 0"
     listed = list_of(record.get("weights"), "weights")
-    demand(len(listed) <= MAX_WEIGHTS, "record: too many weights")
     k = len(problem.devices)
     weights = [
         [integer(w, 0, MAX_WEIGHT, "weights") for w in list_of(weight, "weights", k)]
@@ -547,7 +550,6 @@ def refute(
     ]
     code = Precedence(problem, makespan, weights)
     lemmas = list_of(record.get("lemmas"), "lemmas")
-    demand(len(lemmas) <= MAX_LEMMAS, "record: too many lemmas")
     anyway = Consequences(code, [])
     anyway.contradict()
     for i, lemma in enumerate(lemmas):
@@ -555,8 +557,7 @@ def refute(
             integer(literal, -code.variables, code.variables, "a lemma")
             demand(abs(literal) > 1, "record: a lemma has a literal without a variable")
         demand(holds(code, lemma, anyway), f"record: lemma {i} does not hold")
-        demand(code.work <= MAX_WORK, "record: the lemmas take too long to check")
-    formula = Formula(chain(clauses(code), lemmas))
+    formula = Formula(chain(clauses(code), lemmas), code.allowance)
     steps = check_proof(formula, code.variables, proof)
     return f"by precedence, {code.variables} variables, {len(lemmas)} lemmas, {steps} steps"
 

@@ -277,18 +277,21 @@ class _Traced(Facts):
         while len(self.trail) > length:
             self.trail.pop()()
 
-    def spend(self, work: int) -> None:
+    def spend(self, steps: int) -> None:
         """Count nothing."""
 
-    def exclude(self, unit: int, d: int) -> None:
-        possible, free = self.possible[unit], self.free[unit]
+    def hold(self, size: int) -> None:
+        """Count nothing."""
+
+    def keep(self, unit: int, devices: list[int]) -> None:
+        possible, free, refuted = self.possible[unit], self.free[unit], self.refuted
 
         def undo() -> None:
-            self.possible[unit], self.free[unit] = possible, free
+            self.possible[unit], self.free[unit], self.refuted = possible, free, refuted
 
-        if d in possible and self.trail is not None:
+        if self.trail is not None:
             self.trail.append(undo)
-        super().exclude(unit, d)
+        super().keep(unit, devices)
 
     def _set(self, backwards: bool, v: int, row: list[int]) -> None:
         known, ended = self.known[backwards][v], self.ended[backwards][v]

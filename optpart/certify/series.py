@@ -14,7 +14,6 @@ from optpart.certify.arithmetic import Record
 from optpart.certify.check import (
     MAX_TICKS,
     Guide,
-    Label,
     Part,
     Prices,
     RejectedError,
@@ -44,9 +43,9 @@ class _Timed(Series):
         super().__init__(windows)
         self.deadline = deadline
 
-    def count(self, label: Label) -> None:
-        """Count the entries of one more label, in time."""
-        super().count(label)
+    def spend(self, steps: int) -> None:
+        """Pay for some steps, in time."""
+        super().spend(steps)
         if clock.now() > self.deadline:
             raise NotInSeriesError("no proof in series in the time limit")
 
@@ -135,6 +134,7 @@ def priced(series: Series, values: list[Fraction]) -> Record:
         else:
             for d in series.devices[series.parts[i - 1][-1]]:
                 rows[i - 1][d] = prices.potential[i - 1][d] = _least(part, guide, d)
+        part.close()
     return document
 
 
