@@ -13,7 +13,6 @@ from optpart.generate.fft import fft
 from optpart.generate.fork_join import fork_join
 from optpart.problem.instance import Instance
 from optpart.report.paper.folder import write_folder
-from optpart.report.paper.tables import latex
 from optpart.solution.result import Result
 from optpart.study.run import Run, execute
 from optpart.study.store import Store
