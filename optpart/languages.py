@@ -49,8 +49,8 @@ _FORMULA = re.compile(r"['=+\-@\t\r\n＝＋－＠]")
 _MARKED = re.compile(f"'{_FORMULA.pattern}")
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?(/[0-9]+)?")
 
-#: Where readers that split at other characters, or at lines, would let a cell begin.
-_BETWEEN = re.compile(rf'[\r\n]|[;|\t][ "]*{_FORMULA.pattern}')
+#: Where readers that split at other characters would let a formula begin.
+_SEPARATOR = re.compile(rf'[;|\t](?=[ "]*{_FORMULA.pattern})')
 
 
 def to_csv(rows: Iterable[Sequence[Any]], *, end: str = "\n") -> str:
@@ -61,10 +61,12 @@ def to_csv(rows: Iterable[Sequence[Any]], *, end: str = "\n") -> str:
     are never marked.
     """
     marked = [[_marked(cell) for cell in row] for row in rows]
-    between = any(isinstance(cell, str) and _BETWEEN.search(cell) for row in marked for cell in row)
+    texts = [cell for row in marked for cell in row if isinstance(cell, str)]
+    # A carriage return of a text is not quoted by itself if lines end otherwise.
+    split = any("\r" in cell or _SEPARATOR.search(cell) for cell in texts)
     text = io.StringIO(newline="")
     csv.writer(
-        text, lineterminator=end, quoting=csv.QUOTE_ALL if between else csv.QUOTE_MINIMAL
+        text, lineterminator=end, quoting=csv.QUOTE_ALL if split else csv.QUOTE_MINIMAL
     ).writerows(marked)
     return text.getvalue()
 
@@ -72,8 +74,9 @@ def to_csv(rows: Iterable[Sequence[Any]], *, end: str = "\n") -> str:
 def to_csv_of_records(records: Sequence[Mapping[str, Any]]) -> str:
     r"""Return records with the same keys as a table that is safe to print, a line for each.
 
-    In texts, control characters are escaped as in Python, for example as ``\n`` or ``\x1b``, and a
-    backslash as ``\\``; no records give no text.
+    In texts, control characters are escaped as in Python, for example as ``\n`` or ``\x1b``, and so
+    are backslashes, and other separators where a formula would begin after them. No records give no
+    text.
     """
     if not records:
         return ""
@@ -87,7 +90,10 @@ def from_csv(cell: str) -> str:
 
 
 def _escaped(cell: Any) -> Any:
-    return visible(cell.replace("\\", "\\\\")) if isinstance(cell, str) else cell
+    if not isinstance(cell, str):
+        return cell
+    text = visible(cell.replace("\\", "\\\\"))
+    return _SEPARATOR.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def _marked(cell: Any) -> Any:

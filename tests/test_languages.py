@@ -36,6 +36,9 @@ FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
 NUMBER = re.compile(r"[+-]?\d+(\.\d*)?(e[+-]?\d+)?(/\d+)?", re.ASCII | re.IGNORECASE)
 
 
+tables = st.lists(st.tuples(names, names), min_size=1, max_size=3)
+
+
 @given(names)
 def test_json(name: str) -> None:
     for text in (to_json({name: [name]}), to_json({name: [name]}, indent=1, compact=True)):
@@ -97,12 +100,12 @@ def test_python(name: str) -> None:
     assert not UNSEEN.search(text)
 
 
-@given(st.lists(names, min_size=1))
+@given(st.lists(names, min_size=1, max_size=3))
 def test_words_of_a_shell(words: list[str]) -> None:
     assert shlex.split(to_shell(words)) == words
 
 
-@given(st.lists(st.tuples(names, names), min_size=1))
+@given(tables)
 def test_csv_has_no_formulas_and_means_the_names(rows: list[tuple[str, str]]) -> None:
     for end in ("\n", "\r\n"):
         text = to_csv(rows, end=end)
@@ -112,7 +115,7 @@ def test_csv_has_no_formulas_and_means_the_names(rows: list[tuple[str, str]]) ->
             assert not FORMULA.match(cell) or NUMBER.fullmatch(cell)
 
 
-@given(st.lists(st.tuples(names, names), min_size=1))
+@given(tables)
 def test_records_are_lines_without_formulas_for_any_separator(rows: list[tuple[str, str]]) -> None:
     text = to_csv_of_records([{"a": one, "b": two, "n": -5} for one, two in rows])
     assert text.count("\n") == 1 + len(rows)
