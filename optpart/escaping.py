@@ -10,6 +10,7 @@ _UNSEEN = r"\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\u
 
 _CONTROLS = re.compile(rf"[\x00-\x1f{_UNSEEN}]")
 _CONTROLS_IN_LINES = re.compile(rf"[\x00-\x09\x0b-\x1f{_UNSEEN}]")
+_SURROGATES = re.compile(r"[\ud800-\udfff]")
 _UNSEEN_IN_JSON = re.compile(rf"[{_UNSEEN}]")
 
 
@@ -26,6 +27,16 @@ def visible_lines(text: str) -> str:
 def visible_json(document: str) -> str:
     """Escape what JSON allows in strings but no terminal should see; the meaning stays the same."""
     return _UNSEEN_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", document)
+
+
+def is_text(text: str) -> bool:
+    """Whether text can be written: whether it is free of lone surrogates."""
+    return text.isascii() or _SURROGATES.search(text) is None
+
+
+def writable(text: str) -> str:
+    """Escape lone surrogates, which stand for the bytes of file names that are not text."""
+    return text if is_text(text) else _SURROGATES.sub(_escape, text)
 
 
 def shortened(text: str, most: int) -> str:

@@ -7,7 +7,6 @@ be trusted.
 from __future__ import annotations
 
 import hashlib
-import json
 import lzma
 import math
 import os
@@ -29,11 +28,11 @@ from optpart.certify.series import NotInSeriesError, series_record
 from optpart.certify.trim import trim
 from optpart.children.scratch import Scratch
 from optpart.errors import InputError, OptpartError, UnsupportedError
-from optpart.escaping import visible_json
 from optpart.files import check_folder, write_bytes, write_faults
 from optpart.formats import native
 from optpart.formats import result as result_format
 from optpart.kernels import ticks
+from optpart.languages import to_json
 from optpart.problem.instance import Instance
 from optpart.rounding import number
 from optpart.showing import Shown
@@ -661,9 +660,7 @@ def _files(
     }
     indent = None if found.tier == "probing" else 1  # many nested numbers
     files = {
-        "certificate.json": visible_json(
-            json.dumps(document, ensure_ascii=False, indent=indent) + "\n"
-        ).encode(),
+        "certificate.json": (to_json(document, indent=indent) + "\n").encode(),
         "instance.json": text,
     }
     if result is not None:

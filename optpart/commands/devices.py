@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 
 from optpart.commands.options import Json
 from optpart.errors import InputError
+from optpart.languages import to_json
 from optpart.terminal import put
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def devices(
     if name is not None:
         one = known.get(name) or links[name]
         if as_json:
-            put(json.dumps(_document(one), indent=1) + "\n")
+            put(to_json(_document(one), indent=1) + "\n")
         else:
             _show(one)
     elif as_json:
@@ -43,7 +43,7 @@ def devices(
             "devices": [_document(spec) for spec in known.values()],
             "links": [_document(spec) for spec in links.values()],
         }
-        put(json.dumps(document, indent=1) + "\n")
+        put(to_json(document, indent=1) + "\n")
     else:
         _list(list(known.values()), list(links.values()))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,8 @@ from optpart.children.caller import Caller
 from optpart.children.scratch import Scratch
 from optpart.exact.milp_job import Job
 from optpart.exact.milp_model import MilpModel
+from optpart.languages import to_comment, to_label
+from optpart.problem.instance import Instance
 
 #: Names of variables have at most 255 characters in the LP format, and are made of two labels.
 _LONGEST = 100
@@ -33,8 +34,8 @@ def _text(job: Job, form: str, remarks: Sequence[str]) -> str:
             model.problem.writeMPS(str(path))
         text = Path(path).read_text(encoding="utf-8")
     mark = "\\" if form == "lp" else "*"
-    head = [f"Schedules of {_label(job.instance.name)} under the model delay.", *remarks]
-    return "".join(f"{mark} {line}\n" for line in head) + text
+    head = [f"Schedules of {_name(job.instance)} under the model delay.", *remarks]
+    return "".join(f"{to_comment(mark, line)}\n" for line in head) + text
 
 
 def _within(group: str) -> Callable[[MilpModel], None]:
@@ -70,7 +71,7 @@ class _Named(MilpModel):
         instance = self.instance
         vertex = _labels(instance.graph.names, "v")
         device = _labels(instance.cluster.names, "d")
-        self.problem.name = _label(instance.name) or "delay"
+        self.problem.name = _name(instance) or "delay"
         self.makespan.name = "makespan"
         for (u, d), variable in self.on.items():
             variable.name = f"on_{vertex[int(instance.units[u][0])]}_{device[d]}"
@@ -86,10 +87,10 @@ class _Named(MilpModel):
 
 def _labels(names: Sequence[str], letter: str) -> list[str]:
     """Return the names if they are fit for programs, and otherwise numbers."""
-    labels = [_label(name) for name in names]
+    labels = [to_label(name) for name in names]
     fit = all(0 < len(label) <= _LONGEST for label in labels) and len(set(labels)) == len(labels)
     return labels if fit else [f"{letter}{i}" for i in range(len(names))]
 
 
-def _label(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9.]+", "_", name)
+def _name(instance: Instance) -> str:
+    return to_label(instance.name)[:_LONGEST]

@@ -8,15 +8,14 @@ were in 2026.
 
 from __future__ import annotations
 
-import json
-import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from optpart.choices import choice
 from optpart.errors import ArgumentError, InputError
 from optpart.export.chain import BLOCK, EMBEDDING, HEAD, NORM, Chain, Link, chain_of, ends
 from optpart.export.plan import Plan, named
+from optpart.languages import to_comment, to_json, to_python, to_shell
 
 
 class Text(NamedTuple):
@@ -53,7 +52,7 @@ ARCHITECTURES = {
 
 _LLAMA_CPP_DEVICE = (
     r"CPU|BLAS|Metal|(CUDA|ROCm|MUSA|Vulkan|SYCL|CANN|MTL|OpenCL|GPUOpenCL|HTP)\d*"
-    r"|RPC\d*(\[[^,=\s]+\])?"
+    r"|RPC\d*(\[[\w.:\[\]-]+\])?"
 )
 
 _WHOLE = "import the model with whole blocks as vertices"
@@ -93,7 +92,7 @@ def device_map(
         remarks.append(
             "If embedding and head share their weights, accelerate needs both on one device."
         )
-    return Text(json.dumps(found, indent=2) + "\n", remarks)
+    return Text(to_json(found, indent=2) + "\n", remarks)
 
 
 def _modules(chain: Chain, architecture: str | None) -> list[tuple[str, Link]]:
@@ -163,11 +162,11 @@ def llama_cpp(plan: Plan, *, names: Mapping[str, str] | None = None) -> Text:
     remarks = [_NO_ORDER.format("llama.cpp")]
     remarks += [
         f"llama.cpp keeps the token embedding on the CPU; the plan has it on {device}. "
-        f"Add --override-tensor '^token_embd={known[device]}' to move it."
+        f"Add {to_shell(['--override-tensor', f'^token_embd={known[device]}'])} to move it."
         for device in chain.devices_of(EMBEDDING)
         if known[device] != "CPU"
     ]
-    return Text(shlex.join(options) + "\n", remarks)
+    return Text(to_shell(options) + "\n", remarks)
 
 
 def llama_cpp_overrides(plan: Plan, *, names: Mapping[str, str] | None = None) -> Text:
@@ -211,7 +210,7 @@ def llama_cpp_overrides(plan: Plan, *, names: Mapping[str, str] | None = None) -
         options += ["--device", ",".join(others)]
     options += ["--override-tensor", ",".join("=".join(each) for each in patterns)]
     return Text(
-        shlex.join(options) + "\n",
+        to_shell(options) + "\n",
         [
             _NO_ORDER.format("llama.cpp"),
             "--override-tensor places weights; keys and values stay where --tensor-split or free "
@@ -293,7 +292,7 @@ def megatron(plan: Plan) -> Text:
     options = ["--pipeline-model-parallel-size", str(len(devices))]
     options += ["--pipeline-model-parallel-layout", "|".join(texts)]
     return Text(
-        shlex.join(options) + "\n",
+        to_shell(options) + "\n",
         [
             _NO_ORDER.format("Megatron"),
             f"Pipeline ranks 0 and after must be {', '.join(devices)}, in this order.",
@@ -316,12 +315,32 @@ def torch_split(plan: Plan, *, architecture: str | None = None) -> Text:
     for module, link in _modules(chain, architecture):
         of_vertex.setdefault(link.vertex, module)
     order = [device for device, _ in stages]
-    lines = ["from torch.distributed.pipelining import SplitPoint", ""]
-    lines += [f"# stages 0 to {len(stages) - 1}: {', '.join(order)}", "split_spec = {"]
-    for _, links in stages[1:]:
-        lines.append(f"    {json.dumps(of_vertex[links[0].vertex])}: SplitPoint.BEGINNING,")
+    text = split_spec(order, [of_vertex[links[0].vertex] for _, links in stages[1:]])
     remarks = [
         _NO_ORDER.format("PyTorch"),
         f"Ranks 0 and after must be {', '.join(order)}, in this order.",
     ]
-    return Text("\n".join([*lines, "}"]) + "\n", remarks)
+    return Text(text, remarks)
+
+
+def split_spec(devices: Sequence[str], first: Sequence[str]) -> str:
+    """Return the ``split_spec`` of a pipeline of PyTorch, as Python.
+
+    Parameters
+    ----------
+    devices : sequence of str
+        One per stage.
+    first : sequence of str
+        The first module of every stage but the first.
+    """
+    single = len(devices) == 1
+    which = "a single stage" if single else f"stages 0 to {len(devices) - 1}"
+    lines = [
+        "from torch.distributed.pipelining import SplitPoint",
+        "",
+        to_comment("#", f"{which}: {', '.join(devices)}"),
+        "split_spec = {",
+        *(f"    {to_python(module)}: SplitPoint.BEGINNING," for module in first),
+        "}",
+    ]
+    return "\n".join(lines) + "\n"

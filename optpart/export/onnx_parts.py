@@ -27,6 +27,7 @@ from optpart.export.plan import Plan, named
 from optpart.files import check_folder, write_bytes, write_faults, write_text
 from optpart.formats.json import pretty
 from optpart.formats.onnx import Nodes, read_nodes
+from optpart.languages import to_shell
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 FORMAT = "optpart-parts/1"
 
 _CPU = "CPUExecutionProvider"
-_PROVIDER = re.compile(r"(\w+ExecutionProvider)(?::(\d+))?")
+_PROVIDER = re.compile(r"(\w+ExecutionProvider)(?::(\d+))?", re.ASCII)
 _NAMES = "give the model that the instance was made of, with the same --shape"
 
 
@@ -98,7 +99,8 @@ def write(
         shared=True,
     )
     if not names:
-        remarks.append(f"All parts run with {_CPU}; --name {plan.devices[0]}=... gives another.")
+        option = to_shell(["--name", f"{plan.devices[0]}=..."])
+        remarks.append(f"All parts run with {_CPU}; {option} gives another.")
     target = _place(Path(folder))
     nodes = read_nodes(model, shapes=shapes)
     with FaultsOf(model):

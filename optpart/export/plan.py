@@ -12,6 +12,7 @@ from optpart.choices import choice
 from optpart.errors import FaultsOf, InputError
 from optpart.formats.json import keys
 from optpart.formats.result import read_document, read_schedule
+from optpart.languages import to_shell
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
 from optpart.report.verification import check_result
@@ -142,7 +143,7 @@ def named(
     names : mapping from str to str
         Names at the target by device; a device without keeps its own.
     valid : str
-        Regular expression that the target's names match as a whole.
+        Regular expression that the target's names match as a whole, with ASCII's letters only.
     example : str
         Such a name, for the error.
     shared : bool
@@ -160,9 +161,10 @@ def named(
     found = {device: names.get(device, device) for device in plan.devices}
     of_name: dict[str, str] = {}
     for device, name in found.items():
-        if not re.fullmatch(valid, name):
+        if not re.fullmatch(valid, name, re.ASCII):
             problem = f"is called {name!r}, which the target does not know"
-            raise InputError(f"device {device!r}", problem, f"give --name {device}={example}")
+            remedy = f"give --name {to_shell([f'{device}={example}'])}"
+            raise InputError(f"device {device!r}", problem, remedy)
         if not shared and of_name.setdefault(name, device) != device:
             problem = f"{of_name[name]!r} and {device!r} are both called {name!r}"
             raise InputError("name", problem, "give them different names")

@@ -6,14 +6,14 @@ The rules are those of TensorFlow's device strings and of PyTorch (``torch.distr
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from fractions import Fraction
 
 from optpart.choices import choice
 from optpart.errors import ArgumentError, InputError
-from optpart.export.llm import Text
+from optpart.export.llm import Text, split_spec
+from optpart.languages import to_comment, to_json
 from optpart.problem.document import number
 from optpart.training.cluster import TrainingCluster
 from optpart.training.compiler import Compiled
@@ -57,7 +57,7 @@ def device_strings(compiled: Compiled) -> Text:
             f"{left} operations have no device of their own (AllReduces and shared links): they "
             "are left out."
         )
-    return Text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", remarks)
+    return Text(to_json(found, indent=1) + "\n", remarks)
 
 
 def _strings(cluster: TrainingCluster) -> list[str]:
@@ -113,19 +113,14 @@ def torch_stages(compiled: Compiled) -> Text:
             )
     order = [names[d] for d in stages]
     first = {device[o]: graph.operations[o].name for o in reversed(forward)}
-    lines = ["from torch.distributed.pipelining import SplitPoint", ""]
-    single = len(stages) == 1
-    which = "a single stage" if single else f"stages 0 to {len(stages) - 1}"
-    lines += [f"# {which}: {', '.join(order)}", "split_spec = {"]
-    lines += [f"    {json.dumps(first[d])}: SplitPoint.BEGINNING," for d in stages[1:]]
     remarks = [
         "Names are those of the model's operations; put the names of your modules in their place.",
         "PyTorch schedules microbatches by itself: the order of the strategy is not kept.",
         f"Rank 0 must be {order[0]}: nothing is split."
-        if single
+        if len(stages) == 1
         else f"Ranks 0 and after must be {', '.join(order)}, in this order.",
     ]
-    return Text("\n".join([*lines, "}"]) + "\n", remarks)
+    return Text(split_spec(order, [first[d] for d in stages[1:]]), remarks)
 
 
 def ranks(compiled: Compiled) -> Text:
@@ -168,7 +163,7 @@ def ranks(compiled: Compiled) -> Text:
         raise InputError("batch", f"{batch} leaves a rank without samples", "give a larger batch")
     if any(d != "allreduce" for d in _syncs(compiled)):
         remarks.append("Parameter servers are not kept: ranks sum their gradients.")
-    return Text(json.dumps({"batch": batch, "ranks": rows}, indent=1) + "\n", remarks)
+    return Text(to_json({"batch": batch, "ranks": rows}, indent=1) + "\n", remarks)
 
 
 def dtensor(compiled: Compiled) -> Text:
@@ -193,7 +188,7 @@ def dtensor(compiled: Compiled) -> Text:
         "from torch.distributed.device_mesh import init_device_mesh",
         "from torch.distributed.tensor import Shard, distribute_tensor",
         "",
-        f"# ranks 0 to {len(used) - 1}: {', '.join(names[d] for d in used)}",
+        to_comment("#", f"ranks 0 to {len(used) - 1}: {', '.join(names[d] for d in used)}"),
         f'mesh = init_device_mesh("cuda", ({len(used)},))',
         "batch = distribute_tensor(batch, mesh, [Shard(0)])",
     ]

@@ -15,7 +15,6 @@ times as strings.
 from __future__ import annotations
 
 import heapq
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,8 +23,8 @@ from typing import Any
 
 from optpart.choices import choice
 from optpart.errors import ArgumentError, InputError
-from optpart.escaping import visible_json
 from optpart.export.llm import Text
+from optpart.languages import to_json
 from optpart.problem.instance import Instance
 from optpart.rounding import number
 from optpart.solution.memory_use import memory_use
@@ -95,13 +94,12 @@ def trace(scheduled: Scheduled, unit: str | None = None) -> Text:
         "makespan": str(schedule.makespan(instance)),
         "unit": f"1 unit of time of the instance is {factor} ns; times in args are exact",
     }
-    events = ",\n".join(map(_json, [*_metadata(scheduled), *_events(scheduled, factor)]))
-    head = f'{{"displayTimeUnit":"ns","otherData":{_json(about)},"traceEvents":['
-    return Text(visible_json(f"{head}\n{events}\n]}}\n"), _remarks(scheduled, unit))
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    events = ",\n".join(
+        to_json(event, compact=True)
+        for event in [*_metadata(scheduled), *_events(scheduled, factor)]
+    )
+    head = f'{{"displayTimeUnit":"ns","otherData":{to_json(about, compact=True)},"traceEvents":['
+    return Text(f"{head}\n{events}\n]}}\n", _remarks(scheduled, unit))
 
 
 def _all_times(scheduled: Scheduled) -> Iterator[Fraction]:

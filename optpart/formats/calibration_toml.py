@@ -36,7 +36,8 @@ from optpart.devices.spec import Coefficients, FittedSpec
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
 from optpart.formats.json import keys, text, version
-from optpart.formats.toml import exact_decimal, parse_toml, quoted
+from optpart.formats.toml import exact_decimal, parse_toml
+from optpart.languages import to_toml
 from optpart.problem.rational import non_negative
 from optpart.problem.units import quantity
 
@@ -96,18 +97,18 @@ def _coefficients(value: Any, place: str) -> Coefficients:
 
 def dumps(spec: FittedSpec) -> str:
     """Return the text of a calibration file: what :func:`loads` reads."""
-    lines = [f"format = {quoted(FORMAT)}", f"name = {quoted(spec.name)}"]
+    lines = [f"format = {to_toml(FORMAT)}", f"name = {to_toml(spec.name)}"]
     if spec.type is not None:
-        lines.append(f"type = {quoted(spec.type)}")
+        lines.append(f"type = {to_toml(spec.type)}")
     if spec.memory is not None:
         lines.append(f"memory = {exact_decimal(spec.memory)}")
-    lines.append(f"precision = {quoted(spec.precision)}")
+    lines.append(f"precision = {to_toml(spec.precision)}")
     if spec.source:
-        lines.append(f"source = {quoted(spec.source)}")
+        lines.append(f"source = {to_toml(spec.source)}")
     lines += ["", "# nanoseconds = constant + per_flop * FLOPs + per_byte * bytes"]
     tables = [("overall", spec.overall)]
-    tables += [(f"class.{quoted(name)}", fit) for name, fit in spec.classes.items()]
-    tables += [(f"kind.{quoted(name)}", fit) for name, fit in spec.kinds.items()]
+    tables += [(f"class.{to_toml(name)}", fit) for name, fit in spec.classes.items()]
+    tables += [(f"kind.{to_toml(name)}", fit) for name, fit in spec.kinds.items()]
     for heading, fit in tables:
         lines.append(f"[{heading}]")
         lines += [f"{key} = {exact_decimal(getattr(fit, key))}" for key in _FIT]

@@ -75,7 +75,8 @@ from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text, write_text
 from optpart.formats import calibration_toml
 from optpart.formats.json import keys, sequence
-from optpart.formats.toml import exact, parse_toml, quoted
+from optpart.formats.toml import exact, parse_toml
+from optpart.languages import to_toml
 from optpart.limits import MOST_DEVICES
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.rational import non_negative, rational, shown
@@ -381,9 +382,9 @@ def dumps(cluster: Cluster) -> str:
     ]
     for d, name in enumerate(cluster.names):
         kind, memory = cluster.types[d], cluster.memory[d]
-        lines += ["", "[[device]]", f"name = {quoted(name)}"]
+        lines += ["", "[[device]]", f"name = {to_toml(name)}"]
         if kind is not None:
-            lines.append(f"type = {quoted(kind)}")
+            lines.append(f"type = {to_toml(kind)}")
         lines.append(f"speed = {exact(cluster.speed[d])}")
         if memory is not None:
             lines.append(f"memory = {exact(memory)}")

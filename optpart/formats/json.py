@@ -9,7 +9,7 @@ from typing import Any
 
 from optpart.choices import choice
 from optpart.errors import InputError
-from optpart.escaping import visible_json
+from optpart.languages import to_json
 from optpart.problem.rational import decimal, shown
 
 #: The tokens that locate a key in a text that is known to be JSON.
@@ -132,8 +132,8 @@ def pretty(document: dict[str, Any]) -> str:
     lines = []
     for key, value in document.items():
         if isinstance(value, list) and value:
-            entries = ",\n  ".join(json.dumps(entry, ensure_ascii=False) for entry in value)
-            lines.append(f"{json.dumps(key)}: [\n  {entries}]")
+            entries = ",\n  ".join(map(to_json, value))
+            lines.append(f"{to_json(key)}: [\n  {entries}]")
         else:
-            lines.append(f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}")
-    return visible_json("{" + ",\n ".join(lines) + "}\n")
+            lines.append(f"{to_json(key)}: {to_json(value)}")
+    return "{" + ",\n ".join(lines) + "}\n"

@@ -34,6 +34,7 @@ from optpart.files import MOST_BYTES, read_bytes
 from optpart.formats.onnx_operators import Operation, cost, known
 from optpart.formats.onnx_shapes import Inference
 from optpart.formats.parsing import listed
+from optpart.languages import to_shell
 from optpart.limits import check_size
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.rational import shown
@@ -394,7 +395,8 @@ class _Reader:
         symbols = self._symbols.open_in(*self._inputs, name)
         if symbols:
             listed = ", ".join(map(repr, symbols))
-            remedy = "give them as in " + " ".join(f"--shape {each}=1" for each in symbols)
+            options = to_shell(word for each in symbols for word in ("--shape", f"{each}=1"))
+            remedy = f"give them as in {options}"
             raise InputError(place, f"the shape of {name!r} depends on the open {listed}", remedy)
 
     def _names(self, vertices: list[_Vertex]) -> list[str]:

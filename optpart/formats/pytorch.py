@@ -50,6 +50,7 @@ from optpart.errors import FaultsOf, InputError
 from optpart.formats.json import parse_json, sequence, text
 from optpart.formats.parsing import listed, member
 from optpart.formats.pytorch_operators import Operation, Tensor, cost, in_place, known
+from optpart.languages import to_shell
 from optpart.limits import check_size
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.rational import shown
@@ -441,7 +442,7 @@ class _Symbols:
 
     def _given(self, symbol: str, place: str) -> int:
         if symbol not in self._sizes:
-            remedy = f"give it as in --shape {symbol}=8"
+            remedy = f"give it as in {to_shell(['--shape', f'{symbol}=8'])}"
             raise InputError(place, f"its shape depends on the open {symbol!r}", remedy)
         return self._sizes[symbol]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from optpart.errors import InputError, UnsupportedError
 from optpart.files import read_text
+from optpart.languages import from_csv, to_csv
 
 
 def read_rows(path: str | Path, columns: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
@@ -59,7 +60,7 @@ def read_table(
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     rows = []
     try:
-        header = [name.strip() for name in next(reader, [])]
+        header = [from_csv(name).strip() for name in next(reader, [])]
         if columns is not None and header != list(columns):
             raise InputError(
                 "line 1", f"the header is {','.join(header)!r}", f"write {','.join(columns)}"
@@ -71,7 +72,7 @@ def read_table(
                     place, f"{len(row)} fields", f"give {len(header)}: {','.join(header)}"
                 )
             if row:
-                rows.append((place, row))
+                rows.append((place, [from_csv(cell) for cell in row]))
     except csv.Error as error:
         raise InputError(
             f"line {reader.line_num}", f"is not CSV ({error})", "give comma-separated values"
@@ -81,9 +82,7 @@ def read_table(
 
 def dumps(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Write a table that :func:`read_rows` can read (RFC 4180)."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(columns)
+    written: list[Sequence[str]] = [columns]
     for row in rows:
         for column, field in zip(columns, row, strict=True):
             if len(field) > csv.field_size_limit():
@@ -92,8 +91,8 @@ def dumps(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
                     f"a field of {len(field)} characters is too long for CSV",
                     "use the native format",
                 )
-        writer.writerow(row)
-    return text.getvalue()
+        written.append(row)
+    return to_csv(written, end="\r\n")
 
 
 def entries(field: str) -> list[str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from fractions import Fraction
 from typing import Any
 
 from optpart.errors import InputError
+from optpart.languages import to_toml
 from optpart.problem.document import number
 from optpart.problem.rational import decimal, rational
 
@@ -30,15 +30,10 @@ def parse_toml(text: str) -> Any:
         raise InputError("", f"cannot be read ({error})", "give shorter numbers") from None
 
 
-def quoted(text: str) -> str:
-    """Write a string."""
-    # JSON strings are TOML strings, but for one character that only TOML escapes.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
 def exact(value: Fraction) -> str:
     """Write a number: an integer, or a string such as ``"1/3"``."""
-    return json.dumps(number(value))
+    written = number(value)
+    return to_toml(written) if isinstance(written, str) else str(written)
 
 
 def exact_decimal(value: Fraction) -> str:

@@ -43,7 +43,6 @@ written, dates, the published makespan and ``metrics``.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -54,11 +53,11 @@ from pathlib import Path
 from typing import Any
 
 from optpart.errors import ArgumentError, FaultsOf, InputError, UnsupportedError
-from optpart.escaping import visible_json
 from optpart.files import read_text, write_text
 from optpart.formats.json import parse_json, sequence, text
 from optpart.formats.nanoseconds import SECOND, Times
 from optpart.formats.parsing import check_entries, member
+from optpart.languages import to_json
 from optpart.limits import check_devices
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import CONTROL, GraphBuilder
@@ -760,7 +759,7 @@ def dumps(workflow: Workflow) -> str:
     }
     if workflow.workload.source:
         document["description"] = workflow.workload.source
-    return visible_json(json.dumps(document, ensure_ascii=False, indent=1) + "\n")
+    return to_json(document, indent=1) + "\n"
 
 
 def _execution(workflow: Workflow) -> dict[str, Any]:

@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 
 from optpart.errors import InputError
 from optpart.escaping import brief
-from optpart.problem.rational import Number, RationalArray, non_negative, rational, shown
+from optpart.problem.rational import (
+    Number,
+    RationalArray,
+    check_text,
+    non_negative,
+    rational,
+    shown,
+)
 
 #: Accepted forms of a matrix: one value for all pairs, or k rows of k entries.
 Matrix = Number | None | Sequence[Sequence[Number | None]]
@@ -118,6 +125,9 @@ class Cluster:
                     f"{device.name!r} is already devices[{seen[device.name]}]",
                     "give every device a unique name",
                 )
+            check_text(device.name, place)
+            if isinstance(device.type, str):
+                check_text(device.type, f"devices[{d}].type")
             seen[device.name] = d
         k = len(devices)
         speeds = [

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from optpart.choices import close
 from optpart.errors import InputError
 from optpart.problem import networkx_attributes
-from optpart.problem.rational import Number, RationalArray, non_negative, shown
+from optpart.problem.rational import Number, RationalArray, check_text, non_negative, shown
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -346,6 +346,9 @@ class GraphBuilder:
             raise InputError(
                 f"{place}.device_type", f"{shown(device_type)} is not a name", "name a type"
             )
+        check_text(name, f"{place}.name")
+        if device_type is not None:
+            check_text(device_type, f"{place}.device_type")
         v = self._index[name] = len(self._index)
         self._ops.append(ops)
         self._memory.append(memory)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from optpart.choices import choice
 from optpart.errors import InputError
-from optpart.escaping import brief
+from optpart.escaping import brief, writable
 from optpart.problem.cluster import Cluster
 from optpart.problem.document import document
 from optpart.problem.durations import Durations
@@ -58,6 +58,8 @@ class Instance(Shown):
     source: str = ""
 
     def __post_init__(self) -> None:
+        for label in ("name", "source"):  # often made of the name of a file
+            object.__setattr__(self, label, writable(getattr(self, label)))
         n, k = len(self.graph), len(self.cluster)
         if self.durations is not None and not isinstance(self.durations, Durations):
             object.__setattr__(self, "durations", Durations.of(self.durations, n, k))

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import InputError
+from optpart.escaping import is_text
 
 Number: TypeAlias = int | float | str | Decimal | Fraction
 
@@ -110,6 +111,18 @@ def shown(value: object) -> str:
     except ValueError:  # more digits than Python converts
         return "a number with very many digits"
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def check_text(text: str, place: str) -> None:
+    """Refuse a name that could not be written.
+
+    Raises
+    ------
+    InputError
+        If it has a lone surrogate.
+    """
+    if not is_text(text):
+        raise InputError(place, f"{shown(text)} has a lone surrogate", "give valid text")
 
 
 def rounded(value: Fraction, *, up: bool) -> str:

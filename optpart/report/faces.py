@@ -9,10 +9,10 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Sequence
 from functools import singledispatch
-from html import escape
 
 from optpart.certify.certify import Refutation
-from optpart.escaping import brief, visible
+from optpart.escaping import brief
+from optpart.languages import to_html
 from optpart.problem.instance import Instance
 from optpart.problem.model import Model
 from optpart.report.comparison_plot import plot_comparisons
@@ -44,7 +44,7 @@ _MOST_ROWS = 50
 @singledispatch
 def html_of(shown: object) -> str:
     """Return an object as HTML."""
-    return f"<code>{escape(visible(repr(shown)))}</code>"
+    return f"<code>{to_html(repr(shown))}</code>"
 
 
 @html_of.register
@@ -107,7 +107,7 @@ def _picture(result: Result) -> str:
     assert result.schedule is not None
     content = png(result.instance, result.schedule, bound=result.lower_bound)
     data = base64.b64encode(content).decode("ascii")
-    name = escape(visible(result.instance.name), quote=True)
+    name = to_html(result.instance.name)
     return (
         f'<img alt="Gantt chart of {name}" style="max-width:100%" '
         f'src="data:image/png;base64,{data}">'
@@ -135,7 +135,7 @@ def _(comparison: Comparison) -> str:
         )
     ]
     columns = ("method", "seed", "makespan", "over reference", "over bound", "time", "remark")
-    return _titled(head, f"<p>{_text(said)}</p>" + _table(columns, rows))
+    return _titled(head, f"<p>{to_html(said)}</p>" + _table(columns, rows))
 
 
 @html_of.register
@@ -195,7 +195,7 @@ def _(comparison: StrategyComparison) -> str:
 
 
 def _titled(title: str, body: str) -> str:
-    return f"<div><strong>{_text(brief(title, 120))}</strong>{body}</div>"
+    return f"<div><strong>{to_html(brief(title, 120))}</strong>{body}</div>"
 
 
 def _facts(rows: Iterable[tuple[str, str]]) -> str:
@@ -215,12 +215,8 @@ def _row(first: str, others: str, cells: Iterable[str]) -> str:
     inside = []
     for i, cell in enumerate(cells):
         tag = others if i else first
-        inside.append(f'<{tag} style="text-align:left">{_text(cell)}</{tag}>')
+        inside.append(f'<{tag} style="text-align:left">{to_html(cell)}</{tag}>')
     return f"<tr>{''.join(inside)}</tr>"
-
-
-def _text(text: str) -> str:
-    return escape(visible(text))
 
 
 def _listed(names: Iterable[str], most: int = 8) -> str:

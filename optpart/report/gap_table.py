@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from fractions import Fraction
 from typing import Any
@@ -13,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from optpart.escaping import visible
+from optpart.languages import to_csv_of_records
 from optpart.report.console import PlainConsole
 from optpart.report.text import infeasible, remark, seconds
 from optpart.rounding import number, percent
@@ -312,20 +311,7 @@ def _exact(value: Any) -> str | None:
 
 def to_csv(comparisons: list[Comparison]) -> str:
     """Return the records as CSV."""
-    rows = to_rows(comparisons)
-    stream = io.StringIO()
-    if rows:
-        # Readers that ignore quotes would end the line at a carriage return in a name.
-        bare = any("\r" in str(value) for row in rows for value in row.values())
-        writer = csv.DictWriter(
-            stream,
-            fieldnames=list(rows[0]),
-            lineterminator="\n",
-            quoting=csv.QUOTE_ALL if bare else csv.QUOTE_MINIMAL,
-        )
-        writer.writeheader()
-        writer.writerows(rows)
-    return stream.getvalue()
+    return to_csv_of_records(to_rows(comparisons))
 
 
 def to_document(comparisons: list[Comparison]) -> dict[str, Any]:

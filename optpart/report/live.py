@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from html import escape
 from typing import Any
 
 from optpart.escaping import visible
+from optpart.languages import to_html
 from optpart.report.progress import ProgressLine, said
 from optpart.solution.result import Progress
 
@@ -60,7 +60,7 @@ class _Text:
         return self.text
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(self.text)}</pre>"
+        return f"<pre>{to_html(self.text)}</pre>"
 
 
 def _cell() -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import InputError
-from optpart.escaping import brief
+from optpart.escaping import brief, writable
 from optpart.problem.rational import Number, non_negative, shown
 
 #: Output index of a control dependency: the consumer waits, and nothing is transferred.
@@ -179,6 +179,8 @@ class TrainingGraph:
     topological_order: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        for label in ("name", "source"):  # often made of the name of a file
+            object.__setattr__(self, label, writable(getattr(self, label)))
         self._check_operations()
         self._check_edges()
         self._check_parameters()

@@ -327,7 +327,7 @@ def test_torch_gets_the_first_module_of_every_later_stage() -> None:
         "\n"
         "# stages 0 to 2: a, b, c\n"
         "split_spec = {\n"
-        '    "model.layers.2": SplitPoint.BEGINNING,\n'
+        "    'model.layers.2': SplitPoint.BEGINNING,\n"
         '    "lm_head": SplitPoint.BEGINNING,\n'
         "}\n"
     )

@@ -47,7 +47,7 @@ class TestStages:
     def test_the_first_operation_of_every_later_stage_is_a_split_point(self) -> None:
         found = export(on(1, 1, 0), "torch-stages")
         assert "# stages 0 to 1: a1, a0" in found.text
-        assert '"f2": SplitPoint.BEGINNING' in found.text
+        assert "'f2': SplitPoint.BEGINNING" in found.text
         assert '"f1"' not in found.text
 
     def test_a_single_stage_splits_nothing(self) -> None:

@@ -7,13 +7,13 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hostile import meant
 
 from optpart import Budget, InputError, conclude, retime
 from optpart.generate.fft import fft
 from optpart.generate.fork_join import fork_join
 from optpart.problem.instance import Instance
 from optpart.report.paper.folder import write_folder
-from optpart.report.paper.tables import latex
 from optpart.solution.result import Result
 from optpart.study.run import Run, execute
 from optpart.study.store import Store
@@ -88,7 +88,7 @@ def test_numbers_are_given_as_floats_and_exactly(folder: Path) -> None:
 
 
 def test_unsolved_runs_are_counted_and_no_mean_hides_them(folder: Path) -> None:
-    rows = [row for row in records(folder / "summary.csv") if row["method"] == NASTY]
+    rows = [row for row in records(folder / "summary.csv") if meant(row["method"]) == NASTY]
     assert [(row["ccr"], row["unsolved"], bool(row["mean_ratio"])) for row in rows] == [
         ("0.5", "1", False),
         ("5", "0", True),
@@ -101,8 +101,6 @@ def test_unsolved_runs_are_counted_and_no_mean_hides_them(folder: Path) -> None:
 
 def test_names_are_escaped_for_latex(folder: Path) -> None:
     escaped = r"50\%\_of\textbackslash{}\$x\$ \& \{y\}\textasciitilde{}\#\textasciicircum{}"
-    assert latex(NASTY) == escaped
-    assert latex("a\nb<c>") == r"a\textbackslash{}nb\textless{}c\textgreater{}"
     for name in ("summary.tex", "wilcoxon.tex"):
         text = (folder / name).read_text()
         assert escaped in text

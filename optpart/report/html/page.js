@@ -1118,7 +1118,7 @@ const drawGraph = () => {
         const chosen = !node.isGroup && node.id === state.selected;
         return { name: node.name, number: i, x: xy[i][0], y: xy[i][1], symbol: node.isGroup ? "roundRect" : "circle", symbolSize: node.isGroup ? Math.min(30, 12 + 2 * Math.sqrt(Math.min(node.count, 100))) : few ? 22 : Math.max(7, 16 - keys.length / 120),
           itemStyle: { color: colour, borderColor: chosen ? theme.ink : mixedHere ? theme.cross : theme.page, borderWidth: chosen ? 3 : mixedHere ? 2 : 1, borderType: mixedHere ? "dashed" : "solid" },
-          label: { show: true, formatter: label(node), position: "bottom", distance: 3, color: theme.ink, fontSize: 11 } };
+          label: { show: true, formatter: () => label(node), position: "bottom", distance: 3, color: theme.ink, fontSize: 11 } };
       })),
       labelLayout: (params) => ({ hideOverlap: params.dataType !== "edge" }),
       links: list.map((l, i) => ({ source: nodes[l.a].name, target: nodes[l.b].name, number: i,

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from optpart.files import write_text
+from optpart.languages import to_json_in_html
 from optpart.report.html.data import pages_data
 from optpart.report.html.sources import Subject
 
 #: Ends of the names of pages.
 PAGES = (".html", ".htm")
-
-#: Escapes by which no text can end the element that holds the data, or begin another.
-_ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
 def write_report(
@@ -41,10 +38,9 @@ def write_report(
 
 def page(data: dict[str, Any]) -> str:
     """Return the page that shows the data."""
-    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     parts = {
         "style": _asset("page.css"),
-        "data": text.translate(_ESCAPES),
+        "data": to_json_in_html(data),
         "library": _asset("vendor/echarts.min.js"),
         "script": _asset("page.js"),
     }

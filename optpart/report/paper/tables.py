@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-import re
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from optpart.escaping import visible
+from optpart.languages import to_csv_of_records, to_latex
 from optpart.rounding import fixed
 from optpart.study.paper import Comparison, Row
-
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "–": "--",
-    **{character: f"\\{character}" for character in "{}$&#_%"},
-}
-_TO_ESCAPE = re.compile("[" + re.escape("".join(_LATEX)) + "]")
-
-
-def latex(text: str) -> str:
-    """Return text so that LaTeX sets it as it is."""
-    return _TO_ESCAPE.sub(lambda match: _LATEX[match[0]], visible(text))
 
 
 def runs_csv(comparison: Comparison) -> str:
@@ -41,9 +20,9 @@ def runs_csv(comparison: Comparison) -> str:
         primal, dual = comparison.integrals(run)
         rows.append(
             {
-                "instance": visible(run.instance),
+                "instance": run.instance,
                 **_group(comparison, comparison.group(run)),
-                "method": visible(run.method),
+                "method": run.method,
                 "seed": run.seed,
                 "limit": run.limit,
                 "workers": run.workers,
@@ -60,16 +39,16 @@ def runs_csv(comparison: Comparison) -> str:
                 "dual_integral": dual,
             }
         )
-    return _csv(rows)
+    return to_csv_of_records(rows)
 
 
 def summary_csv(comparison: Comparison, rows: Sequence[Row]) -> str:
     """Return a record per group and method."""
-    return _csv(
+    return to_csv_of_records(
         [
             {
                 **_group(comparison, row.group),
-                "method": visible(row.method),
+                "method": row.method,
                 "instances": row.instances,
                 "not_run": row.missing,
                 "runs": row.runs,
@@ -103,8 +82,8 @@ def summary_latex(comparison: Comparison, rows: Sequence[Row]) -> str:
         last = row.group
         lines.append(
             _line(
-                *([""] * len(row.group) if same else map(latex, row.group)),
-                latex(row.method),
+                *([""] * len(row.group) if same else map(to_latex, row.group)),
+                to_latex(row.method),
                 f"{row.runs - row.unsolved}/{row.runs}",
                 f"{row.optimal}",
                 _mean(row),
@@ -113,17 +92,17 @@ def summary_latex(comparison: Comparison, rows: Sequence[Row]) -> str:
                 *(_seconds(value) for value in (row.seconds, row.primal, row.dual)),
             )
         )
-    names = [latex(name) if name in comparison.by else name for name in header]
+    names = [to_latex(name) if name in comparison.by else name for name in header]
     return _tabular("l" * (len(comparison.by) + 1) + "r" * 8, names, lines)
 
 
 def pairs_csv(comparison: Comparison) -> str:
     """Return a record per pair of methods."""
-    return _csv(
+    return to_csv_of_records(
         [
             {
-                "first": visible(pair.first),
-                "second": visible(pair.second),
+                "first": pair.first,
+                "second": pair.second,
                 "first_better": pair.first_better,
                 "second_better": pair.second_better,
                 "equal": pair.equal,
@@ -139,7 +118,7 @@ def pairs_latex(comparison: Comparison) -> str:
     """Return a table with a row per pair of methods."""
     lines = [
         _line(
-            latex(pair.first), latex(pair.second), f"{pair.first_better}",
+            to_latex(pair.first), to_latex(pair.second), f"{pair.first_better}",
             f"{pair.second_better}", f"{pair.equal}", _chance(pair.p), _chance(pair.adjusted),
         )
         for pair in comparison.pairs()
@@ -150,7 +129,7 @@ def pairs_latex(comparison: Comparison) -> str:
 
 def _group(comparison: Comparison, values: Sequence[str]) -> dict[str, str]:
     """Return the columns of the factors."""
-    return {name: visible(value) for name, value in zip(comparison.by, values, strict=True)}
+    return dict(zip(comparison.by, values, strict=True))
 
 
 def _both(name: str, value: Fraction | None) -> dict[str, Any]:
@@ -161,15 +140,6 @@ def _both(name: str, value: Fraction | None) -> dict[str, Any]:
         return {name: float(value), f"{name}_exact": str(value)}
     except OverflowError:  # beyond doubles
         return {name: None, f"{name}_exact": str(value)}
-
-
-def _csv(rows: list[dict[str, Any]]) -> str:
-    stream = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    return stream.getvalue()
 
 
 def _tabular(columns: str, header: Sequence[str], lines: Sequence[str]) -> str:

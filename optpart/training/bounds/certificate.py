@@ -6,13 +6,13 @@ multipliers. The checker computes all coefficients itself.
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from optpart.errors import InputError
 from optpart.files import write_text
+from optpart.languages import to_json
 from optpart.training.bounds.choices import Choices
 from optpart.training.bounds.program import StrategyBound
 from optpart.training.bounds.rows import Row
@@ -77,7 +77,7 @@ def write_certificate(choices: Choices, bound: StrategyBound, folder: str | Path
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     file = path / "certificate.json"
-    write_text(file, json.dumps(certificate(choices, bound), ensure_ascii=False) + "\n")
+    write_text(file, to_json(certificate(choices, bound)) + "\n")
     return file
 
 

@@ -7,11 +7,13 @@ import json
 import time
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from browser import CHROMIUM, Browser, browser
+from hostile import NAMES
 
 import optpart as op
 from optpart.problem.cluster import Cluster, Device
@@ -141,6 +143,27 @@ def test_names_are_text_and_never_run(opened: Browser, tmp_path: Path) -> None:
     opened.value("document.getElementById('find').dispatchEvent(new Event('change'))")
     assert HOSTILE in opened.value("document.getElementById('details').textContent")
     assert opened.value("document.title") == "diamond – optpart report"
+
+
+def test_hostile_names_are_drawn_as_they_are(opened: Browser, tmp_path: Path) -> None:
+    names = [name for name in NAMES if name.isprintable() and len(name) <= 22]
+    builder = GraphBuilder()
+    for name in names:
+        builder.vertex(name, 10, outputs=[1])
+    for source, target in pairwise(names):
+        builder.edge(source, target, 0)
+    cluster = Cluster.of([Device(NAMES[0], 1, NAMES[1]), Device("{b}", 1, "__proto__")], 10)
+    instance = Instance(builder.build(), cluster, name="</title><b>")
+    placement = [v % 2 for v in range(len(names))]
+    op.write_report(result(instance, placement, "</td>"), tmp_path / "r.html")
+    opened.open(tmp_path / "r.html")
+    assert opened.value("document.title") == "</title><b> – optpart report"
+    drawn = opened.value(
+        "charts.get('graph-chart').getZr().storage"
+        ".getDisplayList(true, true).map(each => each.style.text).filter(Boolean)"
+    )
+    assert len(names) > 40
+    assert {name.strip() for name in names} <= {text.strip() for text in drawn} | {""}
 
 
 def box(page: Browser, name: str) -> tuple[float, float, float, float]:
