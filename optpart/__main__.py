@@ -1,10 +1,13 @@
 """``python -m optpart`` and the script ``optpart`` are the command line."""
 
+import os
 import sys
 
 
 def main() -> None:
     """Run the command line; an interrupt while it loads ends it as a later one does."""
+    # For every Python that this process starts, or has started by a library.
+    os.environ["PYTHONSAFEPATH"] = "1"
     try:
         from optpart.cli import main as run
     except KeyboardInterrupt:
@@ -14,4 +17,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    # ``python -m`` puts the current folder before all that is installed.
+    if not sys.flags.safe_path:
+        del sys.path[0]
     main()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from optpart.children.scratch import Scratch
+from optpart.children.spawn import python
 from optpart.errors import InputError
 
 Status = Literal["unsat", "sat", "unknown"]
@@ -113,7 +114,7 @@ def _flat(variables: int, clauses: Sequence[Sequence[int]]) -> array[int]:
 
 def _run(scratch: Scratch, seconds: float) -> str:
     """Run the process from ``cnf`` to ``answer`` and ``proof``; return its error."""
-    scratch.start([sys.executable, "-m", __name__, str(scratch.folder)], seconds)
+    scratch.start(python(__name__, str(scratch.folder)), seconds)
     code = scratch.wait()
     if code is None:
         return f"no answer within {seconds:g} s"
@@ -160,7 +161,3 @@ def main() -> None:
     solver.delete()
     (place / "answer").write_bytes(answer.tobytes())
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()
