@@ -9,6 +9,9 @@ def main() -> None:
     # For every Python that this process starts, or has started by a library.
     os.environ["PYTHONSAFEPATH"] = "1"
     try:
+        from optpart.surroundings import ignore_settings_here
+
+        ignore_settings_here()
         from optpart.cli import main as run
     except KeyboardInterrupt:
         sys.stderr.write("optpart: interrupted\n")
@@ -17,7 +20,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # ``python -m`` puts the current folder before all that is installed.
+    # ``python -m`` puts the current folder before all that is installed. What Python itself has
+    # imported until here may come from there; the script ``optpart`` begins without it.
     if not sys.flags.safe_path:
         del sys.path[0]
     main()

@@ -22,8 +22,8 @@ def main() -> None:
     assert spec.loader is not None
     package = sys.modules[spec.name] = module_from_spec(spec)
     spec.loader.exec_module(package)
-    module = sys.argv.pop(1)
-    import_module(module).main()
+    import_module(f"{spec.name}.surroundings").ignore_settings_here()
+    import_module(sys.argv.pop(1)).main()
 
 
 if __name__ == "__main__":
