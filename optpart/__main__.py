@@ -9,8 +9,10 @@ def main() -> None:
     # For every Python that this process starts, or has started by a library.
     os.environ["PYTHONSAFEPATH"] = "1"
     try:
+        from optpart.interrupts import let_imports_finish
         from optpart.surroundings import ignore_settings_here
 
+        let_imports_finish()
         ignore_settings_here()
         from optpart.cli import main as run
     except KeyboardInterrupt:

@@ -102,11 +102,22 @@ def _code_of(step: Callable[[], object]) -> str | int | None:
             abandon()
         complain(error.spelled(option_of) if isinstance(error, ArgumentError) else error)
         return 2
+    except (MemoryError, OSError, ImportError) as error:
+        complain(_refused(error))
+        return INCOMPLETE
     except (KeyboardInterrupt, typer.Abort):
         result = _INTERRUPTED
     if result == _INTERRUPTED:  # Typer returns it, and says nothing
         complain("interrupted")
     return result if isinstance(result, int) else None
+
+
+def _refused(error: MemoryError | OSError | ImportError) -> str:
+    """Describe what the system has refused to the program, or an installation to load."""
+    if isinstance(error, MemoryError):
+        return "out of memory"
+    file = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
+    return f"{file}{getattr(error, 'strerror', None) or error}"
 
 
 def _explain(error: typer.BadParameter) -> None:

@@ -201,7 +201,10 @@ def gap(
     if all(comparison.reference.infeasible for comparison in comparisons):
         raise typer.Exit(3)
     results = [result for comparison in comparisons for result in comparison.results]
-    raise typer.Exit(INCOMPLETE if any(map(is_incomplete, results)) else 0)
+    if any(map(is_incomplete, results)):
+        raise typer.Exit(INCOMPLETE)
+    if all(comparison.reference.kind in ("optimum", "infeasible") for comparison in comparisons):
+        raise typer.Exit  # nothing is missing, whatever failed on the way
 
 
 def _is_empty(comparison: Comparison) -> bool:
