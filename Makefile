@@ -21,12 +21,12 @@ test: $(VENV)/develop
 
 # A minute of the soak: random files, commands, schedules, instances, plans, certificates and kills.
 soak: $(VENV)/develop
-	$(BIN)/python bench/soak --minute
+	$(BIN)/python -P bench/soak --minute
 
 # The site, in docs/_build/html: without network, and with warnings as errors.
 docs: $(VENV)/docs
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
-	$(BIN)/python docs/check_site.py docs/_build/html
+	$(BIN)/python -P -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
+	$(BIN)/python -P docs/check_site.py docs/_build/html
 
 lint: $(VENV)/develop
 	$(BIN)/ruff check .
@@ -44,22 +44,22 @@ check-certificates:
 
 wheel: $(VENV)/develop
 	rm -rf dist
-	$(BIN)/python -m build --wheel --outdir dist .
+	$(BIN)/python -P -m build --wheel --outdir dist .
 
 sdist: $(VENV)/develop
-	$(BIN)/python -m build --sdist --outdir dist .
+	$(BIN)/python -P -m build --sdist --outdir dist .
 
 $(VENV)/run: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e .
+	$(PYTHON) -I -m venv $(VENV)
+	$(BIN)/python -P -m pip install --quiet --disable-pip-version-check --no-compile -e .
 	touch $@
 
 $(VENV)/develop: $(VENV)/run
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[dev]'
+	$(BIN)/python -P -m pip install --quiet --disable-pip-version-check --no-compile -e '.[dev]'
 	touch $@
 
 $(VENV)/docs: $(VENV)/run
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[docs]'
+	$(BIN)/python -P -m pip install --quiet --disable-pip-version-check --no-compile -e '.[docs]'
 	touch $@
 
 clean:

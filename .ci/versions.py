@@ -52,7 +52,9 @@ def lowest(pyproject: str) -> int:
 
 def table(pyproject: str, python: str) -> int:
     """Print the lowest, the tested and the highest versions; return whether any is wrong."""
-    said = subprocess.run([python, "-c", VERSIONS], check=True, capture_output=True, text=True)
+    said = subprocess.run(
+        [python, "-I", "-c", VERSIONS], check=True, capture_output=True, text=True
+    )
     with_lowest = json.loads(said.stdout)
     row = "{:<14}{:<16}{:<16}{:<16}{}".format
     print(row("", "lowest", "tested", "tested", "highest"))

@@ -146,9 +146,8 @@ def apart(function: Callable[[], None], environment: Mapping[str, str] | None = 
     """Run a function of this file in a new process; return the words that it prints."""
     code = f"import speed; speed.{function.__name__}()"
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=Path(__file__).parent,
-        env={**os.environ, **(environment or {})},
+        [sys.executable, "-P", "-c", code],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent), **(environment or {})},
         check=True,
         stdout=subprocess.PIPE,
         text=True,

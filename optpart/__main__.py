@@ -1,11 +1,19 @@
 """``python -m optpart`` and the script ``optpart`` are the command line."""
 
+import os
 import sys
 
 
 def main() -> None:
     """Run the command line; an interrupt while it loads ends it as a later one does."""
+    # For every Python that this process starts, or has started by a library.
+    os.environ["PYTHONSAFEPATH"] = "1"
     try:
+        from optpart.interrupts import let_imports_finish
+        from optpart.surroundings import ignore_settings_here
+
+        let_imports_finish()
+        ignore_settings_here()
         from optpart.cli import main as run
     except KeyboardInterrupt:
         sys.stderr.write("optpart: interrupted\n")
@@ -14,4 +22,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    # ``python -m`` puts the current folder before all that is installed. What Python itself has
+    # imported until here may come from there; the script ``optpart`` begins without it.
+    if not sys.flags.safe_path:
+        del sys.path[0]
     main()

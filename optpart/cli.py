@@ -9,9 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
+from optpart.children.losses import Losses
 from optpart.commands.options import option_of
 from optpart.commands.registry import COMMANDS, GROUPS, command, group
-from optpart.errors import ArgumentError, OptpartError
+from optpart.commands.results import INCOMPLETE
+from optpart.errors import ArgumentError, FailureError, OptpartError
 from optpart.terminal import OutputError, ReaderGoneError, abandon, complain, prepare, say
 from optpart.version import __version__
 
@@ -36,6 +38,7 @@ for _name in COMMANDS:
 #: The base of Typer's usage errors, which Typer itself does not export.
 _UsageError: Any = typer.BadParameter.__bases__[0]
 
+_NOTHING = 4
 _INTERRUPTED = 130
 
 
@@ -69,13 +72,18 @@ def main() -> None:
     """
     if code := _code_of(prepare):
         sys.exit(code)
+    losses = Losses()
     code = _code_of(lambda: app(prog_name="optpart", standalone_mode=False))
+    for loss in losses.described():
+        complain(loss)
+    if losses and code in (None, _NOTHING):  # 0 is stated where the answer is complete anyway
+        code = INCOMPLETE
     # Flushing the buffer may fail, too.
     sys.exit(_code_of(sys.stdout.flush) or code)
 
 
 def _code_of(step: Callable[[], object]) -> str | int | None:
-    """Run one step of the program and return its exit code."""
+    """Run one step of the program; return its exit code, if it states one."""
     try:
         result = step()
     except SystemExit as end:
@@ -86,16 +94,30 @@ def _code_of(step: Callable[[], object]) -> str | int | None:
     except _UsageError as error:
         _explain(error)
         return 2
+    except FailureError as error:
+        complain(error)
+        return INCOMPLETE
     except OptpartError as error:
         if isinstance(error, OutputError):
             abandon()
         complain(error.spelled(option_of) if isinstance(error, ArgumentError) else error)
         return 2
+    except (MemoryError, OSError, ImportError) as error:
+        complain(_refused(error))
+        return INCOMPLETE
     except (KeyboardInterrupt, typer.Abort):
         result = _INTERRUPTED
     if result == _INTERRUPTED:  # Typer returns it, and says nothing
         complain("interrupted")
-    return result if isinstance(result, int) else 0
+    return result if isinstance(result, int) else None
+
+
+def _refused(error: MemoryError | OSError | ImportError) -> str:
+    """Describe what the system has refused to the program, or an installation to load."""
+    if isinstance(error, MemoryError):
+        return "out of memory"
+    file = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
+    return f"{file}{getattr(error, 'strerror', None) or error}"
 
 
 def _explain(error: typer.BadParameter) -> None:

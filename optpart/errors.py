@@ -102,6 +102,10 @@ class MemoryLimitError(UnsupportedError):
     """A method would need more memory than is allowed or available."""
 
 
+class FailureError(OptpartError):
+    """A process failed, or the system refused a resource, without which there is no answer."""
+
+
 class CertificateError(OptpartError):
     """A certificate does not prove what it claims."""
 

@@ -52,7 +52,9 @@ def test_importing_a_module_of_such_a_package_takes_nothing_away() -> None:
         "import optpart as op, optpart.bounds.best; from optpart.certify import check;"
         f"print(len(op.bounds({SMALL!r})), callable(op.certify))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "11 True\n"
 
 

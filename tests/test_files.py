@@ -222,7 +222,7 @@ class TestWriting:
             "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL);"
             "write_text(sys.argv[1], 'new')"
         )
-        killed = subprocess.run([sys.executable, "-c", program, str(path)], check=False)
+        killed = subprocess.run([sys.executable, "-P", "-c", program, str(path)], check=False)
         assert killed.returncode == -signal.SIGKILL
         assert read_text(path) == "old"
         assert list(tmp_path.iterdir()) == [path]
@@ -314,7 +314,7 @@ class TestHolding:
             "held(sys.argv[1], 'another search').__enter__();"
             "os.kill(os.getpid(), signal.SIGKILL)"
         )
-        killed = subprocess.run([sys.executable, "-c", program, str(path)], check=False)
+        killed = subprocess.run([sys.executable, "-P", "-c", program, str(path)], check=False)
         assert killed.returncode == -signal.SIGKILL
         with held(path, "another search"):
             pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,3 +40,16 @@ def test_every_folder_is_that_of_a_package() -> None:
 def test_no_two_test_files_have_the_same_name() -> None:
     """Pytest imports them by their names alone."""
     assert [name for name, n in Counter(file.name for file in FILES).items() if n > 1] == []
+
+
+def test_every_python_is_started_without_the_current_folder() -> None:
+    """What lies there must not come before what is installed: ``-P``, or ``-I``, comes first."""
+    root = TESTS.parent
+    scripts = [root / "Makefile", *(root / ".ci").iterdir()]
+    folders = (root / name for name in ("optpart", "bench", "tests"))
+    modules = [file for folder in folders for file in folder.rglob("*.py")]
+    for file in (*scripts, *modules):
+        ended = "*" if file in scripts else "+"  # words of a docstring are not quoted
+        unsafe = rf"""(executable|python|found|PYTHON\))["'}},]{ended} ["']?-[cm]\b"""
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            assert not re.search(unsafe, line), f"{file.relative_to(root)}:{number}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,6 +18,40 @@ class Interrupted:
     def find_spec(self, name: str, *_: Any) -> None:
         if name == "optpart.cli":
             raise KeyboardInterrupt
+
+
+@pytest.fixture(autouse=True)
+def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Undo what the program sets up in its process."""
+    monkeypatch.setenv("PYTHONSAFEPATH", "")
+    numbers = (signal.SIGINT, signal.SIGALRM)
+    before = [signal.getsignal(number) for number in numbers]
+    yield
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+class Strict:
+    """A finder that turns an interrupt in its midst into another error, as some libraries do."""
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        if name == "optpart.cli":
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:
+                raise ImportError("half loaded") from None
+
+
+def test_an_interrupt_waits_until_an_import_is_done(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delitem(sys.modules, "optpart.cli", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Strict(), *sys.meta_path])
+    monkeypatch.setattr("optpart.interrupts._AGAIN", 0.001)
+    monkeypatch.setattr(sys, "argv", ["optpart", "solve", "heft-10", "-m", "enumerate"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert (end.value.code, capsys.readouterr().err) == (130, "optpart: interrupted\n")
 
 
 def test_an_interrupt_while_the_program_loads_is_one_line(

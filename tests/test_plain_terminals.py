@@ -15,7 +15,7 @@ def printed(command: str, **variables: str) -> str:
     ours, theirs = pty.openpty()
     environment = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
     with subprocess.Popen(
-        [sys.executable, "-m", "optpart", *command.split()],
+        [sys.executable, "-P", "-m", "optpart", *command.split()],
         stdin=theirs, stdout=theirs, stderr=theirs,
         env=environment | {"TERM": "xterm-256color", "COLUMNS": "80"} | variables,
     ):  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 
 from optpart.terminal import say
 
-_OPTPART = f'{sys.executable} -c "from optpart.cli import main; main()"'
+_OPTPART = f'{sys.executable} -P -c "from optpart.cli import main; main()"'
 
 needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 

@@ -404,7 +404,7 @@ def commands() -> Rows:
         for command in ("solve", "gap", "convert"):
             yield f"{command} {path}", _said(command, path, "-o", "out.json")
     # The real command, started as a user starts it.
-    call = [sys.executable, "-c", "from optpart.cli import main; main()"]
+    call = [sys.executable, "-P", "-c", "from optpart.cli import main; main()"]
     for line in ("solve mine.json -m heft", "solve nowhere.json", "solve too-large.json"):
         done = subprocess.run([*call, *line.split()], capture_output=True, check=False)
         yield f"process: {line}", done.returncode
@@ -521,7 +521,7 @@ def certificates() -> Rows:
     for folder in sorted((ROOT / "instances" / "certificates").iterdir()):
         shown = run("check", folder)
         yield folder.name, {"code": shown.code, "out": masked(shown.out)}
-    judge = [sys.executable, "-m", "optpart.certify.check"]
+    judge = [sys.executable, "-P", "-m", "optpart.certify.check"]
     folder = ROOT / "instances" / "certificates" / "heft-10"
     yield "alone", subprocess.run([*judge, folder], capture_output=True, check=False).returncode
 

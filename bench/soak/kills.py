@@ -90,7 +90,7 @@ def case(number: int, folder: Path) -> str:
     environment = {**os.environ, "TMPDIR": str(place), "SOAK": token, "PYTHONPATH": str(_ROOT)}
     with open(folder / "said", "wb") as said:
         process = subprocess.Popen(
-            [sys.executable, "-m", "optpart", *command.words],
+            [sys.executable, "-P", "-m", "optpart", *command.words],
             cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
             start_new_session=True,
         )  # fmt: skip
@@ -215,7 +215,7 @@ def _state(
         return
     words = [*command.words, *(["--resume"] if state.exists() else [])]
     done = subprocess.run(
-        [sys.executable, "-m", "optpart", *words],
+        [sys.executable, "-P", "-m", "optpart", *words],
         cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
         check=False,
     )  # fmt: skip

@@ -68,8 +68,8 @@ def cost(command: list[str], cache: str | None = None) -> Cost:
 def program(line: str) -> list[str]:
     """Return the command of a command line; of an empty one, the import of the package."""
     if not line:
-        return [sys.executable, "-c", "import optpart"]
-    return [sys.executable, "-m", "optpart", *line.split()]
+        return [sys.executable, "-P", "-c", "import optpart"]
+    return [sys.executable, "-P", "-m", "optpart", *line.split()]
 
 
 def loaded(line: str) -> str:
@@ -82,7 +82,7 @@ def loaded(line: str) -> str:
         f"{call}\n"
     ).replace(str(_SLOW), str(set(_SLOW)))
     done = subprocess.run(
-        [sys.executable, "-c", script],
+        [sys.executable, "-P", "-c", script],
         capture_output=True,
         text=True,
         check=True,

@@ -16,6 +16,7 @@ from optpart.bounds.destructive import destructive_bound
 from optpart.bounds.energy import energy_bound
 from optpart.bounds.load import load_bound
 from optpart.bounds.one_machine import one_machine_bound
+from optpart.children.losses import Losses
 from optpart.problem.instance import Instance
 
 #: Cost of a bound. A ``cheap`` one is proven whatever the time limit, if need be a weaker one. A
@@ -104,18 +105,21 @@ _ENDED = 0.5
 class LowerBound:
     """A proven lower bound of the makespan; ``value`` is ``None`` if no schedule exists.
 
-    ``seconds`` is the time that it took, ``limit`` the time that it was given.
+    ``seconds`` is the time that it took, ``limit`` the time that it was given. ``failure`` says
+    what failed meanwhile, so that the bound may be smaller than it could be.
     """
 
     name: str
     value: Fraction | None
     seconds: float
     limit: float = float("inf")
+    failure: str = ""
 
     @property
     def ended(self) -> bool:
         """Whether more time is no use."""
-        return self.value is None or self.seconds < _ENDED * self.limit
+        early = self.seconds < _ENDED * self.limit and not self.failure
+        return self.value is None or early
 
     def after(self, earlier: LowerBound | None) -> LowerBound:
         """Return the larger of this bound and an earlier one of the same name, with both times."""
@@ -123,7 +127,8 @@ class LowerBound:
             return self
         value = largest([earlier, self]).value
         seconds = earlier.seconds + self.seconds
-        return LowerBound(self.name, value, seconds, max(earlier.limit, self.limit))
+        limit = max(earlier.limit, self.limit)
+        return LowerBound(self.name, value, seconds, limit, self.failure)
 
 
 def all_bounds(
@@ -217,12 +222,13 @@ def _each(
     def computed(bound: Bound, limit: float, known: Fraction | None = None) -> LowerBound:
         if begins is not None:
             begins(bound.name)
-        begin = clock.now()
+        begin, losses = clock.now(), Losses()
         if known is None or bound.rise is None:
             value = bound.compute(instance, seconds=limit, makespan=makespan)
         else:
             value = bound.rise(instance, limit, makespan, known=known)
-        return LowerBound(bound.name, value, clock.now() - begin, limit)
+        took = clock.now() - begin
+        return LowerBound(bound.name, value, took, limit, "; ".join(losses.described()))
 
     sharing = reserved = sum(bound.cost != "cheap" for bound in bounds)
     done = False

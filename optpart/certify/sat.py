@@ -11,13 +11,15 @@ import sys
 import time
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
+from optpart.children.losses import lose
 from optpart.children.scratch import Scratch
+from optpart.children.spawn import python
 from optpart.errors import InputError
 
 Status = Literal["unsat", "sat", "unknown"]
@@ -80,13 +82,17 @@ def refute(variables: int, clauses: Sequence[Sequence[int]], seconds: float) -> 
     for i, clause in enumerate(clauses):
         if not clause:  # the solver would not tell which clause it was
             return Refutation("unsat", proof=b"%d 0 %d 0\n" % (len(clauses) + 1, i + 1))
-    with Scratch() as scratch:
+    with ExitStack() as stack:
+        try:
+            scratch = stack.enter_context(Scratch())
+        except OSError as error:
+            return Refutation("unknown", reason=_failed(f"could not be started ({error.strerror})"))
         place = scratch.folder
         (place / "cnf").write_bytes(_flat(variables, clauses).tobytes())
-        error = _run(scratch, seconds)
+        failure = _run(scratch, seconds)
         took = time.perf_counter() - begin
-        if error:
-            return Refutation("unknown", reason=error, seconds=took)
+        if failure:
+            return Refutation("unknown", reason=failure, seconds=took)
         answer = array("q", (place / "answer").read_bytes())
         if answer[0]:
             return Refutation("sat", model=tuple(answer[1 : variables + 1]), seconds=took)
@@ -113,13 +119,19 @@ def _flat(variables: int, clauses: Sequence[Sequence[int]]) -> array[int]:
 
 def _run(scratch: Scratch, seconds: float) -> str:
     """Run the process from ``cnf`` to ``answer`` and ``proof``; return its error."""
-    scratch.start([sys.executable, "-m", __name__, str(scratch.folder)], seconds)
+    scratch.start(python(__name__, str(scratch.folder)), seconds)
     code = scratch.wait()
     if code is None:
         return f"no answer within {seconds:g} s"
     if code:
-        return f"the SAT solver died ({f'signal {-code}' if code < 0 else f'exit {code}'})"
+        return _failed(f"died ({f'signal {-code}' if code < 0 else f'exit {code}'})")
     return ""
+
+
+def _failed(why: str) -> str:
+    """Record the failure of the process, and return it as a reason."""
+    lose("the SAT solver", why)
+    return f"the SAT solver {why}"
 
 
 def _additions(lines: Iterable[bytes], guard: int) -> Iterator[bytes]:
@@ -160,7 +172,3 @@ def main() -> None:
     solver.delete()
     (place / "answer").write_bytes(answer.tobytes())
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

@@ -31,13 +31,15 @@ def main() -> None:
     try:
         for line in sys.stdin.buffer:
             *command, seconds = json.loads(line)
-            # What a killed command leaves among its temporary files goes with the folder.
+            # What a killed command leaves among its temporary files goes with the folder. It works
+            # there, too: some programs read what lies in the folder where they start.
             places = {**os.environ, "TMPDIR": str(folder)}
             with open(folder / ERRORS, "wb") as errors:
                 process = subprocess.Popen(
                     command,
                     stdin=subprocess.DEVNULL,
                     stderr=errors,
+                    cwd=folder,
                     env=places,
                     start_new_session=True,
                 )

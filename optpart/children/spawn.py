@@ -1,9 +1,21 @@
-"""The function that starts all child processes."""
+"""How all child processes start."""
 
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Sequence
+
+from optpart.children import start
+
+
+def python(module: str, *arguments: str) -> list[str]:
+    """Return the command that runs ``main`` of a module of this package in a process of its own.
+
+    What lies in the current folder, or beside any file of the user, is never imported there. The
+    user's ``PYTHONPATH`` counts.
+    """
+    return [sys.executable, "-P", start.__file__, module, *arguments]
 
 
 def spawn(command: Sequence[str]) -> subprocess.Popen[bytes]:

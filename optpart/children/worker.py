@@ -5,28 +5,27 @@ from __future__ import annotations
 import atexit
 import queue
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from typing import IO
 
 from optpart.children.framing import pack, receive
 from optpart.children.keeper import kill
-from optpart.children.spawn import spawn
+from optpart.children.spawn import python, spawn
 
 #: Seconds for a worker to end after it has closed its output.
 _ENDING = 1.0
 
 
 class WorkerDiedError(RuntimeError):
-    """The worker has died; the message states the cause."""
+    """The worker has died, or never lived; the message states the cause."""
 
 
 class Worker:
     """A process that answers messages; if it crashes, only its current job is lost.
 
-    It starts immediately. Its :class:`~optpart.children.caller.Caller` ends it when this process
-    ends.
+    It starts immediately; if the system refuses that, it counts as dead. Its
+    :class:`~optpart.children.caller.Caller` ends it when this process ends.
 
     Parameters
     ----------
@@ -35,23 +34,46 @@ class Worker:
     """
 
     def __init__(self, module: str) -> None:
-        self.process = spawn([sys.executable, "-c", f"from {module} import main; main()"])
         self._sent: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._received: queue.SimpleQueue[object] = queue.SimpleQueue()
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        # One thread per pipe, so that a worker that does not read or write blocks nobody.
+        self._process: subprocess.Popen[bytes] | None = None
+        self._unborn = ""
+        try:
+            self._process = spawn(python(module))
+            self._connect(self._process)
+        except (OSError, RuntimeError, MemoryError) as error:  # no file, process or thread is left
+            self._unborn = f"could not be started ({getattr(error, 'strerror', error)})"
+            self._received.put(None)
+            self.stop()
+        else:
+            atexit.register(self.stop)
+
+    def _connect(self, process: subprocess.Popen[bytes]) -> None:
+        """Start one thread per pipe, so that a worker that does not read or write blocks nobody."""
+        assert process.stdin is not None
+        assert process.stdout is not None
         for target, stream, messages in (
-            (_write, self.process.stdin, self._sent),
-            (_read, self.process.stdout, self._received),
+            (_write, process.stdin, self._sent),
+            (_read, process.stdout, self._received),
         ):
             threading.Thread(target=target, args=(stream, messages), daemon=True).start()
-        atexit.register(self.stop)
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        """The process; there is none if it could not be started."""
+        assert self._process is not None
+        return self._process
 
     @property
     def running(self) -> bool:
         """Whether the process is running."""
-        return self.process.poll() is None
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def failure(self) -> str:
+        """How the worker has failed: by not starting, or by dying; empty if it has not."""
+        code = None if self._process is None else self._process.poll()
+        return self._unborn or (_ended(code) if code else "")
 
     def send(self, message: object) -> None:
         """Send a message without waiting; if the worker is dead, the message is lost."""
@@ -84,10 +106,9 @@ class Worker:
 
     def _cause_of_death(self) -> str:
         try:
-            code = self.process.wait(_ENDING)
+            return self._unborn or _ended(self.process.wait(_ENDING))
         except subprocess.TimeoutExpired:
             return "closed its output"
-        return f"died ({f'signal {-code}' if code < 0 else f'exit {code}'})"
 
     def stop(self) -> None:
         """Kill the process and its group."""
@@ -96,6 +117,10 @@ class Worker:
             self.process.wait()
         self._sent.put(None)
         atexit.unregister(self.stop)
+
+
+def _ended(code: int) -> str:
+    return f"died ({f'signal {-code}' if code < 0 else f'exit {code}'})"
 
 
 def _write(stream: IO[bytes], messages: queue.SimpleQueue[bytes | None]) -> None:

@@ -109,6 +109,7 @@ def bound(
                 "bound": b.name,
                 "value": None if b.value is None else str(b.value),
                 "seconds": round(b.seconds, 6),
+                "failed": b.failure or None,
             }
             for b in found
         ]

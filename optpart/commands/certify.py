@@ -127,8 +127,10 @@ def certify(
         say(f"{instance.name}: makespan {makespan} is optimal; {_how(found)}, in {output}")
     if second and lemmas is None:
         note(f"{instance.name}: no second refutation within the limit")
-    elif second and not json:
+        return
+    if second and not json:
         say(f"{instance.name}: refuted a second time, by {lemmas} lemmas on precedence")
+    raise typer.Exit  # the certificate is complete, whatever failed on the way
 
 
 def _lemmas(output: Path, seconds: float) -> int | None:
@@ -221,3 +223,5 @@ def _certify_bound(
             f"{instance.name}: {best.name} proves {number(best.value, up=False)}, for which no "
             "certificate was found"
         )
+    else:
+        raise typer.Exit  # nothing is missing, whatever failed on the way

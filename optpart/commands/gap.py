@@ -17,6 +17,7 @@ from optpart.commands.options import (
     file_to_write,
     time_limit,
 )
+from optpart.commands.results import INCOMPLETE, INTERRUPTED, is_incomplete
 from optpart.errors import InputError, OptpartError
 from optpart.limits import MOST_RUNS, check_seed
 from optpart.terminal import ReaderGoneError, complain, note, put
@@ -88,7 +89,8 @@ def gap(
     Every schedule is verified. Standard error names each method that fails,
     each claim that a verified schedule contradicts, and each wrong row of the
     store or the library; none of them is used. The rest of the table stands,
-    and the exit code is 1.
+    and the exit code is 1. It is 130 for a table that an interrupt has cut
+    short, and 5 if a process failed in a run that has no proof without it.
     """
     if list_:
         given = files or method or store or output or csv or axis
@@ -171,8 +173,10 @@ def gap(
         raise KeyboardInterrupt  # the sweep ends by itself if it is interrupted within a run
     if fault is not None:
         note("stopped: the results so far follow")
-    elif interrupted or any(c.interrupted for c in comparisons):
-        note("interrupted: the results so far follow")
+    interrupted = interrupted or any(c.interrupted for c in comparisons)
+    if interrupted and fault is None:
+        whole = sum(not c.interrupted for c in comparisons)
+        note(f"the table is partial: {whole} of {len(instances)} instances are done")
 
     def write() -> None:
         if output is not None:
@@ -189,9 +193,18 @@ def gap(
             gap_table.print_summary(console, comparisons)
     if fault is not None:
         raise fault
-    _say_findings([f for c in comparisons for f in c.findings], whole_library=not files)
-    if comparisons and all(comparison.reference.infeasible for comparison in comparisons):
+    _say_findings(
+        [f for c in comparisons for f in c.findings],
+        whole_library=not files,
+        interrupted=interrupted,
+    )
+    if all(comparison.reference.infeasible for comparison in comparisons):
         raise typer.Exit(3)
+    results = [result for comparison in comparisons for result in comparison.results]
+    if any(map(is_incomplete, results)):
+        raise typer.Exit(INCOMPLETE)
+    if all(comparison.reference.kind in ("optimum", "infeasible") for comparison in comparisons):
+        raise typer.Exit  # nothing is missing, whatever failed on the way
 
 
 def _is_empty(comparison: Comparison) -> bool:
@@ -204,8 +217,10 @@ def _is_empty(comparison: Comparison) -> bool:
     )
 
 
-def _say_findings(findings: list[Finding], *, whole_library: bool) -> None:
-    """List the wrong rows that were left out, and exit with code 1 if there are any."""
+def _say_findings(
+    findings: list[Finding], *, whole_library: bool, interrupted: bool = False
+) -> None:
+    """List the wrong rows that were left out; exit after an interrupt, or if there are any."""
     from optpart.study import library
 
     lines = [str(finding) for finding in findings]
@@ -220,6 +235,8 @@ def _say_findings(findings: list[Finding], *, whole_library: bool) -> None:
         ]
     for line in lines:
         complain(line)
+    if interrupted:
+        raise typer.Exit(INTERRUPTED)
     if lines:
         raise typer.Exit(1)
 
@@ -269,13 +286,17 @@ def _gap_by_axis(
         line.clear()
         if not done:
             raise
-        note("interrupted: the results so far follow")
+        note(f"the table is partial: {len(done)} of {len(instances)} instances are done")
     document = pretty(axis_table.to_document(done))
     with nullcontext() if output is None else written_first(lambda: write_text(output, document)):
         if json:
             put(document)
-    _say_findings([f for d in done for f in d.findings], whole_library=not files)
-    if done and all(division.free.status is Status.INFEASIBLE for division in done):
+    _say_findings(
+        [f for d in done for f in d.findings],
+        whole_library=not files,
+        interrupted=len(done) < len(instances),
+    )
+    if all(division.free.status is Status.INFEASIBLE for division in done):
         raise typer.Exit(3)
 
 

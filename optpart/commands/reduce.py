@@ -161,5 +161,4 @@ def _leave(answer: Answer[Any, Any]) -> None:
         raise typer.Exit(1)
     if answer.verdict is None:
         raise typer.Exit(4)
-    if not answer.verdict:
-        raise typer.Exit(3)
+    raise typer.Exit(0 if answer.verdict else 3)

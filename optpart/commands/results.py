@@ -12,12 +12,29 @@ if TYPE_CHECKING:
     from optpart.solution.result import Result
 
 
+#: The exit code of an answer that may lack something because a process failed.
+INCOMPLETE = 5
+
+
+#: The exit code of a command that the user has interrupted.
+INTERRUPTED = 130
+
+
+def is_incomplete(result: Result) -> bool:
+    """Return whether the result may lack something because a process failed."""
+    from optpart.solution.termination import Termination
+
+    return result.termination is Termination.FAILED and not result.refused
+
+
 def leave(result: Result) -> NoReturn:
     """Exit with the code of a result."""
     from optpart.solution.result import Status
 
     if result.status is Status.INFEASIBLE:
         raise typer.Exit(3)
+    if is_incomplete(result):
+        raise typer.Exit(INCOMPLETE)
     raise typer.Exit(4 if result.schedule is None else 0)
 
 

@@ -11,6 +11,7 @@ import json
 import re
 import time
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import ExitStack
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -239,7 +240,12 @@ def _answers(command: list[str], content: str, seconds: float) -> Iterator[str]:
     if seconds <= 0:
         raise _EndedError(Termination.TIME_LIMIT, "time limit")
     begin = time.perf_counter()
-    with Scratch() as scratch:
+    with ExitStack() as stack:
+        try:
+            scratch = stack.enter_context(Scratch())
+        except OSError as error:
+            reason = f"MiniZinc could not be started ({error.strerror})"
+            raise _EndedError(Termination.FAILED, reason) from None
         path = scratch.folder / "instance.dzn"
         path.write_text(content, encoding="utf-8")
         seconds -= time.perf_counter() - begin

@@ -17,9 +17,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.children.losses import lose
 from optpart.exact.conflict import blocked_pairs, conflict
 from optpart.exact.messages import Done, Incumbent, Limits
-from optpart.exact.process import SolverDiedError, borrowed, prompt_grace
+from optpart.exact.process import (
+    SolverDiedError,
+    SolverLateError,
+    SolverTooLargeError,
+    borrowed,
+    prompt_grace,
+)
 from optpart.kernels.compiled import UNLIMITED, Arrays, arrays, whole_amounts
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
@@ -123,7 +130,10 @@ def _solved(task: Packing, limits: Limits) -> tuple[NDArray[np.int32] | None, bo
                     device = message.placement
                 elif isinstance(message, Done):
                     impossible = message.status == "INFEASIBLE"
-    except SolverDiedError:
+    except (SolverLateError, SolverTooLargeError):
+        return device, False
+    except SolverDiedError as error:
+        lose("packing", error)
         return device, False
     return device, impossible
 

@@ -129,7 +129,7 @@ class SolverProcess:
         """
         if limits.memory is None:
             return
-        held = resident("self") + resident(worker.process.pid)
+        held = resident("self") + (resident(worker.process.pid) if worker.running else 0)
         if held > limits.memory:
             self.stop()
             raise SolverTooLargeError(

@@ -15,7 +15,7 @@ import numpy as np
 from optpart.bounds.load import load_ticks
 from optpart.bounds.windows import windows
 from optpart.children.worker import Worker, WorkerDiedError
-from optpart.errors import InputError, OptpartError, UnsupportedError
+from optpart.errors import FailureError, InputError, UnsupportedError
 from optpart.exact.milp import HORIZON, check_scope, pairs_to_order
 from optpart.exact.milp_job import Job
 from optpart.exact.symmetry import interchangeable_devices
@@ -119,7 +119,7 @@ def _text(job: Job, form: str, remarks: list[str]) -> str:
         text = worker.receive(MOST_SECONDS)
     except WorkerDiedError as error:
         problem = f"the writer of linear programs {error}"
-        raise OptpartError(f"{job.instance.name}: {problem}") from None
+        raise FailureError(f"{job.instance.name}: {problem}") from None
     finally:
         worker.stop()
     assert isinstance(text, str)

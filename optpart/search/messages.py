@@ -55,7 +55,8 @@ class Bounded:
 
 @dataclass(frozen=True)
 class Moves:
-    """The number of moves of a searcher, and the number of new bests per operator."""
+    """The number of moves of a searcher, the number of new bests per operator, what it lacks."""
 
     count: int
     paid: Counter[str]
+    missing: tuple[str, ...] = ()

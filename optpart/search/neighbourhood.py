@@ -14,8 +14,15 @@ from alns.accept import HillClimbing, LateAcceptanceHillClimbing
 from alns.select import SegmentedRouletteWheel
 from alns.stop import MaxIterations, MaxRuntime
 
+from optpart.children.losses import lose
 from optpart.exact.messages import Done, Incumbent, Limits
-from optpart.exact.process import SolverDiedError, SolverTooLargeError, borrowed, prompt_grace
+from optpart.exact.process import (
+    SolverDiedError,
+    SolverLateError,
+    SolverTooLargeError,
+    borrowed,
+    prompt_grace,
+)
 from optpart.search.destroy import FREEING
 from optpart.search.evaluator import Evaluator, Value
 from optpart.search.part import cut, merged
@@ -210,7 +217,10 @@ class Exact(Neighbourhoods):
         except SolverTooLargeError:
             self._size = self._fitting(closed=False)
             return state
-        except SolverDiedError:
+        except SolverLateError:
+            return state
+        except SolverDiedError as error:
+            lose("the solver of parts", error)
             return state
         self._size = self._fitting(closed=closed)
         if found is None or found.start is None:

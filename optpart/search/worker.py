@@ -6,6 +6,7 @@ import numpy as np
 
 from optpart import clock
 from optpart.children.caller import Caller
+from optpart.children.losses import Losses
 from optpart.search.bounding import bounded
 from optpart.search.messages import Bounded, Found, Job, Moves
 from optpart.search.searcher import searcher, warm_up
@@ -17,6 +18,7 @@ _COUNT = 1.0
 def main() -> None:
     """Run the only job of the caller, receiving layouts of other searchers meanwhile."""
     caller = Caller()
+    losses = Losses()
     warm_up("search")
     job: Job = caller.receive()
     begin = clock.now()
@@ -41,5 +43,5 @@ def main() -> None:
             caller.send(Found(own.best, own.value))
         if clock.now() - counted > _COUNT:
             counted = clock.now()
-            caller.send(Moves(own.moves, own.paid))
-    caller.send(Moves(own.moves, own.paid))
+            caller.send(Moves(own.moves, own.paid, losses.described()))
+    caller.send(Moves(own.moves, own.paid, losses.described()))

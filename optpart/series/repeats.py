@@ -24,8 +24,15 @@ from itertools import pairwise, permutations
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.children.losses import lose
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
-from optpart.exact.process import SolverDiedError, borrowed, prompt_grace
+from optpart.exact.process import (
+    SolverDiedError,
+    SolverLateError,
+    SolverTooLargeError,
+    borrowed,
+    prompt_grace,
+)
 from optpart.problem.durations import Durations
 from optpart.problem.instance import Instance
 from optpart.series.lattice import NEVER
@@ -153,8 +160,10 @@ def solve(path: Path, limits: Limits) -> Iterator[Found]:
                         yield Found(impossible=True)
                     elif message.value is not None:
                         yield Found(bound=message.value)
-    except SolverDiedError:
+    except (SolverLateError, SolverTooLargeError):
         return
+    except SolverDiedError as error:
+        lose("the model of runs", error)
 
 
 def _sent(series: Series, order: list[int]) -> list[int] | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from optpart import clock
+from optpart.children.losses import Losses, lose
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
 from optpart.solution.metrics import bottleneck, traffic
@@ -76,6 +77,7 @@ class Record:
         self.reason = ""
         self._watch = watch
         self._told = self.begin
+        self._losses = Losses()
 
     @property
     def seconds(self) -> float:
@@ -181,8 +183,9 @@ class Record:
     # --- the end ---------------------------------------------------------------------------
 
     def end(self, termination: Termination, reason: str) -> None:
-        """Record why the run ends without a proof; a later call replaces this."""
-        self.termination, self.reason = termination, reason
+        """Record why the run ends without a proof; a later call replaces this, but no failure."""
+        if self.termination is not Termination.FAILED or termination is Termination.INTERRUPTED:
+            self.termination, self.reason = termination, reason
 
     def go_on(self) -> None:
         """Discard the recorded end, because another part of the run follows."""
@@ -197,13 +200,19 @@ class Record:
             self.end(Termination.INTERRUPTED, str(Termination.INTERRUPTED))
 
     def result(self, method: str, *, infeasible: str = "", seed: int, workers: int = 1) -> Result:
-        """Return the verified result of the run.
+        """Return the verified result of the run, which says what it lacks.
 
         Parameters
         ----------
         infeasible : str
             Why no schedule exists, if that is proven.
         """
+        missing = self._losses.described()
+        termination = self.termination
+        if termination is Termination.FAILED:
+            lose(method, self.reason)
+        elif missing and termination is not Termination.INTERRUPTED:
+            termination = Termination.FAILED
         return conclude(
             self.instance,
             method,
@@ -212,8 +221,8 @@ class Record:
             traffic_bound=None if infeasible else self.traffic_bound,
             bottleneck_bound=None if infeasible else self.bottleneck_bound,
             infeasible=infeasible,
-            termination=self.termination,
-            reason="; ".join(part for part in (self.reason, *self.remarks) if part),
+            termination=termination,
+            reason="; ".join(part for part in (self.reason, *missing, *self.remarks) if part),
             seconds=self.seconds,
             seed=seed,
             workers=workers,

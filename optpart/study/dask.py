@@ -92,7 +92,11 @@ class DaskEngine:
         place: Any = self._address
         if not place:
             # The engine counts deaths itself: it knows which run was alone with its worker.
-            config = {"distributed.scheduler.allowed-failures": 0}
+            config = {
+                "distributed.scheduler.allowed-failures": 0,
+                # Only what is installed is imported, not what lies in the current folder.
+                "distributed.nanny.pre-spawn-environ.PYTHONSAFEPATH": "1",
+            }
             stack.enter_context(import_module("dask").config.set(config))
             place = stack.enter_context(
                 self._dask.LocalCluster(

@@ -16,6 +16,7 @@ from optpart.methods.fingerprint import differing, fingerprint
 from optpart.problem.instance import Instance
 from optpart.solution.result import Budget
 from optpart.study.run import Run, execute
+from optpart.surroundings import ignore_settings_here
 from optpart.version import __version__
 
 #: What was taken over from sweeps, by kind and name, and the bytes that it came in.
@@ -74,7 +75,11 @@ def _take_over(packed: bytes) -> None:
 
 
 def dask_setup(_worker: object) -> None:
-    """Leave Ctrl-C to the sweep: a terminal also sends it to workers on the same machine."""
+    """Leave Ctrl-C to the sweep: a terminal also sends it to workers on the same machine.
+
+    Settings in the folder where they start count as little as for the sweep.
+    """
+    ignore_settings_here()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

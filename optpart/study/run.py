@@ -151,8 +151,9 @@ def interrupted(result: Result) -> bool:
 def is_final(run: Run, result: Result) -> bool:
     """Return whether the result of a run may stand for all runs of its key.
 
-    It may not if the user cut it short, or if it did not fit the memory that was available, of
-    which the key says nothing: another time there may be more.
+    It may not if the user cut it short, if a process failed in it, or if it did not fit the memory
+    that was available, of which the key says nothing: another time there may be more.
     """
+    broken = result.termination is Termination.FAILED and not result.refused
     refused = result.termination is Termination.MEMORY_LIMIT and run.budget.memory is None
-    return not interrupted(result) and not refused
+    return not interrupted(result) and not broken and not refused

@@ -346,7 +346,7 @@ def test_the_solver_and_its_files_end_with_the_command(
     place.mkdir()
     command = ["certify", tmp_path / "instance.json", "--result", given, "-o", tmp_path / "out"]
     process = subprocess.Popen(
-        [sys.executable, "-c", _ENDLESS, *command, "--time-limit", "1000"],
+        [sys.executable, "-P", "-c", _ENDLESS, *command, "--time-limit", "1000"],
         env={**os.environ, "TMPDIR": str(place)},
         stderr=subprocess.DEVNULL,
     )

@@ -19,7 +19,7 @@ from optpart.children.scratch import Scratch
 _STUBBORN = """
 import os, signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
+child = subprocess.Popen([sys.executable, "-P", "-c", "import time; time.sleep(1000)"])
 print(os.getpid(), child.pid, flush=True)
 time.sleep(1000)
 """
@@ -30,7 +30,7 @@ import sys, time
 from optpart.children.scratch import Scratch
 with Scratch() as scratch:
     (scratch.folder / "large").write_bytes(bytes(1000))
-    stream = scratch.start([sys.executable, "-c", {_STUBBORN!r}], 1000)
+    stream = scratch.start([sys.executable, "-P", "-c", {_STUBBORN!r}], 1000)
     print(scratch._keeper.pid, stream.readline().decode(), flush=True)
     time.sleep(1000)
 """
@@ -49,7 +49,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_command_and_folder_end_with_a_user_that_is_killed(
     number: signal.Signals, place: Path
 ) -> None:
-    with subprocess.Popen([sys.executable, "-c", _USER], stdout=subprocess.PIPE) as user:
+    with subprocess.Popen([sys.executable, "-P", "-c", _USER], stdout=subprocess.PIPE) as user:
         assert user.stdout is not None
         processes = list(map(int, user.stdout.readline().split()))
         large = list(place.glob("*/large"))
@@ -61,7 +61,7 @@ def test_command_and_folder_end_with_a_user_that_is_killed(
 
 
 def test_signals_to_everybody_leave_the_keeper_time_to_clean_up(place: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", _USER], stdout=subprocess.PIPE) as user:
+    with subprocess.Popen([sys.executable, "-P", "-c", _USER], stdout=subprocess.PIPE) as user:
         assert user.stdout is not None
         keeper, *others = map(int, user.stdout.readline().split())
         for process in (keeper, *others, user.pid):
@@ -72,7 +72,7 @@ def test_signals_to_everybody_leave_the_keeper_time_to_clean_up(place: Path) -> 
 
 def test_leaving_ends_the_command_and_removes_the_folder(place: Path) -> None:
     with Scratch() as scratch:
-        stream = scratch.start([sys.executable, "-c", _STUBBORN], 1000)
+        stream = scratch.start([sys.executable, "-P", "-c", _STUBBORN], 1000)
         processes = list(map(int, stream.readline().split()))
         assert [scratch.folder] == list(place.iterdir())
     wait_for(lambda: all(map(gone, processes)))
@@ -82,7 +82,7 @@ def test_leaving_ends_the_command_and_removes_the_folder(place: Path) -> None:
 def test_an_exit_code_an_output_and_complaints() -> None:
     program = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
     with Scratch() as scratch:
-        assert scratch.start([sys.executable, "-c", program], 1000).read() == b"out\n"
+        assert scratch.start([sys.executable, "-P", "-c", program], 1000).read() == b"out\n"
         assert scratch.wait() == 3
         assert scratch.complaints() == "err\n"
 
@@ -90,13 +90,13 @@ def test_an_exit_code_an_output_and_complaints() -> None:
 def test_a_command_killed_by_a_signal_says_so() -> None:
     program = "import os; os.kill(os.getpid(), 9)"
     with Scratch() as scratch:
-        scratch.start([sys.executable, "-c", program], 1000)
+        scratch.start([sys.executable, "-P", "-c", program], 1000)
         assert scratch.wait() == -9
 
 
 def test_a_command_past_its_limit_is_ended_with_what_it_started() -> None:
     with Scratch() as scratch:
-        stream = scratch.start([sys.executable, "-c", _STUBBORN], 0.5)
+        stream = scratch.start([sys.executable, "-P", "-c", _STUBBORN], 0.5)
         processes = list(map(int, stream.readline().split()))
         assert scratch.wait() is None
         wait_for(lambda: all(map(gone, processes)))
@@ -128,6 +128,8 @@ def test_a_killed_keeper_leaves_no_folder(place: Path) -> None:
 
 def test_temporary_files_of_a_command_lie_in_the_folder() -> None:
     with Scratch() as scratch:
-        said = scratch.start([sys.executable, "-c", "import os; print(os.environ['TMPDIR'])"], 10)
+        said = scratch.start(
+            [sys.executable, "-P", "-c", "import os; print(os.environ['TMPDIR'])"], 10
+        )
         assert said.readline().decode().strip() == str(scratch.folder)
         assert scratch.wait() == 0

@@ -105,8 +105,21 @@ def test_stop_ends_a_worker_that_works_or_is_stopped(worker: Worker) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_worker_ends_with_its_caller(number: signal.Signals) -> None:
-    with subprocess.Popen([sys.executable, "-c", _CALLER], stdout=subprocess.PIPE) as caller:
+    with subprocess.Popen([sys.executable, "-P", "-c", _CALLER], stdout=subprocess.PIPE) as caller:
         assert caller.stdout is not None
         process = int(caller.stdout.readline())
         caller.send_signal(number)
     wait_for(lambda: gone(process))
+
+
+def test_a_worker_imports_nothing_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("queue", "struct", "threading", "optpart"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    worker = Worker("echo")
+    worker.send("here")
+    assert worker.receive(PATIENCE) == "here"
+    worker.stop()

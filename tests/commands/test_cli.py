@@ -669,7 +669,7 @@ def test_interrupting_a_solve_returns_the_best_so_far(tmp_path: Path) -> None:
         "main()\n"
     )
     process = subprocess.Popen(
-        [sys.executable, "-c", program,
+        [sys.executable, "-P", "-c", program,
          "solve", "convolutional_network-7", "--time-limit", "20", "-o", str(result)],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip

@@ -40,9 +40,13 @@ def test_before_any_result_it_is_one_line_and_130(
     assert not Path("out.json").exists()
 
 
-def test_after_some_results_they_follow(run: Run) -> None:
-    shown = run("gap", "laich-2.5", "heft-10", "-m", "heft", "--workers", 1, "--json")
-    assert shown.code == 0
+@pytest.mark.parametrize("axis", [[], ["--axis"]])
+def test_after_some_results_they_follow_and_the_table_is_called_partial(
+    run: Run, axis: list[str]
+) -> None:
+    shown = run("gap", "laich-2.5", "heft-10", "-m", "heft", "--workers", 1, "--json", *axis)
+    assert shown.code == 130
     (found,) = json.loads(shown.out)["instances"]
     assert found["instance"] == "laich-2.5"
-    assert shown.err == "interrupted: the results so far follow\n"
+    partial = "the table is partial: 1 of 2 instances are done"
+    assert shown.err == f"{partial}\noptpart: interrupted\n"

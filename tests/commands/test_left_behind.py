@@ -28,7 +28,7 @@ METHODS = {
 def _cbc() -> bool:
     """Whether there is a CBC, in PuLP or elsewhere; PuLP cannot be loaded where OR-Tools is."""
     program = "import json, pulp; print(json.dumps(pulp.PULP_CBC_CMD().available()))"
-    command = [sys.executable, "-c", program]
+    command = [sys.executable, "-P", "-c", program]
     printed = subprocess.run(command, capture_output=True, check=True).stdout
     return bool(json.loads(printed)) or which("cbc") is not None
 
@@ -50,7 +50,7 @@ def test_nothing_is_left(method: str, number: signal.Signals, tmp_path: Path) ->
     # No bound closes it, and no method proves its optimum soon.
     native.write(draw_instance(49, vertices=25, devices=3), tmp_path / "i.json")
     program = "from optpart.cli import main; main()"
-    command = [sys.executable, "-c", program, "solve", str(tmp_path / "i.json")]
+    command = [sys.executable, "-P", "-c", program, "solve", str(tmp_path / "i.json")]
     command += ["--method", method, "--workers", "2", "--time-limit", "600"]
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path

@@ -44,7 +44,9 @@ def test_the_help_page_imports_no_solver() -> None:
         "import optpart.cli, sys;"
         "print(sorted({'numpy', 'ortools', 'numba', 'matplotlib'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "[]\n"
 
 
@@ -56,7 +58,7 @@ def test_version(run: Run) -> None:
 
 
 def test_the_package_runs_as_the_program() -> None:
-    command = [sys.executable, "-m", "optpart", "--version"]
+    command = [sys.executable, "-P", "-m", "optpart", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("optpart ")
 
@@ -68,7 +70,7 @@ def test_shells_complete_the_names_of_commands() -> None:
         "COMP_CWORD": "1",
     }
     done = subprocess.run(
-        [sys.executable, "-c", "from optpart.cli import main; main()"],
+        [sys.executable, "-P", "-c", "from optpart.cli import main; main()"],
         env=os.environ | asked,
         capture_output=True,
         text=True,

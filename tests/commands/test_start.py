@@ -28,7 +28,10 @@ main()
 def loaded(*line: str) -> set[str]:
     """Return the modules that a command line loads."""
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, json.dumps(line)], capture_output=True, text=True, check=True
+        [sys.executable, "-P", "-c", SCRIPT, json.dumps(line)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return {*done.stderr.splitlines()[-1].split()}
 
@@ -44,7 +47,9 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_package_loads_no_library() -> None:
     code = "import optpart, sys; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+    )
     assert not {*done.stdout.split()} & (SLOW | {"numpy", "typer", "rich"})
 
 
@@ -75,5 +80,7 @@ def test_heuristics_on_a_small_instance_are_not_compiled() -> None:
         "assert all(registry.get(name)(load('heft-10')).schedule for name in registry.starts());"
         "print(*sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+    )
     assert not {*done.stdout.split()} & SLOW

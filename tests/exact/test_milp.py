@@ -384,7 +384,7 @@ class TestRuns:
     def test_the_callers_process_stays_free_of_its_solvers(self) -> None:
         """HiGHS, which PuLP loads, and OR-Tools cannot be loaded together."""
         code = "import sys, optpart.exact.milp; print({'pulp', 'highspy'} & set(sys.modules))"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
         assert done.stdout.strip() == "set()"
 
 

@@ -325,7 +325,7 @@ def test_the_command_ends_with_a_caller_that_is_killed(
         f"for solution in _answers([{str(command)!r}], 'content', 1000):\n"
         "    print(solution, flush=True)"
     )
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as caller:
+    with subprocess.Popen([sys.executable, "-P", "-c", program], stdout=subprocess.PIPE) as caller:
         assert caller.stdout is not None
         said = caller.stdout.readline()
         (folder,) = place.iterdir()

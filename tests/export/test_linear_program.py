@@ -32,7 +32,7 @@ print(json.dumps(found))
 
 
 def solved(*paths: Path) -> list[tuple[str, float]]:
-    command = [sys.executable, "-c", SOLVE, *map(str, paths)]
+    command = [sys.executable, "-P", "-c", SOLVE, *map(str, paths)]
     said = subprocess.run(command, capture_output=True, check=True).stdout
     return json.loads(said.splitlines()[-1])  # from 1.16 on, HiGHS introduces itself before
 

@@ -192,7 +192,7 @@ class TestTogether:
     @pytest.mark.parametrize("place", PLACES)
     def test_what_one_finds_is_the_start_of_the_next(self, team: Team, place: Place) -> None:
         result = team((fakes.finds, "here"), (fakes.needs_a_start, place))()
-        assert "search: started from 3" in result.reason
+        assert "search failed: started from 3" in result.reason
 
     def test_the_given_start_is_that_of_the_first(self, team: Team) -> None:
         result = team((fakes.needs_a_start, "here"))(start=fakes.on_one(PAIR))
@@ -232,12 +232,12 @@ class TestFaults:
     def test_a_member_that_breaks_down_costs_nothing_else(self, team: Team, place: Place) -> None:
         result = team((fakes.breaks, place), (fakes.solves, "here"))()
         assert (result.status, result.schedule_by) == (Status.OPTIMAL, "search")
-        assert result.reason == f"cpsat: ZeroDivisionError: on {PAIR.name}"
+        assert result.reason == f"cpsat failed: ZeroDivisionError: on {PAIR.name}"
 
     def test_nor_does_one_whose_process_dies(self, team: Team) -> None:
         result = team((fakes.dies, "process"), (fakes.finds, "here"))()
-        assert (result.makespan, result.termination) == (3, Termination.TIME_LIMIT)
-        assert result.reason == "time limit; cpsat: its process died (exit 7)"
+        assert (result.makespan, result.termination) == (3, Termination.FAILED)
+        assert result.reason == "time limit; cpsat failed: its process died (exit 7)"
 
     def test_nor_one_that_hangs(self, team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(child_module, "GRACE", 0.0)

@@ -105,14 +105,14 @@ class TestBuiltIn:
             "fingerprint('cpsat'); print(*sys.modules)"
         )
         done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+            [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
         )
         assert not {*done.stdout.split()} & {"numpy", "numba", "ortools", "scipy", "networkx"}
 
     def test_only_runs_that_are_kept_have_one(self) -> None:
         code = "import sys, optpart.study.run; print(*sys.modules)"
         done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+            [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
         )
         assert "optpart.methods.fingerprint" not in done.stdout.split()
 

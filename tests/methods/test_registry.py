@@ -353,7 +353,7 @@ def test_same_result_whatever_the_hash_seed() -> None:
     )
     outputs = {
         subprocess.run(
-            [sys.executable, "-c", program],
+            [sys.executable, "-P", "-c", program],
             env={**os.environ, "PYTHONHASHSEED": seed},
             check=True, capture_output=True, text=True,
         ).stdout

@@ -145,7 +145,7 @@ instance = Instance(GraphBuilder().vertex("a", 1).build(), Cluster.uniform(1))
 draw(instance, retime(instance, [0], [0]), sys.argv[1])
 assert "matplotlib.pyplot" not in sys.modules
 """
-        subprocess.run([sys.executable, "-c", program, tmp_path / "a.png"], check=True)
+        subprocess.run([sys.executable, "-P", "-c", program, tmp_path / "a.png"], check=True)
 
 
 class TestSmall:

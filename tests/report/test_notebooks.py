@@ -222,7 +222,9 @@ def test_importing_the_package_loads_nothing_that_draws() -> None:
         "print([m for m in ('matplotlib', 'pandas', 'IPython', 'optpart.report') "
         "if m in sys.modules])"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+    )
     assert ran.stdout == "[]\n"
 
 
@@ -264,7 +266,7 @@ def test_plain_ipython_prints_short_texts(tmp_path: Path) -> None:
         "r = op.solve(i, 'heft', watch=op.live()); get_ipython().run_cell('r')"
     )
     ran = subprocess.run(
-        [sys.executable, "-m", "IPython", "--no-banner", "--colors=NoColor", "-c", code],
+        [sys.executable, "-P", "-m", "IPython", "--no-banner", "--colors=NoColor", "-c", code],
         capture_output=True, text=True, check=True, cwd=tmp_path,
         env={**os.environ, "IPYTHONDIR": str(tmp_path)},
     )  # fmt: skip

@@ -58,7 +58,16 @@ def started(
 ) -> Iterator[subprocess.Popen[bytes]]:
     command = ["solve", str(file), "--method", "search", "--workers", "1", "--time-limit", "300"]
     process = subprocess.Popen(
-        [sys.executable, "-c", _BUSY.format(pause=pause), *command, "--checkpoint", state, *more],
+        [
+            sys.executable,
+            "-P",
+            "-c",
+            _BUSY.format(pause=pause),
+            *command,
+            "--checkpoint",
+            state,
+            *more,
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd=file.parent,
@@ -149,5 +158,13 @@ def test_an_interrupt_leaves_a_verified_result_and_a_checkpoint(file: Path) -> N
     assert json.loads(printed) == document
     assert document["termination"] == "interrupted"
     assert Fraction(document["makespan"]) <= reached(state)
-    checked = [sys.executable, "-c", "from optpart.cli import main; main()", "verify", file, output]
+    checked = [
+        sys.executable,
+        "-P",
+        "-c",
+        "from optpart.cli import main; main()",
+        "verify",
+        file,
+        output,
+    ]
     assert subprocess.run(checked, stdout=subprocess.DEVNULL).returncode == 0

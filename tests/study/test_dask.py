@@ -192,7 +192,7 @@ def test_a_killed_sweep_resumes_and_repeats_nothing(
 ) -> None:
     arguments = ["gap", "laich-2.5", "-m", "steady", "--seeds", "8", "--workers", "1"]
     arguments += ["--engine", "dask", "--store", str(tmp_path / "runs.db"), "--csv"]
-    command = [sys.executable, "-c", "from optpart.cli import main; main()", *arguments]
+    command = [sys.executable, "-P", "-c", "from optpart.cli import main; main()", *arguments]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as begun:
         while len(kept(tmp_path)) < 3 and begun.poll() is None:
             time.sleep(0.02)

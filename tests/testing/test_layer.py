@@ -21,4 +21,4 @@ def test_only_the_strategies_need_hypothesis() -> None:
     names = [p.stem for p in (PACKAGE / "testing").glob("*.py") if p.stem != "strategies"]
     imports = "".join(f"import optpart.testing.{name}; " for name in names if name != "__init__")
     code = f"{imports}import sys; sys.exit('hypothesis' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-P", "-c", code], check=False).returncode == 0

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from optpart.children.losses import Losses, lose
 from optpart.exact.pruning import NONE, Pruning
 from optpart.limits import check_seed
 from optpart.methods.portfolio.child import Child
@@ -36,16 +37,14 @@ _ENDS = (
     Termination.MOVE_LIMIT,
     Termination.ROUNDING,
     Termination.COMPLETED,
-    Termination.FAILED,
     Termination.MEMORY_LIMIT,
     Termination.UNSUPPORTED,
 )
 
-#: Ends of members that a result without a proof mentions; one with a proof mentions failures only.
+#: Ends of members that a result without a proof mentions; any mentions failures.
 _REMARKED = (
     Termination.ROUNDING,
     Termination.COMPLETED,
-    Termination.FAILED,
     Termination.MEMORY_LIMIT,
     Termination.UNSUPPORTED,
 )
@@ -232,8 +231,9 @@ class _Run:
                 self.enough = True
                 raise KeyboardInterrupt
 
+        losses = Losses()
         outcome = self._job(member, budget).run(watch)
-        self._hear(member.name, outcome, verified=True)
+        self._hear(member.name, outcome, verified=True, told=len(losses) > 0)
         if self.raised is not None:
             raise self.raised
         if outcome.termination is Termination.INTERRUPTED and not self.enough:
@@ -260,8 +260,10 @@ class _Run:
 
     # --- what they say ---------------------------------------------------------------------
 
-    def _hear(self, name: str, message: Step | Outcome, *, verified: bool) -> None:
-        """Take what is new in a message of a member."""
+    def _hear(
+        self, name: str, message: Step | Outcome, *, verified: bool, told: bool = False
+    ) -> None:
+        """Take what is new in a message of a member; ``told`` if its failure is recorded."""
         if isinstance(message, Step):
             self.remark = message.remark or self.remark
             self._raise(name, message.bound, self._bounded)
@@ -269,6 +271,8 @@ class _Run:
             if message.contradiction:
                 raise AssertionError(message.contradiction)
             self.ends.append((name, message))
+            if message.termination is Termination.FAILED and not told:
+                lose(name, message.reason)
             self._raise(name, message.bound, "makespan")
             self._raise(name, message.traffic_bound, "traffic")
             self._raise(name, message.bottleneck_bound, "bottleneck")
@@ -283,7 +287,8 @@ class _Run:
         if verified:
             self.record.take(schedule)
         elif broken := self.record.offer(schedule):
-            self.ends.append((name, Outcome(Termination.FAILED, f"its schedule: {broken}")))
+            self.ends.append((name, Outcome(Termination.FAILED, "")))
+            lose(name, f"its schedule: {broken}")
         if schedule is self.record.incumbent:
             self.schedule_by = name
 
@@ -363,21 +368,23 @@ class _Run:
         )
 
     def _end(self) -> None:
-        """Say why the run ends, and what went wrong in it."""
+        """Say why the run ends; what failed in it is recorded when it is heard."""
+        if self.settled:
+            return
         reasons = [outcome.termination for _, outcome in self.ends]
         end = next((end for end in _ENDS if end in reasons), Termination.TIME_LIMIT)
-        worth = (Termination.FAILED,) if self.settled else _REMARKED
+        if end not in reasons and Termination.FAILED in reasons:
+            return
         self.record.remarks += dict.fromkeys(
             f"{name}: {outcome.reason}"
             for name, outcome in self.ends
             if outcome.reason
-            and outcome.termination in worth
-            and (self.settled or outcome.termination is not end)
+            and outcome.termination in _REMARKED
+            and outcome.termination is not end
         )
-        if not self.settled:
-            limit = end in (Termination.TIME_LIMIT, Termination.MOVE_LIMIT)
-            first = (outcome.reason for _, outcome in self.ends if outcome.termination is end)
-            self.record.end(end, str(end) if limit else next(first))
+        limit = end in (Termination.TIME_LIMIT, Termination.MOVE_LIMIT)
+        first = (outcome.reason for _, outcome in self.ends if outcome.termination is end)
+        self.record.end(end, str(end) if limit else next(first))
 
     def _shown(self, watch: Watch) -> Watch:
         """Return the watch with remarks of members, and note what it raises."""

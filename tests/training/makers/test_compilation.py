@@ -26,7 +26,7 @@ print(len(kernels), sum(bool(each.dispatcher.signatures) for each in kernels))
 
 def test_all_loops_of_the_search_run() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", CALLED], capture_output=True, text=True, check=True
+        [sys.executable, "-P", "-c", CALLED], capture_output=True, text=True, check=True
     )
     count, compiled = done.stdout.split()
     assert int(count) > 0
