@@ -17,6 +17,7 @@ from optpart.choices import choice
 from optpart.errors import ArgumentError, InputError
 from optpart.export.chain import BLOCK, EMBEDDING, HEAD, NORM, Chain, Link, chain_of, ends
 from optpart.export.plan import Plan, named
+from optpart.files import Kind, begins, of_document
 
 
 class Text(NamedTuple):
@@ -54,6 +55,24 @@ ARCHITECTURES = {
 _LLAMA_CPP_DEVICE = (
     r"CPU|BLAS|Metal|(CUDA|ROCm|MUSA|Vulkan|SYCL|CANN|MTL|OpenCL|GPUOpenCL|HTP)\d*"
     r"|RPC\d*(\[[^,=\s]+\])?"
+)
+
+DEVICE_MAP = Kind(
+    "a device_map",
+    of_document(lambda d: bool(d) and all(isinstance(each, int | str) for each in d.values())),
+)
+LLAMA_CPP = Kind("options of llama.cpp", begins(rb"--n-gpu-layers \d+( --.*)?\n\Z"))
+VLLM = Kind(
+    "settings of vLLM",
+    begins(rb"(CUDA_VISIBLE_DEVICES=.*\n)?VLLM_PP_LAYER_PARTITION=.*\n(#.*\n)*\Z"),
+)
+MEGATRON = Kind("options of Megatron", begins(rb"--pipeline-model-parallel-size \d+ --.*\n\Z"))
+SPLIT = Kind(
+    "a split_spec of PyTorch",
+    begins(
+        rb"from torch\.distributed\.pipelining import SplitPoint\n(?:\n|#.*\n)*"
+        rb"split_spec = \{\n(?:    .*: SplitPoint\.BEGINNING,\n)*\}\n\Z"
+    ),
 )
 
 _WHOLE = "import the model with whole blocks as vertices"

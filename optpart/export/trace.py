@@ -26,6 +26,7 @@ from optpart.choices import choice
 from optpart.errors import ArgumentError, InputError
 from optpart.escaping import visible_json
 from optpart.export.llm import Text
+from optpart.files import Kind, begins
 from optpart.problem.instance import Instance
 from optpart.solution.memory_use import memory_use
 from optpart.solution.schedule import Schedule
@@ -38,6 +39,8 @@ _LATEST = 2**53
 
 #: The thread of a device that shows its vertices and sends.
 _RUNS = 1
+
+KIND = Kind("a trace of optpart's", begins(rb'\{"displayTimeUnit":"ns","otherData":\{"instance":'))
 
 #: Of events at one moment on one thread: what ends, what has no length, what begins.
 _ENDS, _INSTANT, _BEGINS = range(3)

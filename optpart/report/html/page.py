@@ -8,12 +8,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from optpart.files import write_text
+from optpart.files import Kind, begins, write_text
 from optpart.report.html.data import pages_data
 from optpart.report.html.sources import Subject
 
 #: Ends of the names of pages.
 PAGES = (".html", ".htm")
+KIND = Kind("a report", begins(rb"(?s)<!DOCTYPE html>.{0,999}<title>optpart report</title>"))
 
 #: Escapes by which no text can end the element that holds the data, or begin another.
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
@@ -36,7 +37,7 @@ def write_report(
     InputError
         If the file cannot be written.
     """
-    write_text(path, page(pages_data(subjects, certificate)))
+    write_text(path, page(pages_data(subjects, certificate)), KIND)
 
 
 def page(data: dict[str, Any]) -> str:
