@@ -35,7 +35,7 @@ def new_folder(target: str | Path, holds: str) -> Iterator[Path]:
     If the block fails, nothing is changed. A process that is killed at any time leaves the old
     folder or the new one. The only exception are systems that cannot exchange two folders in one
     step (others than Linux, and some network file systems): killed between two renames there, it
-    leaves the old folder as ``.NAME.optpart-…``, and none in its place.
+    leaves the old folder as ``.NAME.before-…``, and none in its place.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def _put(draft: Path, place: Path) -> None:
     draft.chmod(stat.S_IMODE(place.stat().st_mode))
     if _exchange(draft, place):
         return  # the old one is where the draft was, and goes with it
-    before = place.with_name(f".{place.name[:50]}.optpart-{secrets.token_hex(8)}")
+    before = place.with_name(f".{place.name[:50]}.before-{secrets.token_hex(8)}")
     os.rename(place, before)
     try:
         os.rename(draft, place)

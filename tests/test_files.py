@@ -25,6 +25,12 @@ from optpart.files import (
     write_text,
 )
 
+#: What writes a file, and what only checks that this is possible.
+WRITERS: list[Callable[[Path, str], None]] = [
+    lambda path, text: write_text(path, text, ANY),
+    lambda path, _: check_target(path, ANY),
+]
+
 
 class TestReading:
     def test_text(self, tmp_path: Path) -> None:
@@ -137,7 +143,7 @@ class TestWriting:
             (".", "is a folder"),
         ],
     )
-    @pytest.mark.parametrize("write", [write_text, lambda path, _: check_target(path, ANY)])
+    @pytest.mark.parametrize("write", WRITERS)
     def test_a_link_that_leads_to_no_file_is_one_line(
         self, tmp_path: Path, write: Callable[[Path, str], None], leads: str, why: str
     ) -> None:
@@ -219,25 +225,29 @@ class TestWriting:
         path = tmp_path / "file"
         write_text(path, "old", ANY)
         program = (
-            "import os, signal, sys; from optpart.files import write_text;"
+            "import os, signal, sys; from optpart.files import ANY, write_text;"
             "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL);"
-            "write_text(sys.argv[1], 'new')"
+            "write_text(sys.argv[1], 'new', ANY)"
         )
         killed = subprocess.run([sys.executable, "-c", program, str(path)], check=False)
         assert killed.returncode == -signal.SIGKILL
         assert read_text(path) == "old"
         assert list(tmp_path.iterdir()) == [path]
 
-    def test_what_killed_writers_left_is_removed_later(self, tmp_path: Path) -> None:
-        path = tmp_path / "file"
-        new = [".file.optpart-aaaaaaaa"]
-        others = [".file.optpart-original", ".files.optpart-aaaaaaaa"]
-        for name in (*new, *others, ".file.optpart-bbbbbbbb"):
-            (tmp_path / name).touch()
-        for name in (*others, ".file.optpart-bbbbbbbb"):
-            os.utime(tmp_path / name, (1, 1))
-        write_text(path, "new", ANY)
-        assert {path.name for path in tmp_path.iterdir()} == {"file", *new, *others}
+    def test_files_beside_it_stay_whatever_they_are_called(self, tmp_path: Path) -> None:
+        (tmp_path / ".file.optpart-aaaaaaaa").write_text("the user's")
+        os.utime(tmp_path / ".file.optpart-aaaaaaaa", (1, 1))
+        write_text(tmp_path / "file", "new", ANY)
+        assert (tmp_path / ".file.optpart-aaaaaaaa").read_text() == "the user's"
+
+    def test_a_file_that_has_the_name_meant_for_the_new_one_stays(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(files.secrets, "token_hex", lambda _: "aaaaaaaa")
+        (tmp_path / ".file.optpart-aaaaaaaa").write_text("the user's")
+        with pytest.raises(InputError, match=r"cannot be written \(File exists\)"):
+            write_text(tmp_path / "file", "new", ANY)
+        assert [path.read_text() for path in tmp_path.iterdir()] == ["the user's"]
 
     def test_where_a_file_cannot_be_named_later_it_has_a_name_at_once(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -249,7 +259,7 @@ class TestWriting:
         write_text(tmp_path / "file", "new", ANY)
         assert [path.read_text() for path in tmp_path.iterdir()] == ["new"]
 
-    @pytest.mark.parametrize("write", [write_text, lambda path, _: check_target(path, ANY)])
+    @pytest.mark.parametrize("write", WRITERS)
     def test_what_is_no_regular_file_is_not_replaced(
         self, tmp_path: Path, write: Callable[[Path, str], None]
     ) -> None:
@@ -320,6 +330,17 @@ class TestHolding:
         with held(path, "another search"):
             pass
         assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("content", ["", "the user's"])
+    def test_a_file_of_the_name_of_the_lock_stays(self, tmp_path: Path, content: str) -> None:
+        (tmp_path / ".state.lock").write_text(content)
+        with (
+            held(tmp_path / "state", "another search"),
+            pytest.raises(InputError, match="in use by another search"),
+            held(tmp_path / "state", "another search"),
+        ):
+            pass
+        assert (tmp_path / ".state.lock").read_text() == content
 
     def test_a_folder_that_does_not_exist_holds_nothing(self, tmp_path: Path) -> None:
         with held(tmp_path / "none" / "state", "another search"):
