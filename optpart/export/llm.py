@@ -9,6 +9,7 @@ were in 2026.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -57,10 +58,15 @@ _LLAMA_CPP_DEVICE = (
     r"|RPC\d*(\[[^,=\s]+\])?"
 )
 
-DEVICE_MAP = Kind(
-    "a device_map",
-    of_document(lambda d: bool(d) and all(isinstance(each, int | str) for each in d.values())),
-)
+_ACCELERATE_DEVICE = r"\d+|cpu|disk|mps|(cuda|xpu|npu|mps|hpu)(:\d+)?"
+
+
+def _are_devices(document: dict[str, object]) -> bool:
+    devices = (re.fullmatch(_ACCELERATE_DEVICE, str(device)) for device in document.values())
+    return bool(document) and all(devices)
+
+
+DEVICE_MAP = Kind("a device_map", of_document(_are_devices))
 LLAMA_CPP = Kind("options of llama.cpp", begins(rb"--n-gpu-layers \d+( --.*)?\n\Z"))
 VLLM = Kind(
     "settings of vLLM",
@@ -94,8 +100,7 @@ def device_map(
     chain = chain_of(plan)
     target = "accelerate"
     chain.whole_blocks(target, _WHOLE)
-    valid = r"\d+|cpu|disk|mps|(cuda|xpu|npu|mps|hpu)(:\d+)?"
-    known = named(plan, names or {}, valid=valid, example="cuda:0")
+    known = named(plan, names or {}, valid=_ACCELERATE_DEVICE, example="cuda:0")
     found: dict[str, int | str] = {}
     for module, link in _modules(chain, architecture):
         name = known[link.device]

@@ -7,6 +7,7 @@ one instance of an execution provider, so one GPU and the processor, but not two
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -20,9 +21,13 @@ from optpart.formats.onnx import read_nodes
 KEY = "layer_ann"
 
 
+#: Key and value of an annotation, as ONNX writes them.
+_ANNOTATION = re.compile(rb"(?s)\n\x09layer_ann\x12.device_\d")
+
+
 def _is_annotated(stream: BinaryIO) -> bool:
     with mmap(stream.fileno(), 0, access=ACCESS_READ) as content:
-        return content[:1] == b"\x08" and content.find(b"\n\x09layer_ann\x12\x08device_") >= 0
+        return content[:1] == b"\x08" and _ANNOTATION.search(content) is not None
 
 
 KIND = Kind("an ONNX model with devices of optpart's", _is_annotated)
