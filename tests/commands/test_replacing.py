@@ -85,8 +85,8 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("pipeline", "output"): [Case("pipeline chain-20 -o")],
     ("import", "output"): [Case("import graph.pb --devices 2 --costs drawn -o", same="instance")],
     ("convert", "output"): [Case("convert heft-10 -o", same="instance"),
-                            Case("convert thesis -o", ".csv", after="--devices more.csv")],
-    ("convert", "devices"): [Case("convert thesis -o copy.csv --devices", ".csv")],
+                            Case("convert thesis.json -o", ".csv", after="--devices more.csv")],
+    ("convert", "devices"): [Case("convert thesis.json -o copy.csv --devices", ".csv")],
     ("export", "output"): [
         Case("export ab --to onnx --model model.onnx -o", "", "folder"),
         Case("export ab --to onnx-layers --name x=cpu --name y=cuda --model model.onnx -o",
@@ -122,6 +122,7 @@ CASES: dict[tuple[str, str], list[Case]] = {
                  same="" if name == "cluster" else "instance")
         ]
         for name, given in {**dict.fromkeys(GENERATORS, ""), "thesis": "1", "lstm": "rnn",
+                            "workflow": "montage",
                             "replica": "--model alexnet"}.items()
     },
 }  # fmt: skip
@@ -166,7 +167,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     blocks = ["embedding", "block.0", "block.1", "block.2", "block.3", "norm", "head"]
     _save(blocks, ["a", "b"], [0, 0, 0, 1, 1, 1, 1], folder / "blocks")
     op.save(op.solve("heft-10", "heft"), folder / "result")
-    op.save(GENERATORS["thesis"].load()(1, 10), folder / "thesis")
+    op.save(GENERATORS["thesis"].load()(1, 10), folder / "thesis.json")
     (folder / "two.toml").write_text(CLUSTER)
     (folder / "times.csv").write_text("op,kind,batch,time (us)\nc,f,1,105\nc,f,2,110\n")
     graph_file.write(chain(3), folder / "chain.json")
