@@ -38,7 +38,7 @@ import numpy as np
 from optpart.bounds.best import BOUNDS
 from optpart.errors import UnsupportedError
 from optpart.exact.enumeration import enumerate_all
-from optpart.files import write_text
+from optpart.files import ANY, write_text
 from optpart.formats import native
 from optpart.methods import registry
 from optpart.methods.fitting import require_memory
@@ -125,7 +125,7 @@ def main() -> None:
             print(f"\r{i + 1} of {len(blocks)} blocks, {spent:.0f} s", end="", file=sys.stderr)
     text = table(done)
     print(f"\n{text}")
-    write_text(options.directory / "table.txt", text)
+    write_text(options.directory / "table.txt", text, ANY)
 
 
 def work(rounds: int, goals: list[str]) -> Iterator[Block]:
@@ -182,7 +182,7 @@ def judged(block: Block, directory: Path) -> Outcome:
             name = f"{block}-{seed}"
             native.write(instance, directory / f"{name}.json")
             what = f"{type(error).__name__}: {error}"
-            write_text(directory / f"{name}.txt", f"{what}\n{case.goal!r}\n")
+            write_text(directory / f"{name}.txt", f"{what}\n{case.goal!r}\n", ANY)
             outcome.fault = f"{name}: {what}; it is in {directory / name}.json and .txt"
             break
     outcome.seconds = round(time.perf_counter() - begin, 2)

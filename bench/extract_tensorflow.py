@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from networkx.utils import UnionFind
 
 from optpart.errors import InputError
-from optpart.files import read_bytes, write_bytes
+from optpart.files import ANY, read_bytes, write_bytes
 
 SHOWN_DIFFERENCES = 5
 COLOCATION = "loc:@"
@@ -251,7 +251,7 @@ def extract(folder: Path, reference: Path | None) -> bool:
     for network in NETWORKS:
         file_name = f"{network.__name__}.pb"
         definition = graph_def(tf, network)
-        write_bytes(folder / file_name, definition.SerializeToString(deterministic=True))
+        write_bytes(folder / file_name, definition.SerializeToString(deterministic=True), ANY)
         ours = structure(definition)
         print(f"{network.__name__}: {describe(ours)}")
         if reference is not None:

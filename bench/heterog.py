@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optpart.files import write_bytes, write_text
+from optpart.files import ANY, write_bytes, write_text
 from optpart.generate.heterog_worst import heterog_worst
 from optpart.methods.cpsat import cpsat
 from optpart.methods.starts import only_placement
@@ -78,8 +78,8 @@ def main() -> None:
     text = table(rows)
     print(text, end="")
     if options.output is not None:
-        write_text(options.output.with_suffix(".txt"), text)
-        write_bytes(options.output.with_suffix(".png"), figure(rows))
+        write_text(options.output.with_suffix(".txt"), text, ANY)
+        write_bytes(options.output.with_suffix(".png"), figure(rows), ANY)
 
 
 def table(rows: list[Row]) -> str:

@@ -33,7 +33,7 @@ from optpart.costs.drawn import drawn
 from optpart.costs.roofline import roofline
 from optpart.devices.named import NamedCluster
 from optpart.errors import InputError, OptpartError
-from optpart.files import write_text
+from optpart.files import ANY, write_text
 from optpart.formats import cluster_toml, llm_names, native, tensorflow, wfformat
 from optpart.formats import onnx as onnx_format
 from optpart.formats import result as result_format
@@ -519,7 +519,7 @@ def write_rows(rows: list[Row]) -> None:
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    write_text(folder() / "index.csv", text.getvalue())
+    write_text(folder() / "index.csv", text.getvalue(), ANY)
 
 
 def solved(instance: Instance, group: str, row: Row | None, budget: Budget, method: str) -> Row:

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from optpart.files import write_bytes, write_text
+from optpart.files import ANY, write_bytes, write_text
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 STRATEGIES = ("hash", "critical-path", "mite", "dfs", "batch-split")
@@ -103,8 +103,8 @@ def main() -> None:
     text = table(rows)
     print(text)
     if options.output is not None:
-        write_text(options.output.with_suffix(".txt"), text)
-        write_bytes(options.output.with_suffix(".png"), figure(rows))
+        write_text(options.output.with_suffix(".txt"), text, ANY)
+        write_bytes(options.output.with_suffix(".png"), figure(rows), ANY)
 
 
 def table(rows: dict[int, dict[str, float]]) -> str:

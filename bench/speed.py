@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from optpart.bounds.best import all_bounds
 from optpart.errors import InputError
-from optpart.files import write_text
+from optpart.files import ANY, write_text
 from optpart.formats import native
 from optpart.generate import thesis
 from optpart.generate.cluster import drawn_cluster
@@ -382,7 +382,7 @@ def main() -> None:
         lines.append(text)
     if options.output is not None:
         options.output.parent.mkdir(parents=True, exist_ok=True)
-        write_text(options.output, "\n".join(lines) + "\n")
+        write_text(options.output, "\n".join(lines) + "\n", ANY)
 
 
 if __name__ == "__main__":

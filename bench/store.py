@@ -25,7 +25,7 @@ from typing import Any
 
 import optpart
 from bench.depends import ROOT, Code, Needs
-from optpart.files import write_text
+from optpart.files import ANY, write_text
 from optpart.methods import registry
 
 #: Parameters of a run, or what came out of it; only what JSON has.
@@ -159,7 +159,7 @@ class Store:
         with self._held():
             if len(rows) != len(self.all()):
                 raise ValueError(f"{self.path}: {len(self.all())} rows, not {len(rows)}")
-            write_text(self.path, "".join(map(_line, rows)))
+            write_text(self.path, "".join(map(_line, rows)), ANY)
 
     @property
     def mark(self) -> Path:
@@ -173,7 +173,7 @@ class Store:
 
     def tables_written(self) -> None:
         """Note that the tables are of the rows that count now."""
-        write_text(self.mark, self.content(self.rows()) + "\n")
+        write_text(self.mark, self.content(self.rows()) + "\n", ANY)
 
     def today(self, run: Values) -> str:
         """Return the key of a run; empty if what it ran is no more."""

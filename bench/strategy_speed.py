@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optpart.files import write_text
+from optpart.files import ANY, write_text
 from optpart.testing.chains import chain, cluster
 from optpart.training.actions import actions
 from optpart.training.compiler import compile_strategy
@@ -133,7 +133,7 @@ def main() -> None:
     text = table(rows)
     print(text, end="")
     if options.output is not None:
-        write_text(options.output, text)
+        write_text(options.output, text, ANY)
 
 
 if __name__ == "__main__":

@@ -816,9 +816,10 @@ def _certifiable(
     instance: Instance | str | Path, directory: str | Path
 ) -> tuple[Instance, bytes | None]:
     """Return an instance and its file, if it can be certified in a folder."""
-    from optpart.certify.certify import check_place, problem_of
+    from optpart.certify.certify import HOLDS, problem_of
+    from optpart.folders import check_folder
 
-    check_place(Path(directory))
+    check_folder(directory, HOLDS)
     source = None
     if isinstance(instance, str | Path):
         instance, source = load_with_source(str(instance))

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from optpart.children.losses import Losses
-from optpart.commands.options import option_of
+from optpart.commands.options import forcible, option_of
 from optpart.commands.registry import COMMANDS, GROUPS, command, group
 from optpart.commands.results import INCOMPLETE
 from optpart.errors import ArgumentError, FailureError, OptpartError
@@ -33,7 +33,7 @@ for _name in COMMANDS:
     _function = command(_name)
     _summary = " ".join((_function.__doc__ or "").partition("\n\n")[0].split())
     # Lists of commands cut what is no short help.
-    (_groups[_place] if _place else app).command(_last, short_help=_summary)(_function)
+    (_groups[_place] if _place else app).command(_last, short_help=_summary)(forcible(_function))
 
 #: The base of Typer's usage errors, which Typer itself does not export.
 _UsageError: Any = typer.BadParameter.__bases__[0]

@@ -284,13 +284,16 @@ def export_strategy(
     InputError
         If the strategy is not valid, or the target cannot express it.
     """
-    from optpart.export.strategy import export
-    from optpart.files import write_text
+    from optpart.export.strategy import export, target
+    from optpart.files import check_target, write_text
 
+    kind = target(to).kind
+    if output is not None:
+        check_target(output, kind)
     found = _valid(strategy, model, cluster)
     text = export(found.compiled, to)
     if output is not None:
-        write_text(output, text.text)
+        write_text(output, text.text, kind)
     return text
 
 

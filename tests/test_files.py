@@ -15,6 +15,7 @@ import pytest
 
 from optpart import InputError, files
 from optpart.files import (
+    ANY,
     MOST_BYTES,
     check_target,
     held,
@@ -23,6 +24,12 @@ from optpart.files import (
     write_bytes,
     write_text,
 )
+
+#: What writes a file, and what only checks that this is possible.
+WRITERS: list[Callable[[Path, str], None]] = [
+    lambda path, text: write_text(path, text, ANY),
+    lambda path, _: check_target(path, ANY),
+]
 
 
 class TestReading:
@@ -82,17 +89,17 @@ class TestReading:
 class TestWriting:
     def test_what_is_read_again(self, tmp_path: Path) -> None:
         path = tmp_path / "file"
-        write_text(path, "größer\n")
+        write_text(path, "größer\n", ANY)
         assert read_text(path) == "größer\n"
-        write_bytes(str(path), b"\x00\xff")
+        write_bytes(str(path), b"\x00\xff", ANY)
         assert read_bytes(path) == b"\x00\xff"
 
     def test_leaves_nothing_else_behind(self, tmp_path: Path) -> None:
-        write_text(tmp_path / "file", "new")
+        write_text(tmp_path / "file", "new", ANY)
         assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
     def test_gives_the_rights_of_any_new_file(self, tmp_path: Path) -> None:
-        write_text(tmp_path / "ours", "")
+        write_text(tmp_path / "ours", "", ANY)
         (tmp_path / "any").write_text("")
         assert (tmp_path / "ours").stat().st_mode == (tmp_path / "any").stat().st_mode
 
@@ -105,7 +112,7 @@ class TestWriting:
             path.write_text("old")
             for mode in (0o600, 0o664, 0o755):
                 path.chmod(mode)
-                write_text(path, "new")
+                write_text(path, "new", ANY)
                 assert path.stat().st_mode & 0o7777 == mode
 
     @pytest.mark.parametrize("exists", [True, False])
@@ -119,8 +126,8 @@ class TestWriting:
         if exists:
             target.write_text("old")
             target.chmod(0o600)
-        check_target(link)
-        write_text(link, "new")
+        check_target(link, ANY)
+        write_text(link, "new", ANY)
         assert (link.readlink(), near.readlink()) == (Path("near"), Path("far/file"))
         assert target.read_text() == "new"
         assert not target.is_symlink()
@@ -136,7 +143,7 @@ class TestWriting:
             (".", "is a folder"),
         ],
     )
-    @pytest.mark.parametrize("write", [write_text, lambda path, _: check_target(path)])
+    @pytest.mark.parametrize("write", WRITERS)
     def test_a_link_that_leads_to_no_file_is_one_line(
         self, tmp_path: Path, write: Callable[[Path, str], None], leads: str, why: str
     ) -> None:
@@ -158,7 +165,7 @@ class TestWriting:
         interruption: type[BaseException],
     ) -> None:
         path = tmp_path / "file"
-        write_text(path, "old")
+        write_text(path, "old", ANY)
 
         def interrupted(*_: Any, **__: Any) -> None:
             raise interruption
@@ -167,7 +174,7 @@ class TestWriting:
             pytest.skip("files have a name from the start")
         monkeypatch.setattr(os, place, interrupted)
         with pytest.raises(interruption):
-            write_text(path, "new")
+            write_text(path, "new", ANY)
         monkeypatch.undo()
         assert read_text(path) == "old"
         assert list(tmp_path.iterdir()) == [path]
@@ -183,7 +190,7 @@ class TestWriting:
 
         monkeypatch.setattr(os, "replace", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            write_text(path, "new")
+            write_text(path, "new", ANY)
         monkeypatch.undo()
         assert read_text(path) == "new"
         assert list(tmp_path.iterdir()) == [path]
@@ -195,7 +202,7 @@ class TestWriting:
     ) -> None:
         """Also where a file must have a name from the start."""
         path = tmp_path / "file"
-        write_text(path, "old")
+        write_text(path, "old", ANY)
 
         def full(*_: Any) -> None:
             raise OSError(28, "No space left on device")
@@ -204,7 +211,7 @@ class TestWriting:
             monkeypatch.setattr(files, "_UNNAMED", 0)
         monkeypatch.setattr(os, place, full)
         with pytest.raises(InputError) as caught:
-            write_text(path, "new")
+            write_text(path, "new", ANY)
         monkeypatch.undo()
         assert str(caught.value) == (
             f"{path}: cannot be written (No space left on device); name a writable place"
@@ -216,27 +223,31 @@ class TestWriting:
         if not hasattr(os, "O_TMPFILE"):
             pytest.skip("files have a name from the start")
         path = tmp_path / "file"
-        write_text(path, "old")
+        write_text(path, "old", ANY)
         program = (
-            "import os, signal, sys; from optpart.files import write_text;"
+            "import os, signal, sys; from optpart.files import ANY, write_text;"
             "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL);"
-            "write_text(sys.argv[1], 'new')"
+            "write_text(sys.argv[1], 'new', ANY)"
         )
         killed = subprocess.run([sys.executable, "-P", "-c", program, str(path)], check=False)
         assert killed.returncode == -signal.SIGKILL
         assert read_text(path) == "old"
         assert list(tmp_path.iterdir()) == [path]
 
-    def test_what_killed_writers_left_is_removed_later(self, tmp_path: Path) -> None:
-        path = tmp_path / "file"
-        new = [".file.optpart-aaaaaaaa"]
-        others = [".file.optpart-original", ".files.optpart-aaaaaaaa"]
-        for name in (*new, *others, ".file.optpart-bbbbbbbb"):
-            (tmp_path / name).touch()
-        for name in (*others, ".file.optpart-bbbbbbbb"):
-            os.utime(tmp_path / name, (1, 1))
-        write_text(path, "new")
-        assert {path.name for path in tmp_path.iterdir()} == {"file", *new, *others}
+    def test_files_beside_it_stay_whatever_they_are_called(self, tmp_path: Path) -> None:
+        (tmp_path / ".file.optpart-aaaaaaaa").write_text("the user's")
+        os.utime(tmp_path / ".file.optpart-aaaaaaaa", (1, 1))
+        write_text(tmp_path / "file", "new", ANY)
+        assert (tmp_path / ".file.optpart-aaaaaaaa").read_text() == "the user's"
+
+    def test_a_file_that_has_the_name_meant_for_the_new_one_stays(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(files.secrets, "token_hex", lambda _: "aaaaaaaa")
+        (tmp_path / ".file.optpart-aaaaaaaa").write_text("the user's")
+        with pytest.raises(InputError, match=r"cannot be written \(File exists\)"):
+            write_text(tmp_path / "file", "new", ANY)
+        assert [path.read_text() for path in tmp_path.iterdir()] == ["the user's"]
 
     def test_where_a_file_cannot_be_named_later_it_has_a_name_at_once(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -245,10 +256,10 @@ class TestWriting:
             raise OSError(1, "Operation not permitted")
 
         monkeypatch.setattr(os, "link", refused)
-        write_text(tmp_path / "file", "new")
+        write_text(tmp_path / "file", "new", ANY)
         assert [path.read_text() for path in tmp_path.iterdir()] == ["new"]
 
-    @pytest.mark.parametrize("write", [write_text, lambda path, _: check_target(path)])
+    @pytest.mark.parametrize("write", WRITERS)
     def test_what_is_no_regular_file_is_not_replaced(
         self, tmp_path: Path, write: Callable[[Path, str], None]
     ) -> None:
@@ -261,24 +272,24 @@ class TestWriting:
 
     def test_a_long_name(self, tmp_path: Path) -> None:
         path = tmp_path / ("n" * 255)
-        write_text(path, "new")
+        write_text(path, "new", ANY)
         assert read_text(path) == "new"
 
     def test_a_place_that_does_not_exist(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="cannot be written"):
-            write_text(tmp_path / "none" / "file", "new")
+            write_text(tmp_path / "none" / "file", "new", ANY)
 
     def test_a_directory(self, tmp_path: Path) -> None:
         (tmp_path / "folder").mkdir()
         with pytest.raises(InputError, match="cannot be written"):
-            write_text(tmp_path / "folder", "new")
+            write_text(tmp_path / "folder", "new", ANY)
         assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
     def test_text_that_is_no_unicode(self, tmp_path: Path) -> None:
         path = tmp_path / "file"
-        write_text(path, "old")
+        write_text(path, "old", ANY)
         with pytest.raises((InputError, UnicodeEncodeError)):
-            write_text(path, "\ud800")
+            write_text(path, "\ud800", ANY)
         assert read_text(path) == "old"
 
 
@@ -319,6 +330,17 @@ class TestHolding:
         with held(path, "another search"):
             pass
         assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("content", ["", "the user's"])
+    def test_a_file_of_the_name_of_the_lock_stays(self, tmp_path: Path, content: str) -> None:
+        (tmp_path / ".state.lock").write_text(content)
+        with (
+            held(tmp_path / "state", "another search"),
+            pytest.raises(InputError, match="in use by another search"),
+            held(tmp_path / "state", "another search"),
+        ):
+            pass
+        assert (tmp_path / ".state.lock").read_text() == content
 
     def test_a_folder_that_does_not_exist_holds_nothing(self, tmp_path: Path) -> None:
         with held(tmp_path / "none" / "state", "another search"):

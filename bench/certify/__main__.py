@@ -32,7 +32,7 @@ from optpart.certify.certify import certify
 from optpart.certify.lemmas import add_second
 from optpart.certify.precedence import check
 from optpart.errors import OptpartError
-from optpart.files import write_text
+from optpart.files import ANY, write_text
 from optpart.formats.detect import read_instance
 from optpart.methods import registry
 from optpart.solution.result import Budget
@@ -270,8 +270,8 @@ def main() -> None:
                 kept.append(*parts(row, options.workers))
                 print(by_case([row]).splitlines()[1], flush=True)
             rows.append(row)
-    write_text(options.output / "cases.txt", by_case(rows))
-    write_text(options.output / "sets.txt", by_set(rows, options.every))
+    write_text(options.output / "cases.txt", by_case(rows), ANY)
+    write_text(options.output / "sets.txt", by_set(rows, options.every), ANY)
     kept.tables_written()
     print(by_set(rows, options.every))
 

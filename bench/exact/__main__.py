@@ -29,7 +29,7 @@ from bench.exact.sets import SETS, Case
 from bench.store import STRATEGIES, Bench, Store, Values
 from optpart.bounds.best import best_bound
 from optpart.errors import OptpartError
-from optpart.files import write_text
+from optpart.files import ANY, write_text
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.result import Budget, Result, Status, with_bound
@@ -199,7 +199,7 @@ def main() -> None:
                 print(f"{name}, {case.name}, {method}: {run.status}, {run.seconds:.2f} s",
                       file=sys.stderr, flush=True)  # fmt: skip
     text = "\n".join(report([run for run in done if run.limit == options.time_limit], sizes))
-    write_text(options.output / "table.txt", text + "\n")
+    write_text(options.output / "table.txt", text + "\n", ANY)
     store.tables_written()
     print(text)
 

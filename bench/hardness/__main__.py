@@ -32,7 +32,7 @@ from bench.hardness.karmarkar_karp import nodes_to_answer
 from bench.hardness.runs import PARAMETERS, Curve, Kept, Run, Special, parts
 from bench.store import STRATEGIES, Bench, Store, Values
 from optpart import Budget
-from optpart.files import write_text
+from optpart.files import ANY, write_text
 from optpart.methods import registry
 from optpart.reductions.catalogue import reduction
 from optpart.reductions.decide import WORDS, Answer, decide
@@ -306,7 +306,7 @@ def main() -> None:
         special(kept, limit)
         curve(kept, limit)
     text = "\n".join(report(kept, limit))
-    write_text(options.output / "table.txt", text + "\n")
+    write_text(options.output / "table.txt", text + "\n", ANY)
     runs = [run for run in kept.of(Run) if run.limit == limit]
     rows = [row for row in kept.of(Special) if row.limit == limit]
     figures.times(runs, rows, limit, options.output / "times.png")

@@ -21,7 +21,7 @@ from pathlib import Path
 from bench.ordering import figures, tables
 from bench.ordering.findings import findings
 from bench.ordering.measure import ERROR, NOISE, WORKERS, measure
-from optpart.files import write_text
+from optpart.files import ANY, write_text
 from optpart.ordering.replica import BANDWIDTH, SPEED
 
 FOLDER = Path(__file__).parent.parent / "results" / "ordering"
@@ -51,7 +51,7 @@ def main() -> None:
         f"overtaken\nwith probability {ERROR:g}.\n"
     )
     rows = findings(found)
-    write_text(folder / "findings.txt", f"{header}\n{tables.judged(rows)}")
+    write_text(folder / "findings.txt", f"{header}\n{tables.judged(rows)}", ANY)
     write_text(
         folder / "tables.txt",
         f"{header}\n"
@@ -64,6 +64,7 @@ def main() -> None:
         f"The optimal order: without noise, in µs; CP-SAT with one thread and {seconds:g} s, "
         f"training steps split at the\nloss; orders with {seeds} seeds.\n\n"
         f"{tables.attainable(found)}",
+        ANY,
     )
     figures.draw_all(found, folder)
     print(tables.judged(rows), end="")

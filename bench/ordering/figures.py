@@ -23,7 +23,7 @@ from bench.ordering.measure import (
     Measured,
     gap,
 )
-from optpart.files import write_bytes
+from optpart.files import ANY, write_bytes
 
 #: Okabe and Ito's colours, which colour-blind readers can tell apart.
 COLOURS = dict(
@@ -50,7 +50,7 @@ def draw_all(found: Measured, folder: Path) -> None:
             figure = draw(found)
             target = io.BytesIO()
             figure.savefig(target, format="png", dpi=_DPI, metadata={"Software": None})
-            write_bytes(folder / f"{name}.png", target.getvalue())
+            write_bytes(folder / f"{name}.png", target.getvalue(), ANY)
 
 
 def label(mechanism: str) -> str:

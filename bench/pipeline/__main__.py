@@ -23,7 +23,7 @@ from bench.pipeline.published import (
     one_accelerator,
     prefixes,
 )
-from optpart.files import write_text
+from optpart.files import ANY, write_text
 from optpart.pipeline.downsets import downsets_of, items_of
 from optpart.pipeline.plan import PipelinePlan, plan_pipeline
 from optpart.pipeline.problem import Pipeline
@@ -59,7 +59,7 @@ def main() -> None:
         cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
         lines.append("  ".join(cells))
     text = "\n".join([*lines, "", *_NOTES, ""])
-    write_text(TABLE, text)
+    write_text(TABLE, text, ANY)
     print(text)
 
 

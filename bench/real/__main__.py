@@ -36,7 +36,7 @@ from bench.real.runs import (
 from bench.real.tables import contradictions, csv, index, report
 from bench.store import Store
 from optpart.errors import InputError, UnsupportedError
-from optpart.files import write_text
+from optpart.files import ANY, write_text
 from optpart.formats import native
 from optpart.methods import registry
 from optpart.solution.goal import Goal
@@ -114,7 +114,7 @@ def write(chosen: list[Case], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for case in chosen:
         native.write(case.instance(), folder / f"{case.name}.json")
-    write_text(folder / "instances.csv", index(chosen))
+    write_text(folder / "instances.csv", index(chosen), ANY)
     print(f"{len(chosen)} instances in {folder}", file=sys.stderr)
 
 
@@ -131,7 +131,7 @@ def measure(given: argparse.Namespace, chosen: list[Case]) -> int:
         if goal not in GOALS:
             raise InputError("--goals", f"no goal {goal!r}", f"choose of {', '.join(GOALS)}")
     given.output.mkdir(parents=True, exist_ok=True)
-    write_text(given.output / "instances.csv", index(cases()))
+    write_text(given.output / "instances.csv", index(cases()), ANY)
     warm_up(methods)
     store = Store(given.output / "runs.jsonl", BENCH.needs)
     questions = [(case, goal) for case in chosen for goal in goals if is_asked(case, goal)]
@@ -149,9 +149,9 @@ def measure(given: argparse.Namespace, chosen: list[Case]) -> int:
     today = {case.name: case.instance().sha256 for case in cases()}
     runs = [Run(**row.flat) for row in store.rows()]
     runs = [run for run in runs if today.get(run.instance) == run.sha256]
-    write_text(given.output / "runs.csv", csv(runs))
+    write_text(given.output / "runs.csv", csv(runs), ANY)
     text = report(runs)
-    write_text(given.output / "summary.md", text)
+    write_text(given.output / "summary.md", text, ANY)
     store.tables_written()
     print(text)
     return 1 if contradictions(runs) else 0

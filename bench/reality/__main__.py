@@ -53,7 +53,7 @@ from optpart.costs.from_file import from_file
 from optpart.devices.named import NamedCluster
 from optpart.export.onnx_parts import write as write_parts
 from optpart.export.plan import plan_of
-from optpart.files import write_text
+from optpart.files import ANY, write_text
 from optpart.formats.onnx import read
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.workload import Workload
@@ -287,7 +287,7 @@ def main() -> None:
             *of_training(rows),
         ]
     )
-    write_text(output / "table.txt", text + "\n")
+    write_text(output / "table.txt", text + "\n", ANY)
     store.tables_written()
     print(text)
 

@@ -42,7 +42,7 @@ from bench.reproduce.data import Data
 from bench.reproduce.records import Run
 from bench.reproduce.rows import BENCH, needs, records
 from bench.store import Store
-from optpart.files import write_text
+from optpart.files import ANY, write_text
 from optpart.methods import registry
 
 FOLDER = BENCH.store.path.parent
@@ -80,15 +80,15 @@ def report(data: Data, folder: Path, seconds: float) -> None:
     """Write findings, tables and figures of all measurements."""
     header = list(heading(data, seconds))
     rows = findings.judged(chain.from_iterable(part.FINDINGS for part in SECTIONS), data)
-    write_text(folder / "findings.md", findings.as_markdown(rows, header))
-    write_text(folder / "findings.csv", findings.as_csv(rows))
-    write_text(folder / "makespan.csv", tables.makespans(data))
-    write_text(folder / "partition.csv", tables.partitions(data))
-    write_text(folder / "gaps.csv", tables.gaps(data))
-    write_text(folder / "references.csv", tables.references(data))
+    write_text(folder / "findings.md", findings.as_markdown(rows, header), ANY)
+    write_text(folder / "findings.csv", findings.as_csv(rows), ANY)
+    write_text(folder / "makespan.csv", tables.makespans(data), ANY)
+    write_text(folder / "partition.csv", tables.partitions(data), ANY)
+    write_text(folder / "gaps.csv", tables.gaps(data), ANY)
+    write_text(folder / "references.csv", tables.references(data), ANY)
     top = "\n".join(header) + "\n\n"
-    write_text(folder / "gaps.txt", top + tables.gap_summary(data))
-    write_text(folder / "tables.txt", top + "\n".join(tables.makespan_text(data)) + "\n")
+    write_text(folder / "gaps.txt", top + tables.gap_summary(data), ANY)
+    write_text(folder / "tables.txt", top + "\n".join(tables.makespan_text(data)) + "\n", ANY)
     figures.draw_all(data, folder / "figures")
     for number, row in enumerate(rows, 1):
         print(f"{number:3} {row.verdict.value:12} {row.finding.title}: {row.measured}")

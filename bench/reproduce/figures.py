@@ -20,7 +20,7 @@ from bench.reproduce.cases import BAHNMUELLER, LAICH, Case
 from bench.reproduce.data import Data, MissingError, Pair
 from bench.reproduce.measure import placed, weighed
 from bench.reproduce.tables import gap_rows
-from optpart.files import write_bytes
+from optpart.files import ANY, write_bytes
 from optpart.kernels.compiled import arrays
 from optpart.kernels.tasks import tasks
 from optpart.methods import registry
@@ -66,7 +66,7 @@ def save(figure: Figure, path: Path) -> None:
     """Write a PNG without a date, whole or not at all."""
     target = io.BytesIO()
     figure.savefig(target, format="png", dpi=_DPI, metadata={"Software": None})
-    write_bytes(path, target.getvalue())
+    write_bytes(path, target.getvalue(), ANY)
 
 
 def draw_all(data: Data, folder: Path) -> list[Path]:

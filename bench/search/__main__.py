@@ -28,7 +28,7 @@ from bench.search import (
 )
 from bench.search.rows import BENCH
 from bench.store import Store
-from optpart.files import write_text
+from optpart.files import ANY, write_text
 
 FOLDER = BENCH.store.path.parent
 PARTS = {
@@ -54,7 +54,7 @@ def main() -> None:
     given = parser.parse_args()
     for part in [given.part] if given.part else PARTS:
         text = PARTS[part](given.data, given.output) + "\n"
-        write_text(given.output / f"{part}.md", text)
+        write_text(given.output / f"{part}.md", text, ANY)
         print(text)
     Store(given.output / "runs.jsonl", BENCH.needs).tables_written()
 

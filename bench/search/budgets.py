@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from bench.search.networks import NAMES
 from bench.search.rows import Part, over, up
 from bench.store import MACHINE, Values
-from optpart.files import write_bytes
+from optpart.files import ANY, write_bytes
 from optpart.formats.native import read
 from optpart.methods import registry
 from optpart.solution.result import Budget, Progress
@@ -108,7 +108,7 @@ def _draw(rows: list[Values], path: Path) -> None:
         figure.suptitle("Best makespan (full) and proven bound (dashed), by limit of time")
         target = io.BytesIO()
         figure.savefig(target, format="png", dpi=_DPI, metadata={"Software": None})
-    write_bytes(path, target.getvalue())
+    write_bytes(path, target.getvalue(), ANY)
 
 
 def _panel(axes: Axes, rows: list[Values]) -> None:

@@ -36,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from bench.soak.parts import PARTS, Part
 from bench.soak.runs import Kept, blocks_of, run
-from optpart.files import write_text
+from optpart.files import ANY, write_text
 
 
 def main() -> None:
@@ -71,7 +71,7 @@ def main() -> None:
         text, failed = table(folder)
         print(text, end="")
         if not given.minute:
-            write_text(folder / "table.txt", text)
+            write_text(folder / "table.txt", text, ANY)
     sys.exit(failed)
 
 

@@ -80,7 +80,9 @@ def case(number: int, folder: Path) -> str:
     for name in ("result.json", "instance.json", "training.json", "training-cluster.toml"):
         shutil.copy(_SAMPLES / name, folder)
     old = b"what was there before\n" if draw.random() < 0.5 else None
-    if old is not None and "-o" in command.words and "proof" not in command.words:
+    words = command.words
+    if old is not None and "-o" in words and "proof" not in words:
+        words = (*words, "--force")
         for name in _outputs(command):
             (folder / name).write_bytes(old)
     place = folder / "tmp"
@@ -90,7 +92,7 @@ def case(number: int, folder: Path) -> str:
     environment = {**os.environ, "TMPDIR": str(place), "SOAK": token, "PYTHONPATH": str(_ROOT)}
     with open(folder / "said", "wb") as said:
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "optpart", *command.words],
+            [sys.executable, "-P", "-m", "optpart", *words],
             cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
             start_new_session=True,
         )  # fmt: skip

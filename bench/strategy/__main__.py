@@ -29,7 +29,7 @@ from bench.strategy.figure import draw
 from bench.strategy.runs import BENCH
 from bench.strategy.tables import csv, report
 from optpart.errors import OptpartError
-from optpart.files import write_text
+from optpart.files import ANY, write_text
 
 SECONDS, QUICK_SECONDS = 10.0, 2.0
 QUICK_MODELS, QUICK_CLUSTERS, QUICK_GBITS = (
@@ -76,8 +76,8 @@ def main() -> int:
     ]
     measure(store, models, clusters, plan, seconds)
     rows = store.rows()
-    write_text(output / "table.txt", report(rows, models, clusters, gbits, seconds))
-    write_text(output / "table.csv", csv(rows))
+    write_text(output / "table.txt", report(rows, models, clusters, gbits, seconds), ANY)
+    write_text(output / "table.csv", csv(rows), ANY)
     if "heterog-8" in clusters:
         draw(
             rows, [m for m in cases.SWEPT if m in models], gbits, seconds, output / "bandwidth.png"

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from bench.store import Row
 from bench.strategy.runs import BASELINES, OURS, time_of
-from optpart.files import write_bytes
+from optpart.files import ANY, write_bytes
 
 _STYLE = Path(__file__).parents[1] / "charts.mplstyle"
 _LOOKS = (("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"))
@@ -64,4 +64,4 @@ def draw(
         axes.legend()
         target = io.BytesIO()
         figure.savefig(target, format="png", dpi=_DPI, metadata={"Software": None})
-    write_bytes(path, target.getvalue())
+    write_bytes(path, target.getvalue(), ANY)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import lzma
 import math
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -26,9 +25,9 @@ from optpart.certify.probing import LateError, NotRefutedError, probing_record
 from optpart.certify.sat import refute
 from optpart.certify.series import NotInSeriesError, series_record
 from optpart.certify.trim import trim
-from optpart.children.scratch import Scratch
 from optpart.errors import InputError, OptpartError, UnsupportedError
-from optpart.files import check_folder, write_bytes, write_faults
+from optpart.files import ANY, write_bytes
+from optpart.folders import check_folder, new_folder
 from optpart.formats import native
 from optpart.formats import result as result_format
 from optpart.kernels import ticks
@@ -38,6 +37,9 @@ from optpart.rounding import number
 from optpart.showing import Shown
 from optpart.solution.result import Result, conclude
 from optpart.solution.schedule import Schedule
+
+#: What the manifest of a certificate says.
+HOLDS = "a certificate"
 
 #: Limit of the literals in a formula; longer ones are not given to the solver.
 _MAX_LITERALS = 26_000_000
@@ -496,7 +498,7 @@ def certify(
         If no proof was found.
     """
     begin = clock.now()
-    check_place(Path(directory))
+    check_folder(directory, HOLDS)
     text, problem = problem_of(instance, source)
     result = conclude(instance, method, schedule)
     if result.makespan is None:
@@ -543,7 +545,7 @@ def certify_bound(
         If no proof was found for any of them.
     """
     begin = clock.now()
-    check_place(Path(directory))
+    check_folder(directory, HOLDS)
     text, problem = problem_of(instance, source)
     result = None if schedule is None else conclude(instance, method, schedule)
     if result is not None and result.makespan is None:
@@ -605,41 +607,16 @@ def _between(low: Fraction, high: Fraction) -> Fraction:
 
 def _write(directory: str | Path, files: dict[str, bytes], found: Refutation) -> Refutation:
     """Write a certificate that the checker accepts, completely or not at all."""
-    target = check_place(Path(directory))
-    with write_faults(directory), Scratch(target.parent, prefix=f".{target.name}.") as scratch:
-        draft = scratch.folder / "certificate"
-        draft.mkdir()
+    with new_folder(directory, HOLDS) as draft:
         for name, content in files.items():
-            write_bytes(draft / name, content)
+            write_bytes(draft / name, content, ANY)
         begin = clock.now()
         try:
             check.check(str(draft))
         except RejectedError as error:
             raise UncertifiedError(f"the checker rejects it: {error}") from None
         took = {**found.seconds, "check": clock.now() - begin}
-        if os.path.exists(target):
-            os.rename(target, scratch.folder / "before")
-        os.rename(draft, target)
     return replace(found, seconds=took)
-
-
-def check_place(target: Path) -> Path:
-    """Return the folder to write: new, empty, or an earlier certificate.
-
-    Raises
-    ------
-    InputError
-        If there is something else, or the folder cannot be written.
-    """
-    if not os.path.isdir(target.parent):
-        raise InputError("", "its folder does not exist", "name a writable folder", str(target))
-    if os.path.exists(target) and not (
-        os.path.isdir(target)
-        and (os.path.isfile(target / "certificate.json") or not any(target.iterdir()))
-    ):
-        raise InputError("", "exists and is not a certificate", "name another folder", str(target))
-    check_folder(target.resolve())
-    return target.resolve()
 
 
 def _files(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
+import os
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import linprog
 
+from optpart.certify.certify import HOLDS
 from optpart.certify.check import Allowance, Problem, RejectedError, read_json
 from optpart.certify.precedence import (
     FORMAT,
@@ -27,7 +30,8 @@ from optpart.certify.precedence import (
 from optpart.certify.sat import refute
 from optpart.certify.trim import Proof, trim
 from optpart.errors import ArgumentError, InputError
-from optpart.files import write_bytes
+from optpart.files import ANY, write_bytes
+from optpart.folders import new_folder
 
 #: Multipliers of the devices are rounded to multiples of ``1 / _PARTS``.
 _PARTS = 1000
@@ -256,7 +260,10 @@ def add_second(directory: str | Path, seconds: float) -> Second | None:
         "weights": second.weights,
         "lemmas": second.lemmas,
     }
-    write_bytes(place / "precedence.lrat.xz", lzma.compress(second.proof.text()))
-    write_bytes(place / "precedence.json", json.dumps(record).encode() + b"\n")
-    check(str(place))
+    with new_folder(place, HOLDS) as draft:
+        for name in os.listdir(place):
+            shutil.copyfile(place / name, draft / name)
+        write_bytes(draft / "precedence.lrat.xz", lzma.compress(second.proof.text()), ANY)
+        write_bytes(draft / "precedence.json", json.dumps(record).encode() + b"\n", ANY)
+        check(str(draft))
     return second

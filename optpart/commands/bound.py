@@ -26,7 +26,9 @@ def bound(
         file_to_write(
             help="A new file in which every bound is kept as soon as it is proven; one that exists "
             "needs --resume. Bounds that more time may raise go on as long as there is time. If "
-            "saving fails, they continue; if the last save fails, it exits with 2."
+            "saving fails, they continue; if the last save fails, it exits with 2.",
+            kind="methods.bounds_in_rounds:KIND",
+            updated=True,
         ),
     ] = None,
     resume: Annotated[

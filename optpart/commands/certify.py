@@ -56,9 +56,10 @@ def certify(
     import time
 
     from optpart.api import load_with_source
-    from optpart.certify.certify import UncertifiedError, check_place, problem_of
+    from optpart.certify.certify import HOLDS, UncertifiedError, problem_of
     from optpart.certify.certify import certify as write
     from optpart.errors import InputError
+    from optpart.folders import check_folder
     from optpart.formats.json import pretty
     from optpart.formats.result import read_found
     from optpart.methods.cpsat import cpsat
@@ -71,7 +72,7 @@ def certify(
 
     if bound and second:
         raise InputError("--second", "not available for --bound", "leave one of them out")
-    check_place(output)
+    check_folder(output, HOLDS)
     instance, source = load_with_source(file)
     problem_of(instance, source)  # refuses what certificates do not cover before any work
     if bound:

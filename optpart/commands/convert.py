@@ -6,27 +6,40 @@ from pathlib import Path
 from typing import Annotated
 
 from optpart.commands.instances import open_instance
-from optpart.commands.options import File, Needed, file_to_write
+from optpart.commands.options import File, file_to_write
+from optpart.commands.options import output as written
 from optpart.errors import InputError
+from optpart.files import Kind
+
+
+def kind_of(path: Path) -> Kind:
+    """Return the kind of the file to write, by its suffix."""
+    from optpart.formats import native, thesis_csv
+
+    suffix = path.suffix.lower()
+    if suffix not in (".json", ".csv"):
+        raise InputError("", f"unknown suffix {suffix!r}", "use .json or .csv", str(path))
+    return native.KIND if suffix == ".json" else thesis_csv.KIND
 
 
 def convert(
     file: File,
-    output: Needed,
+    output: Annotated[Path, written("commands.convert:kind_of")],
     devices: Annotated[
-        Path | None, file_to_write(help="For a thesis .csv: where to write the devices.")
+        Path | None,
+        file_to_write(
+            help="For a thesis .csv: where to write the devices.",
+            kind="formats.thesis_csv:DEVICES",
+        ),
     ] = None,
 ) -> None:
     """Write an instance in another format: .json, or thesis .csv with --devices."""
     from optpart.formats import native, thesis_csv
 
     instance = open_instance(file)
-    suffix = output.suffix.lower()
-    if suffix == ".json":
+    if output.suffix.lower() == ".json":
         native.write(instance, output)
-    elif suffix == ".csv":
-        if devices is None:
-            raise InputError("--devices", "missing", "name the CSV to write the devices to")
-        thesis_csv.write(instance, output, devices)
-    else:
-        raise InputError("", f"unknown suffix {suffix!r}", "use .json or .csv", str(output))
+        return
+    if devices is None:
+        raise InputError("--devices", "missing", "name the CSV to write the devices to")
+    thesis_csv.write(instance, output, devices)

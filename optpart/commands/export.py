@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from optpart.commands.options import file_to_write
 from optpart.errors import InputError
 from optpart.terminal import note, put, say
 
@@ -23,7 +24,7 @@ def export(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
+        file_to_write(
             "-o", "--output", help="Where to write, for onnx a folder; texts may also be printed."
         ),
     ] = None,

@@ -62,7 +62,11 @@ def gap(
     ] = "local",
     store: Annotated[
         Path | None,
-        file_to_write(help="Store finished runs in this file, and skip those it already holds."),
+        file_to_write(
+            help="Store finished runs in this file, and skip those it already holds.",
+            kind="study.store:KIND",
+            updated=True,
+        ),
     ] = None,
     output: Annotated[
         Path | None, file_to_write("-o", "--output", help="Also write .csv or .json.")
@@ -101,7 +105,7 @@ def gap(
 
     from contextlib import nullcontext
 
-    from optpart.files import write_text, written_first
+    from optpart.files import check_target, write_text, written_first
     from optpart.formats.json import pretty
     from optpart.methods.solve import prepare
     from optpart.report import gap_table
@@ -122,8 +126,11 @@ def gap(
         budget = Budget(time_limit, workers, memory=memory_limit)
         _gap_by_axis(console, files, method, budget, range(seed, seed + seeds), output, json)
         return
-    if output is not None and output.suffix not in (".csv", ".json"):
-        raise InputError("", f"unknown suffix {output.suffix!r}", "use .csv or .json", str(output))
+    if output is not None:
+        if output.suffix not in gap_table.KINDS:
+            problem = f"unknown suffix {output.suffix!r}"
+            raise InputError("", problem, "use .csv or .json", str(output))
+        check_target(output, gap_table.KINDS[output.suffix])
     if json and csv:
         raise InputError("--json", "used together with --csv", "choose one of them")
     names = chosen_methods(method or [])
@@ -182,7 +189,8 @@ def gap(
         if output is not None:
             as_csv = output.suffix == ".csv"
             document = gap_table.to_document(comparisons)
-            write_text(output, gap_table.to_csv(comparisons) if as_csv else pretty(document))
+            text = gap_table.to_csv(comparisons) if as_csv else pretty(document)
+            write_text(output, text, gap_table.KINDS[output.suffix])
 
     with written_first(write):
         if json:
@@ -251,9 +259,7 @@ def _gap_by_axis(
     json: bool,
 ) -> None:
     """Print how much of each pair's loss is due to its placement, and how much to its order."""
-    from contextlib import nullcontext
-
-    from optpart.files import write_text, written_first
+    from optpart.files import check_target, write_text, written_first
     from optpart.formats.json import pretty
     from optpart.methods import registry
     from optpart.methods.solve import prepare
@@ -263,8 +269,10 @@ def _gap_by_axis(
     from optpart.study import library
     from optpart.study.attribution import Division, divide
 
-    if output is not None and output.suffix != ".json":
-        raise InputError("", f"unknown suffix {output.suffix!r}", "use .json", str(output))
+    if output is not None:
+        if output.suffix != ".json":
+            raise InputError("", f"unknown suffix {output.suffix!r}", "use .json", str(output))
+        check_target(output, axis_table.KIND)
     pairs = names or registry.heuristics()
     if "all" in pairs:
         pairs = [*registry.pairs(), *(name for name in pairs if name != "all")]
@@ -288,7 +296,12 @@ def _gap_by_axis(
             raise
         note(f"the table is partial: {len(done)} of {len(instances)} instances are done")
     document = pretty(axis_table.to_document(done))
-    with nullcontext() if output is None else written_first(lambda: write_text(output, document)):
+
+    def write() -> None:
+        if output is not None:
+            write_text(output, document, axis_table.KIND)
+
+    with written_first(write):
         if json:
             put(document)
     _say_findings(

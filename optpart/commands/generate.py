@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin,
 import typer
 from typer.core import TyperGroup
 
-from optpart.commands.options import Needed, Seed
+from optpart.commands.options import Seed, forcible
+from optpart.commands.options import output as written
 from optpart.terminal import say
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Generate(TyperGroup):
             return super().get_command(ctx, cmd_name)
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         row = GENERATORS[cmd_name]
-        alone.command(cmd_name, short_help=row.summary)(command_of(row))
+        alone.command(cmd_name, short_help=row.summary)(forcible(command_of(row)))
         return typer.main.get_command(alone)
 
 
@@ -69,6 +70,8 @@ def command_of(generator: Generator) -> Callable[..., None]:
 
 def _offered(make: Callable[..., Any]) -> Iterator[inspect.Parameter]:
     """Yield the parameters of a generator's command: arguments, output, options and seed."""
+    from optpart.problem.cluster import Cluster
+
     hints = get_type_hints(make, include_extras=True)
     parameters = inspect.signature(make).parameters
     found = [
@@ -78,7 +81,9 @@ def _offered(make: Callable[..., Any]) -> Iterator[inspect.Parameter]:
         if get_origin(hints[name]) is Annotated
     ]  # fmt: skip
     yield from (one for one in found if one.default is one.empty)
-    yield inspect.Parameter("output", inspect.Parameter.KEYWORD_ONLY, annotation=Needed)
+    kind = f"formats.{'cluster_toml' if hints['return'] is Cluster else 'native'}:KIND"
+    needed = Annotated[Path, written(kind)]
+    yield inspect.Parameter("output", inspect.Parameter.KEYWORD_ONLY, annotation=needed)
     yield from (one for one in found if one.default is not one.empty)
     if "seed" in parameters:
         yield inspect.Parameter("seed", inspect.Parameter.KEYWORD_ONLY, default=0, annotation=Seed)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from optpart.commands.options import Needed
+from optpart.commands.options import NewInstance
 from optpart.limits import MOST_DEVICES
 
 
@@ -19,7 +19,7 @@ def generate_replica(
             "or seq-32.",
         ),
     ],
-    output: Needed,
+    output: NewInstance,
     workers: Annotated[int, typer.Option(help="Copies of the model.", min=1, max=MOST_DEVICES)] = 1,
     servers: Annotated[int, typer.Option(help="Parameter servers.", min=1, max=MOST_DEVICES)] = 1,
     channels: Annotated[

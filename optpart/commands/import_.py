@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optpart.commands.options import Needed, option_of
+from optpart.commands.options import NewInstance, option_of
 from optpart.errors import FaultsOf, InputError
 from optpart.formats.detect import FORMATS, Format
 from optpart.limits import LARGEST_SEED, MOST_DEVICES, MOST_TOKENS
@@ -70,7 +70,7 @@ def import_(
             "model, such as llama-3-8b."
         ),
     ],
-    output: Needed,
+    output: NewInstance,
     format_: Annotated[
         str | None,
         typer.Option(

@@ -5,13 +5,17 @@ If a file to write cannot be written, the option fails before the command does a
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from optpart.errors import InputError
-from optpart.files import check_target
+from optpart.files import Kind, check_target, force
 from optpart.limits import LARGEST_SEED, MOST_SECONDS, MOST_WORKERS, check_seconds
 
 
@@ -78,20 +82,87 @@ def listed_devices(names: str | None) -> list[str] | None:
     return None if names is None else [name.strip() for name in names.split(",") if name.strip()]
 
 
-def _tried(path: Path | None) -> Path | None:
-    if path is not None:
-        check_target(path)
-    return path
+def file_to_write(
+    *names: str, help: str = "Where to write.", kind: str | None = None, updated: bool = False
+) -> typer.models.OptionInfo:
+    """Return an option for the path of a file to write.
 
+    Parameters
+    ----------
+    kind : str, optional
+        Where to find the :class:`~optpart.files.Kind` of the file, or a function that returns it
+        for a path: ``module:name`` in the package. Without it, the command has to check the path.
+    updated : bool
+        Whether an existing file is updated rather than replaced, so that it cannot be forced.
+    """
 
-def file_to_write(*names: str, help: str) -> typer.models.OptionInfo:
-    """Return an option for the path of a file to write."""
-    option: typer.models.OptionInfo = typer.Option(*names, help=help, callback=_tried)
+    def tried(path: Path | None) -> Path | None:
+        if path is not None and kind is not None:
+            module, _, name = kind.partition(":")
+            found = getattr(import_module(f"optpart.{module}"), name)
+            known = found if isinstance(found, Kind) else found(path)
+            check_target(path, known, forcible=not updated)
+        return path
+
+    tried.__dict__["replaces"] = not updated
+    option: typer.models.OptionInfo = typer.Option(*names, help=help, callback=tried)
     return option
 
 
-Output = Annotated[Path | None, file_to_write("-o", "--output", help="Where to write.")]
-Needed = Annotated[Path, file_to_write("-o", "--output", help="Where to write.")]
+def output(kind: str | None) -> typer.models.OptionInfo:
+    """Return the option ``--output`` for a file of a kind; see :func:`file_to_write`."""
+    return file_to_write("-o", "--output", kind=kind)
+
+
+def _forced(context: typer.Context, asked: bool) -> bool:
+    if asked:
+        context.with_resource(force())
+    return asked
+
+
+#: Of all commands that write files; evaluated first, so that it counts for all paths.
+_FORCE = typer.Option(
+    "--force",
+    callback=_forced,
+    is_eager=True,
+    help="Replace a file of another kind, too, or a read-only one; folders are never forced.",
+)
+
+
+def forcible(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the option ``--force`` if it has an option for a file to write."""
+    signature = inspect.signature(command, eval_str=True)
+    files = [
+        name
+        for name, parameter in signature.parameters.items()
+        for option in getattr(parameter.annotation, "__metadata__", ())
+        if getattr(getattr(option, "callback", None), "replaces", False)
+    ]
+    if not files:
+        return command
+
+    @wraps(command)
+    def run(force: bool, **given: Any) -> None:
+        if force and all(given[name] is None for name in files):
+            raise InputError("--force", "used without a file to write", "name one with --output")
+        command(**given)
+
+    own = inspect.Parameter(
+        "force", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, _FORCE]
+    )
+    parameters = [
+        one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in signature.parameters.values()
+    ]
+    place = [one.name for one in parameters].index(files[0]) + 1
+    parameters.insert(place, own)
+    run.__dict__["__signature__"] = inspect.Signature(parameters)
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
+
+
+ResultFile = Annotated[Path | None, output("formats.result:KIND")]
+NewInstance = Annotated[Path, output("formats.native:KIND")]
+Picture = Annotated[Path, output("report.picture:kind_of")]
 File = Annotated[str, typer.Argument(help="An instance file, or the name of a library instance.")]
 MethodName = Annotated[str, typer.Option("--method", "-m", help="See 'optpart methods'.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optpart.commands.options import Json, Output, listed_devices
+from optpart.commands.options import Json, listed_devices
+from optpart.commands.options import output as written
 from optpart.limits import MOST_DEVICES
 from optpart.terminal import put, say
 
@@ -51,7 +52,7 @@ def pipeline(
     check: Annotated[
         Path | None, typer.Option(help="Check this plan instead of making one.")
     ] = None,
-    output: Output = None,
+    output: Annotated[Path | None, written("pipeline.plan_file:KIND")] = None,
     json: Json = False,
 ) -> None:
     """Split a graph into the stages of a pipeline with the least bottleneck, proven."""

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from optpart.commands.options import Needed
+from optpart.commands.options import Picture
 
 
 def plot(
     result: Annotated[Path, typer.Argument(help="A result file.")],
-    output: Needed,
+    output: Picture,
     instance: Annotated[
         str | None,
         typer.Option(help="Its instance; not needed for a library instance."),

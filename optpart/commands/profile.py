@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.core import TyperGroup
 
-from optpart.commands.options import Json, Output
+from optpart.commands.options import Json
+from optpart.commands.options import output as written
 from optpart.errors import InputError
 from optpart.rounding import percent
 from optpart.terminal import put
@@ -31,7 +32,7 @@ def fit(
             "bytes and time (us).",
         ),
     ],
-    output: Output = None,
+    output: Annotated[Path | None, written("training.profile:KIND")] = None,
     as_json: Json = False,
 ) -> None:
     """Fit a line α + β·samples to each operation and kind of device, and to each link.

@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optpart.commands.options import Json, MemoryLimit, Seed, TimeLimit, Workers
+from optpart.commands.options import (
+    Json,
+    MemoryLimit,
+    Seed,
+    TimeLimit,
+    Workers,
+    file_to_write,
+)
 
 if TYPE_CHECKING:
+    from optpart.reductions.base import Reduction
     from optpart.reductions.decide import Answer
 
 _SUFFIXES = (".json", ".source.json", ".png")
@@ -34,7 +42,7 @@ def reduce(
     workers: Workers = 2,
     output: Annotated[
         Path | None,
-        typer.Option(
+        file_to_write(
             "-o",
             "--output",
             help="Where to write: STEM.json (the TF instance), STEM.source.json and STEM.png; "
@@ -77,7 +85,7 @@ def reduce(
     chosen = reduction(name)
     if file is not None and random is not None:
         raise InputError("--random", "used together with a file", "choose one of them")
-    paths = _targets(output or Path(name))
+    paths = _targets(output or Path(name), chosen)
     if file is not None:
         source = read_source(chosen, file)
     else:
@@ -97,13 +105,14 @@ def reduce(
     _leave(answer)
 
 
-def _targets(stem: Path) -> list[Path]:
+def _targets(stem: Path, chosen: Reduction[Any, Any]) -> list[Path]:
     """Return the files to write, once it is certain that they can be written."""
-    from optpart.files import check_target
+    from optpart.files import PICTURES, check_target
+    from optpart.formats import native
 
     paths = [stem.parent / (stem.name + suffix) for suffix in _SUFFIXES]
-    for path in paths:
-        check_target(path)
+    for path, kind in zip(paths, (native.KIND, chosen.kind, PICTURES[".png"]), strict=True):
+        check_target(path, kind)
     return paths
 
 
@@ -114,7 +123,8 @@ def _write(answer: Answer[Any, Any], paths: list[Path], seconds: float) -> list[
     from optpart.reductions import picture
 
     native.write(answer.question.instance, paths[0])
-    write_text(paths[1], pretty(answer.reduction.document(answer.source)))
+    reduction = answer.reduction
+    write_text(paths[1], pretty(reduction.document(answer.source)), reduction.kind)
     picture.draw(answer, paths[2], seconds)
     return [str(path) for path in paths]
 

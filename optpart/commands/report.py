@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from optpart.commands.options import file_to_write
 from optpart.errors import InputError
 from optpart.files import check_target
 
@@ -22,7 +23,7 @@ def report(
     ],
     output: Annotated[
         Path,
-        typer.Option(
+        file_to_write(
             "--output", "-o", help="A page, NAME.html; or a folder for tables about one store."
         ),
     ],
@@ -40,14 +41,14 @@ def report(
     ] = None,
 ) -> None:
     """Write one HTML page that opens without a network, or tables and figures for a paper."""
-    from optpart.report.html.page import PAGES
+    from optpart.report.html.page import KIND, PAGES
 
     if output.suffix.lower() in PAGES:  # everything else is a folder
         from optpart.api import write_report
 
         if by:
             raise InputError("--by", "is for tables", "give a folder with --output", str(output))
-        check_target(output)
+        check_target(output, KIND)
         write_report(what, output, certificate=certificate)
         return
     from optpart.report.html.sources import kind

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from optpart.commands.instances import note_limits, open_instance
-from optpart.commands.options import File, Json, Output, Seed
+from optpart.commands.options import File, Json, ResultFile, Seed
 from optpart.commands.results import leave
 from optpart.limits import MOST_RUNS, check_seed
 from optpart.terminal import put
@@ -26,7 +26,7 @@ def simulate(
         int, typer.Option(help="Runs, with consecutive seeds.", min=1, max=MOST_RUNS)
     ] = 1,
     seed: Seed = 0,
-    output: Output = None,
+    output: ResultFile = None,
     json: Json = False,
 ) -> None:
     """Execute the graph under a placement and a scheduling strategy."""

@@ -15,7 +15,7 @@ from optpart.commands.options import (
     Json,
     MemoryLimit,
     MethodName,
-    Output,
+    ResultFile,
     Seed,
     Start,
     TimeLimit,
@@ -86,7 +86,9 @@ def solve(
         file_to_write(
             help="A new file in which search saves its state, at most every ten seconds; one that "
             "exists needs --resume. If saving fails, the search continues; if the last save fails, "
-            "it exits with 2."
+            "it exits with 2.",
+            kind="search.checkpoint:KIND",
+            updated=True,
         ),
     ] = None,
     resume: Annotated[
@@ -113,7 +115,7 @@ def solve(
             "this share, such as 20%."
         ),
     ] = None,
-    output: Output = None,
+    output: ResultFile = None,
     json: Json = False,
 ) -> None:
     """Find a schedule, and prove as much about it as the method and the bounds can."""

@@ -19,7 +19,7 @@ from optpart.errors import FailureError, InputError, UnsupportedError
 from optpart.exact.milp import HORIZON, check_scope, pairs_to_order
 from optpart.exact.milp_job import Job
 from optpart.exact.symmetry import interchangeable_devices
-from optpart.files import write_text
+from optpart.files import Kind, begins, write_text
 from optpart.kernels.compiled import UNLIMITED, whole_memory
 from optpart.kernels.horizon import horizon_without_queues
 from optpart.kernels.ticks import Grid
@@ -30,6 +30,12 @@ from optpart.solution.goal import Goal
 
 #: About the rows of a program that takes some minutes and gigabytes to write.
 _MOST_ROWS = 1_000_000
+
+#: By form.
+KINDS = {
+    "lp": Kind("a linear program of optpart's", begins(rb"\\ Schedules of ")),
+    "mps": Kind("a linear program of optpart's in MPS", begins(rb"\* Schedules of ")),
+}
 
 _WRITER = "optpart.export.linear_program_writer"
 
@@ -54,7 +60,7 @@ def write(instance: Instance, output: str | Path, form: Literal["lp", "mps"]) ->
         grid, or the program would be too large.
     """
     text, remarks = program(instance, form)
-    write_text(output, text)
+    write_text(output, text, KINDS[form])
     return remarks
 
 

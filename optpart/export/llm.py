@@ -8,6 +8,7 @@ were in 2026.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from optpart.choices import choice
 from optpart.errors import ArgumentError, InputError
 from optpart.export.chain import BLOCK, EMBEDDING, HEAD, NORM, Chain, Link, chain_of, ends
 from optpart.export.plan import Plan, named
+from optpart.files import Kind, begins, of_document
 from optpart.languages import to_comment, to_json, to_python, to_shell
 
 
@@ -55,6 +57,29 @@ _LLAMA_CPP_DEVICE = (
     r"|RPC\d*(\[[\w.:\[\]-]+\])?"
 )
 
+_ACCELERATE_DEVICE = r"\d+|cpu|disk|mps|(cuda|xpu|npu|mps|hpu)(:\d+)?"
+
+
+def _are_devices(document: dict[str, object]) -> bool:
+    devices = (re.fullmatch(_ACCELERATE_DEVICE, str(device)) for device in document.values())
+    return bool(document) and all(devices)
+
+
+DEVICE_MAP = Kind("a device_map", of_document(_are_devices))
+LLAMA_CPP = Kind("options of llama.cpp", begins(rb"--n-gpu-layers \d+( --.*)?\n\Z"))
+VLLM = Kind(
+    "settings of vLLM",
+    begins(rb"(CUDA_VISIBLE_DEVICES=.*\n)?VLLM_PP_LAYER_PARTITION=.*\n(#.*\n)*\Z"),
+)
+MEGATRON = Kind("options of Megatron", begins(rb"--pipeline-model-parallel-size \d+ --.*\n\Z"))
+SPLIT = Kind(
+    "a split_spec of PyTorch",
+    begins(
+        rb"from torch\.distributed\.pipelining import SplitPoint\n(?:\n|#.*\n)*"
+        rb"split_spec = \{\n(?:    .*: SplitPoint\.BEGINNING,\n)*\}\n\Z"
+    ),
+)
+
 _WHOLE = "import the model with whole blocks as vertices"
 _NO_ORDER = "{} schedules batches by itself: the start times of the plan are not kept."
 
@@ -74,8 +99,7 @@ def device_map(
     chain = chain_of(plan)
     target = "accelerate"
     chain.whole_blocks(target, _WHOLE)
-    valid = r"\d+|cpu|disk|mps|(cuda|xpu|npu|mps|hpu)(:\d+)?"
-    known = named(plan, names or {}, valid=valid, example="cuda:0")
+    known = named(plan, names or {}, valid=_ACCELERATE_DEVICE, example="cuda:0")
     found: dict[str, int | str] = {}
     for module, link in _modules(chain, architecture):
         name = known[link.device]

@@ -7,15 +7,30 @@ one instance of an execution provider, so one GPU and the processor, but not two
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
+from typing import BinaryIO
 
 from optpart.errors import FaultsOf, InputError
 from optpart.export.plan import Plan, named
-from optpart.files import write_bytes
+from optpart.files import Kind, write_bytes
 from optpart.formats.onnx import read_nodes
 
 KEY = "layer_ann"
+
+
+#: Key and value of an annotation, as ONNX writes them.
+_ANNOTATION = re.compile(rb"(?s)\n\x09layer_ann\x12.device_\d")
+
+
+def _is_annotated(stream: BinaryIO) -> bool:
+    with mmap(stream.fileno(), 0, access=ACCESS_READ) as content:
+        return content[:1] == b"\x08" and _ANNOTATION.search(content) is not None
+
+
+KIND = Kind("an ONNX model with devices of optpart's", _is_annotated)
 
 _VALID = r"cpu|cuda|dml|npu|fpga|gpu(:(\d+|nvidia|amd|intel))?"
 
@@ -74,7 +89,7 @@ def write(
         entry = next((each for each in node.metadata_props if each.key == KEY), None)
         entry = node.metadata_props.add() if entry is None else entry
         entry.key, entry.value = KEY, annotation[plan.device[name]]
-    write_bytes(output, nodes.model.SerializeToString())
+    write_bytes(output, nodes.model.SerializeToString(), KIND)
     rules = "; ".join(f"{known[each]}(={annotation[each]})" for each in plan.devices)
     return [
         f'session.layer_assignment_settings = "{rules}"',

@@ -13,7 +13,6 @@ a whole: no part needs a value of another one that, in turn, waits for it. The f
 from __future__ import annotations
 
 import heapq
-import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping
@@ -21,10 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optpart.children.scratch import Scratch
 from optpart.errors import FaultsOf, InputError
 from optpart.export.plan import Plan, named
-from optpart.files import check_folder, write_bytes, write_faults, write_text
+from optpart.files import ANY, write_bytes, write_text
+from optpart.folders import check_folder, new_folder
 from optpart.formats.json import pretty
 from optpart.formats.onnx import Nodes, read_nodes
 from optpart.languages import to_shell
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 FORMAT = "optpart-parts/1"
+#: What the manifest of a folder says.
+HOLDS = "an ONNX model in parts"
 
 _CPU = "CPUExecutionProvider"
 _PROVIDER = re.compile(r"(\w+ExecutionProvider)(?::(\d+))?", re.ASCII)
@@ -101,7 +102,7 @@ def write(
     if not names:
         option = to_shell(["--name", f"{plan.devices[0]}=..."])
         remarks.append(f"All parts run with {_CPU}; {option} gives another.")
-    target = _place(Path(folder))
+    check_folder(folder, HOLDS)
     nodes = read_nodes(model, shapes=shapes)
     with FaultsOf(model):
         cut = _Cut(nodes, plan)
@@ -109,9 +110,7 @@ def write(
     if shapes:
         sizes = ", ".join(f"{symbol} = {size}" for symbol, size in shapes.items())
         remarks.append(f"The parts hold for these sizes only: {sizes}.")
-    with write_faults(folder), Scratch(target.parent, prefix=f".{target.name}.") as scratch:
-        draft = scratch.folder / "parts"
-        draft.mkdir()
+    with new_folder(folder, HOLDS) as draft:
         listed = []
         for number, part in enumerate(parts):
             file = f"part_{number}.onnx"
@@ -135,11 +134,8 @@ def write(
             "outputs": [each.name for each in nodes.model.graph.output],
             "parts": listed,
         }
-        write_text(draft / "plan.json", pretty(document))
+        write_text(draft / "plan.json", pretty(document), ANY)
         shutil.copyfile(Path(__file__).with_name("onnx_runner.py"), draft / "run.py")
-        if os.path.exists(target):
-            target.rename(scratch.folder / "before")
-        draft.rename(target)
     return [f"{len(parts)} parts on {len(plan.devices)} devices", *remarks]
 
 
@@ -176,20 +172,6 @@ def run(folder: str | Path, inputs: Mapping[str, Any], options: Any = None) -> d
         raise InputError("", str(error), remedy, str(folder)) from None
 
 
-def _place(folder: Path) -> Path:
-    """Return where to write: a place where nothing is, an empty folder, or an earlier cut."""
-    if not os.path.isdir(folder.parent):
-        raise InputError("", "its folder does not exist", "name a writable place", str(folder))
-    if os.path.exists(folder) and not (
-        os.path.isdir(folder)
-        and (os.path.isfile(folder / "plan.json") or not any(folder.iterdir()))
-    ):
-        problem = "is there, and no earlier cut"
-        raise InputError("", problem, "name another place", str(folder))
-    check_folder(folder.resolve())
-    return folder.resolve()
-
-
 def _provider(name: str) -> tuple[str, dict[str, str]]:
     found = _PROVIDER.fullmatch(name)
     assert found is not None
@@ -207,7 +189,7 @@ def _save(model: ModelProto, base: Path, path: Path) -> None:
         each.t for node in model.graph.node for each in node.attribute if each.HasField("t")
     ]
     if not any(uses_external_data(tensor) for tensor in tensors):
-        write_bytes(path, model.SerializeToString())
+        write_bytes(path, model.SerializeToString(), ANY)
         return
     try:
         load_external_data_for_model(model, str(base))

@@ -16,8 +16,9 @@ from optpart.errors import ArgumentError, InputError
 from optpart.export import linear_program, llm, onnx_layers, onnx_parts, tensorflow
 from optpart.export.llm import Text
 from optpart.export.plan import Plan
+from optpart.export.trace import KIND as TRACE
 from optpart.export.trace import Scheduled, trace
-from optpart.files import write_text
+from optpart.files import Kind, check_target, write_text
 from optpart.problem.instance import Instance
 
 
@@ -46,7 +47,7 @@ class Options:
     unit: str | None = None
 
 
-#: Returns a text, or writes it to a path if there is one; in either case, remarks.
+#: Returns a text, or writes what is no text to the path; in either case, remarks.
 Write: TypeAlias = Callable[[Plan, Options, Path | None], Text]
 WriteSchedule: TypeAlias = Callable[[Scheduled, Options, Path | None], Text]
 WriteInstance: TypeAlias = Callable[[Instance, Options, Path | None], Text]
@@ -64,7 +65,9 @@ class Target:
     takes : frozenset of str
         The options that mean something to it.
     write : callable
-        Call it through :func:`export`, which checks the options.
+        Call it through :func:`export`, which checks the options, and writes texts.
+    kind : Kind or None
+        Of the file; ``None`` for folders.
     """
 
     name: str
@@ -72,6 +75,7 @@ class Target:
     needs: str
     takes: frozenset[str]
     write: Write
+    kind: Kind | None
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,7 @@ class ScheduleTarget:
     needs: str
     takes: frozenset[str]
     write: WriteSchedule
+    kind: Kind | None
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,7 @@ class InstanceTarget:
     needs: str
     takes: frozenset[str]
     write: WriteInstance
+    kind: Kind | None
 
 
 AnyTarget: TypeAlias = Target | ScheduleTarget | InstanceTarget
@@ -133,6 +139,17 @@ def export(
             raise InputError(each.name, problem, "leave it out")
     if "model" in to.takes and options.model is None:
         raise InputError("model", "missing", "name the file that the instance was made of")
+    if output is not None and to.kind is not None:
+        check_target(output, to.kind)
+    found = _handed(what, to, options, output)
+    if output is not None and to.kind is not None and found.text:
+        write_text(output, found.text, to.kind)
+    return found
+
+
+def _handed(
+    what: Plan | Scheduled | Instance, to: AnyTarget, options: Options, output: Path | None
+) -> Text:
     if isinstance(to, InstanceTarget):
         assert isinstance(what, Instance)
         return to.write(what, options, output)
@@ -152,13 +169,7 @@ def _place(output: Path | None, what: str) -> Path:
 
 
 def _text(render: Callable[[Plan, Options], Text]) -> Write:
-    def write(plan: Plan, options: Options, output: Path | None) -> Text:
-        found = render(plan, options)
-        if output is not None:
-            write_text(output, found.text)
-        return found
-
-    return write
+    return lambda plan, options, output: render(plan, options)
 
 
 def _onnx(plan: Plan, options: Options, output: Path | None) -> Text:
@@ -184,19 +195,13 @@ def _tensorflow(plan: Plan, options: Options, output: Path | None) -> Text:
 
 
 def _trace(scheduled: Scheduled, options: Options, output: Path | None) -> Text:
-    found = trace(scheduled, options.unit)
-    if output is not None:
-        write_text(output, found.text)
-    return found
+    return trace(scheduled, options.unit)
 
 
 def _program(
     form: Literal["lp", "mps"], instance: Instance, options: Options, output: Path | None
 ) -> Text:
-    text, remarks = linear_program.program(instance, form)
-    if output is not None:
-        write_text(output, text)
-    return Text(text, remarks)
+    return Text(*linear_program.program(instance, form))
 
 
 _LLM = "a plan for a language model, of whole blocks"
@@ -211,6 +216,7 @@ TARGETS: dict[str, AnyTarget] = {
             "the ONNX model; -o names a folder",
             frozenset({"model", "names", "shapes"}),
             _onnx,
+            None,
         ),
         Target(
             "onnx-layers",
@@ -218,6 +224,7 @@ TARGETS: dict[str, AnyTarget] = {
             "the ONNX model; at most one device besides the processor",
             frozenset({"model", "names", "shapes"}),
             _onnx_layers,
+            onnx_layers.KIND,
         ),
         Target(
             "tensorflow",
@@ -225,6 +232,7 @@ TARGETS: dict[str, AnyTarget] = {
             "the binary GraphDef",
             frozenset({"model", "names"}),
             _tensorflow,
+            tensorflow.KIND,
         ),
         Target(
             "device-map",
@@ -232,6 +240,7 @@ TARGETS: dict[str, AnyTarget] = {
             _LLM,
             frozenset({"names", "architecture"}),
             _text(lambda p, o: llm.device_map(p, names=o.names, architecture=o.architecture)),
+            llm.DEVICE_MAP,
         ),
         Target(
             "llama.cpp",
@@ -239,6 +248,7 @@ TARGETS: dict[str, AnyTarget] = {
             f"{_LLM}; adjacent on every device, those on the CPU first",
             frozenset({"names"}),
             _text(lambda p, o: llm.llama_cpp(p, names=o.names)),
+            llm.LLAMA_CPP,
         ),
         Target(
             "llama.cpp-ot",
@@ -246,6 +256,7 @@ TARGETS: dict[str, AnyTarget] = {
             "a plan for a language model",
             frozenset({"names"}),
             _text(lambda p, o: llm.llama_cpp_overrides(p, names=o.names)),
+            llm.LLAMA_CPP,
         ),
         Target(
             "vllm",
@@ -253,6 +264,7 @@ TARGETS: dict[str, AnyTarget] = {
             f"{_LLM}; adjacent on every device",
             frozenset({"names"}),
             _text(lambda p, o: llm.vllm(p, names=o.names)),
+            llm.VLLM,
         ),
         Target(
             "megatron",
@@ -260,6 +272,7 @@ TARGETS: dict[str, AnyTarget] = {
             f"{_LLM}; devices take turns in a fixed order",
             frozenset(),
             _text(lambda p, o: llm.megatron(p)),
+            llm.MEGATRON,
         ),
         Target(
             "torch",
@@ -267,6 +280,7 @@ TARGETS: dict[str, AnyTarget] = {
             f"{_LLM}; adjacent on every device",
             frozenset({"architecture"}),
             _text(lambda p, o: llm.torch_split(p, architecture=o.architecture)),
+            llm.SPLIT,
         ),
         ScheduleTarget(
             "trace",
@@ -274,6 +288,7 @@ TARGETS: dict[str, AnyTarget] = {
             "the instance: --instance, if it is not of the library",
             frozenset({"unit"}),
             _trace,
+            TRACE,
         ),
         InstanceTarget(
             "lp",
@@ -281,6 +296,7 @@ TARGETS: dict[str, AnyTarget] = {
             "an instance in place of a result",
             frozenset(),
             partial(_program, "lp"),
+            linear_program.KINDS["lp"],
         ),
         InstanceTarget(
             "mps",
@@ -288,6 +304,7 @@ TARGETS: dict[str, AnyTarget] = {
             "an instance in place of a result",
             frozenset(),
             partial(_program, "mps"),
+            linear_program.KINDS["mps"],
         ),
     )
 }

@@ -9,10 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import NamedTuple
 
 from optpart.choices import choice
 from optpart.errors import ArgumentError, InputError
+from optpart.export import llm
 from optpart.export.llm import Text, split_spec
+from optpart.files import Kind, begins, of_document
 from optpart.languages import to_comment, to_json
 from optpart.problem.document import number
 from optpart.training.cluster import TrainingCluster
@@ -29,9 +32,14 @@ def export(compiled: Compiled, to: str) -> Text:
     InputError
         If there is no such target, or it cannot express the strategy.
     """
-    if to not in TARGETS:
-        raise ArgumentError("to", f"unknown {to!r}", choice(to, TARGETS))
-    return TARGETS[to](compiled)
+    return target(to).write(compiled)
+
+
+def target(name: str) -> Target:
+    """Return a target by its name."""
+    if name not in TARGETS:
+        raise ArgumentError("to", f"unknown {name!r}", choice(name, TARGETS))
+    return TARGETS[name]
 
 
 def device_strings(compiled: Compiled) -> Text:
@@ -227,10 +235,34 @@ def _whole(parts: list[Fraction]) -> list[int]:
     return found
 
 
+class Target(NamedTuple):
+    """A target of strategies: what makes its text, and how files of it are known."""
+
+    write: Callable[[Compiled], Text]
+    kind: Kind
+
+
+def _are_strings(document: dict[str, object]) -> bool:
+    return bool(document) and all(str(each).startswith("/job:") for each in document.values())
+
+
 #: By name.
-TARGETS: dict[str, Callable[[Compiled], Text]] = {
-    "devices": device_strings,
-    "torch-stages": torch_stages,
-    "ranks": ranks,
-    "dtensor": dtensor,
+TARGETS = {
+    "devices": Target(device_strings, Kind("devices of operations", of_document(_are_strings))),
+    "torch-stages": Target(torch_stages, llm.SPLIT),
+    "ranks": Target(
+        ranks,
+        Kind("batch sizes of ranks", of_document(lambda found: found.keys() == {"batch", "ranks"})),
+    ),
+    "dtensor": Target(
+        dtensor,
+        Kind(
+            "a placement of a batch",
+            begins(
+                rb"from torch\.distributed\.device_mesh import init_device_mesh\n"
+                rb"from torch\.distributed\.tensor import Shard, distribute_tensor\n"
+                rb"(?:\n|#.*\n)*mesh = .*\nbatch = distribute_tensor\(.*\)\n\Z"
+            ),
+        ),
+    ),
 }

@@ -7,10 +7,12 @@ from pathlib import Path
 
 from optpart.errors import FaultsOf, InputError
 from optpart.export.plan import Plan, named
-from optpart.files import write_bytes
-from optpart.formats.tensorflow import read_message
+from optpart.files import Kind, write_bytes
+from optpart.formats.tensorflow import is_placed, read_message
 
 _VALID = r"(/job:\w+)?(/replica:\d+)?(/task:\d+)?(/device:\w+:\d+|/(?i:cpu|gpu|tpu):\d+)"
+
+KIND = Kind("a TensorFlow graph in which every node has a device", is_placed)
 
 
 def write(
@@ -48,7 +50,7 @@ def write(
     for node in graph.node:
         node.device = known[plan.device[node.name]]
     # Fields that the schema of the reader does not declare are written as they were read.
-    write_bytes(output, graph.SerializeToString(deterministic=True))
+    write_bytes(output, graph.SerializeToString(deterministic=True), KIND)
     return [
         "TensorFlow executes whatever is ready: the order of the plan is not kept.",
         "Devices that nodes named before are overwritten.",

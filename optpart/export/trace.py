@@ -24,6 +24,7 @@ from typing import Any
 from optpart.choices import choice
 from optpart.errors import ArgumentError, InputError
 from optpart.export.llm import Text
+from optpart.files import Kind, begins
 from optpart.languages import to_json
 from optpart.problem.instance import Instance
 from optpart.rounding import number
@@ -38,6 +39,8 @@ _LATEST = 2**53
 
 #: The thread of a device that shows its vertices and sends.
 _RUNS = 1
+
+KIND = Kind("a trace of optpart's", begins(rb'\{"displayTimeUnit":"ns","otherData":\{"instance":'))
 
 #: Of events at one moment on one thread: what ends, what has no length, what begins.
 _ENDS, _INSTANT, _BEGINS = range(3)

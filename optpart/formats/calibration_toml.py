@@ -29,12 +29,13 @@ A cluster file names it: ``of = "my-gpu.toml"``.
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
 from optpart.devices.spec import Coefficients, FittedSpec
 from optpart.errors import FaultsOf, InputError
-from optpart.files import read_text, write_text
+from optpart.files import Kind, of_format, read_text, write_text
 from optpart.formats.json import keys, text, version
 from optpart.formats.toml import exact_decimal, parse_toml
 from optpart.languages import to_toml
@@ -42,6 +43,7 @@ from optpart.problem.rational import non_negative
 from optpart.problem.units import quantity
 
 FORMAT = "optpart-calibration/1"
+KIND = Kind("a calibrated device", of_format(FORMAT, tomllib.load))
 _TOP = {"format", "name", "type", "memory", "precision", "source", "overall", "class", "kind"}
 _FIT = ("constant", "per_flop", "per_byte")
 
@@ -54,7 +56,7 @@ def read(path: str | Path) -> FittedSpec:
 
 def write(spec: FittedSpec, path: str | Path) -> None:
     """Write a calibration file, whole or not at all."""
-    write_text(path, dumps(spec))
+    write_text(path, dumps(spec), KIND)
 
 
 def loads(content: str) -> FittedSpec:

@@ -62,6 +62,7 @@ their own. Every pair of devices needs a link there.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -72,7 +73,7 @@ from optpart.devices import library
 from optpart.devices.named import NamedCluster
 from optpart.devices.spec import PRECISIONS, DeviceSpec, FittedSpec, LinkSpec, Spec
 from optpart.errors import FaultsOf, InputError
-from optpart.files import read_text, write_text
+from optpart.files import Kind, of_document, read_text, write_text
 from optpart.formats import calibration_toml
 from optpart.formats.json import keys, sequence
 from optpart.formats.toml import exact, parse_toml
@@ -83,6 +84,9 @@ from optpart.problem.rational import non_negative, rational, shown
 from optpart.problem.units import Dimension, has_unit, quantity
 
 _TOP = {"device", "bandwidth", "latency", "link", "default_link"}
+KIND = Kind(
+    "a cluster file", of_document(lambda d: "device" in d and d.keys() <= _TOP, tomllib.load)
+)
 _SPEC = {"of", "peak", "memory_bandwidth", "overhead"}
 _DEVICE = {"name", "type", "speed", "memory", "count", "server"} | _SPEC
 _LINK = {"from", "to", "of", "bandwidth", "latency", "both"}
@@ -110,7 +114,7 @@ def read_named(path: str | Path) -> NamedCluster:
 
 def write(cluster: Cluster, path: str | Path) -> None:
     """Write a cluster file, completely or not at all."""
-    write_text(path, dumps(cluster))
+    write_text(path, dumps(cluster), KIND)
 
 
 def loads(text: str) -> Cluster:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from optpart.errors import FaultsOf, InputError
-from optpart.files import read_text, write_text
+from optpart.files import Kind, of_format, read_text, write_text
 from optpart.formats.json import keys, parse_json, pretty, sequence, text, version
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.document import FORMAT
@@ -15,6 +15,8 @@ from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
 from optpart.problem.model import Model
 from optpart.problem.rational import rational
+
+KIND = Kind("an instance", of_format(FORMAT))
 
 _TOP = {
     "$schema", "format", "name", "source", "vertices", "edges", "colocation", "separation",
@@ -34,7 +36,7 @@ def read(path: str | Path) -> Instance:
 
 def write(instance: Instance, path: str | Path) -> None:
     """Write an instance file, completely or not at all."""
-    write_text(path, dumps(instance))
+    write_text(path, dumps(instance), KIND)
 
 
 def from_dict(document: Any) -> Instance:

@@ -12,7 +12,7 @@ import numpy as np
 
 from optpart.choices import choice
 from optpart.errors import FaultsOf, InputError
-from optpart.files import read_text, write_text
+from optpart.files import Kind, of_format, read_text, write_text
 from optpart.formats.json import keys, parse_json, pretty, sequence, text, version
 from optpart.problem.graph import CONTROL
 from optpart.problem.instance import Instance
@@ -23,6 +23,7 @@ from optpart.solution.schedule import Schedule, Transfers
 from optpart.solution.termination import Termination
 
 FORMAT = "optpart-result/1"
+KIND = Kind("a result", of_format(FORMAT))
 
 _CLAIMS = (
     "makespan", "lower_bound", "traffic", "traffic_bound", "bottleneck", "bottleneck_bound",
@@ -39,7 +40,7 @@ _TRANSFER = {"tensor", "to", "start", "end"}
 
 def write(result: Result, path: str | Path) -> None:
     """Write a result file, completely or not at all."""
-    write_text(path, dumps(result))
+    write_text(path, dumps(result), KIND)
 
 
 def dumps(result: Result) -> str:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import networkx as nx
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
@@ -256,6 +256,16 @@ def read_message(path: str | Path) -> Any:
     """
     with FaultsOf(path):
         return _message(path)
+
+
+def is_placed(stream: BinaryIO) -> bool:
+    """Return whether a stream holds a binary GraphDef in which every node has a device."""
+    graph = _message_class()()
+    try:
+        graph.ParseFromString(stream.read())
+    except DecodeError:
+        return False
+    return bool(graph.node) and all(node.device for node in graph.node)
 
 
 def _nodes(path: str | Path) -> list[Any]:

@@ -37,7 +37,7 @@ from pathlib import Path
 import numpy as np
 
 from optpart.errors import FaultsOf, InputError, UnsupportedError
-from optpart.files import write_text
+from optpart.files import Kind, check_target, of_table, write_text
 from optpart.formats.tables import dumps, entries, read_rows
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import CONTROL, Graph, GraphBuilder
@@ -47,6 +47,8 @@ from optpart.problem.rational import non_negative
 
 _VERTEX = ("id", "name", "ops", "memory", "size", "device", "successors", "colocated")
 _DEVICE = ("id", "memory", "speed", "type", "rates")
+KIND = Kind("a thesis graph", of_table(*_VERTEX))
+DEVICES = Kind("devices of a thesis graph", of_table(*_DEVICE))
 _TYPES = ("CPU", "GPU", "TPU")
 _ALL = "ALL"
 
@@ -155,8 +157,9 @@ def write(instance: Instance, graph_path: str | Path, devices_path: str | Path) 
         dumps(_VERTEX, _vertices(instance.graph)),
         dumps(_DEVICE, _devices(instance)),
     )
-    write_text(graph_path, vertices)
-    write_text(devices_path, devices)
+    check_target(devices_path, DEVICES)  # no graph without its devices
+    write_text(graph_path, vertices, KIND)
+    write_text(devices_path, devices, DEVICES)
 
 
 def _unsupported(instance: Instance) -> Iterator[tuple[str, str]]:

@@ -53,7 +53,7 @@ from pathlib import Path
 from typing import Any
 
 from optpart.errors import ArgumentError, FaultsOf, InputError, UnsupportedError
-from optpart.files import read_text, write_text
+from optpart.files import Kind, of_document, read_text, write_text
 from optpart.formats.json import parse_json, sequence, text
 from optpart.formats.nanoseconds import SECOND, Times
 from optpart.formats.parsing import check_entries, member
@@ -687,10 +687,13 @@ def _positive(value: Any, place: str) -> Fraction:
 # --- writing -------------------------------------------------------------------------------
 
 
+KIND = Kind("a workflow", of_document(sniff))
+
+
 def write(path: str | Path, workflow: Workflow) -> None:
     """Write a workflow as WfFormat 1.5; see :func:`dumps`."""
     with FaultsOf(path):
-        write_text(path, dumps(workflow))
+        write_text(path, dumps(workflow), KIND)
 
 
 def dumps(workflow: Workflow) -> str:

@@ -13,13 +13,14 @@ from typing import Any
 from optpart import clock
 from optpart.bounds.best import BOUNDS, Bound, LowerBound, each_bound
 from optpart.errors import FaultsOf, InputError
-from optpart.files import read_text, write_text
+from optpart.files import Kind, of_format, read_text, write_text
 from optpart.formats.json import keys, parse_json, version
 from optpart.methods.fingerprint import differing, fingerprint
 from optpart.problem.instance import Instance
 from optpart.search.checkpoint import check_new, resumed
 
 FORMAT = "optpart-bounds/1"
+KIND = Kind("a checkpoint of bounds", of_format(FORMAT))
 
 _KEYS = {"format", "instance_sha256", "code", "bounds", "sha256"}
 
@@ -133,9 +134,8 @@ class BoundsFile:
             "bounds": bounds,
         }
         try:
-            write_text(
-                self.path, json.dumps(document | {"sha256": _stamp(instance, self.kept)}) + "\n"
-            )
+            stamped = document | {"sha256": _stamp(instance, self.kept)}
+            write_text(self.path, json.dumps(stamped) + "\n", KIND)
         except InputError as error:
             self.fault = error
             if fault is None and self.warn is not None:

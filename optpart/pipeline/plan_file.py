@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from optpart.errors import FaultsOf, InputError
-from optpart.files import read_text, write_text
+from optpart.files import Kind, of_format, read_text, write_text
 from optpart.formats.json import keys, parse_json, pretty, sequence, text, version
 from optpart.pipeline.plan import PipelinePlan
 from optpart.pipeline.problem import Pipeline
@@ -17,6 +17,7 @@ from optpart.pipeline.verifier import loads, violations
 from optpart.problem.rational import rational
 
 FORMAT = "optpart-pipeline/1"
+KIND = Kind("a pipeline plan", of_format(FORMAT))
 
 _TOP = {
     "format", "pipeline", "sha256", "order", "replicas", "status", "bottleneck", "lower_bound",
@@ -27,7 +28,7 @@ _STAGE = {"devices", "load", "memory", "vertices"}
 
 def write_plan(plan: PipelinePlan, path: str | Path) -> None:
     """Write a plan, completely or not at all."""
-    write_text(path, dumps_plan(plan))
+    write_text(path, dumps_plan(plan), KIND)
 
 
 def dumps_plan(plan: PipelinePlan) -> str:

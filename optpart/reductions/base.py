@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 import numpy as np
 
 from optpart.errors import FaultsOf, InputError
-from optpart.files import read_text
+from optpart.files import Kind, of_document, read_text
 from optpart.formats.json import keys, parse_json, sequence
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray, shown
@@ -82,6 +82,13 @@ class Reduction(ABC, Generic[Source, Solution]):
     size: ClassVar[int]
     keys: ClassVar[frozenset[str]]
     colours: ClassVar[Literal["never", "solution", "always"]] = "solution"
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of a source file."""
+        return Kind(
+            f"a source of {self.name}", of_document(lambda d: d.get("problem") == self.name)
+        )
 
     @abstractmethod
     def read(self, document: Mapping[str, Any]) -> Source:

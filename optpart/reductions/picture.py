@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optpart.errors import InputError
-from optpart.files import write_bytes
+from optpart.files import PICTURES, write_bytes
 from optpart.reductions.decide import SHORTEST, WORDS, Answer, shortest
 from optpart.solution.result import Result, Status
 from optpart.solution.schedule import Schedule
@@ -64,7 +64,7 @@ def draw(answer: Answer[Any, Any], path: str | Path, seconds: float = SHORTEST) 
         _figure(answer, seconds).savefig(
             target, format=suffix, dpi=_DPI, metadata=_METADATA[suffix]
         )
-    write_bytes(path, target.getvalue())
+    write_bytes(path, target.getvalue(), PICTURES[f".{suffix}"])
 
 
 def _figure(answer: Answer[Any, Any], seconds: float) -> Figure:

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from optpart.escaping import visible
+from optpart.files import Kind, of_format
 from optpart.report.console import PlainConsole
 from optpart.report.text import infeasible, remark
 from optpart.rounding import number, percent
@@ -16,6 +17,7 @@ from optpart.solution.result import Result, Status
 from optpart.study.attribution import Bracket, Division, Split
 
 FORMAT = "optpart-axis/1"
+KIND = Kind("a record of gap --axis", of_format(FORMAT))
 
 
 def print_division(console: PlainConsole, division: Division) -> None:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from optpart.escaping import visible
+from optpart.files import Kind, of_format, of_table
 from optpart.languages import to_csv_of_records
 from optpart.report.console import PlainConsole
 from optpart.report.text import infeasible, remark, seconds
@@ -20,6 +21,11 @@ from optpart.solution.result import Result
 from optpart.study.gap import EXACT, Comparison, Reference, Spread, Summary, excess, summarise
 
 FORMAT = "optpart-gap/1"
+#: By suffix.
+KINDS = {
+    ".csv": Kind("a table of gaps", of_table("instance", "vertices", "edges", "devices")),
+    ".json": Kind("a record of gaps", of_format(FORMAT)),
+}
 
 #: Below a table in which a method has runs without a schedule.
 _UNSOLVED = "Means are over solved runs only: compare them between methods that solved the same."

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optpart.errors import InputError
-from optpart.files import write_bytes
+from optpart.files import PICTURES, Kind, write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,8 +22,7 @@ _METADATA: dict[str, dict[str, str | None]] = {
     "svg": {"Date": None, "Creator": "optpart"},
     "pdf": {"CreationDate": None, "Creator": "optpart", "Producer": "optpart"},
 }
-#: The formats of pictures on the screen, and of those for papers.
-_FORMS = ("png", "svg")
+#: The formats of pictures for papers.
 PAPER_FORMS = ("png", "svg", "pdf")
 
 _STYLE: dict[Any, Any] = {
@@ -34,6 +33,20 @@ _STYLE: dict[Any, Any] = {
     "pdf.fonttype": 42,  # whole fonts, which publishers ask for
     "text.parse_math": False,  # a "$" in a name is a dollar sign
 }
+
+
+def kind_of(path: str | Path) -> Kind:
+    """Return the kind of a picture by the suffix of its file.
+
+    Raises
+    ------
+    InputError
+        If the suffix is not supported.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in PICTURES:
+        raise InputError("", f"no picture format {suffix!r}", "use .png or .svg", str(path))
+    return PICTURES[suffix]
 
 
 def write_picture(path: str | Path, draw: Callable[[], Figure]) -> None:
@@ -49,11 +62,8 @@ def write_picture(path: str | Path, draw: Callable[[], Figure]) -> None:
     InputError
         If the suffix is not supported, or the file cannot be written.
     """
-    suffix = Path(path).suffix.lower()
-    form = suffix[1:]
-    if form not in _FORMS:
-        raise InputError("", f"no picture format {suffix!r}", "use .png or .svg", str(path))
-    write_bytes(path, render(draw, form))
+    kind = kind_of(path)
+    write_bytes(path, render(draw, Path(path).suffix.lower()[1:]), kind)
 
 
 def render(draw: Callable[[], Figure], form: str, dpi: int = DPI) -> bytes:

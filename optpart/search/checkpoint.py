@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from optpart.errors import ArgumentError, FaultsOf, InputError
-from optpart.files import read_text, write_text
+from optpart.files import Kind, of_format, read_text, write_text
 from optpart.formats.json import keys, parse_json, version
 from optpart.problem.instance import Instance
 from optpart.problem.rational import non_negative
 from optpart.search.plan import Layout
 
 FORMAT = "optpart-search/1"
+KIND = Kind("a checkpoint of a search", of_format(FORMAT))
 
 _KEYS = {"format", "instance_sha256", "seconds", "moves", "device", "order", "eager"}
 _OF_BOUND = {"bound", "bound_sha256"}
@@ -84,7 +85,7 @@ def write(path: str | Path, instance: Instance, reached: Checkpoint) -> None:
         "bound": str(reached.bound),
         "bound_sha256": _stamp(instance, reached.bound),
     }
-    write_text(path, json.dumps(document) + "\n")
+    write_text(path, json.dumps(document) + "\n", KIND)
 
 
 class StateFile:

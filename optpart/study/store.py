@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from optpart.errors import InputError
+from optpart.files import Kind, begins, check_target
 from optpart.formats import result as result_format
 from optpart.formats.json import parse_json
 from optpart.solution.result import Result
@@ -20,6 +21,15 @@ from optpart.study.run import Key, Run
 #: The application id in the header of our files: "optp".
 APPLICATION = 0x6F707470
 VERSION = 3
+
+#: By the id, or of a single page: new files have no tables.
+KIND = Kind(
+    "a store of 'optpart gap --store'",
+    begins(
+        rb"(?s)SQLite format 3\0"
+        rb"(?:.{52}" + APPLICATION.to_bytes(4) + rb"|.{12}\0\0\0[\0\1].{36}\0\0\0\0)"
+    ),
+)
 
 _RUNS = f"""
 CREATE TABLE run (
@@ -102,6 +112,8 @@ class Store:
             if os.path.exists(self._path) and not os.path.isfile(self._path):
                 what = "a folder" if os.path.isdir(self._path) else "not a regular file"
                 raise self._refusal(f"cannot be used as a store (is {what})")
+            if os.path.exists(self._path):  # SQLite might change even what it cannot use
+                check_target(self._path, KIND, forcible=False)
             # Absolute, because SQLite gives some names, such as ":memory:", a special meaning.
             self._database = sqlite3.connect(
                 self._path.absolute(), timeout=_PATIENCE, isolation_level=None

@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 
 from optpart.choices import choice
 from optpart.errors import FaultsOf, InputError
-from optpart.files import read_text, write_text
+from optpart.files import Kind, of_format, read_text, write_text
 from optpart.formats.json import keys, parse_json, pretty, sequence, text, version
 from optpart.problem.document import number
 from optpart.problem.rational import non_negative, shown
@@ -46,6 +46,7 @@ from optpart.training.graph import (
 )
 
 FORMAT = "optpart-training/1"
+KIND = Kind("a training graph", of_format(FORMAT))
 
 _TOP = {"$schema", "format", "name", "kinds", "operations", "edges", "parameters"}
 _TOP |= {"source", "assumed"}
@@ -64,7 +65,7 @@ def read(path: str | Path) -> TrainingGraph:
 
 def write(graph: TrainingGraph, path: str | Path) -> None:
     """Write a file, completely or not at all."""
-    write_text(path, dumps(graph))
+    write_text(path, dumps(graph), KIND)
 
 
 def dumps(graph: TrainingGraph) -> str:

@@ -42,7 +42,7 @@ from scipy.optimize import nnls
 
 from optpart.choices import choice
 from optpart.errors import FaultsOf, InputError
-from optpart.files import read_text, write_text
+from optpart.files import Kind, of_format, read_text, write_text
 from optpart.formats.json import keys, parse_json, pretty, sequence, text, version
 from optpart.formats.tables import read_table
 from optpart.problem.document import number
@@ -51,6 +51,7 @@ from optpart.training.cluster import TrainingCluster
 from optpart.training.graph import Line, TrainingGraph
 
 FORMAT = "optpart-costs/1"
+KIND = Kind("fitted costs", of_format(FORMAT))
 
 _NANOSECONDS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9}
 _TIME = re.compile(r"time\s*(?:\((?P<unit>[^()]*)\))?")
@@ -210,7 +211,7 @@ def _unit(column: str) -> int | None:
 
 def write(costs: Costs, path: str | Path) -> None:
     """Write a file of costs, completely or not at all."""
-    write_text(path, dumps(costs))
+    write_text(path, dumps(costs), KIND)
 
 
 def dumps(costs: Costs) -> str:

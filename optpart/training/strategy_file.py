@@ -39,7 +39,7 @@ import numpy as np
 
 from optpart.choices import choice
 from optpart.errors import FaultsOf, InputError
-from optpart.files import read_text, write_text
+from optpart.files import Kind, of_format, read_text, write_text
 from optpart.formats.json import keys, parse_json, pretty, sequence, text, version
 from optpart.problem.document import number
 from optpart.problem.instance import Instance
@@ -52,6 +52,7 @@ from optpart.training.graph import CONTROL, TrainingGraph
 from optpart.training.strategy import Decision, Strategy
 
 FORMAT = "optpart-strategy/1"
+KIND = Kind("a strategy", of_format(FORMAT))
 
 _TOP = {"$schema", "format", "model", "model_sha256", "reading", "cluster", "batch", "compiler"}
 _TOP |= {"method", "makespan", "lower_bound", "groups", "order"}
@@ -155,7 +156,7 @@ def write(
     found: StrategyFile, graph: TrainingGraph, cluster: TrainingCluster, path: str | Path
 ) -> None:
     """Write a strategy, completely or not at all."""
-    write_text(path, dumps(found, graph, cluster))
+    write_text(path, dumps(found, graph, cluster), KIND)
 
 
 def dumps(found: StrategyFile, graph: TrainingGraph, cluster: TrainingCluster) -> str:

@@ -213,14 +213,17 @@ def test_an_earlier_certificate_is_replaced_and_nothing_else_is(tmp_path: Path) 
     assert schedule is not None
     out = tmp_path / "out"
     certify(instance, schedule, out)
-    (out / "certificate.json").write_text("{}")
     certify(instance, schedule, out)
     check.check(str(out))
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    (out / "notes.txt").write_text("x")
+    with pytest.raises(InputError, match=r"notes.txt: was not written by optpart"):
+        certify(instance, schedule, out)
+    assert (out / "notes.txt").read_text() == "x"
     other = tmp_path / "other"
     other.mkdir()
     (other / "precious").write_text("x")
-    with pytest.raises(InputError, match="exists and is not a certificate"):
+    with pytest.raises(InputError, match="precious: is there, and no manifest"):
         certify(instance, schedule, other)
     with pytest.raises(InputError, match="does not exist"):
         certify(instance, schedule, tmp_path / "no" / "where")

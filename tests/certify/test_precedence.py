@@ -19,7 +19,7 @@ from pysat.solvers import Cadical195
 from optpart import Cluster, Graph, GraphBuilder, Instance, Schedule, retime
 from optpart.certify import check as order_encoding
 from optpart.certify import lemmas, precedence
-from optpart.certify.certify import grid_scales
+from optpart.certify.certify import HOLDS, grid_scales
 from optpart.certify.check import Problem, RejectedError, read_json
 from optpart.certify.lemmas import Second, Shorter, add_second, find_lemmas, prove
 from optpart.certify.precedence import (
@@ -32,6 +32,7 @@ from optpart.certify.precedence import (
     interchangeable,
 )
 from optpart.errors import ArgumentError
+from optpart.folders import new_folder
 from optpart.formats import native
 from optpart.formats import result as result_format
 from optpart.solution.result import conclude
@@ -311,9 +312,10 @@ def chain() -> Instance:
 def certificate(folder: Path, instance: Instance, schedule: Schedule) -> Path:
     """Write a certificate without its first refutation."""
     result = conclude(instance, "given", schedule)
-    (folder / "instance.json").write_text(native.dumps(instance))
-    (folder / "schedule.json").write_text(result_format.dumps(result))
-    (folder / "certificate.json").write_text(json.dumps({"makespan": str(result.makespan)}))
+    with new_folder(folder, HOLDS) as draft:
+        (draft / "instance.json").write_text(native.dumps(instance))
+        (draft / "schedule.json").write_text(result_format.dumps(result))
+        (draft / "certificate.json").write_text(json.dumps({"makespan": str(result.makespan)}))
     return folder
 
 

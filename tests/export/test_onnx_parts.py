@@ -478,10 +478,16 @@ def test_an_earlier_cut_is_replaced_and_nothing_else(tmp_path: Path) -> None:
     model, parts = chain_of_two(tmp_path), tmp_path / "parts"
     onnx_parts.write(placed("a@g b@h"), model, parts)
     onnx_parts.write(placed("a@g b@g"), model, parts)
-    assert sorted(each.name for each in parts.iterdir()) == ["part_0.onnx", "plan.json", "run.py"]
-    for place in (tmp_path, model):
-        with pytest.raises(InputError, match="is there, and no earlier cut"):
+    assert sorted(each.name for each in parts.iterdir()) == [
+        "manifest.json", "part_0.onnx", "plan.json", "run.py",
+    ]  # fmt: skip
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "plan.json").write_text('{"format": "optpart-parts/1"}')  # any plan may be called so
+    for place, problem in ((mine, "plan.json: is there"), (model, "is not a folder")):
+        with pytest.raises(InputError, match=problem):
             onnx_parts.write(placed("a@g b@h"), model, place)
+    assert [each.name for each in mine.iterdir()] == ["plan.json"]
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def records(path: Path) -> list[dict[str, str]]:
 
 
 def test_every_file_is_there_and_pictures_are_what_their_names_say(folder: Path) -> None:
-    assert {path.name for path in folder.iterdir()} == FILES
+    assert {path.name for path in folder.iterdir()} == {*FILES, "manifest.json"}
     for name in ("box", "profile", "convergence"):
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert (folder / f"{name}.pdf").read_bytes().startswith(b"%PDF")

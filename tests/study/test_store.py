@@ -89,7 +89,9 @@ def test_another_file_is_refused_and_left_unchanged(tmp_path: Path) -> None:
     text.write_text("no database, but long enough to be one " * 100)
     for path in (foreign, text):
         before = path.read_bytes()
-        with pytest.raises(InputError, match=f"^{path}: .*; name a new file"):
+        with pytest.raises(
+            InputError, match=f"^{path}: exists and is not a store .*; name another file"
+        ):
             Store(path)
         assert path.read_bytes() == before
 

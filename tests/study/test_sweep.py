@@ -271,7 +271,7 @@ def test_engines_by_name() -> None:
     ("arguments", "problem"),
     [
         ("--engine spark", "--engine: no engine 'spark'; use local"),
-        ("--store notes.txt", "notes.txt: cannot be used as a store (file is not a database); "),
+        ("--store notes.txt", "notes.txt: exists and is not a store of 'optpart gap --store'; "),
         (
             "--store no-such-folder/runs.db",
             "no-such-folder/runs.db: cannot be written (No such file or directory)",

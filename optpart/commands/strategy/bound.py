@@ -26,13 +26,14 @@ def bound(
     json: Json = False,
 ) -> None:
     """Prove how long an iteration takes at least, whatever the strategy."""
-    from optpart.files import check_folder
+    from optpart.folders import check_folder
     from optpart.formats.json import pretty
     from optpart.report.strategy.table import bound_document, heading, milliseconds, said_bounds
+    from optpart.training.bounds.certificate import HOLDS
     from optpart.training_api import strategy_bound
 
     if output is not None:
-        check_folder(output)
+        check_folder(output, HOLDS)
     question = asked.question()
     found = strategy_bound(question, seconds=time_limit, memory=memory_limit)
     if json:

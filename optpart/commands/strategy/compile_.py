@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from optpart.commands.options import Needed
+from optpart.commands.options import NewInstance
 from optpart.commands.strategy.options import ItsCluster, ItsModel, StrategyPath, say_remarks
 from optpart.terminal import say
 
 
 def compile_(
     strategy: StrategyPath,
-    output: Needed,
+    output: NewInstance,
     model: ItsModel = None,
     cluster: ItsCluster = None,
 ) -> None:

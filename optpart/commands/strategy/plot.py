@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from optpart.commands.options import Needed
+from optpart.commands.options import Picture
 from optpart.commands.strategy.options import ItsCluster, ItsModel, StrategyPath
 
 
 def plot(
     strategy: StrategyPath,
-    output: Needed,
+    output: Picture,
     shares: Annotated[
         bool,
         typer.Option("--shares", help="Draw which device computes how much of each group."),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from optpart.commands.options import Json, MemoryLimit, Output, Seed, TimeLimit
+from optpart.commands.options import Json, MemoryLimit, Seed, TimeLimit
+from optpart.commands.options import output as written
 from optpart.commands.strategy.options import Asked, asking, say_remarks
 from optpart.terminal import put, say
 
@@ -27,7 +29,7 @@ def solve(
     time_limit: TimeLimit = 60.0,
     memory_limit: MemoryLimit = None,
     seed: Seed = 0,
-    output: Output = None,
+    output: Annotated[Path | None, written("training.strategy_file:KIND")] = None,
     json: Json = False,
 ) -> None:
     """Find a strategy, and prove how far from optimal it can be."""

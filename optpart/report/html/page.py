@@ -7,13 +7,14 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from optpart.files import write_text
+from optpart.files import Kind, begins, write_text
 from optpart.languages import to_json_in_html
 from optpart.report.html.data import pages_data
 from optpart.report.html.sources import Subject
 
 #: Ends of the names of pages.
 PAGES = (".html", ".htm")
+KIND = Kind("a report", begins(rb"(?s)<!DOCTYPE html>.{0,999}<title>optpart report</title>"))
 
 
 def write_report(
@@ -33,7 +34,7 @@ def write_report(
     InputError
         If the file cannot be written.
     """
-    write_text(path, page(pages_data(subjects, certificate)))
+    write_text(path, page(pages_data(subjects, certificate)), KIND)
 
 
 def page(data: dict[str, Any]) -> str:

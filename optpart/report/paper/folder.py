@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from optpart.errors import InputError
-from optpart.files import check_folder, write_bytes, write_faults
+from optpart.files import ANY, write_bytes
+from optpart.folders import check_folder, new_folder
 from optpart.report.paper.figures import figures
 from optpart.report.paper.tables import (
     pairs_csv,
@@ -19,6 +18,9 @@ from optpart.report.paper.tables import (
 from optpart.report.picture import PAPER_FORMS, render
 from optpart.study.paper import Comparison
 from optpart.study.stored import read_runs
+
+#: What the manifest of a folder says.
+HOLDS = "tables and figures"
 
 _DEFINITIONS = """\
 ratio: makespan / the least makespan that any run of the store has on the instance.
@@ -47,14 +49,14 @@ CSV files have floating-point and exact numbers.
 def write_folder(store: str | Path, by: Sequence[str], output: str | Path) -> list[str]:
     """Write tables and figures about the runs of a store into a folder.
 
-    Everything is computed before the first file is written; files of the same names are replaced.
+    Everything is computed before the first file is written.
 
     Parameters
     ----------
     by : sequence of str
         Factors; see :meth:`~optpart.study.stored.StoredRun.factor`.
     output : str or Path
-        Created if it does not exist.
+        A new folder, an empty one, or an earlier one of this function, which is replaced.
 
     Returns
     -------
@@ -64,12 +66,10 @@ def write_folder(store: str | Path, by: Sequence[str], output: str | Path) -> li
     Raises
     ------
     InputError
-        If the store or a factor is not usable, or the folder cannot be written.
+        If the store or a factor is not usable, or the folder cannot be written or holds anything
+        else.
     """
-    folder = Path(output)
-    if os.path.exists(folder) and not os.path.isdir(folder):
-        raise InputError("", "is not a folder", "name a folder", str(output))
-    check_folder(folder)
+    check_folder(output, HOLDS)
     comparison = Comparison(read_runs(store), by)
     rows = comparison.rows()
     files = {
@@ -85,9 +85,8 @@ def write_folder(store: str | Path, by: Sequence[str], output: str | Path) -> li
         for form in PAPER_FORMS
     }
     files["notes.txt"] = "".join(f"{line}\n" for line in comparison.notes) + _DEFINITIONS
-    with write_faults(folder):
-        folder.mkdir(exist_ok=True)
     contents = {name: text.encode() for name, text in files.items()} | pictures
-    for name, content in contents.items():
-        write_bytes(folder / name, content)
+    with new_folder(output, HOLDS) as draft:
+        for name, content in contents.items():
+            write_bytes(draft / name, content, ANY)
     return comparison.notes

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from optpart.errors import InputError
-from optpart.files import write_text
+from optpart.files import ANY, write_text
+from optpart.folders import new_folder
 from optpart.languages import to_json
 from optpart.training.bounds.choices import Choices
 from optpart.training.bounds.program import StrategyBound
@@ -20,6 +21,8 @@ from optpart.training.graph import Line
 from optpart.training.strategy import Decision
 
 FORMAT = "optpart-strategy-bound/1"
+#: What the manifest of a certificate says.
+HOLDS = "a certificate"
 
 
 def certificate(choices: Choices, bound: StrategyBound) -> dict[str, Any]:
@@ -73,12 +76,17 @@ def certificate(choices: Choices, bound: StrategyBound) -> dict[str, Any]:
 
 
 def write_certificate(choices: Choices, bound: StrategyBound, folder: str | Path) -> Path:
-    """Write ``certificate.json`` into a folder; return its path."""
-    path = Path(folder)
-    path.mkdir(parents=True, exist_ok=True)
-    file = path / "certificate.json"
-    write_text(file, to_json(certificate(choices, bound)) + "\n")
-    return file
+    """Write a folder with ``certificate.json``; return the path of that.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written, or holds anything but a certificate of optpart's.
+    """
+    text = to_json(certificate(choices, bound)) + "\n"
+    with new_folder(folder, HOLDS) as draft:
+        write_text(draft / "certificate.json", text, ANY)
+    return Path(folder) / "certificate.json"
 
 
 def _text(number: Fraction) -> str:
