@@ -394,7 +394,7 @@ def bounds(
     -------
     list of LowerBound
         A value of ``None`` proves that no schedule exists. If that is evident without a bound, the
-        only entry is ``feasibility``.
+        only entry is ``feasibility``. What a checkpoint claims beyond them goes to standard error.
     """
     from optpart.bounds.best import LowerBound, all_bounds
     from optpart.methods.bounds_in_rounds import BoundsFile, bounds_in_rounds
@@ -402,6 +402,7 @@ def bounds(
     from optpart.methods.solve import prepare
     from optpart.methods.solver_bound import solver_rows
     from optpart.problem.feasibility import contradiction
+    from optpart.report.text import claimed
     from optpart.series.bound import SERIES
     from optpart.terminal import note
 
@@ -426,6 +427,8 @@ def bounds(
         return all_bounds(instance, seconds, besides=besides, without=unfit)
     for _ in bounds_in_rounds(instance, seconds, state, besides=besides, without=unfit):
         pass
+    for claim in state.claims:
+        note(claimed(claim))
     if state.fault is not None:
         raise state.fault
     return state.found

@@ -9,6 +9,7 @@ from fractions import Fraction
 from rich.text import Text
 
 from optpart.escaping import visible
+from optpart.solution.claim import Claim
 
 _DIGITS = 6
 
@@ -41,6 +42,21 @@ def between(makespan: Fraction | None, bound: Fraction | None) -> tuple[str, str
     if makespan is None or bound is None:
         return shown, number(bound, up=False)
     return shown, shown if bound == makespan else number(bound, up=False)
+
+
+def claimed(claim: Claim) -> str:
+    """Say what a file claims, and which file."""
+    parts = ["no schedule"] if claim.infeasible else []
+    parts += [
+        f"{name} {number(value, up=False)}"
+        for name, value in (
+            ("lower bound", claim.lower_bound),
+            ("traffic bound", claim.traffic_bound),
+            ("bottleneck bound", claim.bottleneck_bound),
+        )
+        if value is not None
+    ]
+    return f"{' and '.join(parts)} {claim}"
 
 
 def remark(text: str) -> Text:
