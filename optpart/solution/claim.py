@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+#: The file of claims of the instance library.
+LIBRARY = "the instance library"
+
 
 @dataclass(frozen=True)
 class Claim:

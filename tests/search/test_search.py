@@ -362,11 +362,18 @@ def test_a_bound_in_a_checkpoint_makes_nothing_optimal(tmp_path: Path) -> None:
     assert second.status is Status.FEASIBLE
     assert second.lower_bound is not None
     assert second.lower_bound < first.makespan
-    # It ended no search either: all moves were made, and a shorter schedule refutes the bound.
-    assert second.termination is Termination.MOVE_LIMIT
-    assert second.makespan is not None
-    assert second.makespan < first.makespan
-    assert f"shorter than the bound {first.makespan} of the checkpoint" in second.reason
+    assert second.termination is Termination.MOVE_LIMIT  # it ended no search either
+    assert second.claim is not None
+    assert second.claim.lower_bound == first.makespan
+
+
+def test_a_bound_above_a_schedule_is_told_and_not_kept(tmp_path: Path) -> None:
+    instance, file = medium(49), tmp_path / "state.json"
+    first = search(instance, budget=COUNTED, checkpoint=file)
+    assert first.makespan is not None
+    forged(file, instance, first.makespan + 1)
+    second = search(instance, budget=Budget(60, 1, 6), checkpoint=file, resume=True)
+    assert f"shorter than the bound {first.makespan + 1} of the checkpoint" in second.reason
     assert second.claim is None
     assert checkpoint.read(file, instance).bound == second.lower_bound
 
