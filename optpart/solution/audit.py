@@ -153,8 +153,8 @@ def contradicted(result: Result, least: Fraction, by: str) -> str:
     if result.lower_bound is None or result.lower_bound <= least:
         return ""
     proven = result.status is Status.OPTIMAL and result.makespan == result.lower_bound
-    claim = "OPTIMAL at" if proven else "bound"
-    return contradiction(f"{claim} {result.lower_bound}", least, by)
+    said = "OPTIMAL at" if proven else "bound"
+    return contradiction(f"{said} {result.lower_bound}", least, by)
 
 
 def contradiction(claim: str, least: Fraction, by: str) -> str:
