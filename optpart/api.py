@@ -923,6 +923,7 @@ def _draw_file(
         path,
         title=f"{found.name}, {document.get('method', '')}",
         bound=None if bound is None else rational(bound, "lower_bound"),
+        claimed=True,
     )
 
 

@@ -88,6 +88,7 @@ def _(result: Result) -> str:
         ("status", str(result.status)),
         ("bottleneck" if name == "bottleneck" else "makespan", found if value is not None else ""),
         ("lower bound", least if bound is not None else ""),
+        ("claimed", "" if result.claim is None else claimed(result.claim)),
         ("gap", percent(result.gap) if result.gap is not None else ""),
         ("traffic", number(result.traffic, up=True) if result.traffic is not None else ""),
         ("time", seconds(result.seconds)),

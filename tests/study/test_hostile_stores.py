@@ -120,7 +120,18 @@ class TestClaims:
         assert not comparison.is_optimal(comparison.results[0])
 
     def test_every_output_of_gap_names_the_file(self, forged: Path, run: Command) -> None:
-        arguments = ("gap", "heft-10", "-m", "heft", "--time-limit", 5, "--workers", 1, "--store", forged)
+        arguments = (
+            "gap",
+            "heft-10",
+            "-m",
+            "heft",
+            "--time-limit",
+            5,
+            "--workers",
+            1,
+            "--store",
+            forged,
+        )
         said = f"lower bound 80 claimed by {forged} (heft, optpart "
         table = run(*arguments)
         assert "claimed optimum 80 by heft, bound " in table.out

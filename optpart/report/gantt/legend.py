@@ -40,7 +40,7 @@ def draw_limits(axes: Axes, chart: Chart) -> list[Artist]:
         axes.axvline(chart.at(chart.bound), zorder=2.6, gid="bound", **dashed)
         distance = gap(chart.makespan, chart.bound)
         note = f" (gap {distance:.1%})" if distance else ""
-        keys.append(key(f"lower bound {number(chart.bound)}{note}", **dashed))
+        keys.append(key(f"{chart.bound_name} {number(chart.bound)}{note}", **dashed))
     return keys
 
 
