@@ -171,12 +171,11 @@ class Comparison:
 
     def _check_verified(self) -> None:
         """Note how many makespans are claimed only."""
-        unverified = [run for run in self.runs if not run.is_verified and run.makespan is not None]
+        unverified = sum(not run.is_verified and run.makespan is not None for run in self.runs)
         if unverified:
-            instances = len({run.sha256 for run in unverified})
             self.notes.append(
-                f"The makespans of {len(unverified)} runs on {instances} instances are only claimed"
-                " by the store: give the files of the instances to verify them."
+                "Makespans that are only claimed by the store, because the instances were not "
+                f"given: {unverified}."
             )
 
     def _check_stated(self, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import multiprocessing
 import os
 import sqlite3
@@ -95,7 +96,7 @@ class TestOtherCode:
             )  # fmt: skip
             registry.forget("mine")
             assert shown.code == 0
-            row = dict(zip(*(line.split(",") for line in shown.out.splitlines()[:2]), strict=True))
+            row = next(csv.DictReader(shown.out.splitlines()))
             seen.append((row["makespan_mean"], shown.err))
         told = "2 stored runs were made by other code and are run again\n"
         assert [err for _, err in seen] == ["", told, ""]
