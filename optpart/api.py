@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optpart.choices import close
-from optpart.errors import ArgumentError, CertificateError, InputError
+from optpart.errors import ArgumentError, CertificateError, ContradictionError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from optpart.problem.model import Communication, Memory
     from optpart.problem.rational import Number
     from optpart.problem.workload import Workload
+    from optpart.report.html.sources import Subject
     from optpart.report.simulation import Simulated
     from optpart.search.checkpoint import StateFile
     from optpart.solution.goal import Objective
@@ -394,7 +395,7 @@ def bounds(
     -------
     list of LowerBound
         A value of ``None`` proves that no schedule exists. If that is evident without a bound, the
-        only entry is ``feasibility``.
+        only entry is ``feasibility``. What a checkpoint claims beyond them goes to standard error.
     """
     from optpart.bounds.best import LowerBound, all_bounds
     from optpart.methods.bounds_in_rounds import BoundsFile, bounds_in_rounds
@@ -402,6 +403,7 @@ def bounds(
     from optpart.methods.solve import prepare
     from optpart.methods.solver_bound import solver_rows
     from optpart.problem.feasibility import contradiction
+    from optpart.report.text import claimed
     from optpart.series.bound import SERIES
     from optpart.terminal import note
 
@@ -426,6 +428,8 @@ def bounds(
         return all_bounds(instance, seconds, besides=besides, without=unfit)
     for _ in bounds_in_rounds(instance, seconds, state, besides=besides, without=unfit):
         pass
+    for claim in state.claims:
+        note(claimed(claim))
     if state.fault is not None:
         raise state.fault
     return state.found
@@ -920,6 +924,7 @@ def _draw_file(
         path,
         title=f"{found.name}, {document.get('method', '')}",
         bound=None if bound is None else rational(bound, "lower_bound"),
+        claimed=True,
     )
 
 
@@ -1009,7 +1014,31 @@ def write_report(
         if native.read(Path(certificate) / "instance.json").sha256 != subjects[0].instance.sha256:
             remedy = f"give one of {subjects[0].instance.name}"
             raise InputError("", "certifies another instance", remedy, str(certificate))
+        subjects = [_proven_by(Path(certificate), subjects[0])]
     write(subjects, path, certificate=said)
+
+
+def _proven_by(certificate: Path, subject: Subject) -> Subject:
+    """Give the results of a report the bound of a certificate that was accepted."""
+    from optpart.files import read_text
+    from optpart.formats.json import parse_json
+    from optpart.problem.rational import rational
+    from optpart.solution.result import Status, with_bound
+
+    document = parse_json(read_text(certificate / "certificate.json"))
+    bound = rational(document.get("bound", document["makespan"]), "bound")
+    entries = []
+    for entry in subject.entries:
+        result = entry.result
+        if result.status is not Status.INFEASIBLE and bound > (result.lower_bound or -1):
+            if result.makespan is not None and result.makespan < bound:
+                raise ContradictionError(
+                    f"{certificate}: an accepted certificate bounds {result.instance.name} by "
+                    f"{bound}, but a verified schedule takes {result.makespan}"
+                )
+            result = replace(with_bound(result, bound), bound_by="certificate")
+        entries.append(replace(entry, result=result))
+    return replace(subject, entries=tuple(entries))
 
 
 def pipeline_problem(source: Instance | str | Path, *, sync_rate: Number | None = None) -> Pipeline:

@@ -254,7 +254,8 @@ def draw_strategy(
     if shares:
         share_map.draw(compiled.graph, compiled.cluster, compiled.strategy, path, title=title)
     else:
-        timeline.draw(compiled, schedule, path, title=title, bound=bound)
+        claimed = not isinstance(strategy, Solved)
+        timeline.draw(compiled, schedule, path, title=title, bound=bound, claimed=claimed)
 
 
 def export_strategy(

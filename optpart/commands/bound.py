@@ -53,7 +53,7 @@ def bound(
     from optpart.report.bound_table import print_bounds
     from optpart.report.console import plain_console
     from optpart.report.progress import ProgressLine
-    from optpart.report.text import infeasible, seconds
+    from optpart.report.text import claimed, infeasible, seconds
     from optpart.series.bound import SERIES
     from optpart.solution.result import Budget, Progress
 
@@ -126,10 +126,13 @@ def bound(
                 "seconds": round(state.seconds, 6),
                 "can_go_on": state.can_go_on,
             }
+            document["claimed"] = [claim.to_dict() for claim in state.claims]
         put(pretty(document))
     elif best is not None:
         print_bounds(plain_console(), found, best)
         if state is not None:
+            for claim in state.claims:
+                say(claimed(claim))
             rest = ", ".join(state.can_go_on)
             left = f"more time may raise {rest}" if rest else "no bound can go on"
             say(f"{seconds(state.seconds)} spent in all; {left}")

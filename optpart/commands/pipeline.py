@@ -71,7 +71,10 @@ def pipeline(
             say(fault)
         if faults:
             raise typer.Exit(1)
-        say(f"{check}: the plan keeps every rule, and its loads are as stated")
+        say(
+            f"{check}: the plan keeps every rule, and its loads are as stated; a bound in it is "
+            "only claimed"
+        )
         return
     found = make_plan(
         file,

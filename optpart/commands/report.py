@@ -24,7 +24,10 @@ def report(
     output: Annotated[
         Path,
         file_to_write(
-            "--output", "-o", help="A page, NAME.html; or a folder for tables about one store."
+            "--output",
+            "-o",
+            help="A page, NAME.html; or a folder for tables about one store, whose "
+            "schedules are verified if their instances are given or of the library.",
         ),
     ],
     by: Annotated[
@@ -51,14 +54,22 @@ def report(
         check_target(output, KIND)
         write_report(what, output, certificate=certificate)
         return
+    from optpart.api import load
     from optpart.report.html.sources import kind
     from optpart.report.paper.folder import write_folder
     from optpart.terminal import note, say
 
-    if len(what) > 1 or certificate is not None or kind(what[0]) == "result":
+    kinds = {one: kind(one) for one in what}
+    stores = [one for one in what if kinds[one] == "store"] or what[:1]
+    of_one = len(stores) == 1 and (len(what) == 1 or kinds[stores[0]] == "store")
+    if not of_one or certificate is not None or "result" in kinds.values():
         raise InputError(
-            "", "is not a page", f"name it {output}.html, or give only a store", str(output)
+            "",
+            "is not a page",
+            f"name it {output}.html, or give a store and nothing but instances",
+            str(output),
         )
-    for line in write_folder(what[0], by or [], output):
+    instances = [load(one) for one in what if one not in stores]
+    for line in write_folder(stores[0], by or [], output, instances):
         note(line)
     say(f"tables and figures → {output}")

@@ -56,7 +56,10 @@ def say_result(result: Result) -> None:
         why = result.reason
         if why.startswith("its schedule"):  # a heuristic found one, which the verifier refused
             why = why.replace("its schedule", f"the schedule of {result.method}", 1)
-        say(f"{result.instance.name}: no schedule found{given}: {why} (lower bound {bound})")
+        say(
+            f"{result.instance.name}: no schedule found{given}: {why} (lower bound {bound})"
+            f"{_claim(result)}"
+        )
         return
     gap = "" if result.status is Status.OPTIMAL else f", gap {percent(result.gap)}"
     note = f" ({result.reason})" if result.reason else ""
@@ -65,7 +68,7 @@ def say_result(result: Result) -> None:
         say(
             f"{result.instance.name}: {result.status}{given}{note}, bottleneck {load}, lower bound "
             f"{least_load}{gap}, makespan {makespan}, traffic {number(result.traffic, up=True)}, "
-            f"{seconds(result.seconds)} with {result.method}"
+            f"{seconds(result.seconds)} with {result.method}{_claim(result)}"
         )
         return
     if result.objective != "makespan":
@@ -74,8 +77,15 @@ def say_result(result: Result) -> None:
         f"{result.instance.name}: {result.status}{given}{note}, makespan "
         f"{makespan}, lower bound {bound}{gap}, traffic "
         f"{number(result.traffic, up=True)}{least}, {seconds(result.seconds)} with {result.method}"
-        f"{_members(result)}"
+        f"{_members(result)}{_claim(result)}"
     )
+
+
+def _claim(result: Result) -> str:
+    """Return what a file claims and the run has not proven, if anything."""
+    from optpart.report.text import claimed
+
+    return "" if result.claim is None else f"; {claimed(result.claim)}"
 
 
 def _members(result: Result) -> str:

@@ -38,7 +38,7 @@ from optpart.costs.roofline import estimates
 from optpart.devices.named import NamedCluster
 from optpart.devices.spec import Spec
 from optpart.errors import FaultsOf, InputError
-from optpart.formats import nsys, ort_memory, ort_profile, times_csv, torch_profile
+from optpart.formats import nsys, ort_memory, ort_profile, sqlite, times_csv, torch_profile
 from optpart.formats.json import parse_json
 from optpart.formats.profile import Profile, read_trace
 from optpart.problem.graph import Graph
@@ -186,7 +186,7 @@ def _profile(workload: Workload, path: str | Path, device: str) -> Profile:
         except ValueError:  # a null byte in the path
             raise InputError("", "cannot be the name of a file", "name a readable file") from None
         names = workload.graph.names
-        if nsys.sniff(head):
+        if sqlite.sniff(head):
             return nsys.read(path, names)
         if head[:2] == b"\x1f\x8b":
             raise InputError("", "is compressed", "unpack it with gunzip")

@@ -25,9 +25,9 @@ from urllib.parse import quote
 
 from optpart.errors import FaultsOf, InputError
 from optpart.formats.profile import Profile, Range, check_flat
+from optpart.formats.sqlite import guard
 from optpart.problem.rational import shown
 
-_MAGIC = b"SQLite format 3\0"
 _PUSH_POP = 59
 #: The lower bits of a ``globalTid`` are those of the thread, the others those of the process.
 _THREAD = 2**24
@@ -35,18 +35,13 @@ _MOST_BYTES = 2**34
 _MOST_ROWS = 5_000_000
 _MOST_TEXT = 2**20
 _MOST_TEXTS = 2**28
-#: Virtual machine instructions per call of the watch, and calls before a query is ended.
-_INSTRUCTIONS, _CALLS = 1_000_000, 20_000
+#: Millions of instructions of the virtual machine before a query is ended.
+_CALLS = 20_000
 _WORK = (
     "CUPTI_ACTIVITY_KIND_KERNEL",
     "CUPTI_ACTIVITY_KIND_MEMCPY",
     "CUPTI_ACTIVITY_KIND_MEMSET",
 )
-
-
-def sniff(head: bytes) -> bool:
-    """Whether a file begins as an SQLite database does."""
-    return head.startswith(_MAGIC)
 
 
 def read(path: str | Path, names: Collection[str]) -> Profile:
@@ -63,7 +58,8 @@ def read(path: str | Path, names: Collection[str]) -> Profile:
                 raise InputError("", "is longer than 16 GiB", "profile fewer runs")
             uri = f"file:{quote(str(Path(path).absolute()))}?mode=ro"
             with closing(sqlite3.connect(uri, uri=True)) as database:
-                return _read(_guarded(database), set(names))
+                guard(database, text=_MOST_TEXT, calls=_CALLS)
+                return _read(database, set(names))
         except sqlite3.Error as error:
             raise InputError("", f"cannot be read ({error})", "export it with nsys again") from None
         except UnicodeDecodeError:  # in the definition of a table
@@ -72,21 +68,6 @@ def read(path: str | Path, names: Collection[str]) -> Profile:
             raise InputError(
                 "", f"cannot be read ({error.strerror})", "name a readable file"
             ) from None
-
-
-def _guarded(database: sqlite3.Connection) -> sqlite3.Connection:
-    calls = 0
-
-    def watch() -> int:
-        nonlocal calls
-        calls += 1
-        return int(calls > _CALLS)
-
-    database.set_progress_handler(watch, _INSTRUCTIONS)
-    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_TEXT)
-    database.execute("PRAGMA trusted_schema = OFF")
-    database.execute("PRAGMA cell_size_check = ON")
-    return database
 
 
 def _read(database: sqlite3.Connection, names: set[str]) -> Profile:

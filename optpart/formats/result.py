@@ -16,7 +16,8 @@ from optpart.files import Kind, of_format, read_text, write_text
 from optpart.formats.json import keys, parse_json, pretty, sequence, text, version
 from optpart.problem.graph import CONTROL
 from optpart.problem.instance import Instance
-from optpart.problem.rational import RationalArray, rational
+from optpart.problem.rational import RationalArray, non_negative, rational
+from optpart.solution.claim import Claim
 from optpart.solution.names import device_list
 from optpart.solution.result import Result, Status
 from optpart.solution.schedule import Schedule, Transfers
@@ -32,7 +33,10 @@ _TEXTS = ("$schema", "instance", "method", "schedule_by", "bound_by", "reason", 
 _TOP = {
     *_TEXTS, *_CLAIMS,
     "format", "instance_sha256", "status", "objective", "gap", "seconds", "seed", "workers",
-    "versions", "schedule", "termination", "trace", "contiguous", "device_order",
+    "versions", "schedule", "termination", "trace", "contiguous", "device_order", "claimed",
+}  # fmt: skip
+_CLAIMED = {
+    "by", "lower_bound", "traffic_bound", "bottleneck_bound", "infeasible", "method", "code",
 }  # fmt: skip
 _SCHEDULE = {"placement", "start", "transfers"}
 _TRANSFER = {"tensor", "to", "start", "end"}
@@ -88,6 +92,8 @@ def to_dict(result: Result) -> dict[str, Any]:
         document["schedule_by"] = result.schedule_by
     if result.bound_by:
         document["bound_by"] = result.bound_by
+    if result.claim is not None:
+        document["claimed"] = result.claim.to_dict()
     if result.given:
         document["given"] = result.given
     if result.contiguous:
@@ -157,6 +163,7 @@ def _check_kinds(document: Mapping[str, Any]) -> None:
     for i, name in enumerate(sequence(document.get("device_order", []), "device_order")):
         text(name, f"device_order[{i}]")
     termination(document)
+    claim(document)
     for key in ("seed", "workers"):
         if type(document.get(key, 0)) is not int:
             raise InputError(key, "not a whole number", "give a whole number")
@@ -202,6 +209,26 @@ def termination(document: Mapping[str, Any]) -> Termination | None:
         return Termination.FAILED
     proven = document.get("status") in (Status.OPTIMAL, Status.INFEASIBLE)
     return Termination.PROVEN if proven else None
+
+
+def claim(document: Mapping[str, Any]) -> Claim | None:
+    """Read what the run took from a file and did not prove; ``None`` if there is nothing."""
+    if document.get("claimed") is None:
+        return None
+    fields = keys(document["claimed"], _CLAIMED, "claimed")
+
+    def bound(key: str) -> Fraction | None:
+        return non_negative(fields[key], f"claimed.{key}") if key in fields else None
+
+    return Claim(
+        text(fields.get("by"), "claimed.by"),
+        bound("lower_bound"),
+        bound("traffic_bound"),
+        bound("bottleneck_bound"),
+        fields.get("infeasible") is True,
+        text(fields.get("method", ""), "claimed.method"),
+        text(fields.get("code", ""), "claimed.code"),
+    )
 
 
 def _check_number(value: Any, place: str) -> None:

@@ -1,28 +1,37 @@
-"""Bounds that go on: limits that double, and a file that keeps what is proven."""
+"""Bounds that go on: limits that double, and a file that keeps what was proven.
+
+What an earlier run has written there is a claim, until this run has proven as much.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from hashlib import sha256
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from optpart import clock
-from optpart.bounds.best import BOUNDS, Bound, LowerBound, each_bound
+from optpart.bounds.best import BOUNDS, Bound, LowerBound, each_bound, largest
 from optpart.errors import FaultsOf, InputError
 from optpart.files import Kind, of_format, read_text, write_text
-from optpart.formats.json import keys, parse_json, version
+from optpart.formats.json import keys, parse_json, sequence, text, version
 from optpart.methods.fingerprint import differing, fingerprint
 from optpart.problem.instance import Instance
+from optpart.problem.rational import non_negative
 from optpart.search.checkpoint import check_new, resumed
+from optpart.solution.claim import Claim
 
 FORMAT = "optpart-bounds/1"
 KIND = Kind("a checkpoint of bounds", of_format(FORMAT))
 
-_KEYS = {"format", "instance_sha256", "code", "bounds", "sha256"}
+_KEYS = {"format", "instance_sha256", "code", "bounds"}
+#: A digest that earlier versions wrote; it proves nothing, since anybody can compute it.
+_FORMER = {"sha256"}
+
+#: What the code of bounds counts as: some use solvers.
+_METHOD = "cpsat"
 
 #: Seconds of the first round.
 FIRST_ROUND = 30.0
@@ -30,7 +39,7 @@ FIRST_ROUND = 30.0
 
 @dataclass(frozen=True)
 class Kept:
-    """The best value of a bound so far.
+    """The best value of a bound so far, by this run and earlier ones.
 
     Attributes
     ----------
@@ -40,11 +49,14 @@ class Kept:
         The longest time limit that it had.
     ended : bool
         Whether it ended long before its limit, so that more time is no use.
+    code : str
+        The fingerprint of the code that proved it.
     """
 
     bound: LowerBound
     limit: float
     ended: bool
+    code: str
 
 
 @dataclass
@@ -57,7 +69,9 @@ class BoundsFile:
     warn : callable, optional
         Called with the first of several consecutive faults.
     kept : dict
-        What each bound has proven so far, by name.
+        What the file holds of each bound, by name.
+    proven : dict
+        What this run has proven.
     fault : InputError or None
         Reason why the file does not contain the latest bounds, if it does not.
     """
@@ -65,6 +79,7 @@ class BoundsFile:
     path: Path
     warn: Callable[[InputError], None] | None = None
     kept: dict[str, Kept] = field(default_factory=dict)
+    proven: dict[str, LowerBound] = field(default_factory=dict)
     fault: InputError | None = None
 
     @property
@@ -74,8 +89,23 @@ class BoundsFile:
 
     @property
     def found(self) -> list[LowerBound]:
-        """The best value of each bound."""
-        return [kept.bound for kept in self.kept.values()]
+        """The best value of each bound that this run has proven."""
+        return list(self.proven.values())
+
+    @property
+    def claims(self) -> list[Claim]:
+        """What earlier runs have written into the file and this one has not proven."""
+        best = largest(self.found) if self.proven else None
+        if best is not None and best.value is None:
+            return []
+        return [
+            Claim(
+                str(self.path), kept.bound.value, infeasible=kept.bound.value is None,
+                method=name, code=kept.code,
+            )
+            for name, kept in self.kept.items()
+            if best is None or kept.bound.value is None or kept.bound.value > (best.value or 0)
+        ]  # fmt: skip
 
     @property
     def can_go_on(self) -> list[str]:
@@ -86,8 +116,12 @@ class BoundsFile:
         return [kept.bound.name for kept in sorted(rest, key=lambda kept: kept.limit)]
 
     def resumed(self, seconds: float) -> str:
-        """Say how much of a time limit is spent and left; empty in a new file."""
-        return resumed(self.seconds, seconds) if self.kept else ""
+        """Say how much of a time limit is spent and left, and by what code; empty in a new file."""
+        here = fingerprint(_METHOD)
+        others = {kept.code or "which is not named" for kept in self.kept.values()} - {here}
+        said = [resumed(self.seconds, seconds)] if self.kept else []
+        said += [f"bounds in it are by other code, {differing(here, code)}" for code in others]
+        return "; ".join(said)
 
     def open(self, instance: Instance, *, resume: bool) -> None:
         """Read what an earlier run has found, or make sure that nothing is overwritten.
@@ -97,7 +131,7 @@ class BoundsFile:
         ArgumentError
             If the file exists and is not to be resumed.
         InputError
-            If it is not a file of bounds, or of another instance, or was written by other code.
+            If it is not a file of bounds, or of another instance.
         """
         if not resume:
             check_new(self.path)
@@ -106,14 +140,18 @@ class BoundsFile:
             self.kept = _read(parse_json(read_text(self.path)), instance)
 
     def add(self, instance: Instance, bound: LowerBound) -> LowerBound:
-        """Keep a bound at once, and return its best value so far."""
+        """Keep a bound at once, and return the best value that this run has proven."""
+        limit, ended, best, code = bound.limit, bound.ended, bound, fingerprint(_METHOD)
         before = self.kept.get(bound.name)
-        limit = bound.limit if before is None else max(before.limit, bound.limit)
-        ended = bound.ended
-        bound = bound.after(None if before is None else before.bound)
-        self.kept[bound.name] = Kept(bound, limit, ended)
+        if before is not None:
+            ended |= before.ended and limit < before.limit
+            limit = max(before.limit, limit)
+            best = bound.after(before.bound)
+            code = before.code if best.value != bound.value else code
+        self.kept[bound.name] = Kept(best, limit, ended, code)
+        self.proven[bound.name] = bound.after(self.proven.get(bound.name))
         self._write(instance)
-        return bound
+        return self.proven[bound.name]
 
     def _write(self, instance: Instance) -> None:
         fault, self.fault = self.fault, None
@@ -124,18 +162,18 @@ class BoundsFile:
                 "seconds": round(kept.bound.seconds, 6),
                 "limit": round(kept.limit, 6),
                 "ended": kept.ended,
+                "code": kept.code,
             }
             for name, kept in self.kept.items()
         ]
         document = {
             "format": FORMAT,
             "instance_sha256": instance.sha256,
-            "code": fingerprint("cpsat"),
+            "code": fingerprint(_METHOD),
             "bounds": bounds,
         }
         try:
-            stamped = document | {"sha256": _stamp(instance, self.kept)}
-            write_text(self.path, json.dumps(stamped) + "\n", KIND)
+            write_text(self.path, json.dumps(document) + "\n", KIND)
         except InputError as error:
             self.fault = error
             if fault is None and self.warn is not None:
@@ -155,8 +193,9 @@ def bounds_in_rounds(
 
     Yields the best value of each bound as soon as it is kept. After the first round, the bound
     that has had the least time gets twice as much, again and again, unless it ended by itself
-    before. It begins anew, so all that is spent on a bound is at most twice its last limit. The
-    call returns when no bound can go on, or none would get more time than it had.
+    before. It begins anew, so all that is spent on a bound is at most twice its last limit. What
+    is cheap, or had ended by itself in an earlier run, is proven again first. The call returns when
+    no bound can go on, or none would get more time than it had.
 
     Parameters
     ----------
@@ -164,7 +203,7 @@ def bounds_in_rounds(
         Time limit of this call and those before it, together.
     """
     deadline = clock.now() + max(0.0, seconds - state.seconds)
-    names = [row.name for row in (*BOUNDS.values(), *besides) if row.name not in without]
+    rows = {row.name: row for row in (*BOUNDS.values(), *besides) if row.name not in without}
 
     def compute(chosen: list[str], limit: float) -> Iterator[LowerBound]:
         left_out = [name for name in (*BOUNDS, *(row.name for row in besides))
@@ -173,12 +212,23 @@ def bounds_in_rounds(
             yield state.add(instance, bound)
 
     while True:
-        missing = [name for name in names if name not in state.kept]
         left = max(0.0, deadline - clock.now())
-        if missing and (left or not state.kept):
+        again = [
+            name
+            for name, row in rows.items()
+            if name not in state.proven
+            and name in state.kept
+            and (row.cost == "cheap" or (left and state.kept[name].ended))
+        ]
+        if again:
+            limit = max(FIRST_ROUND, state.kept[again[0]].limit)
+            yield from compute(again[:1], min(left, limit))
+            continue
+        missing = [name for name in rows if name not in state.kept]
+        if missing and (left or not state.proven):
             yield from compute(missing, min(left, FIRST_ROUND))
             continue
-        able = [name for name in state.can_go_on if name in names]
+        able = [name for name in state.can_go_on if name in rows]
         if not able or left <= state.kept[able[0]].limit:
             return
         yield from compute(able[:1], min(left, 2 * state.kept[able[0]].limit))
@@ -186,35 +236,22 @@ def bounds_in_rounds(
 
 def _read(document: Any, instance: Instance) -> dict[str, Kept]:
     version(document, FORMAT)
-    fields = keys(document, _KEYS, "")
+    fields = keys(document, _KEYS | _FORMER, "")
     if fields.get("instance_sha256") != instance.sha256:
         raise InputError(
             "instance_sha256", "belongs to another instance", "use the instance it was written for"
         )
-    code = fingerprint("cpsat")
-    if fields.get("code") != code:
-        raise InputError(
-            "code",
-            f"its bounds were proven by other code ({differing(code, str(fields.get('code')))})",
-            "name another file, without `resume`",
-        )
+    of_all = text(fields.get("code", ""), "code")
     kept = {}
     try:
-        for row in fields["bounds"]:
-            value = None if row["value"] is None else Fraction(row["value"])
+        for row in sequence(fields["bounds"], "bounds"):
+            value = None if row["value"] is None else non_negative(row["value"], "value")
             bound = LowerBound(row["bound"], value, float(row["seconds"]))
-            kept[bound.name] = Kept(bound, float(row["limit"]), row["ended"] is True)
-    except (KeyError, TypeError, ValueError, ArithmeticError):
+            times = float(row["seconds"]), float(row["limit"])
+            if not all(0 <= time < inf for time in times):
+                raise ValueError
+            code = text(row.get("code", of_all), "code")
+            kept[text(bound.name, "bound")] = Kept(bound, times[1], row["ended"] is True, code)
+    except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError):
         raise InputError("bounds", "cannot be read", "use the file as it was written") from None
-    if fields.get("sha256") != _stamp(instance, kept):
-        raise InputError("sha256", "the bounds were changed", "use the file as it was written")
     return kept
-
-
-def _stamp(instance: Instance, kept: dict[str, Kept]) -> str:
-    """Return a checksum, without which damage to the file could pass for a proof."""
-    rows = [
-        f"{name} {each.bound.value} {each.bound.seconds:.6f} {each.limit:.6f} {each.ended}"
-        for name, each in kept.items()
-    ]
-    return sha256("\n".join([instance.sha256, *rows]).encode()).hexdigest()

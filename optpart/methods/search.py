@@ -46,7 +46,8 @@ def search(
         Where to write the state, at most every ten seconds and at the end. If that fails, the
         search continues, and the reason of its result says that the state was not kept.
     resume : bool
-        Continue from the checkpoint; the time spent before counts.
+        Continue from the checkpoint; the time spent before counts. Its schedule is verified again;
+        its bound is only claimed, and decides nothing.
 
     Raises
     ------
@@ -62,7 +63,7 @@ def search(
         start=start,
         watch=watch,
         goal=goal,
-        checkpoint=checkpoint,
+        checkpoint=_of_running_code(checkpoint, "search"),
         resume=resume,
     )
 
@@ -91,9 +92,19 @@ def hybrid(
         start=start,
         watch=watch,
         goal=goal,
-        checkpoint=checkpoint,
+        checkpoint=_of_running_code(checkpoint, "hybrid"),
         resume=resume,
     )
+
+
+def _of_running_code(checkpoint: str | Path | StateFile | None, name: str) -> StateFile | None:
+    from optpart.methods.fingerprint import fingerprint  # reads all sources
+
+    if checkpoint is None:
+        return None
+    state = checkpoint if isinstance(checkpoint, StateFile) else StateFile(checkpoint)
+    state.code = fingerprint(name)
+    return state
 
 
 def heuristic_starts(

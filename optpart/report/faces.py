@@ -17,10 +17,11 @@ from optpart.problem.instance import Instance
 from optpart.problem.model import Model
 from optpart.report.comparison_plot import plot_comparisons
 from optpart.report.frames import frame_of_comparison, frame_of_instance, frame_of_result
+from optpart.report.gap_table import remark_on
 from optpart.report.graph_plot import plot_graph
 from optpart.report.progress_plot import plot_progress
 from optpart.report.schedule_plot import plot_schedule
-from optpart.report.text import seconds
+from optpart.report.text import claimed, seconds
 from optpart.rounding import between, number, percent
 from optpart.solution.result import Result
 from optpart.solution.schedule import Schedule
@@ -88,6 +89,7 @@ def _(result: Result) -> str:
         ("status", str(result.status)),
         ("bottleneck" if name == "bottleneck" else "makespan", found if value is not None else ""),
         ("lower bound", least if bound is not None else ""),
+        ("claimed", "" if result.claim is None else claimed(result.claim)),
         ("gap", percent(result.gap) if result.gap is not None else ""),
         ("traffic", number(result.traffic, up=True) if result.traffic is not None else ""),
         ("time", seconds(result.seconds)),
@@ -120,6 +122,8 @@ def _(comparison: Comparison) -> str:
     value, bound = between(reference.makespan, reference.bound)
     head = f"{comparison.instance.name}: {reference.kind}"
     said = reference.infeasible or f"reference {value}, bound {bound}"
+    if reference.claim is not None:
+        said += f"; {claimed(reference.claim)}"
     rows = [
         (
             result.method,
@@ -128,7 +132,7 @@ def _(comparison: Comparison) -> str:
             percent(comparison.over_reference(result)),
             percent(comparison.over_bound(result)),
             seconds(result.seconds),
-            "optimal" if comparison.is_optimal(result) else result.reason,
+            remark_on(comparison, result),
         )
         for result in sorted(
             comparison.results, key=lambda r: (r.makespan is None, r.makespan or 0, r.method)

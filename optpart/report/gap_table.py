@@ -14,7 +14,7 @@ from optpart.escaping import visible
 from optpart.files import Kind, of_format, of_table
 from optpart.languages import to_csv_of_records
 from optpart.report.console import PlainConsole
-from optpart.report.text import infeasible, remark, seconds
+from optpart.report.text import claimed, infeasible, remark, seconds
 from optpart.rounding import number, percent
 from optpart.solution.gap import gap
 from optpart.solution.result import Result
@@ -52,17 +52,18 @@ def print_comparison(console: PlainConsole, comparison: Comparison) -> None:
 
 
 def _table(comparison: Comparison) -> Table:
-    columns = ("makespan", f"over {comparison.reference.kind}", "over bound", "traffic", "time")
+    reference = comparison.reference
+    columns = ("makespan", f"over {reference.kind}", _over_bound(reference), "traffic", "time")
     table = _method_table(*columns)
     for result in sorted(comparison.results, key=_by_makespan):
         table.add_row(
             _named(result.method, result.refused),
             number(result.makespan, up=True),
             percent(comparison.over_reference(result)),
-            percent(comparison.over_bound(result)),
+            percent(comparison.over_claimed_bound(result)),
             number(result.traffic, up=True),
             seconds(result.seconds),
-            remark(_remark(comparison, result)),
+            remark(remark_on(comparison, result)),
         )
     return table
 
@@ -71,8 +72,8 @@ def _seeds_table(comparison: Comparison) -> Table:
     """Return the table for several seeds: means, best values and standard deviations."""
     reference = comparison.reference
     table = _method_table(
-        "solved", "best", "mean", "± std", f"mean over {reference.kind}", "mean over bound",
-        "traffic", "time",
+        "solved", "best", "mean", "± std", f"mean over {reference.kind}",
+        f"mean {_over_bound(reference)}", "traffic", "time",
     )  # fmt: skip
     for spread in sorted(comparison.spreads(), key=_by_mean_makespan):
         runs = len(spread.results)
@@ -83,7 +84,7 @@ def _seeds_table(comparison: Comparison) -> Table:
             number(spread.mean, up=True),
             "–" if spread.deviation is None else number(spread.deviation, up=True, digits=4),
             percent(excess(spread.mean, reference.makespan)),
-            percent(excess(spread.mean, reference.bound)),
+            percent(excess(spread.mean, reference.claimed_bound)),
             number(spread.traffic, up=True),
             seconds(spread.seconds),
             remark(_remark_of_seeds(spread)),
@@ -91,19 +92,28 @@ def _seeds_table(comparison: Comparison) -> Table:
     return table
 
 
+def _over_bound(reference: Reference) -> str:
+    return "over bound" if reference.claim is None else "over claimed bound"
+
+
 def _named(method: str, refused: bool) -> Text:
     """Return the name of a method, marked if standard error has its full remark."""
     return Text(("! " if refused else "  ") + method)
 
 
-def _remark(comparison: Comparison, result: Result) -> str:
+def remark_on(comparison: Comparison, result: Result) -> str:
+    """Say that a result is optimal, or why it is not known to be."""
     proven = comparison.is_optimal(result) and not result.refused
+    if comparison.is_claimed_optimal(result) and not result.refused:
+        return "claimed optimal"
     return "optimal" if proven else result.reason
 
 
 def _remark_of_seeds(spread: Spread) -> str:
     if spread.optimal and not spread.refused:
         return f"optimal {spread.optimal}/{len(spread.results)}"
+    if spread.claimed_optimal and not spread.refused:
+        return f"claimed optimal {spread.claimed_optimal}/{len(spread.results)}"
     return spread.reason
 
 
@@ -129,6 +139,7 @@ def print_line(console: PlainConsole, comparison: Comparison) -> None:
     heuristic = "no heuristic found a schedule"
     if best is not None:
         over = "optimal" if comparison.is_optimal(best) else ""
+        over = "claimed optimal" if comparison.is_claimed_optimal(best) else over
         over = over or f"+{percent(comparison.over_reference(best))}"
         heuristic = f"best heuristic {over:8} {best.method}"
     figure = f"{reference.kind} {number(reference.makespan, up=True)}"
@@ -136,6 +147,8 @@ def print_line(console: PlainConsole, comparison: Comparison) -> None:
         figure += ", certified"
     if reference.kind != "optimum":
         figure += f", bound {number(reference.bound, up=False)}"
+    if reference.claim is not None:
+        figure += f", {claimed(reference.claim)}"
     line = f"{name} {figure:28} {heuristic}"
     if cell_len(line) <= console.width:
         console.print(line)
@@ -162,14 +175,19 @@ def _said(comparison: Comparison) -> str:
     bound = "no bound"
     if reference.bound is not None:
         bound = f"bound {number(reference.bound, up=False)} by {reference.bound_by}"
+    if reference.claim is not None:
+        bound += f"; {claimed(reference.claim)}, not proven in this run"
     if reference.makespan is None:
         return f"no schedule known; {bound}"
     makespan = f"{number(reference.makespan, up=True)} by {reference.makespan_by}"
     if reference.kind == "optimum":
         certified = "certified" if reference.certified else "no certificate"
         return f"optimum {makespan}, proven by {reference.bound_by}, {certified}"
+    if reference.kind == "claimed optimum":
+        certified = "certified" if reference.certified else "no certificate"
+        return f"claimed optimum {makespan}, {bound}, {certified}"
     if reference.bound is None:
-        return f"best known {makespan}, no bound"
+        return f"best known {makespan}, {bound}"
     distance = percent(comparison_gap(comparison))
     note = f" ({reference.note})" if reference.note else ""
     return f"best known {makespan}, {bound}: gap {distance}{note}"
@@ -191,9 +209,12 @@ def print_summary(console: PlainConsole, comparisons: list[Comparison]) -> None:
     certified = sum(comparison.reference.certified for comparison in comparisons)
     counts = ", ".join(
         f"{kinds.count(kind)} {kind}"
-        for kind in ("optimum", "best known", "infeasible", "unknown")
+        for kind in (
+            "optimum", "claimed optimum", "best known", "infeasible", "claimed infeasible",
+            "unknown",
+        )
         if kind in kinds
-    )
+    )  # fmt: skip
     console.print()
     found = Text.assemble((f"{len(comparisons)} instances", "bold"), f": {counts}")
     console.print(found, soft_wrap=False)
@@ -201,7 +222,10 @@ def print_summary(console: PlainConsole, comparisons: list[Comparison]) -> None:
         console.tell(f"{certified} optima certified (make check-certificates)")
     table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="dim")
     table.add_column("  method", no_wrap=True)
-    for column in ("solved", "mean over reference", "worst", "mean over bound", "optimal", "time"):
+    with_claims = any(comparison.reference.claim is not None for comparison in comparisons)
+    over = "mean over claimed bound" if with_claims else "mean over bound"
+    optimal = ("optimal", "claimed optimal") if with_claims else ("optimal",)
+    for column in ("solved", "mean over reference", "worst", over, *optimal, "time"):
         table.add_column(column, justify="right", no_wrap=True)
     rows = sorted(summarise(comparisons), key=_by_mean)
     for row in rows:
@@ -210,8 +234,9 @@ def print_summary(console: PlainConsole, comparisons: list[Comparison]) -> None:
             f"{row.solved}/{row.instances}",
             percent(row.mean),
             percent(row.worst),
-            percent(row.mean_over_bound),
+            percent(row.mean_over_claimed_bound),
             f"{row.optimal}/{row.references}",
+            *([f"{row.claimed_optimal}/{row.claimed_references}"] if with_claims else []),
             seconds(row.seconds),
         )
     console.show(table)
@@ -252,6 +277,8 @@ def _instance_fields(comparison: Comparison) -> dict[str, Any]:
         **_figure("bound", reference.bound),
         "bound_by": reference.bound_by,
         "certified": reference.certified,
+        "claimed_bound": None if reference.claim is None else _exact(reference.claim.lower_bound),
+        "claimed": "" if reference.claim is None else claimed(reference.claim),
     }
 
 
@@ -337,6 +364,11 @@ def to_document(comparisons: list[Comparison]) -> dict[str, Any]:
                 "reference": _exact(comparison.reference.makespan),
                 "reference_kind": comparison.reference.kind,
                 "bound": _exact(comparison.reference.bound),
+                "claimed": (
+                    None
+                    if comparison.reference.claim is None
+                    else comparison.reference.claim.to_dict()
+                ),
                 "infeasible": comparison.reference.infeasible,
                 "findings": [
                     {"source": finding.source, "problem": finding.problem}

@@ -5,6 +5,23 @@ from __future__ import annotations
 from rich.text import Text
 
 from optpart.escaping import visible
+from optpart.rounding import number
+from optpart.solution.claim import Claim
+
+
+def claimed(claim: Claim) -> str:
+    """Say what a file claims, and which file."""
+    parts = ["no schedule"] if claim.infeasible else []
+    parts += [
+        f"{name} {number(value, up=False)}"
+        for name, value in (
+            ("lower bound", claim.lower_bound),
+            ("traffic bound", claim.traffic_bound),
+            ("bottleneck bound", claim.bottleneck_bound),
+        )
+        if value is not None
+    ]
+    return f"{' and '.join(parts)} {claim}"
 
 
 def remark(text: str) -> Text:

@@ -11,9 +11,16 @@ from typing import Any, get_args
 from optpart.errors import FaultsOf, InputError
 from optpart.escaping import shortened
 from optpart.formats.json import sequence
-from optpart.formats.result import constraints, read_document, schedule_from_dict, termination
+from optpart.formats.result import (
+    claim,
+    constraints,
+    read_document,
+    schedule_from_dict,
+    termination,
+)
 from optpart.problem.instance import Instance
 from optpart.problem.rational import non_negative, rational
+from optpart.report.text import claimed
 from optpart.rounding import between, number
 from optpart.solution.contiguity import first_violation
 from optpart.solution.gap import objective_gap
@@ -155,6 +162,14 @@ def check_document(
     if claims["bottleneck"] is not None:
         shown, shown_bound = between(claims["bottleneck"], claims["bottleneck_bound"])
         summary += f", bottleneck {shown}, claimed bottleneck bound {shown_bound}"
+    of_file = claim(document)
+    if of_file is not None:
+        summary += f", {claimed(of_file)}"
+        for name, key in _BOUNDS:
+            value = getattr(of_file, name)
+            if value is not None and key in found and value > found[key]:
+                above = f"claimed {value}, above the {key} {found[key]}"
+                violations.append(Violation(f"claimed.{name}", above))
     if document.get("given"):
         summary += f", given {document['given']}"
     return Check(tuple(violations), makespan, summary)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from optpart.errors import ArgumentError, FaultsOf, InputError
 from optpart.files import Kind, of_format, read_text, write_text
-from optpart.formats.json import keys, parse_json, version
+from optpart.formats.json import keys, parse_json, text, version
 from optpart.problem.instance import Instance
 from optpart.problem.rational import non_negative
 from optpart.search.plan import Layout
@@ -24,8 +23,11 @@ from optpart.search.plan import Layout
 FORMAT = "optpart-search/1"
 KIND = Kind("a checkpoint of a search", of_format(FORMAT))
 
-_KEYS = {"format", "instance_sha256", "seconds", "moves", "device", "order", "eager"}
-_OF_BOUND = {"bound", "bound_sha256"}
+_KEYS = {
+    "format", "instance_sha256", "seconds", "moves", "device", "order", "eager", "bound", "code",
+}  # fmt: skip
+#: A digest that earlier versions wrote; it proves nothing, since anybody can compute it.
+_FORMER = {"bound_sha256"}
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,17 @@ class Checkpoint:
         Spent so far.
     moves : int
     bound : Fraction
-        Proven lower bound of the makespan of every schedule, whatever decisions are given.
+        Lower bound of the makespan of every schedule, whatever decisions are given. Of a file that
+        was read, it is a claim.
+    code : str
+        The fingerprint of the code that proved the bound; empty if the file does not say.
     """
 
     layout: Layout
     seconds: float
     moves: int
     bound: Fraction = Fraction(0)
+    code: str = ""
 
 
 def resumed(spent: float, seconds: float) -> str:
@@ -83,7 +89,7 @@ def write(path: str | Path, instance: Instance, reached: Checkpoint) -> None:
         "order": layout.order.tolist(),
         "eager": layout.eager.astype(int).tolist(),
         "bound": str(reached.bound),
-        "bound_sha256": _stamp(instance, reached.bound),
+        "code": reached.code,
     }
     write_text(path, json.dumps(document) + "\n", KIND)
 
@@ -98,12 +104,15 @@ class StateFile:
 
     Attributes
     ----------
+    code : str
+        The fingerprint of the running code, which the search enters.
     fault : InputError or None
         Reason why the file does not contain the latest state, if it does not.
     """
 
     def __init__(self, path: str | Path, warn: Callable[[InputError], None] | None = None) -> None:
         self.path = Path(path)
+        self.code = ""
         self.fault: InputError | None = None
         self._warn = warn
 
@@ -132,7 +141,7 @@ def read(path: str | Path, instance: Instance) -> Checkpoint:
 
 def _checkpoint(document: Any, instance: Instance) -> Checkpoint:
     version(document, FORMAT)
-    fields = keys(document, _KEYS | _OF_BOUND, "")
+    fields = keys(document, _KEYS | _FORMER, "")
     if fields.get("instance_sha256") != instance.sha256:
         raise InputError(
             "instance_sha256", "belongs to another instance", "use the instance it was written for"
@@ -150,17 +159,9 @@ def _checkpoint(document: Any, instance: Instance) -> Checkpoint:
     seconds = non_negative(fields.get("seconds"), "seconds")
     moves = non_negative(fields.get("moves"), "moves")
     layout = Layout(device, order, eager.astype(np.bool_))
-    bound = Fraction(0)
-    if _OF_BOUND & fields.keys():  # files of earlier versions have none
-        bound = non_negative(fields.get("bound"), "bound")
-        if fields.get("bound_sha256") != _stamp(instance, bound):
-            raise InputError("bound", "was changed", "use the file as it was written")
-    return Checkpoint(layout, float(seconds), int(moves), bound)
-
-
-def _stamp(instance: Instance, bound: Fraction) -> str:
-    """Return a checksum of a bound, without which damage to the file could pass for a proof."""
-    return sha256(f"{instance.sha256} {bound}".encode()).hexdigest()
+    bound = non_negative(fields.get("bound", 0), "bound")  # the first files had none
+    code = text(fields.get("code", ""), "code")
+    return Checkpoint(layout, float(seconds), int(moves), bound, code)
 
 
 def _whole(value: Any, place: str, length: int, bound: int) -> np.ndarray[Any, np.dtype[np.int32]]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +16,7 @@ from optpart import clock
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.load import load_bound
 from optpart.clock import limited
-from optpart.errors import InputError, UnsupportedError
+from optpart.errors import UnsupportedError
 from optpart.exact.packing import pack
 from optpart.files import held
 from optpart.limits import available_processors, check_seed
@@ -32,9 +31,10 @@ from optpart.search.messages import Bounded, Found, Job
 from optpart.search.plan import Layout
 from optpart.search.portfolio import Helper
 from optpart.search.searcher import Manner, Searcher, searcher
+from optpart.solution.claim import Claim
 from optpart.solution.goal import Goal
 from optpart.solution.record import Record
-from optpart.solution.result import Budget, Progress, Result, Status, Watch
+from optpart.solution.result import Budget, Progress, Result, Status, Watch, with_claim
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
 
@@ -121,7 +121,7 @@ def run_search(
     start: Schedule | None = None,
     watch: Watch | None = None,
     goal: Goal | None = None,
-    checkpoint: str | Path | StateFile | None = None,
+    checkpoint: StateFile | None = None,
     resume: bool = False,
 ) -> Result:
     """Improve the best initial schedule until the budget ends.
@@ -140,13 +140,12 @@ def run_search(
     check_scope(instance, goal)
     run = _Search(manner, instance, budget or Budget(), seed, watch, goal, starts)
     if checkpoint is not None:
-        state = checkpoint if isinstance(checkpoint, StateFile) else StateFile(checkpoint)
-        run.checkpoint = state
-        with held(state.path, "another search"):
+        run.checkpoint = checkpoint
+        with held(checkpoint.path, "another search"):
             if resume:
-                run.resumed = checkpoints.read(state.path, instance)
+                run.resumed = checkpoints.read(checkpoint.path, instance)
             else:
-                checkpoints.check_new(state.path)
+                checkpoints.check_new(checkpoint.path)
             return run.run(start)
     return run.run(start)
 
@@ -203,12 +202,26 @@ class _Search:
                 self._write(self.climb, final=True)
         if self.checkpoint is not None and self.checkpoint.fault is not None:
             self.record.remarks.append(f"state not saved: {self.checkpoint.fault.problem}")
-        return self.record.result(
+        claim = self._claim()
+        if self.resumed is not None and claim is None:
+            said = f"a schedule is shorter than the bound {self.resumed.bound} of the checkpoint"
+            self.record.remarks.append(f"{said}, which is false")
+        result = self.record.result(
             self.manner,
             infeasible=self.infeasible,
             seed=self.seed,
             workers=self.budget.workers,
         )
+        return with_claim(result, claim)
+
+    def _claim(self) -> Claim | None:
+        """Return what the checkpoint claims, unless a verified schedule contradicts it."""
+        if self.resumed is None or self.checkpoint is None:
+            return None
+        bound, makespan = self.resumed.bound, self.record.makespan
+        if makespan is not None and bound > makespan:
+            return None
+        return Claim(str(self.checkpoint.path), bound, code=self.resumed.code)
 
     def _search(self, start: Schedule | None) -> None:
         self.infeasible = self.goal.contradiction(self.given)
@@ -248,20 +261,20 @@ class _Search:
         self._climb(layout)
 
     def _resume(self, before: checkpoints.Checkpoint) -> bool:
-        """Take what the earlier run has found and proven; return whether nothing is left to do."""
+        """Take what the earlier run has found; return whether no time is left to go on.
+
+        Its bound is not used: it is claimed by a file, in which anybody can write.
+        """
         left = max(0.0, self.budget.seconds - before.seconds)
         self.record.remarks.append(checkpoints.resumed(before.seconds, self.budget.seconds))
+        if self.checkpoint is not None and before.code != self.checkpoint.code:
+            code = before.code or "which it does not name"
+            self.record.remarks.append(f"the bound in the checkpoint is by other code, {code}")
         at = Evaluator(self.instance, self.goal.objective)
         self.record.offer(at.schedule(before.layout))
-        if self.record.makespan is not None and before.bound > self.record.makespan:
-            raise InputError(
-                "bound", "is above a verified schedule", "start without the checkpoint"
-            )
-        self.record.raise_bound(before.bound)
-        if self._proven():
-            return True
         if left or self.budget.deterministic is not None:
             return False
+        self._bound_cheaply()
         self.record.end(Termination.TIME_LIMIT, str(Termination.TIME_LIMIT))
         return True
 
@@ -532,11 +545,15 @@ class _Search:
         if final or now - self.written >= _CHECKPOINT:
             self.written = now
             before = self.resumed or checkpoints.Checkpoint(climb.best, 0.0, 0)
+            # What is proven for a given placement does not hold for others.
+            proven = Fraction(0) if self.goal.given else self.record.bound or Fraction(0)
+            claim = self._claim()
+            claimed = Fraction(0) if claim is None else claim.lower_bound or Fraction(0)
             reached = checkpoints.Checkpoint(
                 climb.best,
                 before.seconds + self.record.seconds,
                 before.moves + climb.effort,
-                # What is proven for a given placement does not hold for others.
-                before.bound if self.goal.given else self.record.bound or Fraction(0),
+                max(proven, claimed),
+                before.code if claimed > proven else self.checkpoint.code,
             )
             self.checkpoint.keep(self.given, reached)

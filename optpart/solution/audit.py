@@ -145,13 +145,16 @@ def contradicted(result: Result, least: Fraction, by: str) -> str:
     by : str
         The method that found it.
     """
-    if result.status is Status.INFEASIBLE:
+    claim = result.claim
+    if result.status is Status.INFEASIBLE or (claim is not None and claim.infeasible):
         return contradiction("INFEASIBLE", least, by)
+    if claim is not None and claim.lower_bound is not None and claim.lower_bound > least:
+        return contradiction(f"bound {claim.lower_bound} {claim}", least, by)
     if result.lower_bound is None or result.lower_bound <= least:
         return ""
     proven = result.status is Status.OPTIMAL and result.makespan == result.lower_bound
-    claim = "OPTIMAL at" if proven else "bound"
-    return contradiction(f"{claim} {result.lower_bound}", least, by)
+    said = "OPTIMAL at" if proven else "bound"
+    return contradiction(f"{said} {result.lower_bound}", least, by)
 
 
 def contradiction(claim: str, least: Fraction, by: str) -> str:
@@ -161,7 +164,7 @@ def contradiction(claim: str, least: Fraction, by: str) -> str:
 
 def denied(result: Result, why: str) -> Result:
     """Return a result without its claims, but with its verified schedule."""
-    bare = replace(result, lower_bound=None, traffic_bound=None, bottleneck_bound=None)
+    bare = replace(result, lower_bound=None, traffic_bound=None, bottleneck_bound=None, claim=None)
     bare = refused(bare, why)
     return replace(bare, status=Status.UNKNOWN) if bare.schedule is None else with_status(bare)
 

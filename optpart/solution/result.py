@@ -17,6 +17,7 @@ from optpart.problem.footprint import read_memory
 from optpart.problem.instance import Instance
 from optpart.rounding import number
 from optpart.showing import Shown, faces
+from optpart.solution.claim import Claim
 from optpart.solution.gap import objective_gap
 from optpart.solution.goal import Goal, Objective
 from optpart.solution.metrics import bottleneck, traffic
@@ -140,6 +141,8 @@ class Result(Shown):
     schedule_by, bound_by : str
         The members of a portfolio that found the schedule and proved the bound, or that proved that
         there is no schedule; empty for other methods.
+    claim : Claim or None
+        What a file, such as a checkpoint, claims beyond these bounds; no status follows from it.
     termination : Termination or None
         Why the method ended; ``None`` only for results from older files that do not state it.
     reason : str
@@ -175,6 +178,7 @@ class Result(Shown):
     device_order: tuple[int, ...] = ()
     schedule_by: str = ""
     bound_by: str = ""
+    claim: Claim | None = None
 
     def __repr__(self) -> str:
         name, value, least = "makespan", self.makespan, self.lower_bound
@@ -396,10 +400,48 @@ def _ended(status: Status, termination: Termination | None) -> Termination | Non
 def with_bound(result: Result, bound: Fraction) -> Result:
     """Return the result updated with another proven lower bound on the makespan."""
     best = bound if result.lower_bound is None else max(bound, result.lower_bound)
-    result = replace(result, lower_bound=best)
+    result = with_claim(replace(result, lower_bound=best), result.claim)
     if result.status is Status.INFEASIBLE or result.makespan is None:
         return result
     return with_status(result)
+
+
+def with_claim(result: Result, claim: Claim | None) -> Result:
+    """Return the result with what a file claims beyond what is proven."""
+    if claim is not None:
+        bounds = result.lower_bound, result.traffic_bound, result.bottleneck_bound
+        claim = None if result.status is Status.INFEASIBLE else claim.beyond(*bounds)
+    return replace(result, claim=claim)
+
+
+def only_claimed(result: Result, file: str, code: str = "") -> Result:
+    """Return a result that was read from a file: its verified schedule, and all else as a claim.
+
+    Why it ended is not kept where the file says: by a proof.
+
+    Parameters
+    ----------
+    code : str
+        The code that made it, as the file says.
+    """
+    claim = Claim(
+        file,
+        result.lower_bound,
+        result.traffic_bound,
+        result.bottleneck_bound,
+        result.status is Status.INFEASIBLE,
+        result.bound_by or result.method,
+        code,
+    )
+    ended = None if result.termination is Termination.PROVEN else result.termination
+    bare = replace(
+        result, lower_bound=None, traffic_bound=None, bottleneck_bound=None, termination=ended
+    )
+    if result.claim is not None:  # the file itself has taken this from another one
+        beyond = result.claim.beyond(claim.lower_bound, claim.traffic_bound, claim.bottleneck_bound)
+        claim = claim if beyond is None else beyond
+    known = replace(bare, status=Status.UNKNOWN) if bare.schedule is None else with_status(bare)
+    return with_claim(known, claim)
 
 
 def versions() -> dict[str, str]:

@@ -9,12 +9,12 @@ from typing import Any, TypeVar, cast, get_args
 from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.formats.json import sequence, version
-from optpart.formats.result import FORMAT, constraints, schedule_from_dict, termination
+from optpart.formats.result import FORMAT, claim, constraints, schedule_from_dict, termination
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
 from optpart.solution.audit import audited
 from optpart.solution.goal import Objective
-from optpart.solution.result import Progress, Result, Status
+from optpart.solution.result import Progress, Result, Status, with_claim
 from optpart.solution.termination import Termination
 
 Value = TypeVar("Value")
@@ -27,7 +27,8 @@ def rebuild(document: Any, instance: Instance) -> Result:
     """Build the result that a document describes.
 
     The schedule is verified, and everything else in the document must agree with it. Bounds are
-    taken from the document: the method that made them vouches for them.
+    taken from the document: of one that comes from a file,
+    :func:`~optpart.solution.result.only_claimed` makes them claims.
 
     Raises
     ------
@@ -75,7 +76,7 @@ def rebuild(document: Any, instance: Instance) -> Result:
     result = audited(claimed, instance, claimed.method, claimed.seed)
     if result.refused and not claimed.refused:
         raise InputError("", result.reason, "give a result as optpart writes it")
-    return result
+    return with_claim(result, claim(document))
 
 
 def _field(

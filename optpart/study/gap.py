@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import stdev
 from typing import TYPE_CHECKING, Literal
 
-from optpart.bounds.best import SECONDS, best_bound
+from optpart.bounds.best import BOUNDS, SECONDS, best_bound
 from optpart.errors import OptpartError
 from optpart.escaping import brief
 from optpart.limits import check_seed
@@ -18,6 +18,8 @@ from optpart.problem.instance import Instance
 from optpart.rounding import double
 from optpart.showing import Shown, faces
 from optpart.solution.audit import Finding, contradicted, contradiction, denied, findings
+from optpart.solution.claim import LIBRARY as THE_LIBRARY
+from optpart.solution.claim import Claim
 from optpart.solution.result import Budget, Progress, Result, Status
 from optpart.study import library
 from optpart.study.engine import Engine, local
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 
 #: The method that proves the reference.
 EXACT = "cpsat"
+
+#: Bounds that take next to no time.
+CHEAP = tuple(row for row in BOUNDS.values() if row.cost == "cheap")
 
 #: The source of findings and references from the instance library.
 LIBRARY = "library"
@@ -47,7 +52,7 @@ class Reference:
     bound : Fraction or None
         The best proven lower bound.
     makespan_by, bound_by : str
-        The method or bound of this run, or ``library``, that found or proved it, or that proved
+        The method that found it, or ``library``; the method or bound of this run that proved it, or
         that there is no schedule.
     infeasible : str
         The reason why there is no schedule, if that is proven.
@@ -55,6 +60,8 @@ class Reference:
         The reason why the optimum is not known, if it is not.
     certified : bool
         Whether the library has a certificate of this optimum.
+    claim : Claim or None
+        What the store or the library claims beyond the proven bound.
     """
 
     makespan: Fraction | None
@@ -64,18 +71,31 @@ class Reference:
     infeasible: str = ""
     note: str = ""
     certified: bool = False
+    claim: Claim | None = None
 
     def __repr__(self) -> str:
         return f"<Reference: {self.kind}, from {brief(self.makespan_by)}, {brief(self.bound_by)}>"
 
     @property
     def kind(self) -> str:
-        """``optimum`` if the makespan is proven optimal, else ``best known``."""
+        """``optimum`` if the makespan is proven optimal, else ``best known``.
+
+        ``claimed optimum`` and ``claimed infeasible`` are what a file claims to be proven.
+        """
         if self.infeasible:
             return "infeasible"
         if self.makespan is None:
-            return "unknown"
-        return "optimum" if self.makespan == self.bound else "best known"
+            is_claimed = self.claim is not None and self.claim.infeasible
+            return "claimed infeasible" if is_claimed else "unknown"
+        if self.makespan == self.bound:
+            return "optimum"
+        is_claimed = self.claim is not None and self.claim.lower_bound == self.makespan
+        return "claimed optimum" if is_claimed else "best known"
+
+    @property
+    def claimed_bound(self) -> Fraction | None:
+        """The largest bound that is proven or claimed."""
+        return self.bound if self.claim is None else self.claim.lower_bound or self.bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +146,15 @@ class Comparison(Shown):
     def over_bound(self, result: Result) -> float | None:
         """``makespan / bound − 1``."""
         return excess(result.makespan, self.reference.bound)
+
+    def over_claimed_bound(self, result: Result) -> float | None:
+        """``makespan / bound − 1`` of the largest bound that is proven or claimed."""
+        return excess(result.makespan, self.reference.claimed_bound)
+
+    def is_claimed_optimal(self, result: Result) -> bool:
+        """Return whether a file claims that the makespan is optimal, and no method proves it."""
+        claimed = self.reference.kind == "claimed optimum"
+        return claimed and result.makespan == self.reference.makespan
 
     def is_optimal(self, result: Result) -> bool:
         """Return whether any method has proven the makespan optimal."""
@@ -190,6 +219,11 @@ class Spread:
         return sum(map(self.comparison.is_optimal, self.results))
 
     @property
+    def claimed_optimal(self) -> int:
+        """The number of makespans that a file claims to be optimal."""
+        return sum(map(self.comparison.is_claimed_optimal, self.results))
+
+    @property
     def seconds(self) -> float:
         """The mean time of a run, with or without a schedule."""
         return sum(result.seconds for result in self.results) / len(self.results)
@@ -229,8 +263,12 @@ class Summary:
         Instances with a schedule, and all instances; each counts once per seed.
     mean, worst : float or None
         Mean and largest makespan / reference − 1 over the schedules found.
+    mean_over_claimed_bound : float or None
+        The same with the largest bound that is proven or claimed by a file.
     optimal, references : int
         How often it reached a proven optimum, and the number of instances with one.
+    claimed_optimal, claimed_references : int
+        The same for optima that a file claims.
     seconds : float
         Total time.
     """
@@ -241,8 +279,11 @@ class Summary:
     mean: float | None
     worst: float | None
     mean_over_bound: float | None
+    mean_over_claimed_bound: float | None
     optimal: int
     references: int
+    claimed_optimal: int
+    claimed_references: int
     seconds: float
 
 
@@ -315,7 +356,8 @@ def sweep(
     engine : Engine
         Executes the runs.
     store : Store, optional
-        Keeps finished runs. A run that it already holds is not repeated, unless its row is invalid.
+        Keeps finished runs. A run that it already holds is not repeated, unless its row is invalid;
+        what it proved is then claimed by the store.
     watch : callable, optional
         Called with the run in progress, or just finished, and with its progress if known.
 
@@ -488,19 +530,24 @@ def _reference(
         for result in results
         if result.lower_bound is not None and not result.given
     ]
+    claims = [r.claim for r in results if r.claim is not None and not r.given]
+    if known.bound is not None and holds(LIBRARY, known.bound):
+        claims.append(Claim(THE_LIBRARY, known.bound))
     if makespan is None or makespan not in (bound for bound, _ in bounds):
-        combinatorial = best_bound(instance, seconds, makespan)
+        # What is claimed to be closed is proven again if that is cheap.
+        closed = makespan is not None and makespan in (claim.lower_bound for claim in claims)
+        combinatorial = best_bound(instance, seconds, makespan, among=CHEAP if closed else None)
         if holds(combinatorial.name, combinatorial.value):
             if combinatorial.value is None:
                 return Reference(None, None, infeasible=feasibility.excluded(instance, "bounds"))
             bounds.append((combinatorial.value, combinatorial.name))
-    vouched = known.bound is not None and holds(LIBRARY, known.bound)
-    if known.bound is not None and vouched:
-        bounds.append((known.bound, LIBRARY))
     bound, bound_by = max(bounds, key=lambda pair: pair[0], default=(None, ""))
+    beyond = [left for claim in claims if (left := claim.beyond(bound)) is not None]
+    claim = max(beyond, key=lambda claim: (claim.infeasible, claim.lower_bound or 0), default=None)
     note = next((r.reason for r in results if r.method == EXACT and not r.refused), "")
-    certified = vouched and known.certified and makespan == bound == known.makespan
-    return Reference(makespan, bound, makespan_by, bound_by, note=note, certified=certified)
+    reference = Reference(makespan, bound, makespan_by, bound_by, note=note, claim=claim)
+    certified = known.certified and makespan == reference.claimed_bound == known.makespan
+    return replace(reference, certified=certified)
 
 
 def summarise(comparisons: list[Comparison]) -> list[Summary]:
@@ -514,6 +561,7 @@ def _summary(name: str, comparisons: list[Comparison]) -> Summary:
     rows = list(_rows(name, comparisons))
     over = [x for c, r in rows if (x := c.over_reference(r)) is not None]
     over_bound = [x for c, r in rows if (x := c.over_bound(r)) is not None]
+    over_claimed = [x for c, r in rows if (x := c.over_claimed_bound(r)) is not None]
     return Summary(
         method=name,
         solved=sum(r.makespan is not None for _, r in rows),
@@ -521,8 +569,11 @@ def _summary(name: str, comparisons: list[Comparison]) -> Summary:
         mean=sum(over) / len(over) if over else None,
         worst=max(over, default=None),
         mean_over_bound=sum(over_bound) / len(over_bound) if over_bound else None,
+        mean_over_claimed_bound=sum(over_claimed) / len(over_claimed) if over_claimed else None,
         optimal=sum(c.is_optimal(r) for c, r in rows),
         references=sum(c.reference.kind == "optimum" for c, _ in rows),
+        claimed_optimal=sum(c.is_claimed_optimal(r) for c, r in rows),
+        claimed_references=sum(c.reference.kind == "claimed optimum" for c, _ in rows),
         seconds=sum(r.seconds for _, r in rows),
     )
 

@@ -66,7 +66,7 @@ class Row:
     runs, unsolved : int
         Runs, and those without a schedule.
     optimal : int
-        Runs whose makespan some run of the store proves optimal.
+        Runs whose makespan is optimal, as the bound of some run of the store claims.
     mean : Fraction or None
         Mean ratio over the instances, each counted once; ``None`` if a run is unsolved or missing.
     low, high : float or None
@@ -164,9 +164,19 @@ class Comparison:
             sha: max((r.lower_bound for r in of if r.lower_bound is not None), default=None)
             for sha, of in _by_instance(self.runs).items()
         }
+        self._check_verified()
         self.cells = self._cells()
         self.methods = sorted({cell.method for cell in self.cells})
         self.groups = sorted({cell.group for cell in self.cells}, key=_by_numbers)
+
+    def _check_verified(self) -> None:
+        """Note how many makespans are claimed only."""
+        unverified = sum(not run.is_verified and run.makespan is not None for run in self.runs)
+        if unverified:
+            self.notes.append(
+                "Makespans that are only claimed by the store, because the instances were not "
+                f"given: {unverified}."
+            )
 
     def _check_stated(self, name: str) -> None:
         """Note that some runs do not state a factor; refuse it if none does."""
@@ -243,7 +253,7 @@ class Comparison:
         return None if run.makespan is None or best is None else run.makespan / best
 
     def is_optimal(self, run: StoredRun) -> bool:
-        """Return whether any run proves the makespan of this one optimal."""
+        """Return whether the makespan of this run is optimal, as the store claims."""
         return run.makespan is not None and run.makespan == self.bound(run)
 
     def gaps(self, run: StoredRun) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -14,7 +15,9 @@ from optpart.errors import InputError
 from optpart.files import Kind, begins, check_target
 from optpart.formats import result as result_format
 from optpart.formats.json import parse_json
-from optpart.solution.result import Result
+from optpart.formats.sqlite import guard
+from optpart.problem.rational import shown
+from optpart.solution.result import Result, only_claimed
 from optpart.study.arrival import rebuild
 from optpart.study.run import Key, Run
 
@@ -31,14 +34,11 @@ KIND = Kind(
     ),
 )
 
-_RUNS = f"""
-CREATE TABLE run (
-    instance_sha256 TEXT NOT NULL, method TEXT NOT NULL, seed INTEGER NOT NULL,
-    seconds REAL NOT NULL, workers INTEGER NOT NULL, deterministic REAL NOT NULL,
-    memory INTEGER NOT NULL, optpart TEXT NOT NULL, code TEXT NOT NULL, document TEXT NOT NULL,
-    PRIMARY KEY ({", ".join(Key._fields)})
-)
-"""
+#: Columns of the key that are no texts.
+_TYPES = {
+    "seed": "INTEGER", "seconds": "REAL", "workers": "INTEGER", "deterministic": "REAL",
+    "memory": "INTEGER",
+}  # fmt: skip
 #: The code of the last sweep with each method.
 _LATEST = """
 CREATE TABLE latest (
@@ -51,6 +51,14 @@ CREATE TABLE latest (
 _ADDED = (("code", 2, "''"), ("memory", 3, "0"))
 
 
+def _runs(version: int = VERSION) -> str:
+    """Return the statement that creates the runs of a store of some version."""
+    absent = {name for name, since, _ in _ADDED if version < since}
+    names = [name for name in Key._fields if name not in absent]
+    columns = ", ".join(f"{name} {_TYPES.get(name, 'TEXT')} NOT NULL" for name in names)
+    return f"CREATE TABLE run ({columns}, document TEXT NOT NULL, PRIMARY KEY ({', '.join(names)}))"
+
+
 def _are(names: Iterable[str]) -> str:
     return " AND ".join(f"{name} = ?" for name in names)
 
@@ -59,6 +67,7 @@ def _are(names: Iterable[str]) -> str:
 _ASKED = Key._fields.index("optpart")
 # Read as bytes: text that cannot be decoded costs one row, not the whole file.
 _FIND = f"SELECT CAST(document AS BLOB) FROM run WHERE {_are(Key._fields)}"
+_FIND_ROW = f"SELECT 1 FROM run WHERE {_are(Key._fields)}"
 _FIND_ANY = f"SELECT 1 FROM run WHERE {_are(Key._fields[:_ASKED])}"
 _VALUES = ", ".join("?" for _ in range(len(Key._fields) + 1))
 _ADD = f"INSERT INTO run VALUES ({_VALUES}) ON CONFLICT DO NOTHING"
@@ -66,6 +75,12 @@ _REPLACE = f"INSERT OR REPLACE INTO run VALUES ({_VALUES})"
 
 #: Seconds to wait for other processes, which write for a moment only.
 _PATIENCE = 30.0
+#: Most bytes of a document. Larger files are not checked whole when they are opened: every row that
+#: is used is verified.
+_MOST_TEXT = 2**29
+_CHECKED_WHOLE = 2**26
+#: Millions of instructions of the virtual machine that all queries of a connection may take.
+_CALLS = 20_000
 _OTHER = "name one that 'optpart gap --store' created"
 
 
@@ -78,9 +93,9 @@ def _columns(version: int) -> str:
 def _changes(version: int) -> list[str]:
     """Return the statements that make a store of a new file (version 0) or an older store."""
     if not version:
-        return [_RUNS, _LATEST]
+        return [_runs(), _LATEST]
     taken = f"INSERT INTO run SELECT {_columns(version)}, document FROM old_run ORDER BY rowid"
-    changes = ["ALTER TABLE run RENAME TO old_run", _RUNS, taken, "DROP TABLE old_run"]
+    changes = ["ALTER TABLE run RENAME TO old_run", _runs(), taken, "DROP TABLE old_run"]
     return changes if version > 1 else [*changes, _LATEST]
 
 
@@ -120,6 +135,7 @@ class Store:
             )
         try:
             with self._faults():
+                guard(self._database, text=_MOST_TEXT, calls=_CALLS)
                 self._prepare()
         except BaseException:
             self._database.close()
@@ -132,7 +148,10 @@ class Store:
         self._database.close()
 
     def get(self, run: Run) -> Result | None:
-        """Return the stored result of a run, verified again; ``None`` if there is none.
+        """Return the stored result of a run; ``None`` if there is none.
+
+        Its schedule is verified again; its proofs are claims of the file, in which anybody can
+        write.
 
         Raises
         ------
@@ -145,6 +164,7 @@ class Store:
             return None
         try:
             result = rebuild(parse_json(_decoded(row[0])), run.instance)
+            result = only_claimed(result, str(self._path), run.key.code)
             for place, kept, asked in (
                 ("method", result.method, run.method),
                 ("seed", result.seed, run.seed),
@@ -184,7 +204,7 @@ class Store:
             rows = [(*of, code) for of, code in latest.items()]
             self._database.executemany("INSERT OR REPLACE INTO latest VALUES (?, ?, ?)", rows)
             return sum(
-                self._database.execute(_FIND, key).fetchone() is None
+                self._database.execute(_FIND_ROW, key).fetchone() is None
                 and self._database.execute(_FIND_ANY, key[:_ASKED]).fetchone() is not None
                 for key in keys
             )
@@ -193,7 +213,7 @@ class Store:
         """Create the tables in a new file; refuse any other file that is not a store."""
         with self._transaction("DEFERRED"):  # one state of the header while another process writes
             found = self._version()
-        if found:
+        if found and os.path.getsize(self._path) <= _CHECKED_WHOLE:
             damage = self._pragma("quick_check(1)")
             if damage != "ok":
                 raise self._refusal(f"is damaged ({damage})")
@@ -206,15 +226,13 @@ class Store:
                     self._database.execute(statement)
                 self._database.execute(f"PRAGMA application_id = {APPLICATION}")
                 self._database.execute(f"PRAGMA user_version = {VERSION}")
-        self._database.execute(_FIND, Key("", "", 0, 0.0, 0, 0.0, 0, "", ""))
-        self._database.execute("SELECT method, optpart, code FROM latest")
 
     def _version(self) -> int:
         """Return the version of a store, 0 for an empty file; refuse any other file."""
         found = self._pragma("application_id"), self._pragma("user_version")
         if found == (0, 0) and not self._database.execute("SELECT 1 FROM sqlite_master").fetchone():
             return 0
-        if fault := _fault_of(*found):
+        if fault := _fault_of(self._database, *found):
             raise self._refusal(fault)
         return int(found[1])
 
@@ -262,23 +280,81 @@ class Row(NamedTuple):
     is_latest: bool
 
 
-def read_rows(path: str | Path) -> list[Row]:
-    """Read all rows of a store, which is not changed, in the order in which they were added.
+def read_rows(path: str | Path, instance: str | None = None) -> Iterator[Row]:
+    """Yield the rows of a store, which is not changed, in the order in which they were added.
+
+    Parameters
+    ----------
+    instance : str, optional
+        The sha256 of an instance: only its rows are read.
 
     Raises
     ------
     InputError
         If the file is not a store, or is damaged.
     """
+    with _reading(path) as (database, version):
+        latest = {}
+        if version > 1:
+            found = database.execute("SELECT method, optpart, code FROM latest")
+            latest = {(method, optpart): code for method, optpart, code in found}
+        of_one = "" if instance is None else "WHERE instance_sha256 = ?"
+        last = None
+        for row, *fields, document in database.execute(
+            f"SELECT rowid, {_columns(version)}, CAST(document AS BLOB) FROM run {of_one} "
+            "ORDER BY rowid",
+            () if instance is None else (instance,),
+        ):
+            if last is not None and row <= last:  # pages that lead to one another
+                raise InputError("", "is damaged (its rows are not in order)", _OTHER)
+            last = row
+            key = Key(*fields)
+            is_latest = latest.get((key.method, key.optpart), key.code) == key.code
+            yield Row(key, document, is_latest)
+
+
+def instances_of(path: str | Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the sha256 of every instance of a store, with the document of one of its runs.
+
+    Raises
+    ------
+    InputError
+        If the file is not a store, or is damaged.
+    """
+    following = (
+        "SELECT instance_sha256, CAST(document AS BLOB) FROM run WHERE instance_sha256 > ? "
+        "ORDER BY instance_sha256 LIMIT 1"
+    )
+    with _reading(path) as (database, _):
+        found = database.execute(following, ("",)).fetchone()
+        while found is not None:
+            yield found
+            found = database.execute(following, found[:1]).fetchone()
+
+
+def has_more_than(path: str | Path, most: int, instance: str | None = None) -> bool:
+    """Return whether a store has more than so many rows, without counting all."""
+    of_one = "" if instance is None else "WHERE instance_sha256 = ?"
+    counted = f"SELECT count(*) FROM (SELECT 1 FROM run {of_one} LIMIT ?)"
+    with _reading(path) as (database, _):
+        asked = (most + 1,) if instance is None else (instance, most + 1)
+        return bool(database.execute(counted, asked).fetchone()[0] > most)
+
+
+@contextmanager
+def _reading(path: str | Path) -> Iterator[tuple[sqlite3.Connection, int]]:
+    """Open a store for reading only, in one state of the whole file; return its version."""
     place = Path(path).absolute()
     try:
         try:
-            return _rows(f"{place.as_uri()}?mode=ro")
+            opened = _opened(f"{place.as_uri()}?mode=ro")
         except sqlite3.OperationalError:
             # In a folder where nothing can be created, SQLite reads only what nobody writes.
             if place.with_name(f"{place.name}-wal").exists():
                 raise
-            return _rows(f"{place.as_uri()}?mode=ro&immutable=1")
+            opened = _opened(f"{place.as_uri()}?mode=ro&immutable=1")
+        with closing(opened[0]):
+            yield opened
     except (sqlite3.Error, OSError, ValueError) as error:
         said = _said(error, place)
         raise InputError("", f"cannot be read as a store ({said})", _OTHER, str(path)) from None
@@ -286,36 +362,46 @@ def read_rows(path: str | Path) -> list[Row]:
         raise error.within(str(path)) from None
 
 
-def _rows(uri: str) -> list[Row]:
-    with closing(sqlite3.connect(uri, uri=True, timeout=_PATIENCE)) as database:
+def _opened(uri: str) -> tuple[sqlite3.Connection, int]:
+    database = sqlite3.connect(uri, uri=True, timeout=_PATIENCE)
+    try:
+        guard(database, text=_MOST_TEXT, calls=_CALLS)
         database.execute("BEGIN")  # one state of the whole file while another process writes
         application, version = (
             database.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("application_id", "user_version")
         )
-        if fault := _fault_of(application, version):
+        if fault := _fault_of(database, application, version):
             raise InputError("", fault, _OTHER)
-        latest = {}
-        if version > 1:
-            rows = database.execute("SELECT method, optpart, code FROM latest")
-            latest = {(method, optpart): code for method, optpart, code in rows}
-        found = []
-        for *fields, document in database.execute(
-            f"SELECT {_columns(version)}, CAST(document AS BLOB) FROM run ORDER BY rowid"
-        ):
-            key = Key(*fields)
-            is_latest = latest.get((key.method, key.optpart), key.code) == key.code
-            found.append(Row(key, document, is_latest))
-        return found
+    except BaseException:
+        database.close()
+        raise
+    return database, version
 
 
-def _fault_of(application: int, version: int) -> str:
-    """Return why a database cannot be a store by the numbers in its header; empty if it can."""
+def _fault_of(database: sqlite3.Connection, application: int, version: int) -> str:
+    """Return why a database cannot be a store by its header and schema; empty if it can."""
     if application != APPLICATION:
         return "is not a store"
     if not 1 <= version <= VERSION:
         return "is a store of a newer version of optpart"
+    tables = {"run": _runs(version)} | ({"latest": _LATEST} if version > 1 else {})
+    expected = {("table", name): _tokens(sql) for name, sql in tables.items()}
+    expected |= {("index", f"sqlite_autoindex_{name}_1"): [] for name in tables}
+    found = {
+        (kind, name): _tokens(sql or "")
+        for kind, name, sql in database.execute("SELECT type, name, sql FROM sqlite_master LIMIT 9")
+    }
+    for kind, name in found:
+        if (kind, name) not in expected:
+            return f"has a {kind} {shown(name)}, which no store has"
+    if found != expected:
+        return "has other tables than a store"
     return ""
+
+
+def _tokens(statement: str) -> list[str]:
+    return re.findall(r"\w+|\S", statement)
 
 
 def _said(error: Exception, path: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -13,8 +14,11 @@ from optpart.errors import FaultsOf, InputError
 from optpart.escaping import visible
 from optpart.formats.json import parse_json, version
 from optpart.formats.result import FORMAT
+from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
 from optpart.solution.result import Status
+from optpart.study import library
+from optpart.study.arrival import rebuild
 from optpart.study.store import Row, read_rows
 
 #: What mends a damaged row.
@@ -26,10 +30,12 @@ _KEYS = ("instance", "seconds", "workers", "memory", "deterministic", "optpart")
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run as it is stored; its schedule was verified when it was stored, not again.
+    """A run as it is stored: its bounds, and without its instance its makespan, are claims.
 
     Attributes
     ----------
+    is_verified : bool
+        Whether its schedule, if it has one, was verified again when it was read.
     instance, sha256 : str
         Name and identity of the instance.
     vertices : int or None
@@ -68,6 +74,7 @@ class StoredRun:
     code: str = ""
     is_latest: bool = True
     memory: int = 0
+    is_verified: bool = False
 
     def factor(self, name: str) -> str | None:
         """Return the value of a factor; ``None`` if the run does not state it.
@@ -86,25 +93,31 @@ class StoredRun:
         return found[1] if found else None
 
 
-def read_runs(path: str | Path) -> list[StoredRun]:
+def read_runs(path: str | Path, instances: Iterable[Instance] = ()) -> list[StoredRun]:
     """Read all runs of a store, which is not changed.
+
+    Parameters
+    ----------
+    instances : iterable of Instance
+        Schedules of these, and of the instances of the library, are verified again.
 
     Raises
     ------
     InputError
-        If the file is not a store, or a row is damaged or not about the makespan.
+        If the file is not a store, or a row is damaged, false or not about the makespan.
     """
     if not os.path.isfile(path):
         raise InputError("", "no such file", "name a store of 'optpart gap --store'", str(path))
     with FaultsOf(path):
-        try:
-            rows = sorted(read_rows(path), key=lambda row: (row.key.method, row.key))
-        except TypeError:  # a text where others have a number, or nothing
-            raise InputError("", "has a row with a damaged key", _AGAIN) from None
-        return [_run(row) for row in rows]
+        known: dict[str, Instance | None] = {one.sha256: one for one in instances}
+        runs = [(row.key, _run(row, known)) for row in read_rows(path)]
+        return [run for _, run in sorted(runs, key=lambda pair: (pair[0].method, pair[0]))]
 
 
-def _run(row: Row) -> StoredRun:
+def _run(row: Row, known: dict[str, Instance | None]) -> StoredRun:
+    kinds = (str, str, int, int | float, int, int | float, int, str, str)
+    if not all(isinstance(part, kind) for part, kind in zip(row.key, kinds, strict=True)):
+        raise InputError("", "has a row with a damaged key", _AGAIN)
     sha256, method, seed, limit, workers, deterministic, memory, optpart, code = row.key
     place = f"row of {visible(str(method))}, seed {seed}"
     try:
@@ -115,6 +128,9 @@ def _run(row: Row) -> StoredRun:
         if found.get("objective", "makespan") != "makespan" or found.get("given"):
             raise InputError("", "is not about the least makespan", _AGAIN)
         schedule = found["schedule"]
+        instance = _instance(sha256, str(found["instance"]), known)
+        if instance is not None:
+            rebuild(found, instance)
         return StoredRun(
             instance=str(found["instance"]),
             sha256=sha256,
@@ -127,6 +143,7 @@ def _run(row: Row) -> StoredRun:
             optpart=optpart,
             code=code,
             is_latest=row.is_latest,
+            is_verified=instance is not None,
             status=Status(found["status"]),
             makespan=_number(found["makespan"]),
             lower_bound=_number(found["lower_bound"]),
@@ -142,6 +159,14 @@ def _run(row: Row) -> StoredRun:
         raise InputError(place, error.problem, error.remedy or _AGAIN) from None
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(place, f"is damaged ({type(error).__name__})", _AGAIN) from None
+
+
+def _instance(sha256: str, name: str, known: dict[str, Instance | None]) -> Instance | None:
+    """Return the instance of a run if it is at hand."""
+    if sha256 not in known:
+        row = library.index().get(name)
+        known[sha256] = library.load(name) if row is not None and row.sha256 == sha256 else None
+    return known[sha256]
 
 
 def _number(value: Any) -> Fraction | None:

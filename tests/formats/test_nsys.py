@@ -11,7 +11,8 @@ from mutations import read_mutated
 
 from optpart.errors import InputError
 from optpart.formats import nsys
-from optpart.formats.nsys import read, sniff
+from optpart.formats.nsys import read
+from optpart.formats.sqlite import sniff
 
 NAMES = ["conv1", "relu1", "view1"]
 PROCESS = 3 << 24

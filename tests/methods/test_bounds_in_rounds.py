@@ -13,7 +13,7 @@ import typer
 from typer.testing import CliRunner
 
 from optpart import Cluster, GraphBuilder, Instance, bounds, clock
-from optpart.bounds.best import BOUNDS, Bound, LowerBound
+from optpart.bounds.best import BOUNDS, Bound, LowerBound, largest
 from optpart.commands.bound import bound as bound_command
 from optpart.errors import InputError
 from optpart.formats import native
@@ -80,14 +80,50 @@ def test_a_run_that_is_killed_loses_nothing_that_was_proven(worked: Worked, tmp_
     next(killed)
     next(killed)  # and nothing is asked of it any more
     state = opened(path)
-    assert [(bound.name, bound.value) for bound in state.found] == [
-        ("quick", 3),
-        ("slow", Fraction(29, 100)),
-    ]
+    assert {name: kept.bound.value for name, kept in state.kept.items()} == {
+        "quick": 3,
+        "slow": Fraction(29, 100),
+    }
     worked.limits.clear()
-    assert [bound.value for bound in worked.run(state, 90)] == [Fraction(58, 100)]
-    assert worked.limits == [("slow", 58)]
-    assert opened(path).seconds == 1 + 29 + 58
+    assert [bound.value for bound in worked.run(state, 90)] == [3, Fraction(58, 100)]
+    assert worked.limits == [("quick", 30), ("slow", 58)]
+    assert opened(path).seconds == 1 + 29 + 1 + 58
+
+
+def test_what_a_file_says_is_claimed_until_it_is_proven_again(
+    worked: Worked, tmp_path: Path
+) -> None:
+    path = tmp_path / "kept"
+    list(worked.run(BoundsFile(path), 30))
+    forged = json.loads(path.read_text())
+    forged["bounds"][1]["value"] = "57.67"
+    path.write_text(json.dumps(forged))
+    state = opened(path)
+    list(worked.run(state, 90))
+    assert largest(state.found).value == 3
+    (claim,) = state.claims
+    assert str(claim).startswith(f"claimed by {path} (slow, optpart ")
+    assert claim.lower_bound == Fraction("57.67")
+    assert opened(path).kept["slow"].bound.value == Fraction("57.67")
+    assert not opened(path).found
+
+
+def test_that_there_is_no_schedule_is_only_claimed(worked: Worked, tmp_path: Path) -> None:
+    path = tmp_path / "kept"
+    BoundsFile(path).add(chain(), LowerBound("slow", None, 9.0, 10.0))
+    state = opened(path)
+    list(worked.run(state, 90))
+    assert None not in [bound.value for bound in state.found]
+    assert [claim.infeasible for claim in state.claims] == [True]
+
+
+def test_a_proof_as_good_leaves_no_claim(worked: Worked, tmp_path: Path) -> None:
+    path = tmp_path / "kept"
+    list(worked.run(BoundsFile(path), 30))
+    state = opened(path)
+    list(worked.run(state, 30))
+    assert [bound.name for bound in state.found] == ["quick"]
+    assert not state.claims
 
 
 def test_without_more_time_than_before_nothing_is_computed_again(
@@ -105,14 +141,14 @@ def test_a_smaller_value_replaces_no_greater_one(tmp_path: Path) -> None:
     state = BoundsFile(tmp_path / "kept")
     state.add(chain(), LowerBound("slow", Fraction(5), 9.0, 10.0))
     assert state.add(chain(), LowerBound("slow", Fraction(4), 19.0, 20.0)).value == 5
-    assert opened(tmp_path / "kept").found == [LowerBound("slow", Fraction(5), 28.0)]
+    assert opened(tmp_path / "kept").kept["slow"].bound == LowerBound("slow", Fraction(5), 28.0)
 
 
 def test_what_proves_that_there_is_no_schedule_is_kept(tmp_path: Path) -> None:
     state = BoundsFile(tmp_path / "kept")
     state.add(chain(), LowerBound("slow", Fraction(5), 9.0, 10.0))
     state.add(chain(), LowerBound("slow", None, 9.0, 10.0))
-    assert opened(tmp_path / "kept").found[0].value is None
+    assert opened(tmp_path / "kept").kept["slow"].bound.value is None
     assert state.can_go_on == []
 
 
@@ -127,8 +163,21 @@ def test_a_file_that_exists_is_overwritten_only_to_go_on(tmp_path: Path) -> None
         bounds(chain(), resume=True)
 
 
-@pytest.mark.parametrize("change", [{"code": "other"}, {"bounds": []}, {"instance_sha256": "0"}])
-def test_a_file_that_was_changed_is_refused(change: dict[str, object], tmp_path: Path) -> None:
+_ROW = {"bound": "slow", "value": "5", "seconds": 9, "limit": 10, "ended": True}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"bounds": [_ROW | {"seconds": "nan"}]},
+        {"bounds": [_ROW | {"limit": -1}]},
+        {"bounds": [_ROW | {"bound": 5}]},
+        {"bounds": {}},
+        {"code": 5},
+        {"instance_sha256": "0"},
+    ],
+)
+def test_a_file_that_makes_no_sense_is_refused(change: dict[str, object], tmp_path: Path) -> None:
     path = tmp_path / "kept"
     BoundsFile(path).add(chain(), LowerBound("slow", Fraction(5), 9.0, 10.0))
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
@@ -142,13 +191,28 @@ def test_bounds_of_another_instance_are_refused(tmp_path: Path) -> None:
         BoundsFile(tmp_path / "kept").open(chain(ops=4), resume=True)
 
 
-def test_bounds_of_other_code_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bounds_of_other_code_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "optpart.methods.bounds_in_rounds.fingerprint"
     with monkeypatch.context() as earlier:
         earlier.setattr(code, lambda method: "optpart 1")
         BoundsFile(tmp_path / "kept").add(chain(), LowerBound("slow", Fraction(5), 9.0, 10.0))
-    with pytest.raises(InputError, match="other code"):
-        opened(tmp_path / "kept")
+    state = opened(tmp_path / "kept")
+    assert state.resumed(30).endswith("; bounds in it are by other code, optpart 1")
+    state.add(chain(), LowerBound("slow", Fraction(4), 9.0, 20.0))
+    assert opened(tmp_path / "kept").kept["slow"].code == "optpart 1"
+    state.add(chain(), LowerBound("slow", Fraction(6), 9.0, 20.0))
+    assert opened(tmp_path / "kept").kept["slow"].code != "optpart 1"
+
+
+def test_a_file_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    document = {
+        "format": "optpart-bounds/1",
+        "instance_sha256": chain().sha256,
+        "code": "optpart 1",
+    }
+    former = document | {"bounds": [_ROW], "sha256": "a digest that proves nothing"}
+    (tmp_path / "kept").write_text(json.dumps(former))
+    assert opened(tmp_path / "kept").kept["slow"].code == "optpart 1"
 
 
 def test_a_file_that_cannot_be_written_stops_no_bound(worked: Worked, tmp_path: Path) -> None:
@@ -172,4 +236,11 @@ def test_the_command_keeps_bounds_and_goes_on(tmp_path: Path) -> None:
     document = json.loads(ended.stdout)
     assert "resumed after" in ended.stderr
     assert {row["value"] for row in document["bounds"]} == {"5"}
+    assert document["claimed"] == []
     assert document["checkpoint"]["seconds"] > 0
+    kept_by_file = json.loads((tmp_path / "kept").read_text())
+    kept_by_file["bounds"][0]["value"] = "57.67"
+    (tmp_path / "kept").write_text(json.dumps(kept_by_file))
+    ended = runner.invoke(app, [*command, "--resume"])
+    assert "best: 5, by" in ended.stdout
+    assert f"lower bound 57.67 claimed by {tmp_path / 'kept'} (critical-path, " in ended.stdout

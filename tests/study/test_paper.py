@@ -38,6 +38,7 @@ def run(
         vertices=None if makespan is None else 7,
         refused=False,
         trace=(),
+        is_verified=True,
     )
 
 

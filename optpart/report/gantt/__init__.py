@@ -34,6 +34,7 @@ def draw(
     *,
     title: str = "",
     bound: Fraction | None = None,
+    claimed: bool = False,
 ) -> None:
     """Write the Gantt chart of a schedule to ``path``, completely or not at all.
 
@@ -45,6 +46,8 @@ def draw(
         By default, the name of the instance.
     bound : Fraction, optional
         A lower bound on the makespan, marked in the chart.
+    claimed : bool
+        Whether a file claims the bound, which is then marked as claimed.
 
     Raises
     ------
@@ -59,7 +62,7 @@ def draw(
     (``gradients/rnn/MatMul``), otherwise by depth in the graph. The bytes depend only on the
     arguments and the version of matplotlib.
     """
-    chart = Chart(instance, schedule, title or instance.name, bound)
+    chart = Chart(instance, schedule, title or instance.name, bound, claimed=claimed)
     write_picture(path, lambda: _figure(chart))
 
 

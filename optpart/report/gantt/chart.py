@@ -24,11 +24,18 @@ class Chart:
     """The data of a chart: rows, and times as doubles in one unit."""
 
     def __init__(
-        self, instance: Instance, schedule: Schedule, title: str, bound: Fraction | None
+        self,
+        instance: Instance,
+        schedule: Schedule,
+        title: str,
+        bound: Fraction | None,
+        *,
+        claimed: bool = False,
     ) -> None:
         self.instance = instance
         self.title = title
         self.bound = bound
+        self.bound_name = "claimed bound" if claimed else "lower bound"
         self.makespan = schedule.makespan(instance)
         self.exponent = _exponent(max(self.makespan, bound or self.makespan))
         self.device = schedule.placement

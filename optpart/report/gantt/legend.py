@@ -42,7 +42,7 @@ def draw_limits(axes: Axes, chart: Chart) -> list[Artist]:
         axes.axvline(chart.at(chart.bound), zorder=2.6, gid="bound", **dashed)
         distance = gap(chart.makespan, chart.bound)
         note = f" (gap {percent(distance)})" if distance else ""
-        keys.append(key(f"lower bound {least}{note}", **dashed))
+        keys.append(key(f"{chart.bound_name} {least}{note}", **dashed))
     return keys
 
 

@@ -19,6 +19,9 @@ from optpart.report.html.groups import groups_of
 from optpart.report.html.numbers import encoded, encoded_all, encoded_or_none
 from optpart.report.html.reasons import SECONDS, reasons_of
 from optpart.report.html.sources import Entry, Subject
+from optpart.report.text import claimed
+from optpart.solution.claim import Claim
+from optpart.solution.result import Result
 from optpart.study import library
 from optpart.version import __version__
 
@@ -111,7 +114,9 @@ def _row(subject: Subject) -> dict[str, Any]:
     """Return what the table of several instances shows of one."""
     instance, known = subject.instance, library.known(subject.instance)
     results = [entry.result for entry in subject.entries]
-    bounds = [one.lower_bound for one in results if not one.given and not one.refused]
+    told = [one for one in results if not one.given and not one.refused]
+    bounds = [one.lower_bound for one in told]
+    bounds += [one.claim.lower_bound for one in told if one.claim is not None]
     if known is not None:
         bounds.append(known.bound)
     return {
@@ -123,10 +128,27 @@ def _row(subject: Subject) -> dict[str, Any]:
             {
                 "method": visible(one.method),
                 "makespan": encoded_or_none(one.makespan),
-                "status": "refused" if one.refused else str(one.status),
+                "status": _status(one),
             }
             for one in results
         ],
+    }
+
+
+def _status(result: Result) -> str:
+    if result.refused:
+        return "refused"
+    infeasible = result.claim is not None and result.claim.infeasible
+    return "claims INFEASIBLE" if infeasible else str(result.status)
+
+
+def _claimed(claim: Claim) -> dict[str, Any]:
+    bounds = ("lower_bound", "traffic_bound", "bottleneck_bound")
+    return {
+        "said": visible(str(claim)),
+        "text": visible(claimed(claim)),
+        "infeasible": claim.infeasible,
+        **{name: encoded_or_none(getattr(claim, name)) for name in bounds},
     }
 
 
@@ -182,7 +204,6 @@ def _instance(instance: Instance) -> dict[str, Any]:
         else {
             "makespan": encoded_or_none(known.makespan),
             "bound": encoded_or_none(known.bound),
-            "status": known.status,
         },
     }
 
@@ -202,6 +223,7 @@ def _result(entry: Entry, label: str, *, with_schedule: bool, whole: bool) -> di
         "given": visible(result.given),
         "objective": result.objective,
         **{name: encoded_or_none(getattr(result, name)) for name in numbers},
+        "claimed": None if result.claim is None else _claimed(result.claim),
         "gap": result.gap,
         "seconds": result.seconds,
         "seed": result.seed,

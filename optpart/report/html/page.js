@@ -209,6 +209,8 @@ const main = (result) => {
   if (result.objective === "bottleneck") return [result.bottleneck, result.bottleneck_bound];
   return [result.makespan, result.lower_bound];
 };
+/** What a file claims beyond the proven bound of the objective; null if it does not. */
+const claimedBound = ({ objective, claimed }) => claimed?.[{ traffic: "traffic_bound", bottleneck: "bottleneck_bound" }[objective] ?? "lower_bound"] ?? null;
 const verdict = (result) => {
   const [value, bound] = main(result);
   const under = result.given ? `, given ${result.given}` : "";
@@ -216,7 +218,10 @@ const verdict = (result) => {
   if (result.refused) return ["refused", `Refused: what ${result.method} claims does not hold.`];
   if (result.status === "OPTIMAL") return ["OPTIMAL", `Optimal: no schedule has a smaller ${what} than ${shown(value)}${under}.`];
   if (result.status === "INFEASIBLE") return ["INFEASIBLE", `Infeasible: it is proven that there is no schedule${under}.`];
+  if (result.claimed?.infeasible) return ["UNKNOWN", `That there is no schedule${under} is ${result.claimed.said}, and not proven here.`];
   if (result.status === "UNKNOWN") return ["UNKNOWN", `Nothing found: neither a schedule nor a proof that there is none${under}.`];
+  const claim = claimedBound(result);
+  if (claim !== null) return ["FEASIBLE", `A valid schedule with ${what} ${shown(value)}${under}. That ${same(claim, value) ? "it is optimal" : `none is below ${shown(claim, false)}`} is ${result.claimed.said}, and not proven by the run of this report${bound === null ? "" : `, which proves ${shown(bound, false)}`}.`];
   if (bound === null) return ["FEASIBLE", `A valid schedule with ${what} ${shown(value)}${under}; no bound is known.`];
   return ["FEASIBLE", `A valid schedule with ${what} ${shown(value)}${under}; at most ${percent(result.gap ?? 0)} of it could be saved, since no schedule is below ${shown(bound, false)}.`];
 };
@@ -259,7 +264,7 @@ const drawSummary = () => {
   const [kind, said] = verdict(result);
   const lines = [];
   const beyond = beyondRun(result);
-  if (beyond) lines.push(el("p", { id: "beyond" }, same(beyond.value, result.makespan) ? `In fact it is optimal: the bound ${beyond.name} below, which the run did not use, reaches its makespan.` : `In fact at most ${percent(share(minus(result.makespan, beyond.value), result.makespan))} could be saved: the bound ${beyond.name} below, which the run did not use, is ${shown(beyond.value, false)}.`));
+  if (beyond) lines.push(el("p", { id: "beyond" }, same(beyond.value, result.makespan) ? `In fact it is optimal: the bound ${beyond.name} below, ${result.claimed ? "computed for this report" : "which the run did not use"}, reaches its makespan.` : `${result.claimed ? "It is proven that" : "In fact"} at most ${percent(share(minus(result.makespan, beyond.value), result.makespan))} could be saved: the bound ${beyond.name} below, ${result.claimed ? "computed for this report" : "which the run did not use"}, is ${shown(beyond.value, false)}.`));
   if (result.reason) lines.push(el("p", {}, result.status === "INFEASIBLE" ? `Because: ${result.reason}.`.replace("..", ".") : `Remark: ${result.reason}`));
   if (result.contiguous) lines.push(el("p", {}, "Every device runs one contiguous block."));
   if (result.device_order.length) lines.push(el("p", {}, `Edges lead along the devices in this order: ${result.device_order.join(", ")}.`));
@@ -270,6 +275,7 @@ const drawSummary = () => {
   if (result.objective === "bottleneck") {
     rows.push(["Bottleneck", figure(result.bottleneck), "bottleneck"], ["Bound of the bottleneck", figure(result.bottleneck_bound, reaches(result.bottleneck_bound, result.bottleneck)), "bottleneck_bound"]);
   }
+  if (claimedBound(result) !== null) rows.push(["Claimed bound", figure(claimedBound(result), false), "claimed_bound"]);
   rows.push(["Gap", el("span", { "data-exact": result.gap }, result.gap === null ? "–" : percent(result.gap)), "gap"]);
   rows.push(["Traffic", figure(result.traffic), "traffic"]);
   if (result.traffic_bound !== null) rows.push(["Bound of the traffic", figure(result.traffic_bound, reaches(result.traffic_bound, result.traffic)), "traffic_bound"]);
@@ -296,7 +302,7 @@ const drawOverview = () => {
     const own = row.runs.filter((run) => run.method === method);
     if (!own.length) return "not run";
     const makespan = least(own);
-    if (makespan === null) return own.some((run) => run.status === "refused") ? "refused" : own.some((run) => run.status === "INFEASIBLE") ? "infeasible" : "nothing found";
+    if (makespan === null) return own.some((run) => run.status === "refused") ? "refused" : own.some((run) => run.status === "INFEASIBLE") ? "infeasible" : own.some((run) => run.status === "claims INFEASIBLE") ? "claimed infeasible" : "nothing found";
     if (row.bound === null) return brief(makespan);
     if (same(makespan, row.bound)) return "0 %";
     return near(row.bound) ? percent(share(minus(makespan, row.bound), row.bound)) : brief(makespan);
@@ -306,7 +312,7 @@ const drawOverview = () => {
     named.map((method) => el("td", {}, over(row, method))));
   const head = [["Instance", "text"], ["Vertices"], ["Devices"], ["Best makespan"], ["Bound"], ...named.map((method) => [method])];
   $("overview-table").replaceChildren(el("thead", {}, el("tr", {}, head.map(([text, kind]) => el("th", { class: kind ?? null }, text)))), el("tbody", {}, rows.map(line)));
-  $("overview-note").textContent = "Below a method is how far the best of its runs is above the bound, the largest that a run or the instance library has proven: 0 % is optimal. A name leads to the report on the instance." +
+  $("overview-note").textContent = "Below a method is how far the best of its runs is above the bound, the largest that a run or the instance library claims: 0 % is optimal if it holds. A name leads to the report on the instance." +
     (reports.length < rows.length ? ` The report holds the first ${reports.length} of them.` : "") +
     (named.length < methods.length ? ` ${counted(methods.length - named.length, "more method")} have no column here; the reports have them.` : "");
   $("overview").hidden = false;
@@ -318,10 +324,11 @@ const drawOverview = () => {
 const drawComparison = () => {
   $("comparison").hidden = results.length < 2;
   if (results.length < 2) return;
-  const bounds = results.map((r) => r.lower_bound).filter((b) => b !== null && !results.some((r) => r.given));
+  const claims = results.filter((r) => r.claimed?.lower_bound);
+  const bounds = [...results.map((r) => r.lower_bound), ...claims.map((r) => r.claimed.lower_bound)].filter((b) => b !== null && !results.some((r) => r.given));
   const bound = bounds.length ? bounds.reduce((a, b) => (near(b) > near(a) ? b : a)) : null;
   const most = Math.max(...results.map((r) => (r.makespan === null ? 0 : near(r.makespan))), 1e-300);
-  $("comparison-note").textContent = bound === null ? "" : `The largest proven bound is ${shown(bound, false)}; the mark in the bars is there.`;
+  $("comparison-note").textContent = bound === null ? "" : `The largest ${results.some((r) => r.lower_bound !== null && same(r.lower_bound, bound)) ? "proven bound is" : "bound, claimed by a file and not proven here, is"} ${shown(bound, false)}; the mark in the bars is there.`;
   const order = results.map((_, i) => i).sort((a, b) => (results[a].makespan === null) - (results[b].makespan === null) || (results[a].makespan === null ? 0 : near(results[a].makespan) - near(results[b].makespan)) || a - b);
   const head = ["Result", "", "Makespan", "Over the bound", "Traffic", "Transfers", "Status", "Run time"];
   const rows = order.map((i) => {
@@ -384,6 +391,11 @@ const ganttOption = (result, rows, height) => {
     const closed = same(result.lower_bound, result.makespan);
     if (closed) marks[0].label.formatter = `makespan ${brief(result.makespan)}, proven least`;
     else marks.push({ xAxis: near(result.lower_bound), name: "bound", lineStyle: { color: theme.bound, type: "dashed", width: 1.6 }, label: { formatter: `bound ${brief(result.lower_bound, false)}`, color: theme.bound, distance: 18 } });
+  }
+  if (result.lower_bound === null && result.claimed?.lower_bound) {
+    const said = `claimed bound ${brief(result.claimed.lower_bound, same(result.claimed.lower_bound, result.makespan))}`;
+    if (same(result.claimed.lower_bound, result.makespan)) marks[0].label.formatter = `makespan ${brief(result.makespan)}, ${said}`;
+    else marks.push({ xAxis: near(result.claimed.lower_bound), name: "bound", lineStyle: { color: theme.bound, type: "dotted", width: 1.6 }, label: { formatter: said, color: theme.bound, distance: 18 } });
   }
   for (const mark of marks) mark.label = { position: "start", fontSize: 11, align: mark.xAxis < 0.3 * span ? "left" : "right", ...mark.label };
   const series = [];
@@ -791,7 +803,7 @@ const drawProgress = () => {
     if (points.length) points.push([end, points[points.length - 1][1], points[points.length - 1][2]]);
     return points;
   };
-  const series = [["best schedule", line(1), theme.accent, "circle", "solid"], ["proven bound", line(2), theme.bound, "diamond", "dashed"]].filter(([, points]) => points.length).map(([name, points, colour, symbol, type]) => ({
+  const series = [["best schedule", line(1), theme.accent, "circle", "solid"], [result.source ? "claimed bound" : "proven bound", line(2), theme.bound, "diamond", "dashed"]].filter(([, points]) => points.length).map(([name, points, colour, symbol, type]) => ({
     type: "line", name, step: "end", data: points, symbol, symbolSize: 7, showSymbol: points.length < 200, animation: false, lineStyle: { color: colour, width: 2, type }, itemStyle: { color: colour } }));
   const first = Math.min(...trace.map((step) => step[0]).filter((x) => x > 0), end || 1);
   const highest = Math.max(...trace.flatMap((step) => [step[1], step[2]]).filter((value) => value !== null).map(near), 0);
@@ -807,8 +819,8 @@ const drawProgress = () => {
     series,
   }, { notMerge: true });
   const last = trace[trace.length - 1];
-  $("progress-note").textContent = `${counted(trace.length, "step")} in ${seconds(result.seconds)}${log ? "; time is on a logarithmic axis" : ""}.` + (last[2] === null ? " No bound was proven in the course of the run." : "");
-  $("progress-chart").setAttribute("aria-label", `${what} of the best schedule and proven bound over the seconds of the run. ${$("progress-note").textContent}`);
+  $("progress-note").textContent = `${counted(trace.length, "step")} in ${seconds(result.seconds)}${log ? "; time is on a logarithmic axis" : ""}.` + (last[2] === null ? " No bound was proven in the course of the run." : "") + (result.source ? ` The course is as ${result.source} tells it.` : "");
+  $("progress-chart").setAttribute("aria-label", `${what} of the best schedule and the bound over the seconds of the run. ${$("progress-note").textContent}`);
 };
 
 // --- bounds ----------------------------------------------------------------------------------
@@ -884,6 +896,7 @@ const related = (result, bound) => {
   const by = result.bound_by || result.method;
   const best = largestReason;
   const makespan = result.makespan;
+  if (bound === null && result.claimed) return `The largest bound computed for this report is ${shown(best.value, false)}, by ${best.name}.`;
   if (bound === null) return `The run proved no bound of the makespan. The largest explained here is ${shown(best.value, false)}, by ${best.name}.`;
   const tight = tightReason(bound);
   if (tight && same(best.value, bound) && !result.given) return `It is the bound ${tight.name}, which needs no search: ${WHY[tight.name]}.`;
@@ -903,10 +916,11 @@ const drawBounds = () => {
   if (result && !makespanAsked) {
     const own = main(result)[1];
     const how = { traffic: "the total size that crosses between devices", bottleneck: "the work of the busiest device, link or port, which limits how often a pipeline can run the graph" }[result.objective];
-    parts.push(el("p", { id: "own-bound" }, `This run minimised the ${OBJECTIVE[result.objective]}: ${how}. ${own === null ? "It proved no bound of it." : `The bound that counts for it is ${shown(own, false)}: ${proved(result.bound_by || result.method)}${result.given ? `, given ${result.given}` : ""}.`} The bounds below are of the makespan, and say nothing about the ${OBJECTIVE[result.objective]}.`));
+    parts.push(el("p", { id: "own-bound" }, `This run minimised the ${OBJECTIVE[result.objective]}: ${how}. ${own === null ? (result.claimed ? "" : "It proved no bound of it.") : `The bound that counts for it is ${shown(own, false)}: ${proved(result.bound_by || result.method)}${result.given ? `, given ${result.given}` : ""}.`} The bounds below are of the makespan, and say nothing about the ${OBJECTIVE[result.objective]}.`));
   } else if (result?.objective === "lexicographic" && result.traffic_bound !== null) {
     parts.push(el("p", { id: "own-bound" }, `Among the schedules of least makespan, the traffic is at least ${shown(result.traffic_bound, false)}: ${proved(result.bound_by || result.method)}. The bounds below are of the makespan.`));
   }
+  if (result?.claimed) parts.push(el("p", { id: "claimed" }, `Not proven here: ${result.claimed.text}.`));
   if (result && bound !== null) {
     parts.push(el("p", {}, `The proven lower bound of the makespan is ${shown(bound, false)}${result.bound_by ? `, by ${result.bound_by}` : ""}${result.given ? `, given ${result.given}` : ""}.`));
   }
@@ -924,9 +938,9 @@ const drawBounds = () => {
   const certificate = data.certificate;
   let said = "No certificate was given. ‘optpart certify’ writes a proof of an optimum that others can check without trusting a solver.";
   if (certificate?.kind === "checked") said = `Certificate checked when this report was written: ${certificate.text}.`;
-  if (certificate?.kind === "library") said = `The instance library holds a certificate that the optimum is ${shown(instance.known.makespan)}; ‘optpart check’ verifies it.`;
-  if (!certificate && result && result.status !== "OPTIMAL") said = "No certificate was given; only an optimum can be certified.";
-  if (instance.known?.makespan) parts.push(el("p", {}, `The instance library knows a schedule of ${shown(instance.known.makespan)} and a bound of ${shown(instance.known.bound, reaches(instance.known.bound, instance.known.makespan))} (${instance.known.status}).`));
+  if (certificate?.kind === "library") said = `The instance library holds a certificate that the optimum is ${shown(instance.known.makespan)}; ‘optpart check’ verifies it, and so does a report with --certificate.`;
+  if (!certificate && result && result.status !== "OPTIMAL" && !result.claimed) said = "No certificate was given; only an optimum can be certified.";
+  if (instance.known?.makespan) parts.push(el("p", {}, `The instance library knows a schedule of ${shown(instance.known.makespan)} and claims a bound of ${shown(instance.known.bound, reaches(instance.known.bound, instance.known.makespan))}.`));
   parts.push(el("p", { id: "certificate" }, said));
   if (result?.has_schedule) parts.push(el("p", { class: "faint" }, "The verifier checked every schedule in this report against the instance, in exact arithmetic, when the report was written."));
   box.replaceChildren(...parts);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,16 @@ from optpart.errors import FaultsOf, InputError
 from optpart.files import read_bytes
 from optpart.formats.json import parse_json
 from optpart.formats.result import FORMAT, read_document
+from optpart.formats.sqlite import is_database
 from optpart.problem.instance import Instance
-from optpart.solution.result import Result, with_bound
+from optpart.solution.claim import LIBRARY, Claim
+from optpart.solution.result import Result, only_claimed, with_claim
 from optpart.study import library
 from optpart.study.arrival import rebuild
-from optpart.study.store import read_rows
+from optpart.study.store import has_more_than, instances_of, read_rows
+
+#: Most runs of stores on a page, of which every schedule is verified.
+MOST_RUNS = 10_000
 
 _ALONE = "report on one instance at a time"
 
@@ -59,6 +64,7 @@ class _Found:
     sha256: str | None
     name: str
     document: Any
+    code: str = ""
 
 
 def read_subjects(
@@ -88,7 +94,7 @@ def read_subjects(
     """
     instances: list[Instance] = []
     results: list[_Found] = []
-    stores: list[_Found] = []
+    stores: list[str] = []
     given: list[Entry] = []
     for one in what:
         if isinstance(one, Result):
@@ -98,7 +104,7 @@ def read_subjects(
         path = str(one)
         match kind(path):
             case "store":
-                stores += _stored(path)
+                stores.append(path)
             case "result":
                 document = read_document(path)
                 name = document.get("instance") or ""
@@ -116,6 +122,7 @@ def read_subjects(
         return [Subject(instances[0], _known(instances[0]))]
     if not instances:
         instances = [_instance_of(results)] if results else _instances_of(stores)
+    _check_length(stores, instances)
     return [_subject(instance, given, results, stores) for instance in instances]
 
 
@@ -125,12 +132,12 @@ def _with(instances: list[Instance], another: Instance) -> list[Instance]:
 
 
 def _subject(
-    instance: Instance, given: list[Entry], results: list[_Found], stores: list[_Found]
+    instance: Instance, given: list[Entry], results: list[_Found], stores: list[str]
 ) -> Subject:
-    rows = [row for row in stores if row.sha256 == instance.sha256]
+    rows = [row for path in stores for row in _stored(path, instance.sha256)]
     if stores and not rows:
         problem = f"has no run on {instance.name}"
-        raise InputError("", problem, "name the instance of one of its runs", stores[0].file)
+        raise InputError("", problem, "name the instance of one of its runs", stores[0])
     entries = (_entry(found, instance) for found in [*results, *rows])
     return Subject(instance, (*given, *entries))
 
@@ -139,9 +146,9 @@ def kind(path: str) -> str:
     """Return ``"result"``, ``"store"`` or, of other files and of names, ``"instance"``."""
     if not os.path.isfile(path):
         return "instance"
-    content = read_bytes(path)
-    if content.startswith(b"SQLite format 3\0"):
+    if is_database(path):
         return "store"
+    content = read_bytes(path)
     if not any(name.encode() in content for name in (FORMAT, *_OTHERS)):
         return "instance"
     with FaultsOf(path):
@@ -153,21 +160,35 @@ def kind(path: str) -> str:
     return "result" if name == FORMAT else "instance"
 
 
-def _stored(path: str) -> list[_Found]:
-    found = []
-    for key, document, is_latest in read_rows(path):
+def _stored(path: str, instance: str) -> Iterator[_Found]:
+    """Yield the runs of a store on an instance."""
+    for key, document, is_latest in read_rows(path, instance):
         row = f"{key.method}, seed {key.seed}"
-        with FaultsOf(path):
-            try:
-                parsed = parse_json(document.decode())
-            except UnicodeError:
-                raise InputError(row, "not text", "run it again") from None
-        name = parsed.get("instance") if isinstance(parsed, dict) else None
+        parsed = _parsed(path, row, document)
         file = path if is_latest else f"{path}, earlier code"
-        found.append(_Found(file, row, key.instance_sha256, str(name or ""), parsed))
-    if not found:
-        raise InputError("", "holds no runs", "give a store with results", path)
-    return found
+        name = parsed.get("instance") if isinstance(parsed, dict) else None
+        yield _Found(file, row, key.instance_sha256, str(name or ""), parsed, key.code)
+
+
+def _parsed(path: str, row: str, document: bytes) -> Any:
+    with FaultsOf(path):
+        try:
+            return parse_json(document.decode())
+        except UnicodeError:
+            raise InputError(row, "not text", "run it again") from None
+
+
+def _check_length(stores: Iterable[str], instances: Iterable[Instance]) -> None:
+    """Refuse what would take too long to verify and to show."""
+    for path in stores:
+        for instance in instances:
+            if has_more_than(path, MOST_RUNS, instance.sha256):
+                raise InputError(
+                    "",
+                    f"has more than {MOST_RUNS:,} runs on {instance.name}",
+                    "make tables of it: name a folder with --output",
+                    path,
+                )
 
 
 def _instance_of(found: list[_Found]) -> Instance:
@@ -187,14 +208,24 @@ def _instance_of(found: list[_Found]) -> Instance:
     return library.load(first.name)
 
 
-def _instances_of(stores: list[_Found]) -> list[Instance]:
+def _instances_of(stores: list[str]) -> list[Instance]:
     """Return the library instances of all runs, in the order of their names."""
-    first = {row.sha256: row for row in stores}
-    known = {name: library.load(name) for name in {row.name for row in stores} & {*library.index()}}
+    names: dict[str, str] = {}
+    for path in stores:
+        if has_more_than(path, MOST_RUNS):
+            remedy = "name the instances to report on, or a folder with --output for tables"
+            raise InputError("", f"has more than {MOST_RUNS:,} runs", remedy, path)
+        for sha, document in instances_of(path):
+            parsed = _parsed(path, "", document)
+            name = parsed.get("instance") if isinstance(parsed, dict) else None
+            names.setdefault(sha, str(name or ""))
+    if not names:
+        raise InputError("", "holds no runs", "give a store with results", stores[0])
+    known = {name: library.load(name) for name in {*names.values()} & {*library.index()}}
     missing = sorted(
-        row.name or "a run without a name"
-        for sha, row in first.items()
-        if row.name not in known or known[row.name].sha256 != sha
+        name or "a run without a name"
+        for sha, name in names.items()
+        if name not in known or known[name].sha256 != sha
     )
     if missing:
         listed = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if missing[3:] else "")
@@ -202,9 +233,9 @@ def _instances_of(stores: list[_Found]) -> list[Instance]:
             "",
             f"has runs on instances that are not in the library ({listed})",
             "give the files of the instances to report on as well",
-            stores[0].file,
+            stores[0],
         )
-    return [known[row.name] for row in sorted(first.values(), key=lambda row: row.name)]
+    return [known[name] for name in sorted(names.values())]
 
 
 def _entry(found: _Found, instance: Instance) -> Entry:
@@ -222,12 +253,12 @@ def _entry(found: _Found, instance: Instance) -> Entry:
         schedule_by=str(document.get("schedule_by", "")),
         bound_by=str(document.get("bound_by", "")),
     )
-    return Entry(result, found.file)
+    return Entry(only_claimed(result, found.file, found.code), found.file)
 
 
 def _known(instance: Instance) -> tuple[Entry, ...]:
     known = library.evidence(instance)
     if known.best is None:
         return ()
-    best = known.best if known.bound is None else with_bound(known.best, known.bound)
-    return (Entry(best, "the instance library"),)
+    claim = None if known.bound is None else Claim(LIBRARY, known.bound)
+    return (Entry(with_claim(known.best, claim), LIBRARY),)

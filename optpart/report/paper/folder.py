@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from optpart.files import ANY, write_bytes
 from optpart.folders import check_folder, new_folder
+from optpart.problem.instance import Instance
 from optpart.report.paper.figures import figures
 from optpart.report.paper.tables import (
     pairs_csv,
@@ -24,7 +25,8 @@ HOLDS = "tables and figures"
 
 _DEFINITIONS = """\
 ratio: makespan / the least makespan that any run of the store has on the instance.
-A run is solved if it has a schedule. Schedules were verified when they were stored.
+A run is solved if it has a schedule. Those of instances that were given, or are of the library,
+  were verified when this was written (verified in runs.csv); other makespans are claimed.
 An instance counts once per group and method: by its mean ratio over the seeds.
 mean ratio: over all instances of the group. It is only given if every run is solved; otherwise
   the table says how many are not. mean_ratio_of_solved_only is over the rest, and comparable
@@ -32,7 +34,8 @@ mean ratio: over all instances of the group. It is only given if every run is so
 median: unsolved instances count as infinite.
 95% interval: of the mean ratio, percentiles of 10,000 bootstrap means (seed 0); of at least two
   instances.
-optimal: runs whose makespan equals a lower bound that some run of the store proves.
+claimed optimal: runs whose makespan equals a lower bound of some run of the store. Status and
+  bounds are what the store claims; nothing was proven again. 'optpart certify' writes proofs.
 p: Wilcoxon's signed-rank test on the instances that both methods were run on, two-sided; unsolved
   instances have the worst rank. p (Holm): adjusted for all pairs of methods.
 profile: Dolan and Moré 2002. Unsolved instances never count as solved.
@@ -46,7 +49,12 @@ CSV files have floating-point and exact numbers.
 """
 
 
-def write_folder(store: str | Path, by: Sequence[str], output: str | Path) -> list[str]:
+def write_folder(
+    store: str | Path,
+    by: Sequence[str],
+    output: str | Path,
+    instances: Iterable[Instance] = (),
+) -> list[str]:
     """Write tables and figures about the runs of a store into a folder.
 
     Everything is computed before the first file is written.
@@ -57,6 +65,8 @@ def write_folder(store: str | Path, by: Sequence[str], output: str | Path) -> li
         Factors; see :meth:`~optpart.study.stored.StoredRun.factor`.
     output : str or Path
         A new folder, an empty one, or an earlier one of this function, which is replaced.
+    instances : iterable of Instance
+        Schedules of these, and of the instances of the library, are verified.
 
     Returns
     -------
@@ -70,7 +80,7 @@ def write_folder(store: str | Path, by: Sequence[str], output: str | Path) -> li
         else.
     """
     check_folder(output, HOLDS)
-    comparison = Comparison(read_runs(store), by)
+    comparison = Comparison(read_runs(store, instances), by)
     rows = comparison.rows()
     files = {
         "runs.csv": runs_csv(comparison),

@@ -27,13 +27,14 @@ def runs_csv(comparison: Comparison) -> str:
                 "limit": run.limit,
                 "workers": run.workers,
                 "version": run.optpart,
-                "status": str(run.status),
+                "status": f"claimed {run.status}" if run.status.proven else str(run.status),
+                "verified": run.is_verified,
                 **_both("makespan", run.makespan),
                 **_both("lower_bound", run.lower_bound),
                 **_both("best_makespan", best),
                 **_both("best_bound", bound),
                 **_both("ratio", ratio),
-                "optimal": comparison.is_optimal(run),
+                "claimed_optimal": comparison.is_optimal(run),
                 "seconds": run.seconds,
                 "primal_integral": primal,
                 "dual_integral": dual,
@@ -53,7 +54,7 @@ def summary_csv(comparison: Comparison, rows: Sequence[Row]) -> str:
                 "not_run": row.missing,
                 "runs": row.runs,
                 "unsolved": row.unsolved,
-                "optimal": row.optimal,
+                "claimed_optimal": row.optimal,
                 **_both("mean_ratio", row.mean),
                 "mean_low": row.low,
                 "mean_high": row.high,
@@ -71,8 +72,8 @@ def summary_csv(comparison: Comparison, rows: Sequence[Row]) -> str:
 def summary_latex(comparison: Comparison, rows: Sequence[Row]) -> str:
     """Return a table with a row per group and method."""
     header = [
-        *comparison.by, "method", "solved", "optimal", "mean ratio", "95\\% interval", "median",
-        "time (s)", "primal (s)", "dual (s)",
+        *comparison.by, "method", "solved", "claimed optimal", "mean ratio", "95\\% interval",
+        "median", "time (s)", "primal (s)", "dual (s)",
     ]  # fmt: skip
     lines, last = [], None
     for row in rows:

@@ -84,6 +84,7 @@ def draw(
     *,
     title: str = "",
     bound: Fraction | None = None,
+    claimed: bool = False,
 ) -> None:
     """Draw the iteration as PNG or SVG.
 
@@ -93,10 +94,13 @@ def draw(
         By default, the name of the model.
     bound : Fraction, optional
         A lower bound of the makespan, in nanoseconds, which is marked.
+    claimed : bool
+        Whether a file claims the bound, which is then marked as claimed.
     """
     bars = bars_of(compiled, schedule)
     makespan = schedule.makespan(compiled.instance)
-    write_picture(path, lambda: _figure(bars, makespan, title or compiled.graph.name, bound))
+    name = "claimed bound" if claimed else "lower bound"
+    write_picture(path, lambda: _figure(bars, makespan, title or compiled.graph.name, bound, name))
 
 
 def bars_of(compiled: Compiled, schedule: Schedule) -> Bars:
@@ -143,7 +147,9 @@ def bars_of(compiled: Compiled, schedule: Schedule) -> Bars:
     )
 
 
-def _figure(bars: Bars, makespan: Fraction, title: str, bound: Fraction | None) -> Figure:
+def _figure(
+    bars: Bars, makespan: Fraction, title: str, bound: Fraction | None, bound_name: str
+) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
@@ -185,8 +191,9 @@ def _figure(bars: Bars, makespan: Fraction, title: str, bound: Fraction | None) 
     said = milliseconds(makespan, up=True)
     if bound is not None:
         axes.axvline(float(bound / _MILLISECOND), color=BOUND, linewidth=1.2, zorder=3)
-        keys.append(Patch(facecolor=BOUND, label="lower bound"))
-        said += f", gap {percent(gap(makespan, bound))}"
+        keys.append(Patch(facecolor=BOUND, label=bound_name))
+        holds = " if the bound holds" if bound_name.startswith("claimed") else ""
+        said += f", gap {percent(gap(makespan, bound))}{holds}"
     figure.text(0.2 / WIDTH, 1 - 0.3 / height, short(title, 80), fontsize=TITLE, color=INK)
     figure.text(0.2 / WIDTH, 1 - 0.55 / height, said, fontsize=NORMAL, color=FAINT)
     figure.legend(
