@@ -7,10 +7,10 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from typing import IO
+import time
+from abc import ABC, abstractmethod
 
-from optpart.children.framing import pack, receive
+from optpart.children.framing import pack, read, unpack, write
 from optpart.children.keeper import kill
 from optpart.children.spawn import spawn
 
@@ -22,40 +22,43 @@ class WorkerDiedError(RuntimeError):
     """The worker has died; the message states the cause."""
 
 
-class Worker:
-    """A process that answers messages; if it crashes, only its current job is lost.
+class Channel(ABC):
+    """The caller's end of a channel to a worker, wherever that runs.
 
-    It starts immediately. Its :class:`~optpart.children.caller.Caller` ends it when this process
-    ends.
-
-    Parameters
+    Attributes
     ----------
-    module : str
-        Module whose ``main`` the process runs.
+    threads : int
+        How many threads or processes the worker may use.
     """
 
-    def __init__(self, module: str) -> None:
-        self.process = spawn([sys.executable, "-c", f"from {module} import main; main()"])
-        self._sent: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._received: queue.SimpleQueue[object] = queue.SimpleQueue()
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        # One thread per pipe, so that a worker that does not read or write blocks nobody.
-        for target, stream, messages in (
-            (_write, self.process.stdin, self._sent),
-            (_read, self.process.stdout, self._received),
-        ):
-            threading.Thread(target=target, args=(stream, messages), daemon=True).start()
-        atexit.register(self.stop)
+    threads = 1
 
-    @property
-    def running(self) -> bool:
-        """Whether the process is running."""
-        return self.process.poll() is None
+    def __init__(self) -> None:
+        self._sent: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._received: queue.SimpleQueue[bytes | WorkerDiedError] = queue.SimpleQueue()
+        # One thread a way, so that a worker that does not read or write blocks nobody.
+        for target in (self._write, self._read):
+            threading.Thread(target=target, daemon=True).start()
+
+    @abstractmethod
+    def _write(self) -> None:
+        """Pass on what is sent, until ``None``."""
+
+    @abstractmethod
+    def _read(self) -> None:
+        """Take what the worker says, and finally why it says no more."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End the worker and all that it has started."""
 
     def send(self, message: object) -> None:
         """Send a message without waiting; if the worker is dead, the message is lost."""
-        self._sent.put(pack(message))
+        self.forward(pack(message))
+
+    def forward(self, content: bytes) -> None:
+        """Send a message that is packed already."""
+        self._sent.put(content)
 
     def receive(self, seconds: float) -> object:
         """Wait for the next message.
@@ -67,20 +70,64 @@ class Worker:
         WorkerDiedError
             If the worker has died and all its messages have been received.
         """
+        return unpack(self.packed(seconds))
+
+    def packed(self, seconds: float) -> bytes:
+        """Wait for the next message as :meth:`receive` does, but do not unpack it."""
         try:
-            message = self._received.get(timeout=max(0.0, seconds))
+            content = self._received.get(timeout=max(0.0, seconds))
         except queue.Empty:
             raise TimeoutError from None
-        if message is None:
-            raise WorkerDiedError(self._cause_of_death())
-        return message
+        if isinstance(content, WorkerDiedError):
+            self._received.put(content)
+            raise content
+        return content
 
-    def received(self) -> Iterator[object]:
-        """Yield the messages received so far, without waiting."""
-        while not self._received.empty():
-            message = self._received.get()
-            if message is not None:
-                yield message
+
+class Worker(Channel):
+    """A process that answers messages; if it crashes, only its current job is lost.
+
+    It starts immediately. Its :class:`~optpart.children.caller.Caller` ends it when this process
+    ends.
+
+    Parameters
+    ----------
+    module : str
+        Module whose ``main`` the process runs.
+    threads : int
+        How many threads or processes it may use.
+    """
+
+    def __init__(self, module: str, threads: int = 1) -> None:
+        self.threads = threads
+        program = f"from {module} import main; main()"
+        # It learns when it was started, on the clock that all processes of a machine share.
+        self.process = spawn([sys.executable, "-c", program, str(time.monotonic())])
+        super().__init__()
+        atexit.register(self.stop)
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is running."""
+        return self.process.poll() is None
+
+    def _write(self) -> None:
+        assert self.process.stdin is not None
+        try:
+            with self.process.stdin as stream:
+                while (content := self._sent.get()) is not None:
+                    write(stream, content)
+        except OSError:  # the worker has ended, which its output shows
+            pass
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        try:
+            with self.process.stdout as stream:
+                while (content := read(stream)) is not None:
+                    self._received.put(content)
+        finally:
+            self._received.put(WorkerDiedError(self._cause_of_death()))
 
     def _cause_of_death(self) -> str:
         try:
@@ -96,24 +143,3 @@ class Worker:
             self.process.wait()
         self._sent.put(None)
         atexit.unregister(self.stop)
-
-
-def _write(stream: IO[bytes], messages: queue.SimpleQueue[bytes | None]) -> None:
-    """Write messages until ``None``."""
-    try:
-        with stream:
-            while (message := messages.get()) is not None:
-                stream.write(message)
-                stream.flush()
-    except OSError:  # the worker has ended, which its output shows
-        pass
-
-
-def _read(stream: IO[bytes], messages: queue.SimpleQueue[object]) -> None:
-    """Read messages into the queue, followed by ``None``."""
-    try:
-        with stream:
-            while (message := receive(stream)) is not None:
-                messages.put(message)
-    finally:
-        messages.put(None)

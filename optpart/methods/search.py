@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from optpart.children.crew import HERE, Crew
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.search.checkpoint import StateFile
@@ -30,6 +31,7 @@ def search(
     goal: Goal | None = None,
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
+    crew: Crew = HERE,
 ) -> Result:
     """Improve the best heuristic schedule until the budget ends.
 
@@ -47,6 +49,9 @@ def search(
         search continues, and the reason of its result says that the state was not kept.
     resume : bool
         Continue from the checkpoint; the time spent before counts.
+    crew : Crew
+        Where the processes run; on a cluster, the time they take to begin counts, and the reason
+        of the result states it.
 
     Raises
     ------
@@ -64,6 +69,7 @@ def search(
         goal=goal,
         checkpoint=checkpoint,
         resume=resume,
+        crew=crew,
     )
 
 
@@ -77,6 +83,7 @@ def hybrid(
     goal: Goal | None = None,
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
+    crew: Crew = HERE,
 ) -> Result:
     """Search as :func:`search` does, and in large neighbourhoods repaired greedily and by CP-SAT.
 
@@ -93,6 +100,7 @@ def hybrid(
         goal=goal,
         checkpoint=checkpoint,
         resume=resume,
+        crew=crew,
     )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from optpart.children.worker import Worker
+from optpart import clock
+from optpart.children.crew import Crew
+from optpart.children.worker import WorkerDiedError
 from optpart.search.messages import Bounded, Found, Job, Moves
 
 
@@ -13,12 +15,21 @@ class Helper:
     """A worker process. If it dies, its earlier messages remain valid and no more follow.
 
     The process starts immediately, so that it is ready when its job arrives.
+
+    Attributes
+    ----------
+    begun : float or None
+        When its first message was heard, by :func:`optpart.clock.now`.
+    lost : str
+        Why it has died; empty if it has not.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, crew: Crew) -> None:
         self.moves = 0
         self.paid: Counter[str] = Counter()
-        self.worker = Worker("optpart.search.worker")
+        self.begun: float | None = None
+        self.lost = ""
+        self.worker = crew.hire("optpart.search.worker")
 
     def assign(self, job: Job) -> None:
         """Give the process its only job."""
@@ -26,7 +37,16 @@ class Helper:
 
     def heard(self) -> Iterator[Found | Bounded]:
         """Yield the messages received since the last call."""
-        for message in self.worker.received():
+        while not self.lost:
+            try:
+                message = self.worker.receive(0.0)
+            except TimeoutError:
+                return
+            except WorkerDiedError as error:
+                self.lost = str(error)
+                return
+            if self.begun is None:
+                self.begun = clock.now()
             if isinstance(message, Moves):
                 self.moves, self.paid = message.count, message.paid
             elif isinstance(message, (Found, Bounded)):
@@ -37,5 +57,5 @@ class Helper:
         self.worker.send(found)
 
     def stop(self) -> None:
-        """Kill the process."""
+        """End the process."""
         self.worker.stop()

@@ -51,10 +51,10 @@ def test_messages_arrive_in_their_order(worker: Worker) -> None:
 
 
 def test_what_has_come_is_there_without_waiting(worker: Worker) -> None:
-    assert list(worker.received()) == []
+    assert list(_heard(worker)) == []
     worker.send("a")
     got: list[object] = []
-    wait_for(lambda: bool(got.extend(worker.received()) or got))
+    wait_for(lambda: bool(got.extend(_heard(worker)) or got))
     assert got == ["a"]
 
 
@@ -83,7 +83,7 @@ def test_death_comes_after_the_last_message_and_has_a_cause(
         worker.receive(PATIENCE)
     assert not worker.running
     worker.send("too late")
-    assert list(worker.received()) == []
+    assert list(_heard(worker)) == []
 
 
 def test_a_worker_that_says_no_more_counts_as_dead(
