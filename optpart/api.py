@@ -211,8 +211,9 @@ def solve(
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
     audit: bool = False,
+    engine: str = "local",
     seconds: float = 60.0,
-    workers: int = 2,
+    workers: int | None = None,
     seed: int = 0,
     memory: int | str | None = None,
     watch: Watch | None = None,
@@ -253,10 +254,14 @@ def solve(
     audit : bool
         Whether to solve again without rules that remove solutions, for up to the same time, and
         compare.
+    engine : str
+        ``local``; ``dask`` for a Dask cluster of processes on this machine; or the address of the
+        scheduler of another, such as ``tls://HOST:PORT``. There, the methods ``auto``, ``search``
+        and ``hybrid`` use this process and every thread of its workers.
     seconds : float
         Time limit.
-    workers : int
-        Number of threads or processes.
+    workers : int, optional
+        Number of threads or processes; by default 2 or, on a cluster, all.
     seed : int
         Seed of all random choices.
     memory : int or str, optional
@@ -294,6 +299,7 @@ def solve(
         device_order=device_order,
         checkpoint=checkpoint,
         resume=resume,
+        engine=engine,
         seconds=seconds,
         workers=workers,
         seed=seed,
@@ -580,7 +586,8 @@ def sweep(
     seeds : int
         Number of runs of each method, with consecutive seeds from ``seed``.
     engine : str
-        ``local``, ``dask`` for processes on this machine, or ``dask://HOST:PORT`` of a scheduler.
+        ``local``; ``dask`` for processes on this machine; or the address of the scheduler of a
+        Dask cluster, ``dask://HOST:PORT``, ``tcp://HOST:PORT`` or ``tls://HOST:PORT``.
     store : path, optional
         A file that stores finished runs, which are not repeated.
     seconds : float

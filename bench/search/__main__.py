@@ -2,7 +2,7 @@
 
     python bench/search --data ../shared [-o FOLDER]
         [--part networks|held_out|budgets|sets|large|memory|workers|shares|ablation|crowded
-            |certified]
+            |certified|cluster]
 
 Every run is kept in ``runs.jsonl``, so a stopped command continues where it was. Each part writes
 its own table.
@@ -17,6 +17,7 @@ from bench.search import (
     ablation,
     budgets,
     certified,
+    cluster,
     crowded,
     held_out,
     large,
@@ -43,6 +44,7 @@ PARTS = {
     "ablation": ablation.run,
     "crowded": crowded.run,
     "certified": certified.run,
+    "cluster": cluster.run,
 }
 
 

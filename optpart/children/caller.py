@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import queue
+import sys
 import threading
 from collections.abc import Iterator
 from typing import IO, Any
 
-from optpart.children.framing import pack, receive
+from optpart.children.framing import pack, read, unpack, write
 
 
 class Caller:
@@ -16,9 +17,15 @@ class Caller:
 
     Messages arrive on standard input and are sent to the original standard output. Anything printed
     goes to standard error from then on.
+
+    Attributes
+    ----------
+    started : float
+        When it started this process, by :func:`time.monotonic`.
     """
 
     def __init__(self) -> None:
+        self.started = float(sys.argv[1])
         self._channel = os.fdopen(os.dup(1), "wb")
         os.dup2(2, 1)
         self._writing = threading.Lock()
@@ -28,15 +35,14 @@ class Caller:
         threading.Thread(target=self._listen, args=(stream,), daemon=True).start()
 
     def _listen(self, stream: IO[bytes]) -> None:
-        while (message := receive(stream)) is not None:
-            self._received.put(message)
+        while (content := read(stream)) is not None:
+            self._received.put(unpack(content))
         os._exit(0)  # the caller has ended, so nobody waits for a result
 
     def send(self, message: object) -> None:
         """Send a message; this is thread-safe."""
         with self._writing:
-            self._channel.write(pack(message))
-            self._channel.flush()
+            write(self._channel, pack(message))
 
     def receive(self) -> Any:
         """Wait for the next message."""

@@ -6,10 +6,10 @@ import atexit
 import queue
 import subprocess
 import threading
-from collections.abc import Iterator
-from typing import IO
+import time
+from abc import ABC, abstractmethod
 
-from optpart.children.framing import pack, receive
+from optpart.children.framing import pack, read, unpack, write
 from optpart.children.keeper import kill
 from optpart.children.spawn import python, spawn
 
@@ -21,7 +21,71 @@ class WorkerDiedError(RuntimeError):
     """The worker has died, or never lived; the message states the cause."""
 
 
-class Worker:
+class Channel(ABC):
+    """The caller's end of a channel to a worker, wherever that runs.
+
+    Attributes
+    ----------
+    threads : int
+        How many threads or processes the worker may use.
+    """
+
+    threads = 1
+
+    def __init__(self) -> None:
+        self._sent: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._received: queue.SimpleQueue[bytes | WorkerDiedError] = queue.SimpleQueue()
+
+    def _begin(self) -> None:
+        """Start one thread a way, so that a worker that does not read or write blocks nobody."""
+        for target in (self._write, self._read):
+            threading.Thread(target=target, daemon=True).start()
+
+    @abstractmethod
+    def _write(self) -> None:
+        """Pass on what is sent, until ``None``."""
+
+    @abstractmethod
+    def _read(self) -> None:
+        """Take what the worker says, and finally why it says no more."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End the worker and all that it has started."""
+
+    def send(self, message: object) -> None:
+        """Send a message without waiting; if the worker is dead, the message is lost."""
+        self.forward(pack(message))
+
+    def forward(self, content: bytes) -> None:
+        """Send a message that is packed already."""
+        self._sent.put(content)
+
+    def receive(self, seconds: float) -> object:
+        """Wait for the next message.
+
+        Raises
+        ------
+        TimeoutError
+            If none arrives within this time.
+        WorkerDiedError
+            If the worker has died and all its messages have been received.
+        """
+        return unpack(self.packed(seconds))
+
+    def packed(self, seconds: float) -> bytes:
+        """Wait for the next message as :meth:`receive` does, but do not unpack it."""
+        try:
+            content = self._received.get(timeout=max(0.0, seconds))
+        except queue.Empty:
+            raise TimeoutError from None
+        if isinstance(content, WorkerDiedError):
+            self._received.put(content)
+            raise content
+        return content
+
+
+class Worker(Channel):
     """A process that answers messages; if it crashes, only its current job is lost.
 
     It starts immediately; if the system refuses that, it counts as dead. Its
@@ -31,32 +95,25 @@ class Worker:
     ----------
     module : str
         Module whose ``main`` the process runs.
+    threads : int
+        How many threads or processes it may use.
     """
 
-    def __init__(self, module: str) -> None:
-        self._sent: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._received: queue.SimpleQueue[object] = queue.SimpleQueue()
+    def __init__(self, module: str, threads: int = 1) -> None:
+        super().__init__()
+        self.threads = threads
         self._process: subprocess.Popen[bytes] | None = None
         self._unborn = ""
         try:
-            self._process = spawn(python(module))
-            self._connect(self._process)
+            # It learns when it was started, on the clock that all processes of a machine share.
+            self._process = spawn(python(module, str(time.monotonic())))
+            self._begin()
         except (OSError, RuntimeError, MemoryError) as error:  # no file, process or thread is left
             self._unborn = f"could not be started ({getattr(error, 'strerror', error)})"
-            self._received.put(None)
+            self._received.put(WorkerDiedError(self._unborn))
             self.stop()
         else:
             atexit.register(self.stop)
-
-    def _connect(self, process: subprocess.Popen[bytes]) -> None:
-        """Start one thread per pipe, so that a worker that does not read or write blocks nobody."""
-        assert process.stdin is not None
-        assert process.stdout is not None
-        for target, stream, messages in (
-            (_write, process.stdin, self._sent),
-            (_read, process.stdout, self._received),
-        ):
-            threading.Thread(target=target, args=(stream, messages), daemon=True).start()
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
@@ -75,34 +132,23 @@ class Worker:
         code = None if self._process is None else self._process.poll()
         return self._unborn or (_ended(code) if code else "")
 
-    def send(self, message: object) -> None:
-        """Send a message without waiting; if the worker is dead, the message is lost."""
-        self._sent.put(pack(message))
-
-    def receive(self, seconds: float) -> object:
-        """Wait for the next message.
-
-        Raises
-        ------
-        TimeoutError
-            If none arrives within this time.
-        WorkerDiedError
-            If the worker has died and all its messages have been received.
-        """
+    def _write(self) -> None:
+        assert self.process.stdin is not None
         try:
-            message = self._received.get(timeout=max(0.0, seconds))
-        except queue.Empty:
-            raise TimeoutError from None
-        if message is None:
-            raise WorkerDiedError(self._cause_of_death())
-        return message
+            with self.process.stdin as stream:
+                while (content := self._sent.get()) is not None:
+                    write(stream, content)
+        except OSError:  # the worker has ended, which its output shows
+            pass
 
-    def received(self) -> Iterator[object]:
-        """Yield the messages received so far, without waiting."""
-        while not self._received.empty():
-            message = self._received.get()
-            if message is not None:
-                yield message
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        try:
+            with self.process.stdout as stream:
+                while (content := read(stream)) is not None:
+                    self._received.put(content)
+        finally:
+            self._received.put(WorkerDiedError(self._cause_of_death()))
 
     def _cause_of_death(self) -> str:
         try:
@@ -121,24 +167,3 @@ class Worker:
 
 def _ended(code: int) -> str:
     return f"died ({f'signal {-code}' if code < 0 else f'exit {code}'})"
-
-
-def _write(stream: IO[bytes], messages: queue.SimpleQueue[bytes | None]) -> None:
-    """Write messages until ``None``."""
-    try:
-        with stream:
-            while (message := messages.get()) is not None:
-                stream.write(message)
-                stream.flush()
-    except OSError:  # the worker has ended, which its output shows
-        pass
-
-
-def _read(stream: IO[bytes], messages: queue.SimpleQueue[object]) -> None:
-    """Read messages into the queue, followed by ``None``."""
-    try:
-        with stream:
-            while (message := receive(stream)) is not None:
-                messages.put(message)
-    finally:
-        messages.put(None)

@@ -10,6 +10,7 @@ import typer
 
 from optpart.commands.instances import note_limits, open_instance
 from optpart.commands.options import (
+    EngineName,
     Json,
     MemoryLimit,
     Seed,
@@ -54,12 +55,7 @@ def gap(
             help="Runs of each method, with consecutive seeds from --seed on.", min=1, max=MOST_RUNS
         ),
     ] = 1,
-    engine: Annotated[
-        str,
-        typer.Option(
-            help="Where to run: local, dask (processes on this machine) or dask://HOST:PORT."
-        ),
-    ] = "local",
+    engine: EngineName = "local",
     store: Annotated[
         Path | None,
         file_to_write(

@@ -58,6 +58,14 @@ MemoryLimit = Annotated[
         "what is available. What would take more is refused before it begins.",
     ),
 ]
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        help="Where to run: local, dask (processes on this machine), or the address of the "
+        "scheduler of a Dask cluster, such as dask://HOST:PORT or tls://HOST:PORT.",
+    ),
+]
 Workers = Annotated[int, typer.Option(help="Threads of the solver.", min=1, max=MOST_WORKERS)]
 Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0, max=LARGEST_SEED)]
 

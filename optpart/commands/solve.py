@@ -11,6 +11,7 @@ import typer
 from optpart.commands.instances import note_limits, open_instance
 from optpart.commands.options import (
     DeviceOrder,
+    EngineName,
     File,
     Json,
     MemoryLimit,
@@ -19,12 +20,12 @@ from optpart.commands.options import (
     Seed,
     Start,
     TimeLimit,
-    Workers,
     file_to_write,
     listed_devices,
 )
 from optpart.commands.results import leave, say_result, say_schedule
 from optpart.errors import InputError
+from optpart.limits import MOST_WORKERS
 from optpart.terminal import complain, note, put, say
 
 if TYPE_CHECKING:
@@ -55,7 +56,15 @@ def solve(
     method: MethodName = "auto",
     time_limit: TimeLimit = 60.0,
     memory_limit: MemoryLimit = None,
-    workers: Workers = 2,
+    engine: EngineName = "local",
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Threads of the solver; by default 2 or, on a cluster, all.",
+            min=1,
+            max=MOST_WORKERS,
+        ),
+    ] = None,
     seed: Seed = 0,
     start: Start = None,
     objective: Annotated[
@@ -143,6 +152,8 @@ def solve(
         raise InputError(
             "--pareto", "finds the front of makespan and traffic only", "leave --objective out"
         )
+    if engine != "local" and (pareto or audit):
+        raise InputError("--engine", "used with --pareto or --audit", "leave one of them out")
     if pareto and start is not None and fix is None:
         raise InputError("--pareto", "does not use --start without --fix", "leave --start out")
     registry.get(method)  # report an unknown method before a missing file
@@ -161,6 +172,7 @@ def solve(
         device_order=listed_devices(device_order),
         checkpoint=state,
         resume=resume,
+        engine=engine,
         seconds=time_limit,
         workers=workers,
         seed=seed,

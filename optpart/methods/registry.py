@@ -331,7 +331,7 @@ SOLVERS = {
     "auto": Strategy(
         "optpart.methods.portfolio.auto:auto",
         "what fits the instance: the methods below in turn and side by side; every model",
-        takes=("goal", "without"),
+        takes=("goal", "without", "crew"),
         scope="optpart.methods.portfolio.members:check_scope",
     ),
     "cpsat": Strategy(
@@ -348,14 +348,14 @@ SOLVERS = {
     "search": Strategy(
         "optpart.methods.search:search",
         "annealing of placement and order from the best heuristics; every model",
-        takes=("goal", "checkpoint"),
+        takes=("goal", "checkpoint", "crew"),
         scope="optpart.search.search:check_scope",
         repairs=True,
     ),
     "hybrid": Strategy(
         "optpart.methods.search:hybrid",
         "search plus large neighbourhoods, repaired greedily and by CP-SAT; every model",
-        takes=("goal", "checkpoint"),
+        takes=("goal", "checkpoint", "crew"),
         scope="optpart.search.search:check_scope",
         repairs=True,
     ),

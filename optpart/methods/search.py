@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from optpart.children.crew import HERE, Crew
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.search.checkpoint import StateFile
@@ -30,6 +31,7 @@ def search(
     goal: Goal | None = None,
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
+    crew: Crew = HERE,
 ) -> Result:
     """Improve the best heuristic schedule until the budget ends.
 
@@ -48,6 +50,9 @@ def search(
     resume : bool
         Continue from the checkpoint; the time spent before counts. Its schedule is verified again;
         its bound is only claimed, and decides nothing.
+    crew : Crew
+        Where the processes run; on a cluster, the time they take to begin counts, and the reason
+        of the result states it.
 
     Raises
     ------
@@ -65,6 +70,7 @@ def search(
         goal=goal,
         checkpoint=_of_running_code(checkpoint, "search"),
         resume=resume,
+        crew=crew,
     )
 
 
@@ -78,6 +84,7 @@ def hybrid(
     goal: Goal | None = None,
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
+    crew: Crew = HERE,
 ) -> Result:
     """Search as :func:`search` does, and in large neighbourhoods repaired greedily and by CP-SAT.
 
@@ -94,6 +101,7 @@ def hybrid(
         goal=goal,
         checkpoint=_of_running_code(checkpoint, "hybrid"),
         resume=resume,
+        crew=crew,
     )
 
 

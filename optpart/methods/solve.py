@@ -18,6 +18,7 @@ from optpart.exact.given_order import given_by
 from optpart.exact.pruning import ALL
 from optpart.exact.second_opinion import compare, confirmed
 from optpart.kernels.compiled import is_interpreted
+from optpart.limits import MOST_WORKERS, available_processors
 from optpart.methods import registry
 from optpart.methods.fitting import require_memory
 from optpart.methods.pareto import pareto
@@ -52,6 +53,9 @@ Fix = Literal["placement", "order", "both"]
 #: A schedule or result, the path of a result file, or the name of a strategy.
 Start = str | Path | Schedule | Result
 
+#: Workers of a run on this machine, unless something else is asked for.
+WORKERS = 2
+
 #: Larger instances are searched before CP-SAT solves them.
 SEARCHED = 100
 
@@ -70,6 +74,11 @@ class Question:
         The initial schedule, which is valid unless the method repairs it.
     forced : bool
         Whether the placement is fixed to the only one that the instance allows.
+    cluster : str or None
+        Address of the scheduler of a Dask cluster; empty to start one on this machine; ``None``
+        for this machine alone.
+    everybody : bool
+        Whether to use all workers of that cluster instead of as many as the budget has.
     """
 
     instance: Instance
@@ -80,6 +89,8 @@ class Question:
     goal: Goal | None
     start: Schedule | None
     forced: bool
+    cluster: str | None = None
+    everybody: bool = False
 
     def warm_up(self) -> None:
         """Load or compile what the method needs, so that this does not count towards the budget.
@@ -101,9 +112,13 @@ class Question:
         ContradictionError
             If enumeration contradicts the result for a small instance.
         """
-        own = registry.is_own(self.method)
         begin = clock.now()
-        result = self._own(watch) if own else self._run(watch)
+        if self.cluster is not None:
+            result, begin = self._spread(watch)
+        elif registry.is_own(self.method):
+            result = self._own(watch)
+        else:
+            result = self._run(watch)
         left = self.budget.seconds - (clock.now() - begin)
         result = bounded(result, min(SECONDS, max(0.0, left)))
         return confirmed(result, self.goal)
@@ -112,6 +127,33 @@ class Question:
         return self.run(
             self.instance, budget=self.budget, seed=self.seed, start=self.start, watch=watch
         )
+
+    def _spread(self, watch: Watch | None) -> tuple[Result, float]:
+        """Run the method on a cluster; return also when it began, which connecting delays."""
+        from optpart.methods.cluster import connected
+        from optpart.methods.fingerprint import fingerprint
+
+        assert self.cluster is not None
+        codes = {self.method: fingerprint(self.method)}
+        most = self.budget.workers - 1
+        processes = available_processors() if self.everybody else most
+        with connected(self.cluster, max(1, processes), codes) as cluster:
+            cluster.take(MOST_WORKERS - 1 if self.everybody else most)
+            remarks = [f"not used: {refused}" for refused in cluster.refused]
+            if not self.everybody and cluster.workers < self.budget.workers:
+                remarks.append(f"used {cluster.workers} of {self.budget.workers} workers")
+            run: Any = self.run
+            begin = clock.now()
+            result: Result = run(
+                self.instance,
+                budget=replace(self.budget, workers=cluster.workers),
+                seed=self.seed,
+                start=self.start,
+                watch=watch,
+                crew=cluster,
+            )
+        reason = "; ".join(part for part in (result.reason, *remarks) if part)
+        return replace(result, reason=reason), begin
 
     def _own(self, watch: Watch | None) -> Result:
         """Run a method that is not built in, which may raise or claim anything."""
@@ -139,6 +181,8 @@ class Question:
         if not registry.takes(self.method, "without"):
             able = registry.listed(registry.taking("without"))
             raise ArgumentError("audit", "not supported by this method", f"use {able}")
+        if self.cluster is not None:
+            raise ArgumentError("audit", "runs on this machine", "leave out `engine`")
 
     def audit(self, result: Result) -> Result:
         """Solve again without pruning, for methods that have a parameter ``without``.
@@ -200,8 +244,9 @@ def ask(
     device_order: Sequence[str] | None = None,
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
+    engine: str = "local",
     seconds: float = 60.0,
-    workers: int = 2,
+    workers: int | None = None,
     seed: int = 0,
     memory: int | str | None = None,
 ) -> Question:
@@ -214,7 +259,11 @@ def ask(
         allowed, or if an argument is invalid.
     """
     run = registry.get(method)
-    budget = Budget(seconds, workers, memory=None if memory is None else read_memory(memory))
+    given_memory = None if memory is None else read_memory(memory)
+    budget = Budget(seconds, WORKERS if workers is None else workers, memory=given_memory)
+    cluster = _cluster(engine, method)
+    if cluster is not None and workers is not None and workers < WORKERS:
+        raise ArgumentError("workers", f"{workers} is this process alone", "give 2 or more")
     if objective not in get_args(Objective):
         raise ArgumentError(
             "objective", f"no objective {objective!r}", choice(objective, get_args(Objective))
@@ -245,7 +294,10 @@ def ask(
         device_order=given_device_order(instance, device_order),
     )
     registry.require(method, instance, goal)
-    require_memory(instance, method, goal, budget)
+    # On a cluster, one worker is here.
+    require_memory(
+        instance, method, goal, budget if cluster is None else replace(budget, workers=1)
+    )
     if goal != Goal():
         with_goal: Any = run
         run = partial(with_goal, goal=goal)
@@ -260,7 +312,23 @@ def ask(
         None if goal == Goal() else goal,
         first,
         forced,
+        cluster,
+        everybody=workers is None,
     )
+
+
+def _cluster(engine: str, method: str) -> str | None:
+    """Return the address of the cluster of an engine; see :class:`Question`."""
+    if engine == "local":
+        return None
+    from optpart.methods.cluster import address
+
+    if not registry.takes(method, "crew"):
+        able = registry.listed(registry.taking("crew"))
+        raise ArgumentError(
+            "engine", f"{method} does not run on several machines", f"use it with `method` {able}"
+        )
+    return address(engine)
 
 
 def bounded(result: Result, seconds: float = SECONDS) -> Result:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from optpart import clock
+from optpart.children.crew import Crew
 from optpart.children.losses import lose, pass_on
-from optpart.children.worker import Worker
+from optpart.children.worker import Worker, WorkerDiedError
 from optpart.search.messages import Bounded, Found, Job, Moves
 
 
@@ -14,13 +16,28 @@ class Helper:
     """A worker process. If it dies, its earlier messages remain valid, and its death is a loss.
 
     The process starts immediately, so that it is ready when its job arrives.
+
+    Parameters
+    ----------
+    number : int
+        What it is called if it fails.
+
+    Attributes
+    ----------
+    begun : float or None
+        When its first message was heard, by :func:`optpart.clock.now`.
+    lost : str
+        Why it has died; empty if it has not.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, crew: Crew, number: int) -> None:
+        self.number = number
         self.moves = 0
         self.paid: Counter[str] = Counter()
         self._missing: tuple[str, ...] = ()
-        self.worker = Worker("optpart.search.worker")
+        self.begun: float | None = None
+        self.lost = ""
+        self.worker = crew.hire("optpart.search.worker")
 
     def assign(self, job: Job) -> None:
         """Give the process its only job."""
@@ -28,7 +45,16 @@ class Helper:
 
     def heard(self) -> Iterator[Found | Bounded]:
         """Yield the messages received since the last call."""
-        for message in self.worker.received():
+        while not self.lost:
+            try:
+                message = self.worker.receive(0.0)
+            except TimeoutError:
+                return
+            except WorkerDiedError as error:
+                self.lost = str(error)
+                return
+            if self.begun is None:
+                self.begun = clock.now()
             if isinstance(message, Moves):
                 self.moves, self.paid = message.count, message.paid
                 self._missing = message.missing
@@ -40,9 +66,11 @@ class Helper:
         self.worker.send(found)
 
     def stop(self) -> None:
-        """Kill the process; if it has failed before, or anything in it, record that."""
-        if self.worker.failure:
-            lose("a searcher", f"its process {self.worker.failure}")
+        """End the process; if it has failed before, or anything in it, record that."""
+        died = self.worker.failure if isinstance(self.worker, Worker) else ""
+        if self.lost or died:
+            lose(f"searcher {self.number}", f"its process {self.lost or died}")
+        self.lost = ""
         pass_on(*self._missing)
         self._missing = ()
         self.worker.stop()

@@ -15,11 +15,12 @@ import numpy as np
 from optpart import clock
 from optpart.bounds.critical_path import critical_path_bound
 from optpart.bounds.load import load_bound
+from optpart.children.crew import HERE, Crew
 from optpart.clock import limited
 from optpart.errors import UnsupportedError
 from optpart.exact.packing import pack
 from optpart.files import held
-from optpart.limits import available_processors, check_seed
+from optpart.limits import check_seed
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.search import checkpoint as checkpoints
@@ -123,6 +124,7 @@ def run_search(
     goal: Goal | None = None,
     checkpoint: StateFile | None = None,
     resume: bool = False,
+    crew: Crew = HERE,
 ) -> Result:
     """Improve the best initial schedule until the budget ends.
 
@@ -132,13 +134,15 @@ def run_search(
         The way in which layouts are modified.
     starts : callable
         Generates the initial schedules.
+    crew : Crew
+        Where all searchers but the first run.
 
     See :func:`optpart.methods.search.search` for the other parameters and for errors.
     """
     check_seed(seed)
     goal = goal or Goal()
     check_scope(instance, goal)
-    run = _Search(manner, instance, budget or Budget(), seed, watch, goal, starts)
+    run = _Search(manner, instance, budget or Budget(), seed, watch, goal, starts, crew)
     if checkpoint is not None:
         run.checkpoint = checkpoint
         with held(checkpoint.path, "another search"):
@@ -162,6 +166,7 @@ class _Search:
         watch: Watch | None,
         goal: Goal,
         starts: SearchStarts,
+        crew: Crew,
     ) -> None:
         told = None if watch is None else lambda step: watch(self._detailed(step))
         self.record = Record(instance, goal, told, bound=Fraction(0))
@@ -172,8 +177,9 @@ class _Search:
         self.given = instance
         self.instance = instance
         self.budget = budget
+        self.crew = crew
         # More searchers than processors would only take turns.
-        self.workers = min(budget.workers, available_processors())
+        self.workers = min(budget.workers, crew.workers)
         self.seed = seed
         self.goal = goal
         self.rng = np.random.default_rng(seed)
@@ -181,6 +187,7 @@ class _Search:
         self.resumed: checkpoints.Checkpoint | None = None
         self.infeasible = ""
         self.helpers: list[Helper] = []
+        self.engaged = False
         self.climb: Searcher | None = None
         self.taken: Layout | None = None
         self.verifying = 0.0
@@ -200,6 +207,7 @@ class _Search:
             with suppress(KeyboardInterrupt):  # a second interrupt
                 self._take(self.climb, final=True)
                 self._write(self.climb, final=True)
+        self.record.remarks += self._remarks()
         if self.checkpoint is not None and self.checkpoint.fault is not None:
             self.record.remarks.append(f"state not saved: {self.checkpoint.fault.problem}")
         claim = self._claim()
@@ -223,6 +231,13 @@ class _Search:
             return None
         return Claim(str(self.checkpoint.path), bound, code=self.resumed.code)
 
+    def _remarks(self) -> Iterator[str]:
+        """Say when searchers elsewhere began."""
+        begun = [helper.begun - self.record.begin for helper in self.helpers if helper.begun]
+        if self.crew.remote and self.engaged:
+            last = f", the last after {max(begun):.1f} s" if begun else ""
+            yield f"{len(begun)} of {len(self.helpers)} searchers elsewhere began{last}"
+
     def _search(self, start: Schedule | None) -> None:
         self.infeasible = self.goal.contradiction(self.given)
         if self.infeasible:
@@ -238,7 +253,7 @@ class _Search:
                 f"used {self.workers} of {self.budget.workers} workers, one per processor"
             )
         if not self._spent():
-            self.helpers = [Helper() for _ in range(1, self.workers)]
+            self.helpers = [Helper(self.crew, number) for number in range(2, self.workers + 1)]
         if self.resumed is None or start is not None:
             self._start(start)
         self._bound_cheaply()
@@ -487,6 +502,7 @@ class _Search:
 
     def _engage(self, layout: Layout) -> None:
         """Give the other searchers their jobs."""
+        self.engaged = bool(self.helpers)
         for number, helper in enumerate(self.helpers, start=1):
             seconds = self.budget.seconds - self.record.seconds
             bounds = number == 1 and self.record.makespan != self.record.bound

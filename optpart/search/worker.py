@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from optpart import clock
@@ -22,6 +24,7 @@ def main() -> None:
     warm_up("search")
     job: Job = caller.receive()
     begin = clock.now()
+    caller.send(Moves(0, Counter()))  # it has begun
     if job.bound_seconds > 0:
         value = bounded(job.instance, job.bound_seconds, job.makespan)
         caller.send(Bounded(value))
@@ -45,3 +48,5 @@ def main() -> None:
             counted = clock.now()
             caller.send(Moves(own.moves, own.paid, losses.described()))
     caller.send(Moves(own.moves, own.paid, losses.described()))
+    while True:  # until the caller ends it: a process that ends by itself has died
+        caller.receive()

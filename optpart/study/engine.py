@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from optpart.errors import ArgumentError
+from optpart.methods.cluster import address
 from optpart.solution.result import Result
 from optpart.study.run import Run, Watch, execute, interrupted
-
-_DASK = "dask"
 
 
 class Engine(Protocol):
@@ -35,18 +33,14 @@ def choose(name: str, workers: int) -> Engine:
     Parameters
     ----------
     name : str
-        ``local``; ``dask`` for a Dask cluster on this machine; or ``dask://ADDRESS`` for the
-        cluster whose scheduler has that address.
+        ``local``; ``dask`` for a Dask cluster on this machine; or the address of the scheduler of
+        another cluster.
     workers : int
         Threads that each run takes.
     """
-    if name == "local":
+    at = address(name)
+    if at is None:
         return local
-    scheme, _, address = name.partition("://")
-    if scheme != _DASK or (name != _DASK and not address):
-        raise ArgumentError(
-            "engine", f"no engine {name!r}", "use local, dask or dask://HOST:PORT of a scheduler"
-        )
     from optpart.study.dask import DaskEngine
 
-    return DaskEngine(address, workers)
+    return DaskEngine(at, workers)

@@ -19,6 +19,10 @@ def main() -> None:
                 os.kill(os.getpid(), number)
             case "print":
                 print("in between", flush=True)
+            case "pid":
+                caller.send(os.getpid())
+            case "when":
+                caller.send(caller.started)
             case "sleep":
                 time.sleep(1000)
             case "close":

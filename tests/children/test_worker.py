@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,17 +51,17 @@ def test_messages_arrive_in_their_order(worker: Worker) -> None:
     assert [worker.receive(PATIENCE) for _ in range(4)] == [1, {"two": [2.0]}, bytes(10**6), "four"]
 
 
-def test_what_has_come_is_there_without_waiting(worker: Worker) -> None:
-    assert list(worker.received()) == []
-    worker.send("a")
-    got: list[object] = []
-    wait_for(lambda: bool(got.extend(worker.received()) or got))
-    assert got == ["a"]
-
-
 def test_silence_ends_after_the_given_time(worker: Worker) -> None:
     with pytest.raises(TimeoutError):
         worker.receive(0.0)
+
+
+def test_a_worker_knows_when_it_was_started(worker: Worker) -> None:
+    before = time.monotonic()
+    worker.send("when")
+    started = worker.receive(PATIENCE)
+    assert isinstance(started, float)
+    assert 0.0 < started < before
 
 
 def test_a_worker_that_does_not_read_blocks_nobody(worker: Worker) -> None:
@@ -83,7 +84,8 @@ def test_death_comes_after_the_last_message_and_has_a_cause(
         worker.receive(PATIENCE)
     assert not worker.running
     worker.send("too late")
-    assert list(worker.received()) == []
+    with pytest.raises(WorkerDiedError, match=cause):  # and stays so
+        worker.receive(0.0)
 
 
 def test_a_worker_that_says_no_more_counts_as_dead(

@@ -13,7 +13,8 @@ import fake_members as fakes
 import pytest
 from commandline import Run
 
-from optpart import Budget, Cluster, GraphBuilder, Instance, Model, Result, Status, load
+from optpart import Budget, Cluster, GraphBuilder, Instance, Model, Result, Status, load, verify
+from optpart.children.worker import Channel, Worker
 from optpart.errors import UnsupportedError
 from optpart.exact.pruning import ALL
 from optpart.methods import registry
@@ -112,6 +113,29 @@ class TestPlan:
 
     def test_large_is_for_search(self) -> None:
         assert shown(Case(graph(2001))) == ([("search", "process", 1.0)], [])
+
+    @pytest.mark.parametrize("vertices", [60, 200])
+    def test_on_a_cluster_a_search_from_here_is_spread_and_all_else_works_beside(
+        self, vertices: int
+    ) -> None:
+        turns, beside = shown(Case(graph(vertices), budget=Budget(60, 16), cluster=True))
+        assert turns == [("cpsat", "here", 0.05), ("hybrid", "here", 1.0)]
+        assert beside == [("cpsat", 7)]
+
+    def test_all_of_a_cluster_searches_a_large_graph(self) -> None:
+        case = Case(graph(3000), budget=Budget(60, 16), cluster=True)
+        assert shown(case) == ([("search", "here", 1.0)], [])
+
+    def test_few_workers_of_a_cluster_take_turns(self) -> None:
+        turns, beside = shown(Case(graph(200), budget=Budget(60, 3), cluster=True))
+        assert turns == [("cpsat", "here", 0.05), ("hybrid", "here", 0.9), ("cpsat", "here", 1.0)]
+        assert beside == []
+
+    @pytest.mark.parametrize("vertices", [40, 60, 200])
+    def test_a_cluster_always_has_a_place_for_those_beside(self, vertices: int) -> None:
+        for workers in range(2, 40):
+            case = Case(chain(vertices), budget=Budget(60, workers), cluster=True)
+            assert sum(count for _, count in plan(case).beside) < workers
 
     @pytest.mark.parametrize("vertices", [60, 200, 2001])
     @pytest.mark.parametrize("workers", [1, 2, 8])
@@ -367,3 +391,29 @@ class TestAnswers:
             "cpsat",
         )
         assert run("verify", "kwok-ahmad-9-2", path).code == 0
+
+
+class Elsewhere:
+    """Processes of this machine, as if they ran on others."""
+
+    remote, workers = True, 4
+
+    def __init__(self) -> None:
+        self.hired: list[tuple[str, int]] = []
+
+    def hire(self, module: str, threads: int = 1) -> Channel:
+        self.hired.append((module, threads))
+        return Worker(module, threads)
+
+
+def test_on_a_cluster_members_and_searchers_run_elsewhere() -> None:
+    crew = Elsewhere()
+    instance = draw_instance(3, "link", "none", vertices=110, devices=4)
+    result = auto(instance, budget=Budget(4, 4), crew=crew)
+    assert result.schedule is not None
+    assert verify(instance, result.schedule) == []
+    assert set(crew.hired) == {
+        ("optpart.methods.portfolio.worker", 1),  # CP-SAT
+        ("optpart.search.worker", 1),
+    }
+    assert len(crew.hired) == 3

@@ -16,6 +16,8 @@ import pytest
 
 import optpart
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, clock
+from optpart.children.crew import HERE, Crew
+from optpart.children.worker import Channel, Worker
 from optpart.errors import InputError
 from optpart.exact.enumeration import enumerate_all
 from optpart.formats import result as results
@@ -164,7 +166,7 @@ def test_exact_timing_takes_a_small_share_of_the_time(monkeypatch: pytest.Monkey
     start = worse_start(instance).schedule
     assert start is not None
     run = module._Search(
-        "search", instance, Budget(200, 1), 0, None, Goal(), lambda *_, **__: iter(())
+        "search", instance, Budget(200, 1), 0, None, Goal(), lambda *_, **__: iter(()), HERE
     )
     own = searcher(
         "search",
@@ -272,30 +274,37 @@ def test_no_more_workers_run_than_there_are_processors(monkeypatch: pytest.Monke
     born: list[Helper] = []
     start = Helper.__init__
 
-    def count(self: Helper) -> None:
+    def count(self: Helper, crew: Crew) -> None:
         born.append(self)
-        start(self)
+        start(self, crew)
 
     monkeypatch.setattr(Helper, "__init__", count)
-    monkeypatch.setattr(module, "available_processors", lambda: 2)
+    monkeypatch.setattr("optpart.children.crew.available_processors", lambda: 2)
     found = search(medium(45), budget=Budget(1, 1024))
     assert len(born) == 1
     assert found.workers == 1024
     assert found.reason == "time limit; used 2 of 1024 workers, one per processor"
 
 
-def test_a_worker_that_dies_costs_only_its_own_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    born = Helper.__init__
+class Doomed:
+    """A crew of processes that are killed as soon as they are hired."""
 
-    def doomed(self: Helper) -> None:
-        born(self)
-        self.worker.process.kill()
+    remote, workers = True, 3
 
-    monkeypatch.setattr(Helper, "__init__", doomed)
+    def hire(self, module: str, threads: int = 1) -> Channel:
+        worker = Worker(module)
+        worker.process.kill()
+        return worker
+
+
+def test_a_worker_that_dies_costs_only_its_own_work_and_is_told() -> None:
     instance = medium(45)
-    found = search(instance, budget=Budget(1, 2))
+    found = search(instance, budget=Budget(1, 3), crew=Doomed())
     assert found.schedule is not None
     assert verify(instance, found.schedule) == []
+    assert found.status is not Status.OPTIMAL
+    assert "; searcher 2 died (signal 9); searcher 3 died (signal 9); " in found.reason
+    assert found.reason.endswith("; 0 of 2 searchers elsewhere began")
 
 
 # --- checkpoints -------------------------------------------------------------------------------

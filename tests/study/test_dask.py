@@ -20,8 +20,9 @@ import pytest
 
 from optpart import Budget, InputError, Instance
 from optpart.cli import main
-from optpart.methods import registry
-from optpart.study import dask, library, remote
+from optpart.methods import cluster as module
+from optpart.methods import registry, vetting
+from optpart.study import dask, library
 from optpart.study.dask import DaskEngine
 from optpart.study.engine import choose
 from optpart.study.gap import Comparison, sweep
@@ -223,32 +224,7 @@ def refused(engine: str, instance: Instance, method: str = "heft") -> str:
 
 
 class TestOneLine:
-    """Errors that the user can fix."""
-
-    @pytest.fixture(autouse=True)
-    def impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(dask, "_PATIENCE", 0.5)
-
-    def test_without_the_package(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        monkeypatch.setitem(sys.modules, "distributed", None)
-        monkeypatch.setattr(sys, "argv", ["optpart", "gap", "heft-10", "--engine", "dask"])
-        with pytest.raises(SystemExit, match="2"):
-            main()
-        assert capsys.readouterr().err == (
-            "optpart: --engine: needs the package distributed; install optpart[dask]\n"
-        )
-
-    @pytest.mark.parametrize("place", ["127.0.0.1:1", "127.0.0.1", "no port", "[::1", "a:b:c"])
-    def test_without_a_scheduler(self, cluster: Cluster, instance: Instance, place: str) -> None:
-        message = refused(f"dask://{place}", instance)
-        assert f"no Dask scheduler answers at {place}" in message
-
-    def test_a_scheduler_without_workers(self, cluster: Cluster, instance: Instance) -> None:
-        with cluster(n_workers=0) as none:
-            message = refused(address(none), instance)
-        assert "has no workers; start some with 'dask worker" in message
+    """Errors that the user can fix; tests/methods/test_cluster.py has those of connecting."""
 
     def test_workers_with_several_runs_per_process(
         self, cluster: Cluster, instance: Instance
@@ -257,15 +233,33 @@ class TestOneLine:
             message = refused(address(one), instance)
         assert "would slow each other; start them with" in message
 
-    def test_a_worker_of_another_version_and_one_without_the_method(
-        self, cluster: Cluster, instance: Instance, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_method_that_no_worker_has(self, cluster: Cluster, instance: Instance) -> None:
         with cluster(n_workers=1, processes=False, protocol="tcp") as one:
             message = refused(address(one), instance, "unknown")
-            assert "no method 'unknown'; " in message
-            monkeypatch.setattr(dask, "__version__", "9.9")
-            message = refused(address(one), instance)
-        assert "; install 9.9 there" in message
+        assert "lacks a method: no method 'unknown'" in message
+
+
+def test_a_worker_that_cannot_be_used_is_named_and_gets_no_runs(
+    cluster: Cluster, instance: Instance, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    asked: list[str] = []
+    fault = module.Cluster._fault
+
+    async def first_is_old(self: module.Cluster, worker: str) -> str:
+        asked.append(worker)
+        return "has optpart 0.1" if worker == asked[0] else await fault(self, worker)
+
+    monkeypatch.setattr(module.Cluster, "_fault", first_is_old)
+    with cluster(n_workers=2, processes=False, protocol="tcp") as two:
+        engine = choose(address(two), 1)
+        (comparison,) = sweep([instance], ["heft"], budget=BUDGET, seeds=range(4), engine=engine)
+        busy = [
+            worker.address for worker in two.workers.values() if worker.state.transition_counter
+        ]
+    assert [result.makespan for result in comparison.results] == [14] * 4
+    assert busy == [asked[1]]
+    assert f"not used: {asked[0]} has optpart 0.1" in capsys.readouterr().err
 
 
 OWN = """
@@ -312,16 +306,16 @@ def test_a_worker_takes_over_what_the_latest_sweep_has_registered(
     cloudpickle = pytest.importorskip("cloudpickle", reason="needs optpart[dask]")
     for table in ("_own", "_own_partitioners", "_own_schedulers"):
         monkeypatch.setattr(registry, table, {})
-    monkeypatch.setattr(remote, "_taken", {})
+    monkeypatch.setattr(vetting, "_taken", {})
     placed = []
     for device in (0, 1):
         rows = [("partitioner", "mine", lambda i, rng, d=device: [d] * i.vertices, "")]
-        remote._take_over(cloudpickle.dumps(rows))
-        remote._take_over(cloudpickle.dumps(rows))
+        vetting._take_over(cloudpickle.dumps(rows))
+        vetting._take_over(cloudpickle.dumps(rows))
         instance = library.load("laich-2.5")
         placed.append(registry.partitioner("mine")(instance, None).placement.tolist()[0])
     assert placed == [0, 1]
-    remote._take_over(b"")
+    vetting._take_over(b"")
     assert registry.registered() == []
 
 

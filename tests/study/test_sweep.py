@@ -263,7 +263,7 @@ def test_seeds_without_a_schedule_are_counted_but_not_in_the_mean(
 def test_engines_by_name() -> None:
     assert choose("local", 1) is local
     for name in ("spark", "dask:", "dask://", "local://here", ""):
-        with pytest.raises(InputError, match="use local, dask or dask://"):
+        with pytest.raises(InputError, match="use local, dask, dask://"):
             choose(name, 1)
 
 

@@ -10,10 +10,13 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
+from optpart.children.crew import HERE, Crew
 from optpart.children.losses import Losses, lose
 from optpart.exact.pruning import NONE, Pruning
-from optpart.limits import check_seed
+from optpart.limits import available_processors, check_seed
+from optpart.methods import registry
 from optpart.methods.portfolio.child import Child
 from optpart.methods.portfolio.members import SHORTEST, Case, Member, plan
 from optpart.methods.portfolio.messages import Job, Outcome, Step
@@ -62,6 +65,7 @@ def auto(
     watch: Watch | None = None,
     goal: Goal | None = None,
     without: frozenset[Pruning] = NONE,
+    crew: Crew = HERE,
 ) -> Result:
     """Run the methods that fit the instance, in turn and side by side.
 
@@ -77,6 +81,8 @@ def auto(
         The question; by default, the least makespan.
     without : frozenset of Pruning
         Rules to leave out; only members that have such rules take part.
+    crew : Crew
+        Where the members run that do not run in this process, and the searchers of a search.
 
     Returns
     -------
@@ -95,7 +101,8 @@ def auto(
     check_seed(seed)
     goal = goal or Goal()
     goal.check(instance)
-    return _Run(Case(instance, goal, budget or Budget(), without), seed, watch).run(start)
+    case = Case(instance, goal, budget or Budget(), without, crew.remote)
+    return _Run(case, seed, watch, crew).run(start)
 
 
 @dataclass(frozen=True)
@@ -113,7 +120,7 @@ class _Shown(Progress):
 class _Run:
     """One run, from the start to a proof or the end of the budget."""
 
-    def __init__(self, case: Case, seed: int, watch: Watch | None) -> None:
+    def __init__(self, case: Case, seed: int, watch: Watch | None, crew: Crew) -> None:
         self.record = Record(
             case.instance,
             case.goal,
@@ -121,6 +128,7 @@ class _Run:
             bound=Fraction(0),
         )
         self.case = case
+        self.crew = crew
         self.plan = plan(case)
         self.seed = seed
         self.children: list[Child] = []
@@ -165,12 +173,12 @@ class _Run:
         turns, beside = self.plan
         if self.case.budget.deterministic is None and not self.case.budget.seconds:
             beside = ()  # a process would not even start
-        hired: list[tuple[Child, int]] = []
+        hired: list[Child] = []
         begin, rounded = 0.0, False
         for number, member in enumerate(turns):
             if number == min(1, len(turns) - 1):
-                hired = [(self._send(m, self._budget(n, 1.0, 0.0)), n) for m, n in beside]
-            taken = sum(count for child, count in hired if not child.ended)
+                hired = [self._send(m, self._budget(n, 1.0, 0.0)) for m, n in beside]
+            taken = sum(child.workers for child in hired if not child.ended)
             workers = max(1, self.case.budget.workers - taken)
             budget = self._budget(workers, member.until, begin)
             begin = member.until
@@ -231,8 +239,12 @@ class _Run:
                 self.enough = True
                 raise KeyboardInterrupt
 
+        spread = self.case.cluster and registry.takes(member.name, "crew")
+        if self.case.cluster and not spread:
+            budget = replace(budget, workers=min(budget.workers, available_processors()))
+        options: dict[str, Any] = {"crew": self.crew} if spread else {}
         losses = Losses()
-        outcome = self._job(member, budget).run(watch)
+        outcome = self._job(member, budget).run(watch, **options)
         self._hear(member.name, outcome, verified=True, told=len(losses) > 0)
         if self.raised is not None:
             raise self.raised
@@ -241,7 +253,7 @@ class _Run:
 
     def _send(self, member: Member, budget: Budget) -> Child:
         """Let a member work in a process of its own."""
-        child = Child(member.name, self._job(member, budget))
+        child = Child(member.name, self._job(member, budget), self.crew)
         self.children.append(child)
         return child
 

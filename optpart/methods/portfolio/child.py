@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
-from optpart.children.worker import Worker, WorkerDiedError
+from optpart.children.crew import Crew
+from optpart.children.worker import WorkerDiedError
 from optpart.exact.process import GRACE, prompt_grace
 from optpart.methods.portfolio.messages import Job, Outcome, Step
 from optpart.solution.termination import Termination
@@ -14,13 +16,15 @@ from optpart.solution.termination import Termination
 class Child:
     """A member in a process; whatever becomes of the process, the last message is an outcome."""
 
-    def __init__(self, name: str, job: Job) -> None:
+    def __init__(self, name: str, job: Job, crew: Crew) -> None:
         self.name = name
         self.ended = False
         self._end = time.monotonic() + job.budget.seconds
         self._prompt = prompt_grace(job.budget)
-        self._worker = Worker("optpart.methods.portfolio.worker")
-        self._worker.send(job)
+        self._worker = crew.hire("optpart.methods.portfolio.worker", job.budget.workers)
+        #: How many workers it has.
+        self.workers = max(1, self._worker.threads)
+        self._worker.send(replace(job, budget=replace(job.budget, workers=self.workers)))
 
     def heard(self, seconds: float = 0.0, *, patient: bool = True) -> Iterator[Step | Outcome]:
         """Yield the messages since the last call; wait for the first of them up to so long.
@@ -49,6 +53,6 @@ class Child:
             yield message
 
     def stop(self) -> None:
-        """Kill the process."""
+        """End the process."""
         self.ended = True
         self._worker.stop()

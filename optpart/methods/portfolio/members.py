@@ -54,6 +54,7 @@ class Case:
     goal: Goal = Goal()  # noqa: RUF009, which is immutable
     budget: Budget = Budget()  # noqa: RUF009
     without: frozenset[Pruning] = NONE
+    cluster: bool = False
 
     @property
     def tiny(self) -> bool:
@@ -80,6 +81,11 @@ class Case:
     def shared(self) -> bool:
         """Whether there are workers for two members side by side."""
         return self.budget.workers >= _SEVERAL and self.searched
+
+    @property
+    def spread(self) -> bool:
+        """Whether a search is spread over a cluster, which all else works beside."""
+        return self.cluster and self.shared
 
     @property
     def lonely(self) -> bool:
@@ -170,6 +176,10 @@ def _half(workers: int) -> int:
     return workers // 2 if workers >= _SEVERAL else 0
 
 
+def _less_than_half(workers: int) -> int:
+    return workers // 2 - 1
+
+
 #: Every member. A method may have several rows.
 MEMBERS = (
     # First what takes a moment, and CP-SAT alone with all workers: most instances end here.
@@ -179,18 +189,20 @@ MEMBERS = (
     # Then those that work from here to the end.
     Member("series", _SERIES, "beside", lambda x: x.decomposes, workers=_one),
     Member("milp", _MILP, "beside", lambda x: x.instance.vertices <= _FEW, workers=_quarter),
-    Member("hybrid", _HYBRID, "beside", lambda x: x.small, workers=_quarter),
-    Member("hybrid", _HYBRID, "beside", lambda x: x.medium, workers=_half),
+    Member("hybrid", _HYBRID, "beside", lambda x: x.small and not x.spread, workers=_quarter),
+    Member("hybrid", _HYBRID, "beside", lambda x: x.medium and not x.spread, workers=_half),
+    Member("cpsat", _CPSAT, "beside", lambda x: x.spread and not x.large, workers=_less_than_half),
     # A single worker takes turns.
     Member("series", _SERIES, "process", lambda x: x.decomposes and x.lonely, until=0.5),
     # Small: what CP-SAT closes must take no longer than with CP-SAT, so search has the last tenth.
-    Member("cpsat", _CPSAT, "here", lambda x: x.small, until=0.9),
+    Member("cpsat", _CPSAT, "here", lambda x: x.small and not x.spread, until=0.9),
     # What CP-SAT leaves of so few vertices is nearly always a matter of rounding.
     Member("enumerate", _ENUMERATE, "here", lambda x: x.tiny, until=0.95, gridless=True),
     Member("hybrid", _HYBRID, "process", lambda x: x.small),
     # Medium: search finds, CP-SAT proves what is easy, and begins anew from what search has found.
-    Member("cpsat", _CPSAT, "process", lambda x: x.medium and x.shared, until=0.4),
-    Member("cpsat", _CPSAT, "process", lambda x: x.medium and x.shared),
+    Member("cpsat", _CPSAT, "process", lambda x: x.medium and x.shared and not x.spread, until=0.4),
+    Member("cpsat", _CPSAT, "process", lambda x: x.medium and x.shared and not x.spread),
+    Member("hybrid", _HYBRID, "process", lambda x: x.medium and x.spread),
     Member("hybrid", _HYBRID, "process", lambda x: x.medium and not x.shared, until=0.9),
     Member("cpsat", _CPSAT, "here", lambda x: x.medium and not x.shared),
     # Large: annealing alone finds shorter schedules than with CP-SAT on parts, in the same time.
@@ -216,6 +228,13 @@ def plan(case: Case) -> Plan:
         If no member supports the goal on the instance.
     """
     rows = [row for row in MEMBERS if row.fits(case) and case.supported_by(row.name)]
+    if case.cluster:  # there, a search that is not beside others has its searchers elsewhere
+        rows = [
+            row._replace(place="here")
+            if row.place == "process" and registry.takes(row.name, "crew")
+            else row
+            for row in rows
+        ]
     if not rows:
         raise UnsupportedError("goal", "no member of auto supports it", "ask for something else")
     if all(row.place == "beside" for row in rows):

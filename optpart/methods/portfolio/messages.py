@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib import import_module
 
@@ -26,9 +25,6 @@ class Job:
     ----------
     path : str
         The location of its function.
-    sent : float
-        When the job was sent, by :func:`time.monotonic`, which all processes share: starting a
-        process must not take the member past the limit.
     """
 
     path: str
@@ -38,10 +34,16 @@ class Job:
     start: Schedule | None
     goal: Goal
     without: frozenset[Pruning]
-    sent: float = field(default_factory=time.monotonic)
 
-    def run(self, watch: Watch) -> Outcome:
+    def run(self, watch: Watch, late: float = 0.0, **options: object) -> Outcome:
         """Run the member; what goes wrong in it becomes its outcome.
+
+        Parameters
+        ----------
+        late : float
+            Seconds of the budget that are spent already.
+        options : object
+            Further arguments of the member.
 
         Raises
         ------
@@ -50,10 +52,11 @@ class Job:
         """
         module, _, name = self.path.partition(":")
         method: Callable[..., Result] = getattr(import_module(module), name)
-        options: dict[str, object] = {"without": self.without} if self.without else {}
+        if self.without:
+            options["without"] = self.without
         if self.goal != Goal():
             options["goal"] = self.goal
-        left = max(0.0, self.budget.seconds - (time.monotonic() - self.sent))
+        left = max(0.0, self.budget.seconds - late)
         try:
             result = method(
                 self.instance,
