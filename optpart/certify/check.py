@@ -1449,8 +1449,9 @@ def check_in_series(series: Series, record: dict[str, Any]) -> None:
         check_potentials(series, prices)
     if any(prices.start - prices.room([0] * series.k) > series.horizon for prices in sets):
         return
-    labels = [(0, Part(series, 0, set()).start(0))]
-    known: set[int] = set()
+    first, known = Part(series, 0, set()), set[int]()
+    labels = [(0, first.start(0))]
+    first.close()
     for i, vertices in enumerate(series.parts):
         series.spend(3 * len(known) + sum(series.degree[v] for v in vertices))
         part = Part(series, i, known)

@@ -376,10 +376,17 @@ def test_a_bad_proof_is_rejected_with_the_reason(why: str, lines: tuple[str, ...
         judge(*lines)
 
 
-@pytest.mark.parametrize("line", ["x 2 0 1 2 0", "5 2 0 1.5 2 0", "5 " + "9" * 5000 + " 0 1 0"])
-def test_anything_but_numbers_in_a_proof_is_rejected(line: str, attacked: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("x 2 0 1 2 0", "malformed"),
+        ("5 2 0 1.5 2 0", "malformed"),
+        ("5 " + "9" * 5000 + " 0 1 0", "proof: a number is too long"),
+    ],
+)
+def test_anything_but_numbers_in_a_proof_is_rejected(line: str, why: str, attacked: Path) -> None:
     write_proof(attacked, [line.encode() + b"\n"])
-    assert reason(attacked).startswith("malformed")
+    assert reason(attacked).startswith(why)
 
 
 def test_every_lemma_of_a_proof_is_necessary(attacked: Path) -> None:
@@ -427,19 +434,31 @@ def test_a_proof_of_a_satisfiable_formula_is_never_accepted() -> None:
             check_proof(Formula(formula), 5, lines)
 
 
-def test_proofs_that_take_too_long_are_rejected(
-    attacked: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(check, "MAX_VISITS", 50)
-    assert reason(attacked) == "proof: takes too long"
-
-
-def test_too_many_lemmas_at_a_time_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_hint_is_paid_for_by_its_literals() -> None:
     formula = small_formula()
-    monkeypatch.setattr(check, "MAX_LITERALS", 20)
+    before = formula.allowance.steps
+    check_proof(formula, 3, [line.encode() for line in GOOD])
+    # Two lines, five hints, and the literals of their clauses.
+    assert before - formula.allowance.steps == 2 * (30 + 2 * 11) + 5 * 10 + 9
+    formula = small_formula()
+    formula.allowance.steps = 100
+    with pytest.raises(RejectedError, match="takes too long"):
+        check_proof(formula, 3, [line.encode() for line in GOOD])
+
+
+def test_lemmas_are_paid_for_until_they_are_deleted() -> None:
+    formula = small_formula()
+    formula.allowance.bytes = 20 * check.LEMMA
     lines = [b"%d 2 0 1 2 0" % number for number in range(5, 50)]
-    with pytest.raises(RejectedError, match="too many lemmas"):
+    with pytest.raises(RejectedError, match="too much memory"):
         check_proof(formula, 3, lines)
+    formula = small_formula()
+    formula.allowance.bytes = 20 * check.LEMMA
+    deleting = [b"%d d %d 0" % (number, number) for number in range(5, 50)]
+    with pytest.raises(RejectedError, match="the empty clause is missing"):
+        check_proof(
+            formula, 3, [line for pair in zip(lines, deleting, strict=True) for line in pair]
+        )
 
 
 # --- packed proofs -------------------------------------------------------------------------------
@@ -780,10 +799,10 @@ BOMBS: dict[Callable[[Path], Path], str] = {
     lemmas_of_one_hash: "REJECTED: proof: number 2305843009213693951 is larger than",
     denominators_of_memory: "REJECTED: numbers have too many different denominators",
     denominators_of_sizes: "REJECTED: the schedule takes 5, not 1",
-    millions_of_outputs: "REJECTED: instance: too many outputs",
-    digits_of_run_times: "REJECTED: instance: too many digits for so many run times",
-    digits_of_delays: "REJECTED: instance: too many digits for so many delays",
-    digits_of_ticks: "REJECTED: ticks_per_unit has too many digits",
+    millions_of_outputs: "REJECTED: takes too much memory to check",
+    digits_of_run_times: "REJECTED: schedule: two things at a time",
+    digits_of_delays: "REJECTED: takes too long to check",
+    digits_of_ticks: "REJECTED: takes too long to check",
     a_proof_of_one_long_line: "REJECTED: proof: a line is too long",
     a_proof_packed_badly: "REJECTED: proof.lrat.xz is longer than",
 }
@@ -793,7 +812,7 @@ BOMBS: dict[Callable[[Path], Path], str] = {
 def test_a_bomb_gets_its_verdict_in_little_time_and_memory(
     make: Callable[[Path], Path], verdict: str, tmp_path: Path
 ) -> None:
-    ended = run(str(make(tmp_path / "bomb")), limit=400)
+    ended = run(str(make(tmp_path / "bomb")))
     assert ended.stdout.startswith(verdict), ended
 
 
@@ -820,10 +839,3 @@ def test_lemmas_are_kept_packed() -> None:
     assert tracemalloc.get_traced_memory()[0] < 200_000
     tracemalloc.stop()
     assert list(formula.clause(5)) == list(range(1000, 31_000))
-
-
-def test_no_more_lemmas_are_kept_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "MAX_LEMMAS", 20)
-    lines = [b"%d 2 0 1 2 0" % number for number in range(5, 50)]
-    with pytest.raises(RejectedError, match="too many lemmas"):
-        check_proof(small_formula(), 3, lines)

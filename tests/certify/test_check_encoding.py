@@ -484,17 +484,24 @@ class FakeEncoding:
 
     def __init__(self, used: int) -> None:
         self.variables = used + 1
+        self.allowance = check.Allowance()
 
     def new(self) -> int:
         self.variables += 1
         return self.variables
 
 
-def test_too_many_clauses_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clauses_are_paid_for_before_they_are_made() -> None:
     code = encoding(cases()[-1].possible())
-    monkeypatch.setattr(check, "MAX_LITERALS", 100)
-    with pytest.raises(RejectedError, match="too long"):
-        check.Formula(clauses(code))
+    code.allowance.steps = 10_000
+    made: list[list[int]] = []
+    with pytest.raises(RejectedError, match="takes too long"):
+        made.extend(clauses(code))
+    assert sum(20 + 4 * len(clause) for clause in made) < 10_000 + 2**14
+    code = encoding(cases()[-1].possible())
+    code.allowance.bytes = 20_000
+    with pytest.raises(RejectedError, match="too much memory"):
+        check.Formula(clauses(code), code.allowance)
 
 
 def test_too_many_variables_are_rejected() -> None:
@@ -506,7 +513,6 @@ def test_too_many_variables_are_rejected() -> None:
 RECORDS: dict[str, dict[str, Any]] = {
     "unknown key": {"extra": 1},
     "not order/1": {"encoding": "order/2"},
-    "too many loads": {"loads": [[0, 0, 0]] * 1001},
     "is not in": {"loads": [[9, 0, 0]]},
     "not a whole number": {"loads": [[0, "0", 0]]},
     "entries": {"loads": [[0, 0]]},

@@ -205,7 +205,7 @@ def test_steps_add_up_whatever_their_order_in_the_record() -> None:
         ({"vertices": [B, A], "cases": [-1]}, "topological"),
         ({"vertices": [A, A], "cases": [-1]}, "twice"),
         ({"vertices": [A, 4], "cases": [-1]}, "not in 0"),
-        ({"vertices": [], "cases": [-1]}, "vertices in a step"),
+        ({"vertices": [], "cases": [-1]}, "no vertices"),
         ({"vertices": [A]}, "not a list"),
         ({"vertices": [A], "cases": [-1], "heads": [9]}, "unknown key"),
         ([], "not an object"),
@@ -219,21 +219,31 @@ def test_what_is_no_tree_of_cases_is_refused(step: Any, reason: str) -> None:
         refute_by_intervals(windows_of(fork(), 7), {"steps": [], "backwards": [mirrored]})
 
 
-def test_limits_end_what_would_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, limit in (("MAX_ADDED", 20), ("MAX_INTERVAL", 3), ("MAX_SPLITS", 2)):
-        with monkeypatch.context() as patched:
-            patched.setattr(check, name, limit)
-            with pytest.raises(RejectedError, match=str(limit)):
-                refute_by_intervals(windows_of(fork(), 7), FORK)
+def test_both_directions_share_one_allowance() -> None:
+    def left(record: Any) -> int:
+        windows = windows_of(fork(), 7)
+        refute_by_intervals(windows, record)
+        return windows.allowance.steps
+
+    windows = windows_of(fork(), 7)
+    before = windows.allowance.steps
+    forwards = before - left(FORK)
+    both = before - left(FORK | {"backwards": []})
+    assert 0 < forwards < both
+    windows.allowance.steps = both - 1
+    with pytest.raises(RejectedError, match="takes too long"):
+        refute_by_intervals(windows, FORK | {"backwards": []})
+    windows.allowance.steps = both
+    refute_by_intervals(windows, FORK | {"backwards": []})
 
 
-def test_both_directions_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    forwards = Intervals(windows_of(fork(), 7))
-    forwards.replay(FORK["steps"])
-    monkeypatch.setattr(check, "MAX_ADDED", forwards.spent)
-    refute_by_intervals(windows_of(fork(), 7), FORK)
-    with pytest.raises(RejectedError, match="additions"):
-        refute_by_intervals(windows_of(fork(), 7), FORK | {"backwards": []})
+def test_cases_that_wait_are_paid_for_until_they_are_done() -> None:
+    windows = windows_of(fork(), 7)
+    intervals = Intervals(windows)
+    before = windows.allowance.bytes
+    intervals.replay(FORK["steps"])
+    tables = len(intervals._elsewhere) * 2 * (8 * 2 + 100)  # of times from other devices
+    assert windows.allowance.bytes == before - tables
 
 
 def other_records(record: Any) -> Iterator[Any]:

@@ -264,8 +264,7 @@ def put(*path: Any) -> Callable[[Record], None]:
 
 
 FORGED: dict[str, tuple[Callable[[Record], None], str]] = {
-    "no sets": (put("sets", []), "not 1 to 8 sets"),
-    "nine sets": (lambda record: put("sets", record["sets"][:1] * 9)(record), "not 1 to 8 sets"),
+    "no sets": (put("sets", []), "no sets"),
     "sets missing": (lambda record: record.pop("sets"), "sets is not a list"),
     "another key": (put("more", 1), "unknown key"),
     "another key in a set": (put("sets", 0, "more", 1), "unknown key"),
@@ -330,31 +329,40 @@ def test_prices_of_devices_without_a_limit_are_rejected() -> None:
     assert "without a memory limit" in reason(windows, record)
 
 
-@pytest.mark.parametrize(
-    ("limit", "most"),
-    [
-        ("MAX_ENTRIES", 100),
-        ("MAX_COMPARED", 0),
-        ("MAX_PART", 2),
-        ("MAX_VERTICES_IN_SERIES", 6),
-        ("MAX_RELATED", 6),
-        ("MAX_TICKS", 5),
-        ("MAX_SETS", 1),
-    ],
-)
-def test_limits_are_named(
-    limit: str, most: int, honest: tuple[Windows, Record], monkeypatch: pytest.MonkeyPatch
+def test_the_limit_of_ticks_is_named(
+    honest: tuple[Windows, Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, limit, most)
-    assert str(most) in reason(*honest)
+    monkeypatch.setattr(check, "MAX_TICKS", 5)
+    assert "more than 5 ticks" in reason(*honest)
+
+
+@pytest.mark.parametrize("kind", ["steps", "bytes"])
+def test_the_search_stops_when_its_allowance_is_used_up(
+    kind: str, honest: tuple[Windows, Record]
+) -> None:
+    windows, record = honest
+    series = Series(windows)
+    series.allowance = check.Allowance()
+    setattr(series.allowance, kind, 3000)
+    with pytest.raises(RejectedError, match="takes too"):
+        check.check_in_series(series, record)
+
+
+def test_labels_and_states_are_given_back(honest: tuple[Windows, Record]) -> None:
+    windows, record = honest
+    series = Series(windows)
+    series.allowance = check.Allowance()
+    check.check_in_series(series, record)
+    tables = sum(len(series.need) * (series.k * 50 + 100) for _ in record["sets"])
+    assert series.allowance.bytes == check.MAX_BYTES - tables
 
 
 def test_a_group_that_would_relate_too_many_vertices_is_rejected() -> None:
     builder = GraphBuilder()
-    for i in range(1500):
+    for i in range(2000):
         builder.vertex(f"v{i}", 1)
     instance = Instance(
-        builder.colocate(*(f"v{i}" for i in range(1500))).build(), Cluster.uniform(1)
+        builder.colocate(*(f"v{i}" for i in range(2000))).build(), Cluster.uniform(1)
     )
-    windows = windows_of(problem_of(instance), Fraction(1600))
-    assert "related pairs" in reason(windows, {"sets": []})
+    windows = windows_of(problem_of(instance), Fraction(2100))
+    assert "too much memory" in reason(windows, {"sets": []})
