@@ -37,10 +37,18 @@ def test_groups_are_for_tables(run: Run, store: Path, tmp_path: Path) -> None:
 
 
 def test_tables_are_about_one_store(run: Run, store: Path, tmp_path: Path) -> None:
-    done = run("report", str(store), "heft-10", "-o", str(tmp_path / "report"))
-    assert done.code == 2
-    assert "report.html" in done.err
-    assert not (tmp_path / "report").exists()
+    for others in ((str(store), str(store)), ("heft-10",)):
+        done = run("report", *others, "-o", str(tmp_path / "report"))
+        assert done.code == 2
+        assert not (tmp_path / "report").exists()
+
+
+def test_tables_take_the_instances_that_the_schedules_are_verified_against(
+    run: Run, store: Path, tmp_path: Path
+) -> None:
+    done = run("report", "heft-10", str(store), "-o", str(tmp_path / "report"))
+    assert (done.code, done.err) == (0, "")
+    assert (tmp_path / "report" / "runs.csv").exists()
 
 
 def test_a_result_alone_makes_a_page_and_no_tables(run: Run, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from mutations import read_mutated
 
 from optpart.errors import InputError
-from optpart.formats import nsys
+from optpart.formats import nsys, sqlite
 from optpart.formats.nsys import read
 from optpart.formats.sqlite import sniff
 
@@ -141,7 +141,7 @@ def test_everything_has_a_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, message: str
 ) -> None:
     path = report(tmp_path, SCHEMA, CONTENT, f"UPDATE StringIds SET value = '{'x' * 500}'")
-    monkeypatch.setattr(nsys, "_INSTRUCTIONS", 1)
+    monkeypatch.setattr(sqlite, "_INSTRUCTIONS", 1)
     monkeypatch.setattr(nsys, "_CALLS", 10**9)
     monkeypatch.setattr(nsys, limit, 400 if limit == "_MOST_TEXT" else 1)
     with pytest.raises(InputError) as fault:

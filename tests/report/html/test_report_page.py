@@ -118,9 +118,12 @@ def test_the_numbers_are_those_of_the_result_file(opened: Browser, tmp_path: Pat
     op.write_report([tmp_path / "result.json", tmp_path / "diamond.json"], tmp_path / "r.html")
     document = json.loads((tmp_path / "result.json").read_text())
     opened.open(tmp_path / "r.html")
-    for key in ("makespan", "lower_bound", "traffic"):
+    for key in ("makespan", "traffic"):
         assert exact(opened, key) == document[key]
-    assert float(exact(opened, "gap")) == document["gap"]
+    assert exact(opened, "claimed_bound") == document["lower_bound"]
+    said = f"claimed by {tmp_path / 'result.json'} ("
+    assert said in text(opened, "verdict")
+    assert f"lower bound {document['lower_bound']} {said}" in text(opened, "claimed")
     opened.value("document.getElementById('table-box').open = true")
     opened.wait("document.querySelectorAll('#table-rows tbody tr').length === 4")
     rows = opened.value(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,11 @@ from commandline import Run
 import optpart as op
 from optpart.problem.instance import Instance
 from optpart.report.html.sources import read_subjects
+from optpart.solution.claim import LIBRARY, Claim
 from optpart.solution.result import Budget, Result, conclude
 from optpart.solution.schedule import retime
+from optpart.solution.termination import Termination
+from optpart.study import library
 from optpart.study.run import Run as StudyRun
 from optpart.study.store import Store
 
@@ -22,6 +26,13 @@ def result(name: str = "heft-10", method: str = "given") -> Result:
     placement = [0] * instance.vertices
     order = instance.graph.topological_order.tolist()
     return conclude(instance, method, retime(instance, placement, order), bound=None)
+
+
+def proven() -> Result:
+    """Return an optimal result, as a run that has proven it does."""
+    instance = op.load("graham-1969-3")
+    best = library.best_schedule(instance)
+    return conclude(instance, "given", best, bound=Fraction(12), termination=Termination.PROVEN)
 
 
 def own(name: str = "own") -> Instance:
@@ -49,7 +60,25 @@ def test_a_result_of_the_library_needs_no_instance(run: Run, tmp_path: Path) -> 
 def test_an_instance_of_the_library_comes_with_its_best_schedule() -> None:
     (subject,) = read_subjects(["heft-10"], op.load)
     assert [entry.result.makespan for entry in subject.entries] == [73]
-    assert subject.entries[0].result.status == "OPTIMAL"
+    best = subject.entries[0].result
+    assert (best.status, best.lower_bound) == ("FEASIBLE", None)
+    assert best.claim == Claim(LIBRARY, Fraction(73))
+
+
+def test_the_bound_of_a_file_is_claimed_by_it(tmp_path: Path) -> None:
+    op.save(proven(), tmp_path / "r.json")
+    (subject,) = read_subjects([tmp_path / "r.json"], op.load)
+    (entry,) = subject.entries
+    assert (entry.result.status, entry.result.termination) == ("FEASIBLE", None)
+    assert str(entry.result.claim) == f"claimed by {tmp_path / 'r.json'} (given)"
+
+
+def test_an_accepted_certificate_makes_a_claim_a_proof(tmp_path: Path) -> None:
+    op.save(proven(), tmp_path / "r.json")
+    certificate = library.folder() / "certificates" / "graham-1969-3"
+    for options, status in (({}, "FEASIBLE"), ({"certificate": certificate}, "OPTIMAL")):
+        op.write_report(tmp_path / "r.json", tmp_path / "r.html", **options)
+        assert f'"status":"{status}"' in (tmp_path / "r.html").read_text()
 
 
 def test_a_result_that_found_and_proved_says_by_which_members(tmp_path: Path) -> None:
