@@ -211,7 +211,7 @@ class TestLongOnes:
         finally:
             tracemalloc.stop()
         assert [entry.result.makespan for entry in subject.entries] == [80]
-        assert peak < 10 * self.ROWS  # far less than a row each
+        assert peak < 50 * self.ROWS  # far less than the rows themselves
 
     def test_are_refused_for_a_page_of_all(self, long: Path) -> None:
         with pytest.raises(InputError, match="has more than 10,000 runs; name the instances"):
