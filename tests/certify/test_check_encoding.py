@@ -492,13 +492,14 @@ class FakeEncoding:
 
 
 def test_clauses_are_paid_for_before_they_are_made() -> None:
-    code = encoding(cases()[-1].possible())
+    case = cases()[-1]
+    code = encoding(windows_below(case.problem, Fraction(200), case.makespan))
     code.allowance.steps = 10_000
     made: list[list[int]] = []
     with pytest.raises(RejectedError, match="takes too long"):
         made.extend(clauses(code))
     assert sum(20 + 4 * len(clause) for clause in made) < 10_000 + 2**14
-    code = encoding(cases()[-1].possible())
+    code = encoding(windows_below(case.problem, Fraction(200), case.makespan))
     code.allowance.bytes = 20_000
     with pytest.raises(RejectedError, match="too much memory"):
         check.Formula(clauses(code), code.allowance)
