@@ -6,7 +6,7 @@ The whole checker is this file, and it needs only Python's standard library. For
 prints one line that begins with ``ACCEPTED`` or ``REJECTED``; it exits with 1 if any is rejected.
 Nothing outside this file has to be trusted. From top to bottom:
 
-1. numbers and files, with limits on everything, so that no file can exhaust time or memory;
+1. numbers and files, and what they may cost, so that no file can exhaust time or memory;
 2. the instance, read from its JSON into exact fractions;
 3. the upper half: the schedule satisfies every rule and ends at the claimed makespan ``T``; a
    certificate of a bound ``T`` needs no schedule, and one that it has may be longer;
@@ -177,7 +177,7 @@ def shown(value: object, *, up: bool = False) -> str:
         if top.bit_length() + bottom.bit_length() <= 256:
             return str(value)
         # As a whole number of at least 16 digits, times a power of ten.
-        power = (top.bit_length() - bottom.bit_length()) * 3 // 10 - 16
+        power = (top.bit_length() - bottom.bit_length()) * 30103 // 100_000 - 16
         digits = Fraction(value) / Fraction(10) ** power
         rounded = math.ceil(digits) if up else math.floor(digits)
         return f"{rounded}e{power} (rounded {'up' if up else 'down'})"
