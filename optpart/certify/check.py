@@ -6,7 +6,7 @@ The whole checker is this file, and it needs only Python's standard library. For
 prints one line that begins with ``ACCEPTED`` or ``REJECTED``; it exits with 1 if any is rejected.
 Nothing outside this file has to be trusted. From top to bottom:
 
-1. numbers and files, with limits on everything, so that no file can exhaust time or memory;
+1. numbers and files, and what they may cost, so that no file can exhaust time or memory;
 2. the instance, read from its JSON into exact fractions;
 3. the upper half: the schedule satisfies every rule and ends at the claimed makespan ``T``; a
    certificate of a bound ``T`` needs no schedule, and one that it has may be longer;
@@ -177,7 +177,7 @@ def shown(value: object, *, up: bool = False) -> str:
         if top.bit_length() + bottom.bit_length() <= 256:
             return str(value)
         # As a whole number of at least 16 digits, times a power of ten.
-        power = (top.bit_length() - bottom.bit_length()) * 3 // 10 - 16
+        power = (top.bit_length() - bottom.bit_length()) * 30103 // 100_000 - 16
         digits = Fraction(value) / Fraction(10) ** power
         rounded = math.ceil(digits) if up else math.floor(digits)
         return f"{rounded}e{power} (rounded {'up' if up else 'down'})"
@@ -1229,7 +1229,7 @@ class Part:
         self._states: dict[frozenset[int], State] = {}
         self._held = 0
         # Each vertex is looked at with all that it says about others.
-        self.steps_of_state = 30 + 2 * len(known) + 2 * sum(series.degree[v] for v in self.vertices)
+        self.steps_of_state = 30 + 8 * len(known) + 2 * sum(series.degree[v] for v in self.vertices)
 
     def hold(self, size: int) -> None:
         """Pay for memory that is given back with the part."""
@@ -1340,7 +1340,7 @@ class Part:
             for state, reached in states.items():
                 for step, (_, label) in product(self.steps(state), reached):
                     length = memory + k + k * len(step.to.slots)
-                    steps = 50 + length * (5 + len(guides)) + per_guide
+                    steps = 50 + 8 * len(step.to.slots) + length * (6 + len(guides)) + per_guide
                     size = 150 + 40 * length
                     for d in series.devices[step.v]:
                         series.spend(steps)
@@ -1870,7 +1870,7 @@ class Facts:
         if devices == possible:
             return
         k, members = len(self.free[unit]), len(self.members[unit])
-        self.spend(10 + 3 * k + 2 * members * (10 + k * (2 + 2 * self.adding)))
+        self.spend(10 + 3 * k + 2 * members * (10 + k * (3 + 3 * self.adding)))
         self.possible[unit], self.refuted = devices, self.refuted or not devices
         left = [self.never] * k
         for d in devices:
@@ -2994,7 +2994,7 @@ class Strategies:
         if g != h:
             i, j = len(self.layouts[g]), len(self.layouts[h])
             m, n = self.devices[g], self.devices[h]
-            return (12 * i * j + each * (m * j + n * i) + 4 * m * n) * self.adding
+            return (50 * i * j + each * (m * j + n * i) + 4 * m * n) * self.adding
         count = len(self.actions[g])
         steps = 12 * count + 2 * each * self.replicas[g] + 4 * self.squares[g]
         if self.sums(e):

@@ -499,7 +499,6 @@ def test_clauses_are_paid_for_before_they_are_made() -> None:
     with pytest.raises(RejectedError, match="takes too long"):
         made.extend(clauses(code))
     assert sum(20 + 4 * len(clause) for clause in made) < 10_000 + 2**14
-    case = cases()[-1]
     code = encoding(windows_below(case.problem, Fraction(200), case.makespan))
     code.allowance.bytes = 20_000
     with pytest.raises(RejectedError, match="too much memory"):

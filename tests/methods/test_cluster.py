@@ -176,7 +176,8 @@ def test_workers_killed_at_random_cost_their_share_only(
     assert result.schedule is not None
     assert verify(instance, result.schedule) == []
     assert result.status is Status.FEASIBLE
-    assert len(re.findall(r"searcher \d failed: its process at tcp://127.0.0.1:\d+ was lost", result.reason)) == 3
+    lost = r"searcher \d failed: its process at tcp://127.0.0.1:\d+ was lost"
+    assert len(re.findall(lost, result.reason)) == 3
 
 
 def test_a_solve_uses_all_workers_and_names_those_that_cannot_be_used(
