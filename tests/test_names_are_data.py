@@ -235,7 +235,7 @@ def test_programs(tmp_path: Path, ends: list[str]) -> None:
         assert text.isascii()
         assert not UNSEEN.search(text)
         assert max(map(len, text.splitlines())) < 510
-    command = [sys.executable, "-c", _HIGHS, tmp_path / "x.lp", tmp_path / "x.mps"]
+    command = [sys.executable, "-P", "-c", _HIGHS, tmp_path / "x.lp", tmp_path / "x.mps"]
     said = subprocess.run(command, capture_output=True, check=True).stdout
     (one, its_names), (two, same_names) = json.loads(said.splitlines()[-1])
     assert one == two == 6  # half time units

@@ -26,7 +26,6 @@ HELD = {
     "generate/gnp.py": ("g", "names of instances"),
     "generate/small.py": ("g", "names of instances"),
     "limits.py": (",.0f", "counts that are said to be about right"),
-    "methods/bounds_in_rounds.py": (".6f", "seconds"),
     "problem/footprint.py": (".0f .1f", "estimates of memory"),
     "problem/units.py": (".0f .4g g", "inputs repeated with their units"),
     "report/paper/figures.py": ("g", "whole marks of an axis"),
@@ -34,7 +33,7 @@ HELD = {
     "report/text.py": (".0f .1f", "seconds"),
     "rounding.py": (".E f", "what has been rounded"),
     "search/checkpoint.py": (".1f", "seconds"),
-    "search/search.py": (",.0f", "moves per second"),
+    "search/search.py": (",.0f .1f", "moves per second, seconds"),
     "training/profile.py": (".9g", "coefficients of fitted lines, which are then exact"),
 }
 

@@ -139,7 +139,7 @@ HELD = {
         export/onnx_layers.py _is_annotated mmap
         formats/nsys.py read sqlite3.connect
         formats/pytorch.py _document open w
-        study/store.py _rows sqlite3.connect
+        study/store.py _opened sqlite3.connect
     """,
     _MEMORY: """
         children/caller.py Caller.__init__ os.fdopen ×2

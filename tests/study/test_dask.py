@@ -224,7 +224,7 @@ def refused(engine: str, instance: Instance, method: str = "heft") -> str:
 
 
 class TestOneLine:
-    """Errors that the user can fix; tests/methods/test_cluster.py has those of connecting."""
+    """Errors that the user can fix; tests/methods/test_dask_cluster.py has those of connecting."""
 
     def test_workers_with_several_runs_per_process(
         self, cluster: Cluster, instance: Instance
