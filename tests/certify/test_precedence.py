@@ -413,7 +413,6 @@ class TestAttacks:
             ({"lemmas": []}, "proof"),
             ({"weights": [[1, -1, 1]]}, "weights"),
             ({"weights": [[1]]}, "weights"),
-            ({"weights": [[1, 1, 1]] * 11}, "too many weights"),
             ({"makespan": "1"}, "the schedule takes"),
             ({"makespan": "1/0"}, "divides by zero"),
             ({"instance_sha256": "0"}, "another instance"),
@@ -501,7 +500,7 @@ class TestAttacks:
     def test_work_without_end(
         self, copy: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(order_encoding, "MAX_STEPS", 200_000)
+        monkeypatch.setattr(order_encoding, "MAX_STEPS", 50_000)
         assert "too long" in rejected(copy, capsys)
 
 
