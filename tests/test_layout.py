@@ -45,7 +45,7 @@ def test_no_two_test_files_have_the_same_name() -> None:
 def test_every_python_is_started_without_the_current_folder() -> None:
     """What lies there must not come before what is installed: ``-P``, or ``-I``, comes first."""
     root = TESTS.parent
-    scripts = [root / "Makefile", *(root / ".ci").iterdir()]
+    scripts = [root / "Makefile", *(root / ".ci").glob("*")]
     folders = (root / name for name in ("optpart", "bench", "tests"))
     modules = [file for folder in folders for file in folder.rglob("*.py")]
     for file in (*scripts, *modules):
