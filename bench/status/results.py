@@ -30,6 +30,7 @@ WHOLE = {
     "equivalence": ("bench.equivalence.__main__", "python bench/equivalence record"),
     "bounds": ("bench.bounds", "python bench/bounds.py"),
     "heterog": ("bench.heterog", "python bench/heterog.py"),
+    "judge": ("bench.limits.judge", "python bench/limits/judge.py"),
     "limits": ("bench.limits.__main__", "python bench/limits (by parts, see CONTRIBUTING)"),
     "ordering": ("bench.ordering.__main__", "python bench/ordering"),
     "pipeline": ("bench.pipeline.__main__", "python -m bench.pipeline"),
