@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart import clock
+from optpart.kernels.struct import BoolMatrix, FloatCube, FloatMatrix, Struct
 from optpart.kernels.ticks import quantum
 from optpart.problem.graph import grouped
 from optpart.problem.instance import Instance
@@ -107,14 +108,7 @@ class Kernel:
     def _prefers_python(self, arguments: tuple[Any, ...]) -> bool:
         if _now.compiling or _entries(arguments) > _SMALL or self._interpreted > _COMPILING:
             return False
-        return Kernel._interpreted_by_all <= _LOADING or not self._kept
-
-    @cached_property
-    def _kept(self) -> bool:
-        """Whether there is machine code on disk."""
-        from optpart.kernels.cache import is_kept
-
-        return is_kept(self.dispatcher)
+        return Kernel._interpreted_by_all <= _LOADING
 
     def _interpret(self, arguments: tuple[Any, ...]) -> Any:
         _now.interpreting, begin = True, time.thread_time()
@@ -130,12 +124,12 @@ class Kernel:
 
 
 def _entries(arguments: Iterable[Any]) -> int:
-    """Return the number of entries of all arrays among the arguments, also those in tuples."""
+    """Return the number of entries of all arrays among the arguments, in tuples and structs too."""
     count = 0
     for argument in arguments:
         if isinstance(argument, np.ndarray):
             count += argument.size
-        elif isinstance(argument, tuple):
+        elif isinstance(argument, (tuple, Struct)):
             count += _entries(argument)
     return count
 
@@ -182,7 +176,7 @@ def is_interpreted(instance: Instance) -> bool:
     return cells * instance.devices <= _SMALL
 
 
-class Arrays(NamedTuple):
+class Arrays(Struct):
     """An instance as compiled code sees it.
 
     Times are in units of ``1/scale``. If the instance has an exact grid, that unit is its tick: all
@@ -193,13 +187,13 @@ class Arrays(NamedTuple):
     order: NDArray[np.int32]  # topological
     ops: NDArray[np.float64]  # n, scaled so that ops / speed is a time
     speed: NDArray[np.float64]  # k
-    durations: NDArray[np.float64]  # n × k, or 0 × k if they follow from ops and speed
+    durations: FloatMatrix  # n × k, or 0 × k if they follow from ops and speed
     tensor_vertex: NDArray[np.int32]
     size: NDArray[np.float64]  # t, scaled so that size / bandwidth is a time
-    bandwidth: NDArray[np.float64]  # k × k; inf where unlimited, 0 where there is no link
-    latency: NDArray[np.float64]  # k × k
+    bandwidth: FloatMatrix  # k × k; inf where unlimited, 0 where there is no link
+    latency: FloatMatrix  # k × k
     measured_row: NDArray[np.int32]  # t; −1, or the row of ``measured``
-    measured: NDArray[np.float64]  # m × k × k; −1 where the tensor cannot cross
+    measured: FloatCube  # m × k × k; −1 where the tensor cannot cross
     in_start: NDArray[np.int32]
     in_source: NDArray[np.int32]  # per in-edge
     in_tensor: NDArray[np.int32]
@@ -209,7 +203,7 @@ class Arrays(NamedTuple):
     unit: NDArray[np.int32]  # n
     unit_start: NDArray[np.int32]
     unit_vertex: NDArray[np.int32]
-    allowed: NDArray[np.bool_]  # units × k
+    allowed: BoolMatrix  # units × k
     need: NDArray[np.int64]  # units: static memory
     capacity: NDArray[np.int64]  # k
     apart_start: NDArray[np.int32]

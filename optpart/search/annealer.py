@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optpart.kernels.compiled import Arrays, inner, kernel
 from optpart.kernels.rng import below, uniform
+from optpart.kernels.struct import Bools, Floats, Ints, LongMatrix, Struct, Words
 from optpart.search.execute import EDGES, Execution, Rules, excess, execute
 from optpart.search.frame import longest_around, on_longest
 from optpart.search.incremental import OUTSIDE, Notes, forget, keep, settle, take_back
@@ -26,7 +26,7 @@ _CRITICAL = 0.8
 _REFRESH = 20.0
 
 
-class Heat(NamedTuple):
+class Heat(Struct):
     """The cost function and its temperatures.
 
     Attributes
@@ -44,7 +44,7 @@ class Heat(NamedTuple):
     cold: float
 
 
-class Best(NamedTuple):
+class Best(Struct):
     """The best plan found so far.
 
     Attributes
@@ -54,10 +54,22 @@ class Best(NamedTuple):
     device, order, eager : ndarray
     """
 
-    value: NDArray[np.float64]
-    device: NDArray[np.int32]
-    order: NDArray[np.int32]
-    eager: NDArray[np.bool_]
+    value: Floats
+    device: Ints
+    order: Ints
+    eager: Bools
+
+
+class Work(Struct):
+    """All that annealing works on."""
+
+    arrays: Arrays
+    links: Links
+    rules: Rules
+    plan: Plan
+    notes: Notes
+    execution: Execution
+    crossed: Crossed
 
 
 @inner
@@ -117,15 +129,14 @@ def critical_path(a: Arrays, g: Links, p: Plan, s: Notes, path: Any, state: Any)
 
 @kernel
 def anneal(
-    a: Arrays, g: Links, r: Rules, p: Plan, s: Notes, x: Execution, c: Crossed, h: Heat,
-    best: Best, state: Any, shares: Any, tried: Any, moves: int,
-) -> Any:  # fmt: skip
+    w: Work, h: Heat, best: Best, state: Words, shares: Floats, tried: LongMatrix, moves: int
+) -> float:
     """Make a number of moves; return the cost of the resulting plan.
 
     Parameters
     ----------
-    p : Plan
-        Its times are up to date, before and after.
+    w : Work
+        The times of its plan are up to date, before and after.
     state : ndarray of uint64
         State of the random numbers.
     shares : ndarray of float64, one per move
@@ -133,6 +144,7 @@ def anneal(
     tried : ndarray of int64, moves × 3
         Incremented: how often each was evaluated, accepted, and led to a new best plan.
     """
+    a, g, r, p, s, x, c = w.arrays, w.links, w.rules, w.plan, w.notes, w.execution, w.crossed
     n, last = p.device.shape[0], shares.shape[0] - 1
     path = np.empty(n, np.int32)
     free = np.zeros(p.last.shape[0])

@@ -13,6 +13,7 @@ import numpy as np
 
 from optpart.kernels.compiled import UNLIMITED, Arrays, assign, fits, kernel, nothing_placed
 from optpart.kernels.rng import below, source, uniform
+from optpart.kernels.struct import Words
 from optpart.search.plan import Ints
 from optpart.strategies.partition.common import NOWHERE
 
@@ -35,11 +36,11 @@ def balanced(a: Arrays, device: Ints, rng: np.random.Generator) -> Ints | None:
 
 def unlimited(a: Arrays) -> Arrays:
     """Return an instance without memory limits."""
-    return a._replace(capacity=np.full_like(a.capacity, UNLIMITED))
+    return a.replaced(capacity=np.full_like(a.capacity, UNLIMITED))
 
 
 @kernel
-def _balance(a: Arrays, free: Arrays, start: Any, draws: Any, tries: int) -> Any:
+def _balance(a: Arrays, free: Arrays, start: Ints, draws: Words, tries: int) -> Any:
     """Return the placement, and whether it fits; ``free`` is the instance without capacities."""
     units, k = a.need.shape[0], a.speed.shape[0]
     state = nothing_placed(a)

@@ -363,13 +363,7 @@ class Climb:
         fixed = 0 if self._round is None else self._round.fixed
         at.notes.frame[:] = frame or (fixed, self._vertices)
         cost = anneal(
-            arrays or at.arrays,
-            at.links,
-            at.rules,
-            at.plan,
-            at.notes,
-            at.execution,
-            at.crossed,
+            at.work if arrays is None else at.work.replaced(arrays=arrays),
             Heat(*weights, hot * first, cold * first),
             self._met,
             self._state,

@@ -8,7 +8,7 @@ import numpy as np
 
 from optpart.kernels.compiled import Arrays, arrays, kernel
 from optpart.problem.instance import Instance
-from optpart.search.annealer import latest
+from optpart.search.annealer import Work, latest
 from optpart.search.execute import EDGES, Execution, Rules, excess, execute, execution, rules
 from optpart.search.incremental import notes
 from optpart.search.plan import Layout, Links, Plan, empty_plan, links, load, rebuild
@@ -46,6 +46,9 @@ class Evaluator:
         self.execution = execution(instance, self.rules)
         sizes = instance.graph.tensor_size.floats
         self.crossed = crossed(sizes, instance.devices, edges, objective)
+        self.work = Work(
+            self.arrays, self.links, self.rules, self.plan, self.notes, self.execution, self.crossed
+        )
 
     def enter(self, layout: Layout) -> None:
         """Set the plan to that of a layout."""

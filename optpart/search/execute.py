@@ -8,12 +8,13 @@ link under ``link`` ([G] §4.2), for its ports under ``port`` ([H] §2.1), for i
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optpart.kernels.compiled import Arrays, arrays, crossing_time, inner
+from optpart.kernels.struct import FloatCube, FloatMatrix, LongMatrix, Struct
 from optpart.problem.instance import Instance
 from optpart.search.plan import Links, Plan
 
@@ -23,7 +24,7 @@ SENDRECV, LINK, PORT = 1, 2, 3
 EDGES, REFCOUNT = 2, 3
 
 
-class Rules(NamedTuple):
+class Rules(Struct):
     """The models of an instance as numbers.
 
     Attributes
@@ -69,7 +70,7 @@ def rules(instance: Instance) -> Rules:
     )
 
 
-class Execution(NamedTuple):
+class Execution(Struct):
     """Times of all vertices and transfers, and the order in which they were executed.
 
     Attributes
@@ -91,13 +92,13 @@ class Execution(NamedTuple):
     run: NDArray[np.int64]
     start: NDArray[np.float64]
     end: NDArray[np.float64]
-    sent: NDArray[np.int64]
-    begin: NDArray[np.float64]
-    arrival: NDArray[np.float64]
-    freed: NDArray[np.float64]
+    sent: LongMatrix
+    begin: FloatMatrix
+    arrival: FloatMatrix
+    freed: FloatMatrix
     items: NDArray[np.int64]
-    link: NDArray[np.float64]
-    ports: NDArray[np.float64]
+    link: FloatMatrix
+    ports: FloatCube
 
 
 def execution(instance: Instance, r: Rules) -> Execution:

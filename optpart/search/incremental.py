@@ -7,16 +7,17 @@ long: heads and tails of unaffected vertices remain valid.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optpart.kernels.compiled import Arrays, crossing_time, inner, run_time
+from optpart.kernels.struct import Struct
 from optpart.search.plan import Links, Plan
 
 
-class Notes(NamedTuple):
+class Notes(Struct):
     """The undo log of a change.
 
     Attributes

@@ -97,7 +97,7 @@ def placed(instance: Instance, device: Ints, priority: NDArray[np.float64] | Non
 
 
 @kernel
-def _place(a: Arrays, wanted: Any, turn: Any) -> Any:
+def _place(a: Arrays, wanted: Ints, turn: Ints) -> Any:
     units, k = a.need.shape[0], a.speed.shape[0]
     state = nothing_placed(a)
     load = np.zeros(k)

@@ -149,10 +149,10 @@ def change(
     :func:`release` and then :func:`~optpart.search.incremental.take_back` undo every move.
     """
     if kind == _ANY_DEVICE:
-        return to_device(a, g, p, s, state, v, target(g, state), least, _REACH)
+        return to_device(a, g, p, s, state, v, target(g, state), least)
     if kind == _NEIGHBOUR_DEVICE:
         d = np.int64(p.device[neighbour(a, v, state)])
-        return to_device(a, g, p, s, state, v, d, least, _REACH)
+        return to_device(a, g, p, s, state, v, d, least)
     if kind == _CHAIN_MOVE:
         return chain(a, g, p, s, state, v, target(g, state))
     if kind == _BEFORE_PREVIOUS:
@@ -216,7 +216,7 @@ def position_at(p: Plan, v: Any, low: Any, high: Any, ready: float) -> Any:
 
 @inner
 def to_device(
-    a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any, d: Any, least: float, reach: int
+    a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any, d: Any, least: float
 ) -> Any:
     """Put the unit of ``v`` on ``d``.
 
@@ -244,7 +244,7 @@ def to_device(
     to = i = np.int64(p.position[v])
     draw = uniform(state)
     if draw < 0.5 * (1.0 + g.later):
-        low, high = window(a, p, v, reach)
+        low, high = window(a, p, v, _REACH)
         latest = least - tail - run_time(a, v, d)
         to = position_at(p, v, low, high, max(head, latest) if draw < g.later else head)
     x = last_before(p, d, to if to <= i else to + 1)

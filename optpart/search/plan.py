@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.kernels.compiled import Arrays, arrays, crossing_time, kernel, run_time
+from optpart.kernels.struct import Struct
 from optpart.problem.graph import Graph, grouped
 from optpart.problem.instance import Instance
 from optpart.search.crowding import is_crowded, is_large
@@ -40,7 +41,7 @@ class Layout(NamedTuple):
     eager: NDArray[np.bool_]
 
 
-class Plan(NamedTuple):
+class Plan(Struct):
     """A schedule under change; times in the unit of :class:`~optpart.kernels.compiled.Arrays`.
 
     Attributes
@@ -80,7 +81,7 @@ class Plan(NamedTuple):
     eager: NDArray[np.bool_]
 
 
-class Links(NamedTuple):
+class Links(Struct):
     """Graph data that :class:`~optpart.kernels.compiled.Arrays` lacks.
 
     Attributes

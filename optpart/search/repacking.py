@@ -179,7 +179,7 @@ class Repacking:
         for unit, members in zip(self.large, self._members, strict=True):
             allowed[unit] = False
             allowed[unit, device[members[0]]] = True
-        return self._at.arrays._replace(allowed=allowed)
+        return self._at.arrays.replaced(allowed=allowed)
 
 
 def repacking(at: Evaluator, makespan: float, rng: np.random.Generator) -> Repacking | None:

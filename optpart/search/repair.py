@@ -12,6 +12,7 @@ import numpy as np
 
 from optpart.kernels.compiled import Arrays, crossing_time, inner, kernel, run_time
 from optpart.kernels.rng import source, uniform
+from optpart.kernels.struct import Ints, Words
 from optpart.search.incremental import Notes, forget, keep, last_before, move, settle, wait
 from optpart.search.moves import position_at, window
 from optpart.search.plan import Links, Plan, load
@@ -51,7 +52,7 @@ def _repaired(state: State, rng: np.random.Generator, *, regret: bool) -> State:
 
 @kernel
 def _reinsert(
-    a: Arrays, g: Links, p: Plan, s: Notes, freed: Any, by_regret: bool, draws: Any
+    a: Arrays, g: Links, p: Plan, s: Notes, freed: Ints, by_regret: bool, draws: Words
 ) -> Any:
     """Place the freed units; return whether all of them got a device."""
     count = freed.shape[0]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optpart.kernels.compiled import Arrays, inner
+from optpart.kernels.struct import Struct
 from optpart.search.incremental import MOVED, Notes
 from optpart.search.plan import Links, Plan
 from optpart.solution.goal import Objective
 
 
-class Crossed(NamedTuple):
+class Crossed(Struct):
     """The number of crossings of each tensor.
 
     Attributes

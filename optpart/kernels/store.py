@@ -1,0 +1,163 @@
+"""Machine code of kernels, kept on disk between runs and shipped with the package.
+
+A file is named after all that its content depends on: the function, every function and constant
+that it refers to, the types of its arguments, and the versions of compiler and processor. So
+nothing that is found can be out of date, whatever happens to times of files, and several versions
+can share a folder. Every file begins with a digest of its content: a damaged one counts as missing,
+and the function is compiled again. A file that cannot be written is not kept. Both cases print one
+line to standard error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from optpart.kernels.struct import Struct, hints
+from optpart.terminal import complain
+
+#: Where the package itself keeps machine code.
+SHIPPED = Path(__file__).parent / "machine"
+
+#: A folder that comes before all others, for tests and for children of a run without a home.
+VARIABLE = "OPTPART_MACHINE_CODE"
+
+_LENGTH = hashlib.sha256().digest_size
+
+_said: set[str] = set()
+
+
+def folders() -> list[Path]:
+    """Return the folders to look in; what is compiled goes to the first that can be written."""
+    own = os.environ.get(VARIABLE)
+    if own:
+        return [Path(own)]
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    with suppress(RuntimeError):  # a user without a home
+        return [SHIPPED, Path(base).expanduser() / "optpart" / "machine"]
+    return [SHIPPED]
+
+
+# --- names ---------------------------------------------------------------------------------------
+
+
+def name(function: FunctionType, *types: object) -> str:
+    """Return the name of the file for a function and what else its machine code depends on."""
+    digest = hashlib.sha256(repr((_versions(), *map(str, types))).encode())
+    for part in _parts(function, set()):
+        digest.update(part)
+    return f"{function.__module__}.{function.__name__}-{digest.hexdigest()[:20]}"
+
+
+def _versions() -> tuple[str, ...]:
+    return sys.implementation.cache_tag, version("numba"), version("llvmlite"), version("numpy")
+
+
+def _parts(value: Any, seen: set[int]) -> Iterator[bytes]:
+    """Yield all that a global of a compiled function contributes to its machine code."""
+    value = getattr(value, "py_func", value)
+    if id(value) in seen:
+        return
+    if isinstance(value, FunctionType):
+        seen.add(id(value))
+        yield repr((value.__name__, value.__defaults__)).encode()
+        yield from _code_parts(value.__code__)
+        for used in sorted(_names(value.__code__) & value.__globals__.keys()):
+            yield used.encode()
+            yield from _parts(value.__globals__[used], seen)
+    elif isinstance(value, type) and issubclass(value, Struct):
+        seen.add(id(value))
+        for field, hint in hints(value).items():
+            yield field.encode()
+            yield from _parts(hint, seen)
+    elif isinstance(value, ModuleType):
+        if value.__name__.split(".")[0] == __name__.split(".")[0]:
+            raise TypeError(f"a kernel refers to the module {value.__name__}")
+        yield value.__name__.encode()
+    elif isinstance(value, np.ndarray):
+        yield repr((value.dtype, value.shape)).encode() + value.tobytes()
+    elif isinstance(value, type) and hasattr(value, "_fields"):  # a named tuple
+        yield repr((value.__name__, value._fields)).encode()
+    else:
+        yield repr(value).encode()
+
+
+def _code_parts(code: CodeType) -> Iterator[bytes]:
+    """Yield all of a code object but where it stands."""
+    yield code.co_code
+    yield repr((code.co_names, code.co_varnames, code.co_argcount, code.co_exceptiontable)).encode()
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _code_parts(constant)
+        else:
+            yield repr(constant).encode()
+
+
+def _names(code: CodeType) -> set[str]:
+    """Return all names that a code object uses, also in the functions inside it."""
+    inside = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return set(code.co_names).union(*map(_names, inside))
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def find(file: str) -> Path | None:
+    """Return where a file is, if it is anywhere."""
+    return next((f / file for f in folders() if (f / file).is_file()), None)
+
+
+def load(file: str) -> Any:
+    """Return the content of a file, or ``None`` if it is missing or cannot be trusted."""
+    path = find(file)
+    if path is None:
+        return None
+    try:
+        sealed = path.read_bytes()
+    except OSError as error:
+        _say(f"{path}: cannot be read ({error.strerror}); compiling again")
+        return None
+    if hashlib.sha256(sealed[_LENGTH:]).digest() != sealed[:_LENGTH]:
+        _say(f"{path}: machine code is damaged; compiling again", "damaged")
+        return None
+    try:
+        return pickle.loads(sealed[_LENGTH:])
+    except (ImportError, AttributeError):  # it names what only another version has
+        return None
+
+
+def save(file: str, content: Any) -> None:
+    """Keep a file in the first folder that can be written."""
+    dumped = pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
+    reason = "no folder"
+    for folder in folders():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            written = folder / f".{file}.{os.getpid()}"
+            try:
+                written.write_bytes(hashlib.sha256(dumped).digest() + dumped)
+                written.replace(folder / file)
+            finally:
+                written.unlink(missing_ok=True)
+            return
+        except OSError as error:
+            reason = f"{folder}: {error.strerror}"
+    _say(f"machine code cannot be kept, so the next run compiles again ({reason})", "not kept")
+
+
+def _say(text: str, once: str = "") -> None:
+    """Print each kind of warning once, regardless of how many functions it concerns."""
+    kind = once or text
+    if kind not in _said:
+        _said.add(kind)
+        complain(text)

@@ -1,0 +1,124 @@
+"""Structs: the state of compiled code, passed by one pointer.
+
+A struct is a class with annotated fields, as a ``NamedTuple`` has them: arrays, numbers, and other
+structs. Python sees an object with these attributes; compiled code sees a pointer to the addresses
+and shapes of its arrays. A ``NamedTuple`` reaches compiled code as hundreds of scalars, in every
+call of every function, which takes several times as long to compile and to run.
+
+The fields of a struct never change, only the entries of its arrays. Compiled code borrows them: a
+struct is made by Python, and lives for as long as Python refers to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, cached_property
+from typing import Annotated, Any, Self, dataclass_transform, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bools = NDArray[np.bool_]
+Bytes = NDArray[np.uint8]
+Words = NDArray[np.uint64]
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+#: Arrays of two and three dimensions, which only :func:`layout` tells apart from the others.
+BoolMatrix = Annotated[NDArray[np.bool_], 2]
+WordMatrix = Annotated[NDArray[np.uint64], 2]
+IntMatrix = Annotated[NDArray[np.int32], 2]
+LongMatrix = Annotated[NDArray[np.int64], 2]
+FloatMatrix = Annotated[NDArray[np.float64], 2]
+LongCube = Annotated[NDArray[np.int64], 3]
+FloatCube = Annotated[NDArray[np.float64], 3]
+
+
+def array_of(hint: Any) -> tuple[np.dtype[Any], int] | None:
+    """Return the type of entries and the dimensions of an annotated array; ``None`` if it is none.
+
+    Parameters
+    ----------
+    hint : type
+        As :func:`typing.get_type_hints` returns it, with ``Annotated``.
+    """
+    dimensions = 1
+    if get_origin(hint) is Annotated:
+        hint, dimensions = get_args(hint)
+    if get_origin(hint) is not np.ndarray:
+        return None
+    return np.dtype(get_args(get_args(hint)[1])[0]), dimensions
+
+
+@cache
+def hints(what: Any) -> dict[str, Any]:
+    """Return the annotations of a class, or of the arguments of a function, in their order."""
+    found = get_type_hints(what, include_extras=True)
+    found.pop("return", None)
+    return found
+
+
+@dataclass_transform(frozen_default=True)
+class Struct:
+    """The base of all structs.
+
+    The annotations of a subclass are its fields: ``int``, ``float``, ``bool``, an array (see the
+    names above), or another struct. Arrays are contiguous (C order) and writable, and have exactly
+    the annotated type.
+    """
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        fields = hints(type(self))
+        own = self.__dict__
+        own.update(zip(fields, values, strict=False), **named)
+        if len(values) + len(named) != len(fields) or own.keys() != fields.keys():
+            raise TypeError(f"{type(self).__name__} takes {', '.join(fields)}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__}.{name} cannot change")
+
+    def __iter__(self) -> Iterator[Any]:
+        return (getattr(self, name) for name in hints(type(self)))
+
+    def __reduce__(self) -> Any:
+        return type(self), tuple(self)
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={getattr(self, name)!r}" for name in hints(type(self)))
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def replaced(self, **changes: Any) -> Self:
+        """Return a struct that differs in some fields and shares the others."""
+        return type(self)(**dict(zip(hints(type(self)), self, strict=True)) | changes)
+
+    @cached_property
+    def _words(self) -> NDArray[np.int64]:
+        """What the pointer points to: numbers, addresses of structs, addresses and shapes."""
+        words: list[int] = []
+        for name, hint in hints(type(self)).items():
+            value = getattr(self, name)
+            wanted = array_of(hint)
+            if wanted is not None:
+                fits = isinstance(value, np.ndarray) and (value.dtype, value.ndim) == wanted
+                if not (fits and value.flags.c_contiguous and value.flags.writeable):
+                    raise TypeError(f"{type(self).__name__}.{name} is no {wanted} in C order")
+                words += (value.__array_interface__["data"][0], *value.shape)
+            elif hint is float:
+                words.append(int(np.float64(value).view(np.int64)))
+            elif isinstance(value, Struct):
+                words.append(value._address)
+            else:
+                words.append(int(value))
+        return np.array(words, dtype=np.int64)
+
+    @cached_property
+    def _address(self) -> int:
+        """The pointer; compiled code asks for it."""
+        return int(self._words.__array_interface__["data"][0])
+
+    @property
+    def _numba_type_(self) -> Any:
+        from optpart.kernels.machine_code import kind
+
+        return kind(type(self))
