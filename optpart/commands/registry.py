@@ -40,6 +40,7 @@ COMMANDS = {
     "strategy compile": "strategy.compile_:compile_",
     "strategy plot": "strategy.plot:plot",
     "strategy export": "strategy.export:export",
+    "warm-up": "warm_up:warm_up",
     "profile fit": "profile:fit",
 }
 

@@ -80,7 +80,19 @@ def _dispatched(function: Callable[..., Any]) -> Any:
         _inside[function] = numba.njit(
             error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
         )(function)
-    return types.Dispatcher(_inside[function])
+    return _Inner(_inside[function])
+
+
+class _Inner(types.Dispatcher):
+    """The type of a function that compiled code calls; its whole numbers have 64 bits.
+
+    Otherwise it would be compiled anew for each combination of constants, whole numbers and entries of arrays.
+    """
+
+    def get_call_type(self, context, args, kws):
+        plain = map(types.unliteral, args)
+        wide = [types.int64 if each == types.int32 else each for each in plain]
+        return super().get_call_type(context, wide, kws)
 
 
 # --- structs -------------------------------------------------------------------------------------
@@ -126,6 +138,7 @@ def kind(hint: Any) -> Any:
 
 
 register_model(StructType)(models.OpaqueModel)
+register_model(_Inner)(models.OpaqueModel)
 
 
 @infer_getattr
@@ -250,14 +263,19 @@ class _Kept:
     def __init__(self, function: Any) -> None:
         self._function = function
 
-    def _name(self, signature: Any, target: Any) -> str:
+    def _name(self, signature: Any, processor: Any) -> str:
         arguments, _ = numba.core.sigutils.normalize_signature(signature)
-        return store.name(self._function, target.codegen().magic_tuple(), *arguments)
+        return store.name(self._function, processor, *arguments)
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        kept = store.load(self._name(signature, target))
-        if kept is None:
-            return None
+        here = target.codegen().magic_tuple()
+        for processor in dict.fromkeys(((here[0], "generic", ""), here)):
+            kept = store.load(self._name(signature, processor))
+            if kept is not None:
+                return self._loaded(kept, target)
+        return None
+
+    def _loaded(self, kept: Any, target: Any) -> Any:
         name, machine_code, symbols, *rest = kept
         target.refresh()
         library = target.codegen().create_library(name)
@@ -294,7 +312,7 @@ class _Kept:
         variables = (each.name for each in library._final_module.global_variables)
         symbols += [each for each in variables if lookup_environment(each) is not None]
         store.save(
-            self._name(signature, made.target_context),
+            self._name(signature, made.target_context.codegen().magic_tuple()),
             (
                 library.name, library._get_compiled_object(), symbols, descriptor,
                 made.environment, made.signature, tuple(made._find_referenced_environments()),

@@ -10,12 +10,13 @@ line to standard error.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import pickle
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -53,13 +54,14 @@ def folders() -> list[Path]:
 
 def name(function: FunctionType, *types: object) -> str:
     """Return the name of the file for a function and what else its machine code depends on."""
-    digest = hashlib.sha256(repr((_versions(), *map(str, types))).encode())
+    digest = hashlib.sha256(repr((versions(), *map(str, types))).encode())
     for part in _parts(function, set()):
         digest.update(part)
     return f"{function.__module__}.{function.__name__}-{digest.hexdigest()[:20]}"
 
 
-def _versions() -> tuple[str, ...]:
+def versions() -> tuple[str, ...]:
+    """Return what all machine code depends on."""
     return sys.implementation.cache_tag, version("numba"), version("llvmlite"), version("numpy")
 
 
@@ -153,6 +155,29 @@ def save(file: str, content: Any) -> None:
         except OSError as error:
             reason = f"{folder}: {error.strerror}"
     _say(f"machine code cannot be kept, so the next run compiles again ({reason})", "not kept")
+
+
+@contextmanager
+def alone(what: str) -> Iterator[bool]:
+    """Tell whether no other process is in a block of this name, as far as can be known."""
+    for folder in folders():
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(folder / f".{what}", os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                yield _locked(descriptor)
+            finally:
+                os.close(descriptor)
+            return
+    yield True
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _say(text: str, once: str = "") -> None:

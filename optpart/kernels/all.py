@@ -1,0 +1,115 @@
+"""All kernels, compiled ahead: when optpart is set up, or behind its first run."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+from optpart.children.spawn import python
+from optpart.errors import FailureError
+from optpart.kernels import store
+
+#: The modules that define kernels, in groups that share functions and are compiled by one process;
+#: what takes longest comes first.
+GROUPS: tuple[tuple[str, ...], ...] = (
+    (
+        "optpart.search.annealer",
+        "optpart.search.balance",
+        "optpart.search.evaluator",
+        "optpart.search.layout",
+        "optpart.search.plan",
+        "optpart.search.repair",
+    ),
+)
+
+MODULES = tuple(module for group in GROUPS for module in group)
+
+_WORKER = "optpart.kernels.compiling"
+
+#: Machine code that every processor of this kind runs: it is shipped, and homes are shared.
+_ANY_PROCESSOR = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+
+
+@cache
+def stamp() -> str:
+    """Return the name of the file that says that all is there, of this state of the package."""
+    digest = hashlib.sha256(repr(store.versions()).encode())
+    root = Path(__file__).resolve().parents[1]
+    for path in sorted(root.rglob("*.py")):
+        text = path.read_bytes()
+        if b"@inner" in text or b"kernel" in text or path.parent.name == "kernels":
+            digest.update(text)
+    return f"complete-{digest.hexdigest()[:20]}"
+
+
+def is_ready() -> bool:
+    """Return whether the machine code of all kernels is there."""
+    return store.find(stamp()) is not None
+
+
+def count() -> int:
+    """Return the number of kernels."""
+    from optpart.kernels.compiled import Kernel
+
+    modules = map(import_module, MODULES)
+    return sum(
+        isinstance(value, Kernel) and value.__module__ == module.__name__
+        for module in modules
+        for value in vars(module).values()
+    )
+
+
+def make(workers: int, told: Callable[[str], None] = lambda name: None) -> None:
+    """Compile what is missing, in processes of their own.
+
+    Parameters
+    ----------
+    told : callable
+        Called with the name of each kernel when its machine code is there.
+
+    Raises
+    ------
+    FailureError
+        If a process fails.
+    """
+    if is_ready():
+        return
+    with ThreadPoolExecutor(max(1, workers)) as pool:
+        list(pool.map(lambda group: _make(group, told), GROUPS))
+    store.save(stamp(), MODULES)
+
+
+def _make(group: Sequence[str], told: Callable[[str], None]) -> None:
+    """Compile the kernels of some modules in one process."""
+    with subprocess.Popen(
+        python(_WORKER, *group),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | _ANY_PROCESSOR,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            told(line.rstrip())
+        assert process.stderr is not None
+        said = process.stderr.read()
+    if process.returncode:
+        raise FailureError(f"compiling ended with code {process.returncode}: {said.strip()[-300:]}")
+
+
+def begin() -> None:
+    """Compile what is missing behind this process, and let it go on if this process ends."""
+    subprocess.Popen(
+        python(_WORKER, "--all"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
