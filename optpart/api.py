@@ -307,7 +307,6 @@ def solve(
     )
     if audit:
         question.check_audit()
-    question.warm_up()
     result = question.answer(watch)
     if audit:
         question.audit(result)
@@ -367,7 +366,6 @@ def pareto(
     from optpart.methods.solve import ask
 
     question = ask(_instance(instance), seconds=seconds, workers=workers, seed=seed, memory=memory)
-    question.warm_up()
     return question.front(watch)
 
 
@@ -404,9 +402,9 @@ def bounds(
         only entry is ``feasibility``. What a checkpoint claims beyond them goes to standard error.
     """
     from optpart.bounds.best import LowerBound, all_bounds
+    from optpart.kernels.all import expect
     from optpart.methods.bounds_in_rounds import BoundsFile, bounds_in_rounds
     from optpart.methods.fitting import unfit_bounds
-    from optpart.methods.solve import prepare
     from optpart.methods.solver_bound import solver_rows
     from optpart.problem.feasibility import contradiction
     from optpart.report.text import claimed
@@ -424,7 +422,7 @@ def bounds(
         raise ArgumentError(
             "resume", "no checkpoint to resume from", "name the file with `checkpoint`"
         )
-    prepare([instance])
+    expect()
     budget = _budget(seconds, workers, memory)
     besides = (SERIES, *solver_rows(workers, seed, budget.memory))
     unfit = unfit_bounds(instance, budget)
@@ -548,14 +546,14 @@ def compare(
 
     See :func:`sweep`; ``watch`` is called with the name of the running method and its progress.
     """
-    from optpart.methods.solve import prepare
+    from optpart.kernels.all import expect
     from optpart.study.gap import chosen_methods
     from optpart.study.gap import compare as compared
 
     names = chosen_methods([methods] if isinstance(methods, str) else list(methods))
     instance = _instance(instance)
     budget = _budget(seconds, workers, memory)
-    prepare([instance], names)
+    expect()
     return _bounded_rows(compared(instance, names, budget=budget, seed=seed, watch=watch))
 
 
@@ -610,8 +608,8 @@ def sweep(
     """
     from contextlib import nullcontext
 
+    from optpart.kernels.all import expect
     from optpart.limits import check_seed
-    from optpart.methods.solve import prepare
     from optpart.study.engine import choose
     from optpart.study.gap import chosen_methods
     from optpart.study.gap import sweep as swept
@@ -624,7 +622,7 @@ def sweep(
 
     def compared() -> Iterator[Comparison]:
         with nullcontext() if store is None else Store(Path(store)) as kept:
-            prepare(chosen, names)
+            expect()
             for comparison in swept(
                 chosen,
                 names,
@@ -744,9 +742,9 @@ def certify(
     from optpart.certify.certify import UncertifiedError
     from optpart.certify.certify import certify as write
     from optpart.formats.result import read_found
+    from optpart.kernels.all import expect
     from optpart.methods.cpsat import cpsat
     from optpart.methods.fitting import require_memory
-    from optpart.methods.solve import prepare
     from optpart.solution.goal import Goal
 
     budget = _budget(seconds, workers, memory)
@@ -755,7 +753,7 @@ def certify(
         schedule, method = read_found(result, instance)
     else:
         if result is None:
-            prepare([instance])
+            expect()
             require_memory(instance, "cpsat", Goal(), budget)
             result = cpsat(instance, budget=budget, seed=seed)
         if result.schedule is None:

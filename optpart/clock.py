@@ -1,8 +1,5 @@
 """The clock of all time limits, and the limit of strategies, which have no argument for it.
 
-The clock stands still while code is compiled, or loaded from where it is kept: that happens once
-and says nothing about a method.
-
 Most strategies take less time than it takes to verify their schedule, and never look at the clock.
 Those that may take much longer ask here between pieces of work of about a tenth of a second.
 """
@@ -10,10 +7,11 @@ Those that may take much longer ask here between pieces of work of about a tenth
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from optpart.errors import OptpartError
@@ -49,54 +47,18 @@ class _OfThread(threading.local):
 _of_thread = _OfThread()
 
 
-class _Clock:
-    """A clock that can stand still; it is the same for all threads.
-
-    Attributes
-    ----------
-    stops : int
-        How many blocks, of any threads, now keep it still.
-    since : float
-        When it began to stand still.
-    stood : float
-        Seconds that it stood still before.
-    """
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.stops, self.since, self.stood = 0, 0.0, 0.0
-
-    def now(self) -> float:
-        with self.lock:
-            return (self.since if self.stops else time.perf_counter()) - self.stood
-
-    def stop(self) -> None:
-        with self.lock:
-            if not self.stops:
-                self.since = time.perf_counter()
-            self.stops += 1
-
-    def go_on(self) -> None:
-        with self.lock:
-            self.stops -= 1
-            if not self.stops:
-                self.stood += time.perf_counter() - self.since
+def now() -> float:
+    """Return the seconds since some moment."""
+    return time.perf_counter()
 
 
-_clock = _Clock()
-
-#: Return the seconds since some moment, without those in which the clock stood still.
-now = _clock.now
-
-
-@contextmanager
-def stopped() -> Iterator[None]:
-    """Let the clock stand still in a block."""
-    _clock.stop()
-    try:
-        yield
-    finally:
-        _clock.go_on()
+def start() -> float:
+    """Return when this process began, before it imported anything, on the clock of :func:`now`."""
+    with suppress(OSError, ValueError, IndexError), open("/proc/self/stat", "rb") as stat:
+        ticks = int(stat.read().rpartition(b")")[2].split()[19])
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+        return now() - max(age, 0.0)
+    return now() - time.process_time()
 
 
 @contextmanager

@@ -45,9 +45,9 @@ def bound(
 
     from optpart.bounds.best import each_bound, largest
     from optpart.formats.json import pretty
+    from optpart.kernels.all import expect
     from optpart.methods.bounds_in_rounds import BoundsFile, bounds_in_rounds
     from optpart.methods.fitting import unfit_bounds
-    from optpart.methods.solve import prepare
     from optpart.methods.solver_bound import solver_rows
     from optpart.problem.feasibility import contradiction, excluded
     from optpart.report.bound_table import print_bounds
@@ -79,7 +79,7 @@ def bound(
         raise InputError(
             "--resume", "no checkpoint to resume from", "name the file with --checkpoint"
         )
-    prepare([instance])
+    expect()
     unfit = unfit_bounds(instance, Budget(time_limit, memory=memory_limit))
     for name, why in unfit.items():
         note(f"{name} is left out: it {why}")

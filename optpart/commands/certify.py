@@ -62,9 +62,9 @@ def certify(
     from optpart.folders import check_folder
     from optpart.formats.json import pretty
     from optpart.formats.result import read_found
+    from optpart.kernels.all import expect
     from optpart.methods.cpsat import cpsat
     from optpart.methods.fitting import require_memory
-    from optpart.methods.solve import prepare
     from optpart.report.text import infeasible
     from optpart.solution.goal import Goal
     from optpart.solution.result import Budget, Status
@@ -85,7 +85,7 @@ def certify(
         took = 0.0
     else:
         budget = Budget(time_limit, workers, memory=memory_limit)
-        prepare([instance])
+        expect()
         require_memory(instance, "cpsat", Goal(), budget)
         begin = time.perf_counter()
         solved = cpsat(instance, budget=budget, seed=seed)

@@ -103,7 +103,7 @@ def gap(
 
     from optpart.files import check_target, write_text, written_first
     from optpart.formats.json import pretty
-    from optpart.methods.solve import prepare
+    from optpart.kernels.all import expect
     from optpart.report import gap_table
     from optpart.report.console import plain_console
     from optpart.report.progress import ProgressLine, position
@@ -144,7 +144,7 @@ def gap(
     fault: OptpartError | None = None
     interrupted = False
     with nullcontext() if store is None else Store(store) as kept:
-        prepare(instances, names)
+        expect()
         try:
             for comparison in sweep(
                 instances,
@@ -257,8 +257,8 @@ def _gap_by_axis(
     """Print how much of each pair's loss is due to its placement, and how much to its order."""
     from optpart.files import check_target, write_text, written_first
     from optpart.formats.json import pretty
+    from optpart.kernels.all import expect
     from optpart.methods import registry
-    from optpart.methods.solve import prepare
     from optpart.report import axis_table
     from optpart.report.progress import ProgressLine, position
     from optpart.solution.result import Status
@@ -277,7 +277,7 @@ def _gap_by_axis(
     note_limits(instances)
     line, began = ProgressLine(), time.monotonic()
     done: list[Division] = []
-    prepare(instances, pairs)
+    expect()
     try:
         for instance in instances:
             where = position(len(done), len(instances), time.monotonic() - began)

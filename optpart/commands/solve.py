@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from optpart import clock
 from optpart.commands.instances import note_limits, open_instance
 from optpart.commands.options import (
     DeviceOrder,
@@ -184,12 +185,11 @@ def solve(
     if audit and (pareto or not registry.takes(method, "without")):
         able = registry.listed(registry.taking("without"))
         raise InputError("--audit", "not supported by this method, or --pareto", f"use {able}")
-    question.warm_up()
     if pareto:
         front = question.front()
         _say_front(front, json)
         leave(front[0])
-    result = question.answer(lambda step: line(method, step))
+    result = question.answer(lambda step: line(method, step), clock.start())
     line.clear()
     if audit:
         _say_audit(question.audit(result))

@@ -104,12 +104,20 @@ def _make(group: Sequence[str], told: Callable[[str], None]) -> None:
         raise FailureError(f"compiling ended with code {process.returncode}: {said.strip()[-300:]}")
 
 
-def begin() -> None:
-    """Compile what is missing behind this process, and let it go on if this process ends."""
-    subprocess.Popen(
-        python(_WORKER, "--all"),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+def expect() -> bool:
+    """Return whether all machine code is there; otherwise, begin to compile it behind this process.
+
+    What is compiled then is there for this run, if it takes long enough, and for the next one.
+    """
+    if is_ready():
+        return True
+    if not store.others_compile():
+        store.let_others_compile()
+        subprocess.Popen(
+            python(_WORKER, "--all"),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    return False

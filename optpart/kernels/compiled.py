@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property, update_wrapper
 from typing import Any, NamedTuple, TypeVar, cast
@@ -19,7 +18,8 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart import clock
+from optpart.clock import check_time
+from optpart.kernels import store
 from optpart.kernels.struct import BoolMatrix, FloatCube, FloatMatrix, Struct
 from optpart.kernels.ticks import quantum
 from optpart.problem.graph import grouped
@@ -36,27 +36,20 @@ UNLIMITED = 2**62
 #: A short kernel is interpreted while its arguments have at most this many entries in all.
 _SMALL = 4000
 
-#: Seconds of interpreting, by all kernels, after which those that are on disk are loaded, and by
-#: one kernel, after which it is compiled: about what either takes.
-_LOADING, _COMPILING = 0.5, 5.0
+#: Seconds of interpreting, by all kernels, after which machine code is loaded: what that takes.
+_LOADING = 0.5
+
+#: Seconds between two looks whether another process has compiled a kernel.
+_LOOK = 0.1
 
 
-class _Now(threading.local):
-    """What this thread is doing.
-
-    Attributes
-    ----------
-    interpreting : bool
-        Whether a kernel is being interpreted, and with it all that it calls.
-    compiling : bool
-        Whether every kernel that is called is to be compiled.
-    """
+class _OfThread(threading.local):
+    """Whether a kernel is being interpreted, and with it all that it calls."""
 
     interpreting = False
-    compiling = False
 
 
-_now = _Now()
+_of_thread = _OfThread()
 
 #: Functions that the compiler, which is loaded when the first kernel needs it, does not know yet.
 _waiting: list[Callable[..., Any]] = []
@@ -66,9 +59,11 @@ _knowing = threading.Lock()
 class Kernel:
     """A function that runs as machine code where that is worth its price.
 
-    To load the compiler takes half a second, to compile a kernel up to several. A *short* kernel,
-    whose steps are few where its arguments are small, is therefore interpreted at first; its result
-    is the same. This class alone decides.
+    To load the compiler takes half a second. A *short* kernel, whose steps are few where its
+    arguments are small, is therefore interpreted at first. While another process compiles what is
+    not on disk yet (:mod:`optpart.kernels.all`), all kernels are interpreted but *long* ones, which
+    wait for that process until the time limit. The result is always the same. This class alone
+    decides.
 
     Attributes
     ----------
@@ -76,51 +71,66 @@ class Kernel:
         The function as written.
     """
 
-    _interpreted_by_all = 0.0
+    _interpreted = 0.0
 
-    def __init__(self, function: Callable[..., Any], *, short: bool) -> None:
+    def __init__(
+        self, function: Callable[..., Any], *, short: bool = False, long: bool = False
+    ) -> None:
         update_wrapper(self, function)
         self.py_func = function
-        self._short = short
-        self._interpreted = 0.0
-        self._compiled = False
+        self._short, self._long = short, long
 
     def __call__(self, *arguments: Any) -> Any:
-        """Run the function."""
-        if _now.interpreting:
-            return self.py_func(*arguments)
-        if self._short and not self._compiled and self._prefers_python(arguments):
-            return self._interpret(arguments)
-        self._compiled = True
+        """Run the function.
+
+        Raises
+        ------
+        OutOfTimeError
+            If the time limit is over before it is compiled.
+        """
+        if "dispatcher" not in self.__dict__:
+            if _of_thread.interpreting:
+                return self.py_func(*arguments)
+            if self._short and self._prefers_python(arguments):
+                return self._interpret(arguments)
+            while store.others_compile() and not self.is_kept:
+                if not self._long:
+                    return self._interpret(arguments)
+                check_time()
+                time.sleep(_LOOK)
         return self.dispatcher(*arguments)
 
     @cached_property
     def dispatcher(self) -> Any:
-        """The function that compiles, or loads from disk, what its arguments need."""
-        with clock.stopped():
-            from optpart.kernels import machine_code
+        """The machine code, loaded from disk, or compiled and kept there."""
+        with _knowing:
+            self._compiler.teach(Kernel, _waiting)
+            _waiting.clear()
+        return self._compiler.compiled(self.py_func)
 
-            with _knowing:
-                machine_code.teach(Kernel, _waiting)
-                _waiting.clear()
-            return machine_code.compiled(self.py_func)
+    @property
+    def is_kept(self) -> bool:
+        """Whether the machine code is on disk."""
+        return bool(self._compiler.is_kept(self.py_func))
+
+    @property
+    def _compiler(self) -> Any:
+        from optpart.kernels import machine_code
+
+        return machine_code
 
     def _prefers_python(self, arguments: tuple[Any, ...]) -> bool:
-        if _now.compiling or _entries(arguments) > _SMALL or self._interpreted > _COMPILING:
-            return False
-        return Kernel._interpreted_by_all <= _LOADING
+        return Kernel._interpreted <= _LOADING and _entries(arguments) <= _SMALL
 
     def _interpret(self, arguments: tuple[Any, ...]) -> Any:
-        _now.interpreting, begin = True, time.thread_time()
+        _of_thread.interpreting, begin = True, time.thread_time()
         try:
             # Compiled code neither warns of infinities nor of integers that wrap around.
             with np.errstate(all="ignore"):
                 return _plain(self.py_func(*arguments))
         finally:
-            _now.interpreting = False
-            spent = time.thread_time() - begin
-            self._interpreted += spent
-            Kernel._interpreted_by_all += spent
+            _of_thread.interpreting = False
+            Kernel._interpreted += time.thread_time() - begin
 
 
 def _entries(arguments: Iterable[Any]) -> int:
@@ -144,8 +154,8 @@ def _plain(result: Any) -> Any:
 
 
 def kernel(function: Function) -> Function:
-    """Compile a function at its first call and keep the machine code on disk."""
-    return cast(Function, Kernel(function, short=False))
+    """Make a kernel: machine code that is kept on disk."""
+    return cast(Function, Kernel(function))
 
 
 def short_kernel(function: Function) -> Function:
@@ -153,27 +163,16 @@ def short_kernel(function: Function) -> Function:
     return cast(Function, Kernel(function, short=True))
 
 
+def long_kernel(function: Function) -> Function:
+    """Make a kernel that would take forever if it were interpreted."""
+    return cast(Function, Kernel(function, long=True))
+
+
 def inner(function: Function) -> Function:
     """Compile a function for calls from kernels only, which avoids a costly Python wrapper."""
     with _knowing:
         _waiting.append(function)
     return function
-
-
-@contextmanager
-def compiling() -> Iterator[None]:
-    """Compile every kernel that this thread calls, even for small arguments."""
-    before, _now.compiling = _now.compiling, True
-    try:
-        yield
-    finally:
-        _now.compiling = before
-
-
-def is_interpreted(instance: Instance) -> bool:
-    """Return whether an instance is so small that its kernels are interpreted at first."""
-    cells = instance.vertices * 5 + len(instance.graph.edge_source) * 3
-    return cells * instance.devices <= _SMALL
 
 
 class Arrays(Struct):

@@ -26,4 +26,4 @@ def main() -> None:
         for value in vars(import_module(name)).values():
             if isinstance(value, Kernel) and value.__module__ == name:
                 value.dispatcher  # noqa: B018, which compiles it
-                print(f"{name}.{value.__name__}", flush=True)  # noqa: T201
+                print(f"{name}.{value.py_func.__name__}", flush=True)  # noqa: T201

@@ -6,7 +6,8 @@ is found by content (:mod:`optpart.kernels.store`); and comparing compiler optio
 some hundred thousand times, is made cheap.
 """
 
-# mypy: allow-untyped-calls, allow-untyped-defs, allow-any-generics, disable-error-code="misc"
+# mypy: ignore-errors
+# numba's internals have no types.
 
 from __future__ import annotations
 
@@ -35,7 +36,6 @@ from numba.extending import (
 from numba.np import numpy_support
 from numba.np.arrayobj import make_array, populate_array
 
-from optpart import clock
 from optpart.kernels import store
 from optpart.kernels.struct import Struct, array_of, hints
 from optpart.terminal import note
@@ -56,10 +56,18 @@ def compiled(function: Callable[..., Any]) -> Any:
     dispatcher = numba.njit(error_model="numpy", no_cfunc_wrapper=True)(function)
     if hasattr(dispatcher, "py_func"):  # unless numba's compilation is disabled
         dispatcher._cache = _Kept(function)
-        with clock.stopped():
-            dispatcher.compile(tuple(map(kind, hints(function).values())))
+        dispatcher.compile(_arguments(function))
         dispatcher.disable_compile()
     return dispatcher
+
+
+def _arguments(function: Callable[..., Any]) -> tuple[Any, ...]:
+    return tuple(map(kind, hints(function).values()))
+
+
+def is_kept(function: Callable[..., Any]) -> bool:
+    """Return whether the machine code of a function is on disk."""
+    return _Kept(function).is_there(_arguments(function), cpu_target.target_context)
 
 
 def teach(kernel: type[Any], functions: Iterable[Callable[..., Any]]) -> None:
@@ -86,7 +94,7 @@ def _dispatched(function: Callable[..., Any]) -> Any:
 class _Inner(types.Dispatcher):
     """The type of a function that compiled code calls; its whole numbers have 64 bits.
 
-    Otherwise it would be compiled anew for each combination of constants, whole numbers and entries of arrays.
+    It would otherwise be compiled anew for each combination of constants and entries of arrays.
     """
 
     def get_call_type(self, context, args, kws):
@@ -267,10 +275,18 @@ class _Kept:
         arguments, _ = numba.core.sigutils.normalize_signature(signature)
         return store.name(self._function, processor, *arguments)
 
-    def load_overload(self, signature: Any, target: Any) -> Any:
+    def _names(self, signature: Any, target: Any) -> list[str]:
+        """Return the names for any processor and for this one."""
         here = target.codegen().magic_tuple()
-        for processor in dict.fromkeys(((here[0], "generic", ""), here)):
-            kept = store.load(self._name(signature, processor))
+        both = dict.fromkeys(((here[0], "generic", ""), here))
+        return [self._name(signature, processor) for processor in both]
+
+    def is_there(self, signature: Any, target: Any) -> bool:
+        return any(store.find(name) for name in self._names(signature, target))
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        for name in self._names(signature, target):
+            kept = store.load(name)
             if kept is not None:
                 return self._loaded(kept, target)
         return None

@@ -33,6 +33,9 @@ SHIPPED = Path(__file__).parent / "machine"
 #: A folder that comes before all others, for tests and for children of a run without a home.
 VARIABLE = "OPTPART_MACHINE_CODE"
 
+#: Set where another process compiles what is missing.
+_OTHERS = "OPTPART_OTHERS_COMPILE"
+
 _LENGTH = hashlib.sha256().digest_size
 
 _said: set[str] = set()
@@ -47,6 +50,16 @@ def folders() -> list[Path]:
     with suppress(RuntimeError):  # a user without a home
         return [SHIPPED, Path(base).expanduser() / "optpart" / "machine"]
     return [SHIPPED]
+
+
+def let_others_compile() -> None:
+    """Note, also for children, that another process compiles what this one lacks."""
+    os.environ[_OTHERS] = "1"
+
+
+def others_compile() -> bool:
+    """Return whether another process compiles what this one lacks."""
+    return _OTHERS in os.environ
 
 
 # --- names ---------------------------------------------------------------------------------------
@@ -160,16 +173,21 @@ def save(file: str, content: Any) -> None:
 @contextmanager
 def alone(what: str) -> Iterator[bool]:
     """Tell whether no other process is in a block of this name, as far as can be known."""
-    for folder in folders():
-        with suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(folder / f".{what}", os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                yield _locked(descriptor)
-            finally:
-                os.close(descriptor)
-            return
-    yield True
+    descriptor = next(filter(None, (_opened(folder / f".{what}") for folder in folders())), None)
+    if descriptor is None:
+        yield True
+        return
+    try:
+        yield _locked(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _opened(path: Path) -> int | None:
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    return None
 
 
 def _locked(descriptor: int) -> bool:

@@ -51,9 +51,13 @@ def array_of(hint: Any) -> tuple[np.dtype[Any], int] | None:
     return np.dtype(get_args(get_args(hint)[1])[0]), dimensions
 
 
-@cache
 def hints(what: Any) -> dict[str, Any]:
     """Return the annotations of a class, or of the arguments of a function, in their order."""
+    return _hints(what)
+
+
+@cache
+def _hints(what: Any) -> dict[str, Any]:
     found = get_type_hints(what, include_extras=True)
     found.pop("return", None)
     return found
@@ -121,4 +125,5 @@ class Struct:
     def _numba_type_(self) -> Any:
         from optpart.kernels.machine_code import kind
 
-        return kind(type(self))
+        cls: Any = type(self)
+        return kind(cls)

@@ -13,9 +13,7 @@ from optpart.limits import check_seed
 from optpart.pipeline.path import Measure
 from optpart.pipeline.problem import limits
 from optpart.pipeline.solve import best_contiguous, require_path
-from optpart.problem.cluster import Cluster
 from optpart.problem.feasibility import contradiction, excluded
-from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Progress, Result, Watch, conclude
@@ -95,14 +93,6 @@ def pipeline(
         value = best.bottleneck if measure == "bottleneck" else best.makespan
         watch(Progress(seconds, value, found.bound))
     return best
-
-
-def warm_up() -> None:
-    """Load or compile the code of the method."""
-    graph = GraphBuilder().vertex("a", 1, outputs=[1]).vertex("b", 1).edge("a", "b").build()
-    chain = Instance(graph, Cluster.uniform(2, bandwidth=1), name="warm-up")
-    for objective in ("bottleneck", "makespan"):
-        pipeline(chain, goal=Goal(objective, contiguous=True))
 
 
 def check_scope(instance: Instance, goal: Goal) -> None:

@@ -10,7 +10,6 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
 from optpart import clock
 from optpart.choices import choice
-from optpart.errors import ArgumentError, InputError, OptpartError, PluginError
+from optpart.errors import ArgumentError, InputError, PluginError
 from optpart.limits import check_seed
 
 if TYPE_CHECKING:
@@ -831,40 +830,6 @@ def listed(names: Sequence[str]) -> str:
     """Join names as in ``a, b or c``."""
     *most, last = names or [""]
     return f"{', '.join(most)} or {last}" if most else last
-
-
-def warm_up(names: Iterable[str] = (), *, large: bool = False) -> None:
-    """Load and compile the code of heuristics and bounds, so that their times exclude this.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Methods; the built-in heuristics among them are included.
-    large : bool
-        Whether to include the code of the search, which large instances use.
-    """
-    from optpart.bounds.best import all_bounds
-    from optpart.kernels.compiled import compiling
-
-    with compiling():
-        for name in dict.fromkeys([*starts(), *names]):
-            if split(name) is not None and not is_own(name):
-                with suppress(OptpartError):  # the run itself will say so
-                    get(name)(_tiny())
-        all_bounds(_tiny())
-    if large:
-        from optpart.search import searcher
-
-        searcher.warm_up("search")
-
-
-def _tiny() -> Instance:
-    from optpart.problem.cluster import Cluster
-    from optpart.problem.graph import GraphBuilder
-    from optpart.problem.instance import Instance
-
-    graph = GraphBuilder().vertex("a", 1, outputs=[1]).vertex("b", 1).edge("a", "b").build()
-    return Instance(graph, Cluster.uniform(2, bandwidth=1), name="warm-up")
 
 
 def split(name: str) -> tuple[str, str] | None:

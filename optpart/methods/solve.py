@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from optpart import clock
 from optpart.bounds.best import BRIEF, SECONDS, best_bound
@@ -17,7 +17,7 @@ from optpart.errors import ArgumentError, InputError, OptpartError, PluginError
 from optpart.exact.given_order import given_by
 from optpart.exact.pruning import ALL
 from optpart.exact.second_opinion import compare, confirmed
-from optpart.kernels.compiled import is_interpreted
+from optpart.kernels.all import expect
 from optpart.limits import MOST_WORKERS, available_processors
 from optpart.methods import registry
 from optpart.methods.fitting import require_memory
@@ -44,9 +44,6 @@ from optpart.solution.result import (
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import verify
 
-if TYPE_CHECKING:
-    from optpart.search.searcher import Manner
-
 #: The parts of a schedule that can be fixed.
 Fix = Literal["placement", "order", "both"]
 
@@ -56,8 +53,8 @@ Start = str | Path | Schedule | Result
 #: Workers of a run on this machine, unless something else is asked for.
 WORKERS = 2
 
-#: Larger instances are searched before CP-SAT solves them.
-SEARCHED = 100
+#: Seconds of a time limit that are kept for the end, and those for every vertex.
+_END, _END_OF_VERTEX = 0.05, 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,41 +89,35 @@ class Question:
     cluster: str | None = None
     everybody: bool = False
 
-    def warm_up(self) -> None:
-        """Load or compile what the method needs, so that this does not count towards the budget.
-
-        What runs on a small instance is not compiled.
-        """
-        searched = self.method in ("auto", "cpsat") and self.instance.vertices > SEARCHED
-        prepare([self.instance], [self.method])
-        if registry.repairs(self.method) or searched:
-            _prepare_search("hybrid" if self.method in ("auto", "hybrid") else "search")
-        if self.method in ("auto", "pipeline") and self.goal is not None and self.goal.blocks:
-            _prepare_pipeline()
-
-    def answer(self, watch: Watch | None = None) -> Result:
+    def answer(self, watch: Watch | None = None, begin: float | None = None) -> Result:
         """Run the method, add a lower bound, and check proofs about small instances.
+
+        Parameters
+        ----------
+        begin : float, optional
+            When the time of the budget began, on the clock of :mod:`optpart.clock`; now by default.
 
         Raises
         ------
         ContradictionError
             If enumeration contradicts the result for a small instance.
         """
-        begin = clock.now()
+        expect()
+        asked = clock.now() if begin is None else begin
+        end = asked + self.budget.seconds - _ending(self.instance)
         if self.cluster is not None:
-            result, begin = self._spread(watch)
+            result, asked = self._spread(watch)
+            end = asked + self.budget.seconds
         elif registry.is_own(self.method):
-            result = self._own(watch)
+            result = self._own(watch, end)
         else:
-            result = self._run(watch)
-        left = self.budget.seconds - (clock.now() - begin)
-        result = bounded(result, min(SECONDS, max(0.0, left)))
+            result = self._run(watch, end)
+        result = bounded(result, min(SECONDS, max(0.0, end - clock.now())))
         return confirmed(result, self.goal)
 
-    def _run(self, watch: Watch | None) -> Result:
-        return self.run(
-            self.instance, budget=self.budget, seed=self.seed, start=self.start, watch=watch
-        )
+    def _run(self, watch: Watch | None, end: float) -> Result:
+        budget = replace(self.budget, seconds=max(0.0, end - clock.now()))
+        return self.run(self.instance, budget=budget, seed=self.seed, start=self.start, watch=watch)
 
     def _spread(self, watch: Watch | None) -> tuple[Result, float]:
         """Run the method on a cluster; return also when it began, which connecting delays."""
@@ -155,11 +146,11 @@ class Question:
         reason = "; ".join(part for part in (result.reason, *remarks) if part)
         return replace(result, reason=reason), begin
 
-    def _own(self, watch: Watch | None) -> Result:
+    def _own(self, watch: Watch | None, end: float) -> Result:
         """Run a method that is not built in, which may raise or claim anything."""
         begin = clock.now()
         try:
-            claimed: object = self._run(watch)
+            claimed: object = self._run(watch, end)
         except OptpartError:
             raise
         except Exception as error:
@@ -201,32 +192,9 @@ class Question:
         return other
 
 
-def prepare(instances: Sequence[Instance], methods: Iterable[str] = ()) -> None:
-    """Compile heuristics, bounds and these methods before the clock starts.
-
-    Where all instances are small, they run without compiled code, and nothing is done.
-    """
-    if not all(map(is_interpreted, instances)):
-        _prepare(tuple(methods), any(instance.vertices > SEARCHED for instance in instances))
-
-
-@cache
-def _prepare(methods: tuple[str, ...], large: bool) -> None:
-    registry.warm_up(methods, large=large)
-
-
-@cache
-def _prepare_search(manner: Manner) -> None:
-    from optpart.search.searcher import warm_up
-
-    warm_up(manner)
-
-
-@cache
-def _prepare_pipeline() -> None:
-    from optpart.methods.pipeline import warm_up
-
-    warm_up()
+def _ending(instance: Instance) -> float:
+    """Return the seconds that it takes to print a result, and to end."""
+    return _END + _END_OF_VERTEX * instance.vertices
 
 
 def ask(

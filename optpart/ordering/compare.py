@@ -12,9 +12,9 @@ from optpart import clock
 from optpart.bounds.best import best_bound
 from optpart.choices import choice
 from optpart.errors import InputError
+from optpart.kernels.all import expect
 from optpart.methods.cpsat import cpsat
 from optpart.methods.fitting import require_memory
-from optpart.methods.solve import prepare
 from optpart.ordering.efficiency import Attainable, assigned, attainable
 from optpart.ordering.waist import split, waist
 from optpart.problem.instance import Instance
@@ -172,7 +172,7 @@ def compare_orders(
     budget : Budget
         Limits of the orders and of the solver, which starts from the best of them.
     """
-    prepare([instance])
+    expect()
     require_memory(instance, "cpsat", Goal(), budget)
     begin = clock.now()
     results = _in_time(instance, names, budget, seed)

@@ -230,7 +230,7 @@ def anneal(
         tried[kind, 1] += 1
         if _record(p, c, best, makespan, over):
             tried[kind, 2] += 1
-    return cost
+    return float(cost)
 
 
 @inner

@@ -9,8 +9,6 @@ from typing import Literal, Protocol
 import numpy as np
 
 from optpart import clock
-from optpart.problem.cluster import Cluster
-from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
 from optpart.search.climb import Climb
 from optpart.search.evaluator import Evaluator, Value
@@ -98,21 +96,6 @@ def searcher(
     if objective != "traffic":  # the solver minimises only the makespan
         turns.append(Turn(Exact(evaluator, start, rng, seconds=seconds, memory=memory), 0.3))
     return Mixed(turns, timed=timed)
-
-
-def warm_up(manner: Manner) -> None:
-    """Load and compile everything searchers need, so that no budget is spent on that."""
-    graph = GraphBuilder().vertex("a", 1, outputs=[1]).vertex("b", 1).edge("a", "b").build()
-    tiny = Instance(graph, Cluster.uniform(2, bandwidth=1), name="warm-up")
-    start = Layout(
-        np.zeros(2, dtype=np.int32), np.arange(2, dtype=np.int32), np.ones(1, dtype=np.bool_)
-    )
-    evaluator, rng = Evaluator(tiny, "makespan"), np.random.default_rng(0)
-    Climb(evaluator, start, rng, timed=False).step(0.0)
-    if manner == "hybrid":
-        from optpart.search.neighbourhood import Greedy
-
-        Greedy(evaluator, start, rng, timed=False).step(0.0)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from optpart.children.caller import Caller
 from optpart.children.losses import Losses
 from optpart.search.bounding import bounded
 from optpart.search.messages import Bounded, Found, Job, Moves
-from optpart.search.searcher import searcher, warm_up
+from optpart.search.searcher import searcher
 
 #: Seconds between two counts of moves.
 _COUNT = 1.0
@@ -21,7 +21,6 @@ def main() -> None:
     """Run the only job of the caller, receiving layouts of other searchers meanwhile."""
     caller = Caller()
     losses = Losses()
-    warm_up("search")
     job: Job = caller.receive()
     begin = clock.now()
     caller.send(Moves(0, Counter()))  # it has begun

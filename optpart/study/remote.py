@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from optpart.formats import native
 from optpart.formats import result as result_format
 from optpart.formats.json import parse_json
-from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.result import Budget
 from optpart.study.run import Run, execute
@@ -16,15 +15,8 @@ from optpart.study.run import Run, execute
 
 def execute_text(instance: str, method: str, seed: int, budget: Budget) -> str:
     """Execute a run on an instance in native JSON, and return its result document."""
-    _warm_up()
     result = execute(Run(_parsed(instance), method, seed, budget))
     return json.dumps(result_format.to_dict(result))
-
-
-@cache
-def _warm_up() -> None:
-    """Keep the time to load and compile out of the first run of a process."""
-    registry.warm_up()
 
 
 @lru_cache(maxsize=2)

@@ -15,6 +15,7 @@ from typing import Any
 from optpart.children.crew import HERE, Crew
 from optpart.children.losses import Losses, lose
 from optpart.exact.pruning import NONE, Pruning
+from optpart.kernels.all import is_ready
 from optpart.limits import available_processors, check_seed
 from optpart.methods import registry
 from optpart.methods.portfolio.child import Child
@@ -101,7 +102,7 @@ def auto(
     check_seed(seed)
     goal = goal or Goal()
     goal.check(instance)
-    case = Case(instance, goal, budget or Budget(), without, crew.remote)
+    case = Case(instance, goal, budget or Budget(), without, crew.remote, is_ready())
     return _Run(case, seed, watch, crew).run(start)
 
 

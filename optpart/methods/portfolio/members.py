@@ -55,6 +55,7 @@ class Case:
     budget: Budget = Budget()  # noqa: RUF009
     without: frozenset[Pruning] = NONE
     cluster: bool = False
+    compiled: bool = True
 
     @property
     def tiny(self) -> bool:
@@ -154,6 +155,11 @@ class Member(NamedTuple):
     workers: Callable[[int], int] = int
     gridless: bool = False
 
+    @property
+    def interpreted(self) -> bool:
+        """Whether it does without machine code, which may still be compiled."""
+        return self.path in (_CPSAT, _MILP, _ENUMERATE)
+
 
 _CPSAT = "optpart.methods.cpsat:alone"
 _SEARCH = "optpart.methods.search:search"
@@ -228,6 +234,8 @@ def plan(case: Case) -> Plan:
         If no member supports the goal on the instance.
     """
     rows = [row for row in MEMBERS if row.fits(case) and case.supported_by(row.name)]
+    if not case.compiled:
+        rows = [row for row in rows if row.interpreted] or rows
     if case.cluster:  # there, a search that is not beside others has its searchers elsewhere
         rows = [
             row._replace(place="here")
