@@ -7,9 +7,10 @@ BIN := $(VENV)/bin
 # compile all that it imports, which takes longer than most of them run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test soak docs lint types layers wheel sdist check-certificates clean
+.PHONY: demo test soak docs lint types layers wheel pure-wheel sdist check-certificates clean
 
 demo: $(VENV)/run
+	$(BIN)/optpart warm-up
 	$(BIN)/optpart gap --time-limit 10
 	$(BIN)/optpart gap convolutional_network-7 --time-limit 10
 	$(BIN)/optpart solve heft-10 -o demo.json
@@ -17,6 +18,7 @@ demo: $(VENV)/run
 	@echo "demo.png shows the optimal schedule of heft-10"
 
 test: $(VENV)/develop
+	$(BIN)/optpart warm-up
 	$(BIN)/pytest -n 2 --dist worksteal
 
 # A minute of the soak: random files, commands, schedules, instances, plans, certificates and kills.
@@ -42,7 +44,14 @@ layers: $(VENV)/develop
 check-certificates:
 	$(PYTHON) -I -S optpart/certify/check.py instances/certificates/*
 
+# A wheel with machine code, for this Python on this kind of processor.
 wheel: $(VENV)/develop
+	rm -rf dist optpart/kernels/machine
+	$(BIN)/optpart warm-up
+	OPTPART_WITH_MACHINE_CODE=1 $(BIN)/python -P -m build --wheel --outdir dist .
+
+# A wheel for every Python, which compiles behind its first run.
+pure-wheel: $(VENV)/develop
 	rm -rf dist
 	$(BIN)/python -P -m build --wheel --outdir dist .
 

@@ -30,6 +30,7 @@ from bench.store import STRATEGIES, Bench, Store, Values
 from optpart.bounds.best import best_bound
 from optpart.errors import OptpartError
 from optpart.files import ANY, write_text
+from optpart.kernels import all as kernels
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.result import Budget, Result, Status, with_bound
@@ -178,7 +179,7 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=60.0)
     parser.add_argument("-o", "--output", type=Path, default=BENCH.store.path.parent)
     options = parser.parse_args()
-    registry.warm_up()
+    kernels.load()
     options.output.mkdir(parents=True, exist_ok=True)
     store = Store(options.output / "runs.jsonl", needs)
     done = [Run(**row.flat) for row in store.rows()]

@@ -33,7 +33,7 @@ from bench.hardness.runs import PARAMETERS, Curve, Kept, Run, Special, parts
 from bench.store import STRATEGIES, Bench, Store, Values
 from optpart import Budget
 from optpart.files import ANY, write_text
-from optpart.methods import registry
+from optpart.kernels import all as kernels
 from optpart.reductions.catalogue import reduction
 from optpart.reductions.decide import WORDS, Answer, decide
 from optpart.reductions.partition import PARTITION, random_numbers
@@ -296,7 +296,7 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=5.0)
     parser.add_argument("-o", "--output", type=Path, default=BENCH.store.path.parent)
     options = parser.parse_args()
-    registry.warm_up()
+    kernels.load()
     answered(PARTITION.name, random_numbers(6, 6, np.random.default_rng(0)), 5)  # starts the solver
     options.output.mkdir(parents=True, exist_ok=True)
     store = Store(options.output / "runs.jsonl", needs)

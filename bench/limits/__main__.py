@@ -1,68 +1,54 @@
-"""How far every method, bound and comparison exceeds its time limit.
+"""How far the wall time of every command exceeds its time limit.
 
-    python bench/limits [--vertices 1000,10000] [--limits 0,10] [--methods auto,heft] [--kinds free]
+    python bench/limits [--vertices 10,1000] [--limits 2,10] [--workers 1,2] [--cache warm,empty]
+                        [--methods auto,heft] [--commands solve,bound,gap]
 
-Without options, this takes hours; every option takes a part of what it lists. ``--methods`` are
-by default all solvers and every registered strategy once: partitioning strategies with their own
-order, or else with ``pct``, and scheduling strategies after ``hash``; ``none`` leaves them out.
+Every row is a command as a user types it, measured from outside: from the start of the process to
+its end, with imports, reading, verifying and printing. With an ``empty`` cache there is no machine
+code at all, in a folder of its own; what is then compiled behind the command is ended after it. The
+instances are layered graphs with two edges a vertex on ten devices.
 
-The instances are layered graphs with two edges a vertex on ten devices, drawn in memory. Those of
-the kind ``tight`` have the memory model ``estimate``, and their devices hold a tenth more than all
-vertices need. One child process per instance runs everything on it in turn, after a short run on a
-tiny instance. Times leave out what is compiled or loaded on the way, as limits do
-(``optpart/clock.py``). Beside them stands the processor time of the process and its children, which
-other work on the machine hardly changes.
-
-A limit is kept if the time exceeds it by at most a tenth or half a second, whichever is more; any
-other row is marked. ``LATE`` is a fault. ``FLOOR`` is not: a method answers at least with one
-schedule of a heuristic, timed exactly and verified, or with one cheap bound, and that takes
-seconds on 100,000 vertices. The first row of every instance is this floor, the time of ``heft``
-without any time; for strategies of training, that of making and timing the simplest one. A row is
-marked so if the excess beyond the floor is within what is allowed.
-Simulations and reports have no limit and no mark. ``--own`` measures what has sizes of its own:
-reductions, and strategies of training.
+A limit is kept if the wall exceeds it by at most a tenth or one second, whichever is more; other
+rows are marked ``LATE``. ``gap`` has its limit once for the reference and once for every method
+that is no heuristic, ``certify`` once for the schedule and once for the proof. The last lines name
+the worst row of all and that of every command. Without options, this takes about two hours.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from dataclasses import replace
-from fractions import Fraction
-from functools import partial
+import time
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from bench.limits.others import Row, drawn_rows, own_rows
-from optpart import Budget, Instance, Model, clock
-from optpart.bounds.best import BOUNDS, Bound, all_bounds, largest
-from optpart.errors import OptpartError
+from optpart import Instance
+from optpart.formats import native
 from optpart.generate.cluster import drawn_cluster
 from optpart.generate.layered import layered
+from optpart.kernels import store
 from optpart.methods import registry
-from optpart.methods.solve import ask
-from optpart.methods.solver_bound import solver_rows
-from optpart.study.attribution import divide
-from optpart.study.gap import compare
 
 #: Slower than its limit by at most this share, or these seconds.
-_SHARE, _SECONDS = 0.1, 0.5
+SHARE, SECONDS = 0.1, 1.0
 
-#: More memory than all vertices need, in the kind ``tight``.
-_SLACK = Fraction(11, 10)
+#: A heuristic of every kind of order, and everything that solves; `--methods all` takes every one.
+METHODS = "auto,cpsat,search,hybrid,series,milp,heft,contiguous-split,hash+pct"
 
-#: Larger instances are not divided: every pair would be solved for its own placement.
-_DIVIDED = 1000
 
-_KINDS = ("free", "tight")
+class Row(NamedTuple):
+    """A command, and how often it spends its limit."""
 
-#: The name of the row that says what a method takes without any time.
-_FLOOR = "floor"
+    arguments: list[str]
+    times: int = 1
 
 
 def drawn(vertices: int, devices: int = 10) -> Instance:
@@ -79,15 +65,6 @@ def drawn(vertices: int, devices: int = 10) -> Instance:
     return Instance(graph, drawn_cluster(1, devices), name=f"layered-{vertices}")
 
 
-def tightened(instance: Instance) -> Instance:
-    """Return the instance with little memory on every device."""
-    limited = replace(instance, model=Model(memory="estimate"))
-    need = sum(limited.static_memory.fractions(), Fraction(0))
-    each = max(_SLACK * need / limited.devices, *limited.static_memory.fractions())
-    cluster = replace(limited.cluster, memory=(each,) * limited.devices)
-    return replace(limited, cluster=cluster, name=f"{instance.name}-tight")
-
-
 def every_method() -> list[str]:
     """Name all solvers, and a method for every registered strategy."""
     return [
@@ -102,74 +79,51 @@ def every_method() -> list[str]:
     ]
 
 
-def kept(limit: float, seconds: float) -> bool:
-    """Return whether a run has kept its limit."""
-    return seconds <= limit + max(_SHARE * limit, _SECONDS)
+def rows(chosen: list[str], methods: list[str], file: str, workers: int) -> Iterator[Row]:
+    """Yield the commands of an instance; those that have no workers run with one only."""
+    shared = ["--workers", str(workers)]
+    if "solve" in chosen:
+        for method in methods:
+            yield Row(["solve", file, "-m", method, *shared])
+    if "certify" in chosen:
+        yield Row(["certify", file, "-o", "certificate", *shared], 2)
+    if "gap" in chosen:
+        yield Row(["gap", file, "-m", "heft", *shared])
+        yield Row(["gap", file, "-m", "search", *shared], 2)
+    if workers > 1:
+        return
+    if "bound" in chosen:
+        yield Row(["bound", file])
+    if "strategy" in chosen:
+        for command in ("solve", "bound", "compare"):
+            yield Row(["strategy", command, "vgg19", "--devices", "heterog-8", "--batch", "96"])
+    if "reduce" in chosen:
+        yield Row(["reduce", "three-partition", "--random", "8"])
 
 
-def solved(instance: Instance, method: str, limit: float) -> str:
-    """Solve, and say what was found."""
-    result = ask(instance, method, seconds=limit).answer()
-    gap = "no gap" if result.gap is None else f"gap {result.gap:.1%}"
-    return f"{result.status}, {gap}" + (f" ({result.reason})" if result.reason else "")
+def measured(row: Row, limit: float, code: str | None) -> tuple[float, str]:
+    """Run a command; return its wall time and the last line that it printed."""
+    variables = os.environ | ({} if code is None else {store.VARIABLE: code})
+    command = [sys.executable, "-P", "-m", "optpart", *row.arguments, "--time-limit", f"{limit:g}"]
+    with TemporaryDirectory() as folder:
+        begin = time.perf_counter()
+        run = subprocess.run(
+            command, cwd=folder, env=variables, text=True, capture_output=True, check=False
+        )
+        seconds = time.perf_counter() - begin
+    said = (run.stdout or run.stderr).strip().splitlines() or [f"code {run.returncode}"]
+    return seconds, said[0]
 
 
-def bounded(instance: Instance, bound: Bound, limit: float) -> str:
-    """Compute one bound, and say its value."""
-    value = bound.compute(instance, seconds=limit, makespan=None)
-    return "infeasible" if value is None else f"{float(value):g}"
-
-
-def best(instance: Instance, limit: float) -> str:
-    """Compute all bounds, and say which is the best."""
-    found = largest(all_bounds(instance, limit, besides=solver_rows()))
-    return f"{float(found.value or 0):g} by {found.name}"
-
-
-def commands(instance: Instance, limit: float, methods: list[str]) -> Iterator[Row]:
-    """Yield everything that has a limit."""
-    for method in methods:
-        yield Row(f"solve -m {method}", partial(solved, instance, method, limit))
-    yield Row("bound", partial(best, instance, limit))
-    for bound in (*BOUNDS.values(), *solver_rows()):
-        yield Row(f"bound {bound.name}", partial(bounded, instance, bound, limit))
-    pairs, budget = ["heft", "hash+pct"], Budget(limit)
-    yield Row("gap", lambda: compare(instance, pairs, budget=budget).reference.kind, 3)
-    if instance.vertices <= _DIVIDED:
-        # One solve for the least makespan of all, and one per placement.
-        yield Row("gap --axis", lambda: divide(instance, pairs, budget=budget).free.status, 3)
-    yield from drawn_rows(instance, limit)
-
-
-def measure(instance: Instance, limits: list[float], methods: list[str]) -> None:
-    """Print the rows of one instance."""
-    registry.warm_up(large=True)
-    tiny = drawn(50)
-    for row in commands(tiny, 0.3, methods):
-        with suppress(OptpartError):  # the row of the instance will say so
-            row.run()
-    rows = [(0.0, Row(f"{_FLOOR} (heft)", partial(solved, instance, "heft", 0.0)))]
-    rows += [(limit, row) for limit in limits for row in commands(instance, limit, methods)]
-    measured(instance.name, rows)
-
-
-def measured(instance: str, rows: Iterable[tuple[float, Row]]) -> None:
-    """Print rows, of which some may be the floor of those after them."""
-    floor = 0.0
-    for limit, row in rows:
-        begin, before = clock.now(), sum(os.times()[:4])
+def end_compiling(code: str) -> None:
+    """End the processes that compile into a folder."""
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            said = row.run()
-        except OptpartError as error:
-            said = str(error)
-        seconds, worked = clock.now() - begin, sum(os.times()[:4]) - before
-        floor = seconds if row.name.startswith(_FLOOR) else floor
-        judged = seconds / max(1, row.times)
-        mark = "LATE" if not kept(limit, judged - floor) else "FLOOR"
-        mark = "" if kept(limit, judged) or not row.times else mark
-        name = row.name + (f" (÷ {row.times})" if row.times > 1 else "")
-        times = f"{limit:>6g}{seconds:>9.2f}{worked:>9.2f}"
-        print(f"{instance:22}{name:32}{times}  {mark:5}  {said}", flush=True)
+            environment = (process / "environ").read_bytes()
+        except OSError:
+            continue
+        if f"{store.VARIABLE}={code}".encode() in environment and int(process.name) != os.getpid():
+            os.kill(int(process.name), signal.SIGKILL)
 
 
 def main() -> None:
@@ -177,32 +131,47 @@ def main() -> None:
         "limits", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--vertices", default="10,100,1000,10000,100000")
-    parser.add_argument("--limits", default="0,10")
-    parser.add_argument("--methods", default=",".join(every_method()))
-    parser.add_argument("--kinds", default=",".join(_KINDS))
-    parser.add_argument("--own", action="store_true")
-    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--limits", default="2,10")
+    parser.add_argument("--workers", default="1,2")
+    parser.add_argument("--cache", default="warm,empty")
+    parser.add_argument("--methods", default=METHODS)
+    parser.add_argument("--commands", default="solve,certify,gap,bound,strategy,reduce")
     given = parser.parse_args()
-    if given.one is not None:
-        vertices, kind = given.one
-        methods = [] if given.methods == "none" else given.methods.split(",")
-        instance = drawn(int(vertices))
-        if kind == "tight":
-            instance = tightened(instance)
-        measure(instance, [float(x) for x in given.limits.split(",")], methods)
-        return
-    head = f"{'instance':22}{'command':32}{'limit':>6}{'seconds':>9}{'CPU':>9}"
-    print(head, flush=True)
-    if given.own:
-        registry.warm_up(large=True)
-        limits = [float(x) for x in given.limits.split(",")]
-        for limit in limits:
-            measured("", [(limit, row) for row in own_rows(limit)])
-        return
-    for vertices in given.vertices.split(","):
-        for kind in given.kinds.split(","):
-            rest = ["--limits", given.limits, "--methods", given.methods]
-            subprocess.run([sys.executable, __file__, "--one", vertices, kind, *rest], check=True)
+    methods = every_method() if given.methods == "all" else given.methods.split(",")
+    worst: dict[str, tuple[float, str]] = {}
+    print(f"{'command':58}{'workers':>8}{'cache':>7}{'limit':>7}{'wall':>8}{'over':>8}", flush=True)
+    with TemporaryDirectory() as folder:
+        for vertices, workers, cache, limit in product(
+            given.vertices.split(","),
+            map(int, given.workers.split(",")),
+            given.cache.split(","),
+            map(float, given.limits.split(",")),
+        ):
+            file = Path(folder) / f"layered-{vertices}.json"
+            if not file.exists():
+                native.write(drawn(int(vertices)), file)
+            for number, row in enumerate(
+                rows(given.commands.split(","), methods, str(file), workers)
+            ):
+                code = (
+                    None if cache == "warm" else f"{folder}/{vertices}-{workers}-{limit}-{number}"
+                )
+                seconds, said = measured(row, limit, code)
+                if code is not None:
+                    end_compiling(code)
+                over = seconds - row.times * limit
+                mark = "LATE" if over > max(SHARE * row.times * limit, SECONDS) else ""
+                name = (
+                    " ".join(row.arguments)
+                    .replace(f"{folder}/", "")
+                    .removesuffix(f" --workers {workers}")
+                )
+                line = f"{name:58}{workers:>8}{cache:>7}{limit:>7g}{seconds:>8.2f}{over:>8.2f}"
+                print(f"{line}  {mark:5} {said[:70]}", flush=True)
+                kind = row.arguments[0]
+                worst[kind] = max(worst.get(kind, (over, line)), (over, line))
+    for over, line in sorted(worst.values(), reverse=True):
+        print(f"worst: {line}" if over > 0 else f"never late: {line}")
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ from optpart.bounds.crossings import crossings_bound, program_size
 from optpart.exact import milp, process, solve
 from optpart.exact.milp import program_rows
 from optpart.exact.solve import model_terms
+from optpart.kernels import all as kernels
 from optpart.methods import cpsat, registry
 from optpart.methods.solve import ask
 from optpart.problem import footprint
@@ -162,14 +163,14 @@ class Measurement:
 
     def process(self) -> Case:
         """Load everything, and solve linear programs."""
-        registry.warm_up(large=True)
+        kernels.load()
         base = peak("self")
         all_bounds(self.instance, self.seconds)
         return Case(1, "process", base, peak("self"), footprint.of_process(self.instance))
 
     def instances(self) -> Case:
         """Draw an instance, and find a schedule of it."""
-        registry.warm_up(large=True)
+        kernels.load()
         base = peak("self")
         ask(self.instance, "heft", seconds=0).answer()
         return Case(
@@ -191,7 +192,7 @@ class Measurement:
     def _solved(
         self, name: str, method: Method, worker: str, size: tuple[int, str], estimate: int
     ) -> Case:
-        registry.warm_up([name], large=True)
+        kernels.load()
         process.expect(worker)
         started = process.shared(worker).worker
         assert started is not None
@@ -203,7 +204,7 @@ class Measurement:
 
     def crossings(self) -> Case:
         """Solve the linear programs of crossings, after those of a small instance."""
-        registry.warm_up(large=True)
+        kernels.load()
         all_bounds(_limits().drawn(50, 4), self.seconds)
         base, size = peak("self"), program_size(self.instance)
         crossings_bound(self.instance, self.seconds)
@@ -219,7 +220,7 @@ class Measurement:
         return self._searched("hybrid", footprint.of_hybrid(self.instance, 2))
 
     def _searched(self, method: str, estimate: int) -> Case:
-        registry.warm_up([method], large=True)
+        kernels.load()
         ask(_limits().drawn(50, 4), method, seconds=5, workers=2).answer()
         base = max(self.watch.peaks.values(), default=0)
         self.watch.peaks.clear()

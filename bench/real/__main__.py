@@ -30,7 +30,6 @@ from bench.real.runs import (
     Run,
     outcome,
     parameters,
-    solved,
     unsupported,
 )
 from bench.real.tables import contradictions, csv, index, report
@@ -38,6 +37,7 @@ from bench.store import Store
 from optpart.errors import InputError, UnsupportedError
 from optpart.files import ANY, write_text
 from optpart.formats import native
+from optpart.kernels import all as kernels
 from optpart.methods import registry
 from optpart.solution.goal import Goal
 
@@ -132,7 +132,7 @@ def measure(given: argparse.Namespace, chosen: list[Case]) -> int:
             raise InputError("--goals", f"no goal {goal!r}", f"choose of {', '.join(GOALS)}")
     given.output.mkdir(parents=True, exist_ok=True)
     write_text(given.output / "instances.csv", index(cases()), ANY)
-    warm_up(methods)
+    kernels.load()
     store = Store(given.output / "runs.jsonl", BENCH.needs)
     questions = [(case, goal) for case in chosen for goal in goals if is_asked(case, goal)]
     solvers = sum(registry.split(method) is None for method in methods)
@@ -160,16 +160,6 @@ def measure(given: argparse.Namespace, chosen: list[Case]) -> int:
 def is_asked(case: Case, goal: str) -> bool:
     """Whether a case is solved for a goal; networks run once, for the makespan."""
     return case.group == "chains" or GOALS[goal] == Goal()
-
-
-def warm_up(methods: list[str]) -> None:
-    """Compile what the first solves would compile otherwise."""
-    registry.warm_up(large=True)
-    for name in ("alexnet-edge-very-tight", "alexnet-edge-very-tight-port"):
-        instance = next(case for case in cases() if case.name == name).instance()
-        for method in methods:
-            if not unsupported(method, instance, next(iter(GOALS))):
-                solved(instance, method, Goal(), 1.0, 2)
 
 
 def solves(

@@ -11,17 +11,15 @@ from functools import partial
 
 import numpy as np
 
-from bench.reproduce import bounding, strategy
+from bench.reproduce import bounding
 from bench.reproduce.cases import Case
 from bench.reproduce.records import Run
 from bench.reproduce.rows import keep, measured, records
 from bench.store import Store
-from optpart.bounds.best import best_bound
+from optpart.kernels import all as kernels
 from optpart.kernels.compiled import arrays
 from optpart.kernels.tasks import tasks
 from optpart.methods import registry
-from optpart.problem.cluster import Cluster
-from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition
 from optpart.strategies.partition.scoring import scoring
@@ -54,7 +52,7 @@ def run(cases: Iterable[Case], runs: int, store: Store, *, only_bounds: bool = F
     The first run of everything comes first, since it decides who is too slow for the others.
     """
     cases = list(cases)
-    warm_up()
+    kernels.load()
     for numbers in ((1,), range(2, runs + 1)):
         jobs = list(_missing(cases, numbers, store, only_bounds))
         jobs.sort(key=lambda job: -job.weight)
@@ -93,16 +91,6 @@ def _missing(
             )
             if left and not only_bounds:
                 yield Job(case, number, left)
-
-
-def warm_up() -> None:
-    """Compile or load all machine code, so that times are those of the strategies."""
-    builder = GraphBuilder().vertex("a", 1, outputs=[1]).vertex("b", 1).vertex("c", 1, outputs=[1])
-    graph = builder.edge("a", "b").edge("a", "c").edge("c", "b").build()
-    tiny = Instance(graph, Cluster.uniform(2, bandwidth=1), name="warm-up")
-    for name in registry.PARTITIONERS:
-        strategy.measured(tiny, "", 1, name, ())
-    best_bound(tiny)
 
 
 def _work(store: Store, job: Job) -> tuple[Job, float]:

@@ -38,7 +38,6 @@ def _row(path: Path, workers: int, seed: int, total: float) -> Values:
     engine = "dask" if workers > 1 else "local"
     asked = {"engine": engine, "workers": workers, "seed": seed, "seconds": seconds}
     question = ask(read(path), "search", **asked)  # type: ignore[arg-type]
-    question.warm_up()
     result = question.answer()
     assert result.makespan is not None
     return {

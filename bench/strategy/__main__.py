@@ -30,6 +30,7 @@ from bench.strategy.runs import BENCH
 from bench.strategy.tables import csv, report
 from optpart.errors import OptpartError
 from optpart.files import ANY, write_text
+from optpart.kernels import all as kernels
 
 SECONDS, QUICK_SECONDS = 10.0, 2.0
 QUICK_MODELS, QUICK_CLUSTERS, QUICK_GBITS = (
@@ -151,7 +152,7 @@ def measure(
     )
     said(f"{len(pairs)} cases, {len(plan)} others: at most about {most / 60:.0f} minutes")
     began = time.perf_counter()
-    runs.warm_up()
+    kernels.load()
     for model, cluster in pairs:
         rows = []
         for name in runs.METHODS:

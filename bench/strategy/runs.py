@@ -11,7 +11,6 @@ from typing import Any
 from bench.depends import Needs
 from bench.store import Bench, Row, Values
 from bench.strategy.cases import GROUPS, free, path, problem, straggling, swept
-from optpart.testing.chains import chain, cluster
 from optpart.training.actions import actions, decision, even, proportional, speeds
 from optpart.training.bounds.choices import Choices
 from optpart.training.bounds.exact import joint_optimum
@@ -36,16 +35,6 @@ LIMITED = (*(peer for peer in PEERS if peer != "pipedream"), OURS)
 
 #: Groups as their decisions: replicas by device, and synchronisation.
 Chosen = list[list[Any]]
-
-
-def warm_up() -> None:
-    """Compile all loops, so that no budget is spent on it."""
-    small = StrategyProblem(
-        chain(4, ("a",)), cluster(("a", "a"), bandwidth=1, memory=[9**6] * 2), 8
-    )
-    for name in LIMITED:
-        for seed in range(2):
-            MAKERS[name](small, budget=Budget(moves=1500), seed=seed)
 
 
 def method(run: Values) -> Values:

@@ -14,6 +14,7 @@ from pathlib import Path
 from optpart.children.spawn import python
 from optpart.errors import FailureError
 from optpart.kernels import store
+from optpart.kernels.compiled import Kernel
 
 #: The modules that define kernels, in groups that share functions and are compiled by one process;
 #: what takes longest comes first.
@@ -53,16 +54,22 @@ def is_ready() -> bool:
     return store.find(stamp()) is not None
 
 
+def of(module: str) -> list[Kernel]:
+    """Return the kernels that a module defines."""
+    defined = vars(import_module(module)).values()
+    return [each for each in defined if isinstance(each, Kernel) and each.__module__ == module]
+
+
 def count() -> int:
     """Return the number of kernels."""
-    from optpart.kernels.compiled import Kernel
+    return sum(len(of(module)) for module in MODULES)
 
-    modules = map(import_module, MODULES)
-    return sum(
-        isinstance(value, Kernel) and value.__module__ == module.__name__
-        for module in modules
-        for value in vars(module).values()
-    )
+
+def load() -> None:
+    """Load all machine code now, so that what is measured afterwards is the work alone."""
+    for module in MODULES:
+        for each in of(module):
+            each.dispatcher  # noqa: B018, which loads it
 
 
 def make(workers: int, told: Callable[[str], None] = lambda name: None) -> None:

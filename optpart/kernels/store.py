@@ -73,9 +73,9 @@ def name(function: FunctionType, *types: object) -> str:
     return f"{function.__module__}.{function.__name__}-{digest.hexdigest()[:20]}"
 
 
-def versions() -> tuple[str, ...]:
-    """Return what all machine code depends on."""
-    return sys.implementation.cache_tag, version("numba"), version("llvmlite"), version("numpy")
+def versions() -> tuple[str, str]:
+    """Return what all machine code depends on: Python, and the calling conventions of numba."""
+    return sys.implementation.cache_tag, ".".join(version("numba").split(".")[:2])
 
 
 def _parts(value: Any, seen: set[int]) -> Iterator[bytes]:
