@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,19 +11,17 @@ import pytest
 from optpart.bounds.best import BOUNDS
 from optpart.bounds.one_machine import sharpened
 from optpart.bounds.windows import windows
-from optpart.kernels import compiled
+from optpart.clock import GRACE, OutOfTimeError, limited
+from optpart.kernels import compiled, machine_code, store
 from optpart.kernels.compiled import (
     Kernel,
-    compiling,
     inner,
-    is_interpreted,
     kernel,
     short_kernel,
 )
+from optpart.kernels.struct import Longs
 from optpart.kernels.ticks import Grid
 from optpart.methods import registry
-from optpart.problem.cluster import Cluster
-from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
 from optpart.testing.draw import draw_instance
 
@@ -30,16 +29,16 @@ from optpart.testing.draw import draw_instance
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Begin as a new process does: nothing has been interpreted yet."""
-    monkeypatch.setattr(Kernel, "_interpreted_by_all", 0.0)
+    monkeypatch.setattr(Kernel, "_interpreted", 0.0)
 
 
 @inner
-def twice(x: Any) -> Any:
+def twice(x: int) -> Any:
     return 2 * x
 
 
 @short_kernel
-def summed(values: Any) -> Any:
+def summed(values: Longs) -> Any:
     total = 0
     for value in values:
         total += twice(value)
@@ -47,7 +46,7 @@ def summed(values: Any) -> Any:
 
 
 @kernel
-def summed_at_once(values: Any) -> Any:
+def summed_at_once(values: Longs) -> Any:
     return summed(values)
 
 
@@ -66,8 +65,7 @@ class Watched:
 def watched(monkeypatch: pytest.MonkeyPatch, fresh: None) -> tuple[Any, Watched]:
     one: Any = Kernel(summed.py_func, short=True)  # type: ignore[attr-defined]
     code = Watched()
-    monkeypatch.setitem(vars(one), "dispatcher", code)
-    monkeypatch.setitem(vars(one), "_kept", False)
+    monkeypatch.setattr(machine_code, "compiled", lambda function: code)
     return one, code
 
 
@@ -91,32 +89,48 @@ class TestTheChoice:
         one(np.arange(compiled._SMALL + 1))
         assert one(np.arange(3)) == "compiled"
 
-    def test_all_are_compiled_on_request(self, watched: tuple[Any, Watched]) -> None:
-        one, _ = watched
-        with compiling():
-            assert one(np.arange(3)) == "compiled"
-
-    def test_a_kernel_on_disk_is_loaded_once_interpreting_has_cost_as_much(
+    def test_machine_code_is_loaded_once_interpreting_has_cost_as_much(
         self, watched: tuple[Any, Watched], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         one, _ = watched
-        monkeypatch.setattr(Kernel, "_interpreted_by_all", compiled._LOADING + 1)
-        assert one(np.arange(3)) == (6, False)  # not on disk: compiling costs more
-        monkeypatch.setitem(vars(one), "_kept", True)
+        monkeypatch.setattr(Kernel, "_interpreted", compiled._LOADING + 1)
         assert one(np.arange(3)) == "compiled"
 
-    def test_a_kernel_is_compiled_once_interpreting_it_has_cost_as_much(
-        self, watched: tuple[Any, Watched]
-    ) -> None:
+    def test_a_kernel_that_is_not_short_is_compiled(self, watched: tuple[Any, Watched]) -> None:
+        assert Kernel(twice)(1) == "compiled"
+
+
+class TestWhileAnotherProcessCompiles:
+    @pytest.fixture(autouse=True)
+    def missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(store, "others_compile", lambda: True)
+        monkeypatch.setattr(Kernel, "is_kept", False)
+
+    def test_kernels_are_interpreted(self, watched: tuple[Any, Watched]) -> None:
         one, _ = watched
-        one._interpreted = compiled._COMPILING + 1
-        assert one(np.arange(3)) == "compiled"
+        assert one(np.arange(compiled._SMALL + 1))[1] is False
+        assert Kernel(twice)(1) == 2
 
-    def test_a_kernel_that_is_not_short_is_compiled(self) -> None:
-        one: Any = Kernel(twice, short=False)
-        vars(one)["dispatcher"] = code = Watched()
+    def test_they_are_loaded_once_they_are_there(
+        self, watched: tuple[Any, Watched], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        one: Any = Kernel(twice)
+        assert one(1) == 2
+        monkeypatch.setattr(Kernel, "is_kept", True)
         assert one(1) == "compiled"
-        assert code.calls == 1
+
+    def test_long_kernels_wait_until_they_are_there(
+        self, watched: tuple[Any, Watched], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def waited(seconds: float) -> None:
+            monkeypatch.setattr(Kernel, "is_kept", True)
+
+        monkeypatch.setattr("optpart.kernels.compiled.time.sleep", waited)
+        assert Kernel(twice, long=True)(1) == "compiled"
+
+    def test_long_kernels_wait_no_longer_than_the_time_limit(self) -> None:
+        with limited(-GRACE), pytest.raises(OutOfTimeError):
+            Kernel(twice, long=True)(1)
 
 
 class TestResults:
@@ -126,8 +140,7 @@ class TestResults:
 
     def test_integers_wrap_around_without_a_warning(self, fresh: None) -> None:
         most = np.array([2**62, 2**62])
-        with compiling():
-            expected = summed(most)
+        expected = summed.dispatcher(most)  # type: ignore[attr-defined]
         again: Any = Kernel(summed.py_func, short=True)  # type: ignore[attr-defined]
         assert again(most) == expected == (0, True)
 
@@ -136,10 +149,21 @@ class TestResults:
 
 
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Interpret all short kernels, as a process on a machine without machine code does."""
-    monkeypatch.setattr(Kernel, "_prefers_python", lambda self, arguments: True)
-    never = property(lambda self: False, lambda self, value: None)
-    monkeypatch.setattr(Kernel, "_compiled", never, raising=False)
+    """Interpret all kernels but long ones, as while they are compiled."""
+    monkeypatch.setattr(
+        Kernel,
+        "__call__",
+        lambda self, *arguments: (
+            self.dispatcher(*arguments) if self._long else self._interpret(arguments)
+        ),
+    )
+
+
+def at_once(found: Callable[[], Any]) -> Any:
+    """Return what is found without interpreting anything."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Kernel, "_prefers_python", lambda self, arguments: False)
+        return found()
 
 
 COMMUNICATIONS = ("delay", "sendrecv", "link", "port")
@@ -160,8 +184,7 @@ def test_heuristics_find_the_same_interpreted(
         schedules = [registry.get(name)(drawn).schedule for name in registry.starts()]
         return [each and (each.placement.tolist(), each.start.fractions()) for each in schedules]
 
-    with compiling():
-        expected = found()
+    expected = at_once(found)
     interpreted(monkeypatch)
     assert found() == expected
 
@@ -174,8 +197,7 @@ def test_windows_are_the_same_interpreted(drawn: Instance, monkeypatch: pytest.M
         both = (first, sharpened(drawn, grid, windows(drawn, grid, limit), limit))
         return [[getattr(w, name).tolist() for name in vars(w)] for w in both]
 
-    with compiling():
-        expected = found()
+    expected = at_once(found)
     interpreted(monkeypatch)
     assert found() == expected
 
@@ -186,18 +208,6 @@ def test_bounds_are_the_same_interpreted(drawn: Instance, monkeypatch: pytest.Mo
     def found() -> list[Any]:
         return [BOUNDS[name].compute(drawn, seconds=60.0, makespan=None) for name in names]
 
-    with compiling():
-        expected = found()
+    expected = at_once(found)
     interpreted(monkeypatch)
     assert found() == expected
-
-
-def test_a_small_instance_is_interpreted_and_a_large_one_is_not() -> None:
-    def chain(vertices: int) -> Instance:
-        builder = GraphBuilder()
-        for v in range(vertices):
-            builder.vertex(str(v), 1)
-        return Instance(builder.build(), Cluster.uniform(4))
-
-    assert is_interpreted(chain(50))
-    assert not is_interpreted(chain(1000))

@@ -137,12 +137,6 @@ class TestRegistry:
         assert starts()[:4] == ["heft", "heft+pct", "contiguous-split", "contiguous-split+pct"]
         assert sorted(starts()[2:4] + heuristics()) == sorted(starts())
 
-    def test_warming_up_runs_each_start(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        run: list[str] = []
-        monkeypatch.setattr(registry, "get", lambda name: lambda instance: run.append(name))
-        registry.warm_up()
-        assert run == starts()
-
     def test_a_method_of_your_own_joins_by_a_decorator(self) -> None:
         assert register("mine", "everything on device 0")(all_on_first) is all_on_first
         assert get("mine") is all_on_first
@@ -452,13 +446,3 @@ class TestScope:
             registry.takes_goal("nonsense")
         with pytest.raises(InputError):
             registry.supports("cpsat", pair(), Goal(placement={0: 7}))
-
-
-def test_built_in_heuristics_that_are_asked_for_are_warmed_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    called: list[str] = []
-    monkeypatch.setattr(registry, "get", lambda name: lambda instance: called.append(name))
-    registry.warm_up(["dls+pct", "sufferage", "cpsat"])
-    assert {"dls+pct", "sufferage"} <= {*called}
-    assert "cpsat" not in called

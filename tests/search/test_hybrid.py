@@ -15,10 +15,8 @@ from optpart import Instance
 from optpart.methods import registry
 from optpart.methods.search import hybrid
 from optpart.problem.model import Communication, Memory
-from optpart.search.annealer import anneal
 from optpart.search.evaluator import Evaluator
 from optpart.search.neighbourhood import Exact
-from optpart.search.searcher import Manner, warm_up
 from optpart.solution.result import Budget
 from optpart.solution.verifier import verify
 from optpart.testing.draw import draw_instance
@@ -99,12 +97,3 @@ def test_two_workers_give_a_valid_schedule() -> None:
     assert found.schedule is not None
     assert found.workers == 2
     assert verify(instance, found.schedule) == []
-
-
-@pytest.mark.parametrize("manner", ["search", "hybrid"])
-def test_the_code_of_a_search_can_be_loaded_beforehand(manner: Manner) -> None:
-    warm_up(manner)
-    compiled = len(anneal.dispatcher.signatures)
-    assert compiled > 0
-    warm_up(manner)
-    assert len(anneal.dispatcher.signatures) == compiled
