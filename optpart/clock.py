@@ -20,6 +20,10 @@ from optpart.errors import OptpartError
 GRACE = 0.25
 
 
+#: Seconds of a time limit that are kept for printing the result, and to end.
+END = 0.05
+
+
 class OutOfTimeError(OptpartError):
     """A strategy has found nothing within its time limit."""
 
@@ -59,6 +63,11 @@ def start() -> float:
         age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
         return now() - max(age, 0.0)
     return now() - time.process_time()
+
+
+def remaining(limit: float) -> float:
+    """Return what is left of a limit that began with this process, but for a moment to end."""
+    return max(0.0, limit + start() - now() - END)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from optpart.clock import remaining
 from optpart.commands.instances import note_limits, open_instance
 from optpart.commands.options import File, Json, MemoryLimit, file_to_write, time_limit
 from optpart.errors import InputError
@@ -95,7 +96,9 @@ def bound(
 
     compute = each_bound if state is None else partial(bounds_in_rounds, state=state)
     try:
-        for each in compute(instance, time_limit, besides=besides, without=unfit, begins=watch):
+        for each in compute(
+            instance, remaining(time_limit), besides=besides, without=unfit, begins=watch
+        ):
             proven[each.name] = each.after(proven.get(each.name))
     except KeyboardInterrupt:
         line.clear()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from optpart.clock import remaining
 from optpart.commands.options import File, Json, MemoryLimit, Seed, Workers, time_limit
 
 if TYPE_CHECKING:
@@ -84,8 +85,8 @@ def certify(
         schedule, method = read_found(result, instance)
         took = 0.0
     else:
-        budget = Budget(time_limit, workers, memory=memory_limit)
         expect()
+        budget = Budget(remaining(time_limit), workers, memory=memory_limit)
         require_memory(instance, "cpsat", Goal(), budget)
         begin = time.perf_counter()
         solved = cpsat(instance, budget=budget, seed=seed)

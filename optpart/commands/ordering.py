@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from optpart.clock import remaining
 from optpart.commands.instances import open_instance
 from optpart.commands.options import Json, MemoryLimit, Seed, Workers, time_limit
 
@@ -47,7 +48,7 @@ def ordering(
     if times is not None:
         instance = with_times(instance, read_times(times))
     line = ProgressLine()
-    budget = Budget(time_limit, workers, memory=memory_limit)
+    budget = Budget(remaining(time_limit), workers, memory=memory_limit)
     found = compare_orders(instance, budget, seed=seed, watch=lambda step: line("cpsat", step))
     line.clear()
     best, bounds = found.best, found.best.bounds

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from optpart.clock import remaining
 from optpart.commands.options import (
     Json,
     MemoryLimit,
@@ -90,10 +91,10 @@ def reduce(
         source = read_source(chosen, file)
     else:
         source = chosen.random(random or chosen.size, np.random.default_rng(seed))
-    budget = Budget(time_limit, workers, memory=memory_limit)
+    budget = Budget(remaining(time_limit), workers, memory=memory_limit)
     answer = decide(chosen, source, method, budget=budget, seed=seed)
     written: list[str] = []
-    left = max(0.0, min(SHORTEST, time_limit - answer.result.seconds))
+    left = max(0.0, min(SHORTEST, remaining(time_limit)))
     with written_first(lambda: written.extend(_write(answer, paths, left))):
         if json:
             put(pretty({**document(answer), "written": written}))

@@ -126,4 +126,5 @@ class Struct:
         from optpart.kernels.machine_code import kind
 
         cls: Any = type(self)
+        self._address  # noqa: B018, which raises what is wrong
         return kind(cls)

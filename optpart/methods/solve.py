@@ -53,8 +53,8 @@ Start = str | Path | Schedule | Result
 #: Workers of a run on this machine, unless something else is asked for.
 WORKERS = 2
 
-#: Seconds of a time limit that are kept for the end, and those for every vertex.
-_END, _END_OF_VERTEX = 0.05, 1e-5
+#: Seconds of a time limit that are kept for the end of every vertex.
+_END_OF_VERTEX = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +194,7 @@ class Question:
 
 def _ending(instance: Instance) -> float:
     """Return the seconds that it takes to print a result, and to end."""
-    return _END + _END_OF_VERTEX * instance.vertices
+    return clock.END + _END_OF_VERTEX * instance.vertices
 
 
 def ask(

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from optpart.clock import remaining
 from optpart.commands.options import Json, MemoryLimit, TimeLimit
 from optpart.commands.strategy.options import Asked, asking, say_remarks
 from optpart.terminal import put, say
@@ -35,7 +36,7 @@ def bound(
     if output is not None:
         check_folder(output, HOLDS)
     question = asked.question()
-    found = strategy_bound(question, seconds=time_limit, memory=memory_limit)
+    found = strategy_bound(question, seconds=remaining(time_limit), memory=memory_limit)
     if json:
         put(pretty(bound_document(question, found)))
     else:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from optpart.clock import remaining
 from optpart.commands.options import Json, MemoryLimit, Seed, TimeLimit
 from optpart.commands.strategy.options import Asked, asking, say_remarks
 from optpart.terminal import put
@@ -31,7 +32,7 @@ def compare(
 
     question = asked.question()
     found = compare_strategies(
-        question, method or (), seconds=time_limit, seed=seed, memory=memory_limit
+        question, method or (), seconds=remaining(time_limit), seed=seed, memory=memory_limit
     )
     if json:
         put(pretty(comparison_document(question, found)))

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from optpart.clock import remaining
 from optpart.commands.options import Json, MemoryLimit, Seed, TimeLimit
 from optpart.commands.options import output as written
 from optpart.commands.strategy.options import Asked, asking, say_remarks
@@ -42,7 +43,7 @@ def solve(
 
     question = asked.question()
     found = solve_strategy(
-        question, method, order=order, seconds=time_limit, seed=seed, memory=memory_limit
+        question, method, order=order, seconds=remaining(time_limit), seed=seed, memory=memory_limit
     )
     save = output if found.made.feasible else None
     with nullcontext() if save is None else written_first(lambda: found.save(save)):
