@@ -7,6 +7,7 @@ optimal, and a proof stops everybody.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -133,6 +134,8 @@ class _Run:
         self.plan = plan(case)
         self.seed = seed
         self.children: list[Child] = []
+        #: Processes that have started, but whose members have not begun.
+        self.hired: dict[Member, Child] = {}
         self.ends: list[tuple[str, Outcome]] = []
         self.schedule_by = self.bound_by = self.infeasible = self.remark = ""
         #: Whether this run has stopped the member at work, and what the user's watch has raised.
@@ -149,7 +152,7 @@ class _Run:
             with suppress(KeyboardInterrupt):  # a second interrupt
                 self._hear_last()
         finally:
-            for child in self.children:
+            for child in (*self.children, *self.hired.values()):
                 child.stop()
         result = self.record.result(
             "auto", infeasible=self.infeasible, seed=self.seed, workers=self.case.budget.workers
@@ -176,6 +179,7 @@ class _Run:
             beside = ()  # a process would not even start
         hired: list[Child] = []
         begin, rounded = 0.0, False
+        self._hire(turns, beside)
         for number, member in enumerate(turns):
             if number == min(1, len(turns) - 1):
                 hired = [self._send(m, self._budget(n, 1.0, 0.0)) for m, n in beside]
@@ -254,9 +258,23 @@ class _Run:
 
     def _send(self, member: Member, budget: Budget) -> Child:
         """Let a member work in a process of its own."""
-        child = Child(member.name, self._job(member, budget), self.crew)
+        child = self.hired.pop(member, None) or Child(member.name, budget.workers, self.crew)
+        child.begin(self._job(member, budget))
         self.children.append(child)
         return child
+
+    def _hire(self, turns: Sequence[Member], beside: Sequence[tuple[Member, int]]) -> None:
+        """Start the processes of what follows the first turn, if that is likely to be needed."""
+        timed = self.case.budget.deterministic is None
+        if self.case.small or not timed or self.case.budget.seconds < 2 * SHORTEST:
+            return
+        for member, workers in beside:
+            self.hired[member] = Child(member.name, workers, self.crew)
+        following = next((member for member in turns[1:] if member.place == "process"), None)
+        if following is not None:
+            taken = sum(child.workers for child in self.hired.values())
+            left = max(1, self.case.budget.workers - taken)
+            self.hired[following] = Child(following.name, left, self.crew)
 
     def _await(self, awaited: list[Child]) -> None:
         """Hear all members until these have ended or there is a proof."""

@@ -14,16 +14,22 @@ from optpart.solution.termination import Termination
 
 
 class Child:
-    """A member in a process; whatever becomes of the process, the last message is an outcome."""
+    """A member in a process; whatever becomes of the process, the last message is an outcome.
 
-    def __init__(self, name: str, job: Job, crew: Crew) -> None:
+    The process starts, and loads what members need, before it has a job.
+    """
+
+    def __init__(self, name: str, workers: int, crew: Crew) -> None:
         self.name = name
         self.ended = False
-        self._end = time.monotonic() + job.budget.seconds
-        self._prompt = prompt_grace(job.budget)
-        self._worker = crew.hire("optpart.methods.portfolio.worker", job.budget.workers)
+        self._worker = crew.hire("optpart.methods.portfolio.worker", workers)
         #: How many workers it has.
         self.workers = max(1, self._worker.threads)
+
+    def begin(self, job: Job) -> None:
+        """Give it its only job."""
+        self._end = time.monotonic() + job.budget.seconds
+        self._prompt = prompt_grace(job.budget)
         self._worker.send(replace(job, budget=replace(job.budget, workers=self.workers)))
 
     def heard(self, seconds: float = 0.0, *, patient: bool = True) -> Iterator[Step | Outcome]:
