@@ -93,7 +93,7 @@ class Kernel:
                 return self.py_func(*arguments)
             if self._short and self._prefers_python(arguments):
                 return self._interpret(arguments)
-            while store.others_compile() and not self.is_kept:
+            while self._is_ours and store.others_compile() and not self.is_kept:
                 if not self._long:
                     return self._interpret(arguments)
                 check_time()
@@ -107,6 +107,11 @@ class Kernel:
             self._compiler.teach(Kernel, _waiting)
             _waiting.clear()
         return self._compiler.compiled(self.py_func)
+
+    @property
+    def _is_ours(self) -> bool:
+        """Whether it belongs to this package, and not to a strategy of somebody's own."""
+        return self.py_func.__module__.partition(".")[0] == __name__.partition(".")[0]
 
     @property
     def is_kept(self) -> bool:
