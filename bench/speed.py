@@ -171,8 +171,8 @@ def compilation(repeats: int) -> list[Row]:
     empty, full = [], []
     for _ in range(repeats):
         with tempfile.TemporaryDirectory() as cache:
-            empty += apart(run_everything, {"NUMBA_CACHE_DIR": cache})
-            full += apart(run_everything, {"NUMBA_CACHE_DIR": cache})
+            empty += apart(run_everything, {"OPTPART_MACHINE_CODE": cache})
+            full += apart(run_everything, {"OPTPART_MACHINE_CODE": cache})
     what = "all heuristics and bounds on 12 vertices, new process, cache of machine code"
     return [
         Row(f"{what} empty", [float(word) for word in empty], 15),

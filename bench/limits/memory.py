@@ -299,7 +299,7 @@ def main() -> None:
             continue
         command = [*one, part, str(vertices), str(devices), *rest]
         with TemporaryDirectory() as folder:
-            cache = {"NUMBA_CACHE_DIR": folder} if part in _SLOW else {}
+            cache = {"OPTPART_MACHINE_CODE": folder} if part in _SLOW else {}
             subprocess.run(command, check=True, env={**os.environ, **cache})
 
 

@@ -57,7 +57,7 @@ def surroundings(**more: str) -> dict[str, str]:
 
 def cost(command: list[str], cache: str | None = None) -> Cost:
     """Run a command to its end."""
-    environment = surroundings() if cache is None else surroundings(NUMBA_CACHE_DIR=cache)
+    environment = surroundings() if cache is None else surroundings(OPTPART_MACHINE_CODE=cache)
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     wall, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
