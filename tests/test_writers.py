@@ -154,9 +154,16 @@ HELD = {
         children/scratch.py Scratch.__enter__ spawn
         children/spawn.py spawn subprocess.Popen
         children/worker.py Worker.__init__ spawn
+        kernels/all.py _make subprocess.Popen
+        kernels/all.py expect subprocess.Popen
     """,
-    "numba's own files, in its cache": """
-        kernels/cache.py _SealedFiles._seal _open_for_write
+    "machine code, in folders of its own, under names that end with a digest": """
+        kernels/store.py _opened mkdir
+        kernels/store.py _opened os.open
+        kernels/store.py save mkdir
+        kernels/store.py save replace
+        kernels/store.py save unlink
+        kernels/store.py save write_bytes
     """,
     "not optpart: the script beside exported parts, which writes the file that its user names": """
         export/onnx_runner.py savez
