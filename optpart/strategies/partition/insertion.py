@@ -134,7 +134,7 @@ def _insert(a: Arrays, turn: Ints, wanted: Longs, ahead: FloatMatrix) -> Any:
         v = turn[i]
         unit = a.unit[v]
         free = state.device[unit] < 0
-        chosen = np.int64(state.device[unit])
+        chosen = int(state.device[unit])
         if free and wanted[unit] >= 0 and fits(a, unit, wanted[unit], state):
             chosen = wanted[unit]
         arrivals(a, v, state.device, end, ready, chosen)
