@@ -7,37 +7,38 @@ that it uses, so that links act as further devices ([G] §4.2).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optpart.kernels.compiled import Arrays, arrays, crossing_time, run_time, short_kernel
+from optpart.kernels.struct import Floats, Ints, Struct
 from optpart.problem.graph import grouped
 from optpart.problem.instance import Instance
 from optpart.solution.schedule import crossings
 
 
-class Tasks(NamedTuple):
+class Tasks(Struct):
     """A task graph with fixed resources; times are doubles in the unit of :class:`Arrays`.
 
     Tasks ``0 … n−1`` are the vertices; task ``n + c`` is crossing ``c`` of
     :func:`~optpart.solution.schedule.crossings`.
     """
 
-    resource: NDArray[np.int32]
-    duration: NDArray[np.float64]
-    out_start: NDArray[np.int32]
-    out_target: NDArray[np.int32]
-    out_delay: NDArray[np.float64]
-    missing: NDArray[np.int32]  # number of predecessors
-    order: NDArray[np.int32]  # topological
+    resource: Ints
+    duration: Floats
+    out_start: Ints
+    out_target: Ints
+    out_delay: Floats
+    missing: Ints  # number of predecessors
+    order: Ints  # topological
     resources: int
 
 
 def tasks(instance: Instance, placement: NDArray[np.int32]) -> Tasks:
     """Build the tasks of a placement."""
-    a = arrays(instance)
+    a, placement = arrays(instance), np.require(placement, np.int32, ["C", "W"])
     if instance.model.communication == "delay":
         duration, out_delay = _times(a, placement)
         return Tasks(
@@ -54,7 +55,7 @@ def tasks(instance: Instance, placement: NDArray[np.int32]) -> Tasks:
 
 
 @short_kernel
-def _times(a: Arrays, placement: Any) -> Any:
+def _times(a: Arrays, placement: Ints) -> Any:
     n = placement.shape[0]
     duration = np.empty(n)
     delay = np.empty(a.out_target.shape[0])

@@ -55,7 +55,7 @@ def enforced(work: Tasks, order: list[NDArray[np.int64]]) -> Tasks:
     before, after, delay = before[by_target], after[by_target], delay[by_target]
     out_start, _ = grouped(before, total)
     missing = np.bincount(after, minlength=total).astype(np.int32)
-    return work._replace(
+    return work.replaced(
         out_start=out_start,
         out_target=after,
         out_delay=delay,

@@ -89,7 +89,7 @@ def simulate_steps(
     for step in range(steps):
         for w in range(workers):
             factor = system.standard_normal(n) * noise + system.standard_normal() * slowness
-            noisy = work._replace(duration=work.duration * np.exp(factor))
+            noisy = work.replaced(duration=work.duration * np.exp(factor))
             priority = scheduler(work, partition, drawing)
             if out_of_order:
                 priority = overtaken(work, priority, out_of_order, swapping)

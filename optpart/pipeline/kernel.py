@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optpart.kernels.compiled import inner, kernel
+from optpart.kernels.struct import (
+    Bools,
+    IntMatrix,
+    LongCube,
+    LongMatrix,
+    Longs,
+    Struct,
+    WordMatrix,
+)
 from optpart.pipeline.whole import WORD
 
 #: No split.
 NONE = 2**62
 
 
-class Blocks(NamedTuple):
+class Blocks(Struct):
     """Differences of downsets, and what they cost as stages.
 
     There are ``m`` downsets, by size, and ``o`` options: a class of devices and a number of
@@ -23,41 +32,41 @@ class Blocks(NamedTuple):
     """
 
     nested: bool  # whether each downset is within the next
-    words: NDArray[np.uint64]  # m × w: the items of each downset
-    least: NDArray[np.int64]  # m: sums of the least time of any option
-    work: NDArray[np.int64]  # m: sums of the least time on one device
-    cost: NDArray[np.int64]  # m × o: sums of times
-    barred: NDArray[np.int64]  # m × o: items that the option cannot run
-    need: NDArray[np.int64]  # m × words: sums of memory, word by word, the lowest first
-    capacity: NDArray[np.int64]  # o × words
-    weighted: NDArray[np.int64]  # m: items with weights to synchronise
-    fixed: NDArray[np.int64]  # o: time for stages with such items
-    apart: NDArray[np.int64]  # pairs of items that cannot share a stage
-    span: NDArray[np.uint64]  # t × w: producer and consumers of each tensor
-    consumers: NDArray[np.uint64]  # t × w: consumers outside the producer's item
-    producer: NDArray[np.int64]  # t: the producer's item
-    price: NDArray[np.int64]  # t: cost of a transfer
-    crossing_start: NDArray[np.int64]  # m + 1
-    crossing: NDArray[np.int64]  # per downset, the tensors with a part inside and a part outside
-    share: NDArray[np.int64]  # o: how often the price of a transfer counts
+    words: WordMatrix  # m × w: the items of each downset
+    least: Longs  # m: sums of the least time of any option
+    work: Longs  # m: sums of the least time on one device
+    cost: LongMatrix  # m × o: sums of times
+    barred: LongMatrix  # m × o: items that the option cannot run
+    need: LongMatrix  # m × words: sums of memory, word by word, the lowest first
+    capacity: LongMatrix  # o × words
+    weighted: Longs  # m: items with weights to synchronise
+    fixed: Longs  # o: time for stages with such items
+    apart: LongMatrix  # pairs of items that cannot share a stage
+    span: WordMatrix  # t × w: producer and consumers of each tensor
+    consumers: WordMatrix  # t × w: consumers outside the producer's item
+    producer: Longs  # t: the producer's item
+    price: Longs  # t: cost of a transfer
+    crossing_start: Longs  # m + 1
+    crossing: Longs  # per downset, the tensors with a part inside and a part outside
+    share: Longs  # o: how often the price of a transfer counts
 
 
-class Moves(NamedTuple):
+class Moves(Struct):
     """How devices are taken: from a state to another, by an option; ascending by state."""
 
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
-    option: NDArray[np.int64]
-    taken: NDArray[np.int64]  # per state, the number of devices used
+    source: Longs
+    target: Longs
+    option: Longs
+    taken: Longs  # per state, the number of devices used
 
 
-class Splits(NamedTuple):
+class Splits(Struct):
     """The best stages that cover each downset, by state."""
 
-    best: NDArray[np.int64]  # m × states: the least bottleneck
-    before: NDArray[np.int32]  # m × states: the downset before the last stage, which may be empty
-    by: NDArray[np.int32]  # m × states: the move that takes the devices of the last stage
-    reached: NDArray[np.bool_]  # m: whether there are any
+    best: LongMatrix  # m × states: the least bottleneck
+    before: IntMatrix  # m × states: the downset before the last stage, which may be empty
+    by: IntMatrix  # m × states: the move that takes the devices of the last stage
+    reached: Bools  # m: whether there are any
 
 
 def no_splits(downsets: int, states: int) -> Splits:
@@ -214,7 +223,7 @@ def split(
     b: Blocks,
     moves: Moves,
     limit: int,
-    banned: NDArray[np.int64],
+    banned: LongMatrix,
     found: Splits,
     begin: int,
     end: int,
@@ -239,7 +248,9 @@ def split(
     cost = np.empty(b.cost.shape[1], np.int64)
     everyone = moves.taken[states - 1]
     least, nested, words = b.least, b.nested, b.words
-    ban = np.searchsorted(banned[:, 1], begin)
+    ban = 0
+    while ban < banned.shape[0] and banned[ban, 1] < begin:
+        ban += 1
     for large in range(begin, end):
         left = b.work[m - 1] - b.work[large]
         for small in range(large):
@@ -265,31 +276,33 @@ def split(
             time, to = best[large, moves.source[i]], moves.target[i]
             if time < best[large, to]:
                 best[large, to], before[large, to], by[large, to] = time, large, i
-        reached[large] = best[large].min() < NONE
+        for state in range(states):
+            if best[large, state] < NONE:
+                reached[large] = True
 
 
-class Path(NamedTuple):
+class Path(Struct):
     """Items in a total order, between which only neighbours exchange tensors.
 
     There are ``n`` items, ``o`` options (devices, or classes of them), and ``s`` states: what is
     used, and the option used last. State 0 has used nothing.
     """
 
-    cost: NDArray[np.int64]  # (n + 1) × o: sums of times
-    first: NDArray[np.int64]  # (n + 1) × o: the first item of the longest stage that ends here
-    leaving: NDArray[np.int64]  # (n + 1) × o: what a stage that ends here pays besides
-    cut: NDArray[np.int64]  # (n + 1) × o × o: time of the transfers; −1 without a link
-    option: NDArray[np.int64]  # s
-    entry_start: NDArray[np.int64]  # s + 1
-    entry: NDArray[np.int64]  # states from which a state is entered, all of lower number
+    cost: LongMatrix  # (n + 1) × o: sums of times
+    first: LongMatrix  # (n + 1) × o: the first item of the longest stage that ends here
+    leaving: LongMatrix  # (n + 1) × o: what a stage that ends here pays besides
+    cut: LongCube  # (n + 1) × o × o: time of the transfers; −1 without a link
+    option: Longs  # s
+    entry_start: Longs  # s + 1
+    entry: Longs  # states from which a state is entered, all of lower number
 
 
-class Followed(NamedTuple):
+class Followed(Struct):
     """The best stages that end before each item, by state."""
 
-    best: NDArray[np.int64]  # s × (n + 1): bottleneck or makespan
-    first: NDArray[np.int32]  # s × (n + 1): the first item of the last stage
-    came: NDArray[np.int32]  # s × (n + 1): from where a stage that begins with the item is entered
+    best: LongMatrix  # s × (n + 1): bottleneck or makespan
+    first: IntMatrix  # s × (n + 1): the first item of the last stage
+    came: IntMatrix  # s × (n + 1): from where a stage that begins with the item is entered
 
 
 def no_stages(states: int, items: int) -> Followed:

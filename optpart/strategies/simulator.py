@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from optpart.kernels.compiled import inner, short_kernel
 from optpart.kernels.heap import heap_pop, heap_push
+from optpart.kernels.struct import Floats, Longs, Struct
 from optpart.kernels.tasks import Tasks, tasks
 from optpart.problem.instance import Instance
 from optpart.solution.schedule import Schedule, crossings, retime
@@ -116,46 +117,53 @@ def execution_order(start: NDArray[np.float64], work: Tasks) -> list[int]:
 
 def execute(work: Tasks, priority: Priority) -> Execution:
     """Run the event loop."""
-    value, weights = priority.value, priority.weights
-    return Execution(
-        *_execute(
-            work.resource,
-            work.duration,
-            work.out_start,
-            work.out_target,
-            work.out_delay,
-            work.missing,
-            work.resources,
-            _NONE if value is None else value,
+    return Execution(*_execute(work, _Ranking.of(priority)))
+
+
+class _Ranking(Struct):
+    """A :class:`Priority` as compiled code takes it.
+
+    Attributes
+    ----------
+    by_arrival : bool
+        Whether ``value`` is written during the simulation: minus the time at which a task becomes
+        executable.
+    weights : ndarray of float64
+        None if tasks are not compared by their successor rank.
+    """
+
+    value: Floats
+    by_arrival: bool
+    tie: Longs
+    weights: Floats
+
+    @classmethod
+    def of(cls, priority: Priority) -> _Ranking:
+        """Convert priorities, which may have other types of numbers."""
+        value, tie, weights = priority
+        return cls(
+            np.zeros(len(tie)) if value is None else np.require(value, np.float64, ["C", "W"]),
             value is None,
-            priority.tie,
-            _NONE if weights is None else weights,
+            np.require(tie, np.int64, ["C", "W"]),
+            np.zeros(0) if weights is None else np.require(weights, np.float64, ["C", "W"]),
         )
-    )
-
-
-_NONE = np.zeros(0)
 
 
 @short_kernel
-def _execute(
-    resource: Any,
-    duration: Any,
-    out_start: Any,
-    out_target: Any,
-    out_delay: Any,
-    missing: Any,
-    resources: int,
-    value: Any,
-    by_arrival: bool,
-    tie: Any,
-    weights: Any,
-) -> Any:
+def _execute(work: Tasks, ranking: _Ranking) -> Any:
+    """Return when each task starts, and among how many its device chose it.
+
+    Before each event, what has happened earlier is settled: ``heap`` holds the tasks of each
+    resource that are executable and not started, and a resource is idle, busy, or has an event at
+    which it looks for work.
+    """
+    resource, resources, duration = work.resource, work.resources, work.duration
+    out_start, out_target, out_delay = work.out_start, work.out_target, work.out_delay
     n = resource.shape[0]
     start = np.full(n, -1.0)
     choices = np.zeros(n, np.int32)
     ready = np.zeros(n)
-    waiting = missing.copy()
+    waiting = work.missing.copy()
     # Executable tasks: one binary heap per resource, side by side in one array.
     heap = np.empty(n, np.int32)
     base = np.zeros(resources + 1, np.int32)
@@ -164,8 +172,7 @@ def _execute(
     for d in range(resources):
         base[d + 1] += base[d]
     filled = np.zeros(resources, np.int32)
-    key = -ready if by_arrival else value
-    by_successors = weights.shape[0] > 0
+    by_successors = ranking.weights.shape[0] > 0
     unfinished = _predecessors(out_start, out_target) if by_successors else waiting
     # Events: task v has ended (code −1 − v, only for successor ranks), becomes executable (v), or
     # resource d looks for work (n + d). At equal times, smaller codes come first.
@@ -188,12 +195,12 @@ def _execute(
         if what < n:
             v = what
             d = resource[v]
-            if by_arrival:
-                key[v] = -now
+            if ranking.by_arrival:
+                ranking.value[v] = -now
             if by_successors:
                 heap[base[d] + filled[d]] = v
             else:
-                _push_task(heap, base[d], filled[d], v, key, tie)
+                _push_task(heap, base[d], filled[d], v, ranking)
             filled[d] += 1
             if idle[d]:
                 idle[d] = False
@@ -204,15 +211,12 @@ def _execute(
             idle[d] = True
             continue
         if by_successors:
-            best = _best_by_successors(
-                heap, base[d], filled[d], key, tie, weights,
-                resource, out_start, out_target, unfinished, idle,
-            )  # fmt: skip
+            best = _best_by_successors(work, ranking, heap, base[d], filled[d], unfinished, idle)
             v = heap[best]
             heap[best] = heap[base[d] + filled[d] - 1]
         else:
             v = heap[base[d]]
-            _drop_first(heap, base[d], filled[d] - 1, key, tie)
+            _drop_first(heap, base[d], filled[d] - 1, ranking)
         choices[v] = filled[d]
         filled[d] -= 1
         start[v] = now
@@ -245,10 +249,11 @@ def _predecessors(out_start: Any, out_target: Any) -> Any:
 
 @inner
 def _best_by_successors(
-    heap: Any, base: int, size: int, key: Any, tie: Any, weights: Any,
-    resource: Any, out_start: Any, out_target: Any, unfinished: Any, idle: Any,
-) -> Any:  # fmt: skip
+    work: Tasks, ranking: _Ranking, heap: Any, base: int, size: int, unfinished: Any, idle: Any
+) -> Any:
     """Return the position of the task of largest successor rank ([L] eq. 5.2, [M] eq. 13)."""
+    resource, out_start, out_target = work.resource, work.out_start, work.out_target
+    weights = ranking.weights
     best, best_rank = -1, -1.0
     for i in range(base, base + size):
         v = heap[i]
@@ -264,22 +269,23 @@ def _best_by_successors(
                 rank += weights[2]
                 if idle[resource[w]]:
                     rank += weights[3]
-        if rank > best_rank or (rank == best_rank and _before(v, heap[best], key, tie)):
+        if rank > best_rank or (rank == best_rank and _before(v, heap[best], ranking)):
             best, best_rank = i, rank
     return best
 
 
 @inner
-def _before(v: int, w: int, key: Any, tie: Any) -> Any:
+def _before(v: int, w: int, ranking: _Ranking) -> Any:
+    key, tie = ranking.value, ranking.tie
     return key[v] > key[w] or (key[v] == key[w] and tie[v] < tie[w])
 
 
 @inner
-def _push_task(heap: Any, base: int, size: int, v: int, key: Any, tie: Any) -> None:
+def _push_task(heap: Any, base: int, size: int, v: int, ranking: _Ranking) -> None:
     i = size
     while i > 0:
         parent = (i - 1) >> 1
-        if _before(heap[base + parent], v, key, tie):
+        if _before(heap[base + parent], v, ranking):
             break
         heap[base + i] = heap[base + parent]
         i = parent
@@ -287,7 +293,7 @@ def _push_task(heap: Any, base: int, size: int, v: int, key: Any, tie: Any) -> N
 
 
 @inner
-def _drop_first(heap: Any, base: int, size: int, key: Any, tie: Any) -> None:
+def _drop_first(heap: Any, base: int, size: int, ranking: _Ranking) -> None:
     if size == 0:
         return
     v = heap[base + size]
@@ -296,9 +302,9 @@ def _drop_first(heap: Any, base: int, size: int, key: Any, tie: Any) -> None:
         child = 2 * i + 1
         if child >= size:
             break
-        if child + 1 < size and _before(heap[base + child + 1], heap[base + child], key, tie):
+        if child + 1 < size and _before(heap[base + child + 1], heap[base + child], ranking):
             child += 1
-        if _before(v, heap[base + child], key, tie):
+        if _before(v, heap[base + child], ranking):
             break
         heap[base + i] = heap[base + child]
         i = child

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from optpart.kernels.compiled import Arrays, arrays, assign, fits, kernel, nothing_placed
+from optpart.kernels.struct import Ints
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.common import Variant, is_paper, total_rank
@@ -34,12 +35,12 @@ def batch_split(
         source, sink = operations_rank(instance)
         rank, ranges = source + sink, instance.devices
     turn = instance.unit_of[np.argsort(-rank, kind="stable")]
-    state = _split(arrays(instance), turn, ranges, devices_by_speed(instance).astype(np.int64))
+    state = _split(arrays(instance), turn, ranges, devices_by_speed(instance))
     return partition_of(instance, state)
 
 
 @kernel
-def _split(a: Arrays, turn: Any, ranges: int, by_speed: Any) -> Any:
+def _split(a: Arrays, turn: Ints, ranges: int, by_speed: Ints) -> Any:
     n, k = turn.shape[0], by_speed.shape[0]
     state = nothing_placed(a)
     for i in range(n):

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from optpart.clock import is_time_up
 from optpart.errors import InputError
-from optpart.kernels.compiled import arrays, kernel
+from optpart.kernels.compiled import arrays, inner, kernel
+from optpart.kernels.struct import IntMatrix, Longs, Struct
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.ranks import devices_by_speed
@@ -93,38 +94,62 @@ def best_clusters(
     There are ``clusters`` clusters, or as many as units if these are fewer.
     """
     units, edges = len(graph.rank), len(graph.source)
-    source, target = graph.source.astype(np.int64), graph.target.astype(np.int64)
-    stop = max(clusters, min(_CLUSTERS, units // 2)) if version == "comm" else clusters
-    most = int(_CAP * units / clusters) if version == "cap" else units
+    contraction = _Contraction(
+        source=graph.source.astype(np.int64),
+        target=graph.target.astype(np.int64),
+        clusters=clusters,
+        stop=max(clusters, min(_CLUSTERS, units // 2)) if version == "comm" else clusters,
+        most=int(_CAP * units / clusters) if version == "cap" else units,
+        by_load=version == "load",
+    )
     label = np.zeros(units, dtype=np.int64)
     score = -np.inf
     at_once = max(1, _BATCH // max(1, edges))
     for first in range(0, tries, at_once):
         count = min(at_once, tries - first)
         orders = rng.permuted(np.tile(np.arange(edges, dtype=np.int32), (count, 1)), axis=1)
-        score = _best_try(
-            source, target, orders, clusters, stop, most, version == "load", score, label
-        )
+        score = _best_try(contraction, orders, score, label)
         if is_time_up():
             break
     return np.unique(label, return_inverse=True)[1]
 
 
+class _Contraction(Struct):
+    """What to contract, and until when.
+
+    Attributes
+    ----------
+    source, target : ndarray of int64, one per edge
+    clusters : int
+        How many are left in the end.
+    stop : int
+        How many are left when edges are no longer contracted.
+    most : int
+        Largest size of a cluster that an edge may make.
+    by_load : bool
+        Whether the score is that of ``load``.
+    """
+
+    source: Longs
+    target: Longs
+    clusters: int
+    stop: int
+    most: int
+    by_load: bool
+
+
 @kernel
-def _best_try(
-    source: Any, target: Any, orders: Any, clusters: int, stop: int, most: int, by_load: bool,
-    best: float, label: Any,
-) -> Any:  # fmt: skip
+def _best_try(c: _Contraction, orders: IntMatrix, best: float, label: Longs) -> float:
     """Try every order of the edges; return the best score, and its clusters in ``label``."""
     units = label.shape[0]
     parent, size = np.empty(units, np.int64), np.empty(units, np.int64)
     for i in range(orders.shape[0]):
-        _contract(source, target, orders[i], stop, most, parent, size)
-        smallest, largest = _merge_smallest(parent, size, clusters)
-        score = smallest / largest if by_load else 0.0
-        if not by_load:
-            for e in range(source.shape[0]):
-                if _root(parent, source[e]) != _root(parent, target[e]):
+        _contract(c, orders[i], parent, size)
+        smallest, largest = _merge_smallest(parent, size, c.clusters)
+        score = smallest / largest if c.by_load else 0.0
+        if not c.by_load:
+            for e in range(c.source.shape[0]):
+                if _root(parent, c.source[e]) != _root(parent, c.target[e]):
                     score -= 1.0
         if score > best:
             best = score
@@ -133,25 +158,23 @@ def _best_try(
     return best
 
 
-@kernel
-def _contract(
-    source: Any, target: Any, order: Any, stop: int, most: int, parent: Any, size: Any
-) -> None:
+@inner
+def _contract(c: _Contraction, order: Any, parent: Any, size: Any) -> None:
     """Contract edges in order until ``stop`` clusters are left, none with more than ``most``."""
     left = parent.shape[0]
     for u in range(left):
         parent[u] = u
         size[u] = 1
     for e in order:
-        if left <= stop:
+        if left <= c.stop:
             break
-        u, v = _root(parent, source[e]), _root(parent, target[e])
-        if u != v and size[u] + size[v] <= most:
+        u, v = _root(parent, c.source[e]), _root(parent, c.target[e])
+        if u != v and size[u] + size[v] <= c.most:
             _join(parent, size, u, v)
             left -= 1
 
 
-@kernel
+@inner
 def _merge_smallest(parent: Any, size: Any, clusters: int) -> Any:
     """Merge the two smallest clusters until few enough are left; return least and largest size."""
     units = parent.shape[0]
@@ -190,7 +213,7 @@ def _merge_smallest(parent: Any, size: Any, clusters: int) -> Any:
     return least, greatest
 
 
-@kernel
+@inner
 def _root(parent: Any, u: int) -> Any:
     while parent[u] != u:
         parent[u] = parent[parent[u]]
@@ -198,7 +221,7 @@ def _root(parent: Any, u: int) -> Any:
     return u
 
 
-@kernel
+@inner
 def _join(parent: Any, size: Any, u: int, v: int) -> Any:
     """Join the clusters of two roots; return the root."""
     if size[u] < size[v]:

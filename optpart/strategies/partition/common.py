@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import InputError
-from optpart.kernels.compiled import Arrays, State, assign, fits, kernel, run_time
+from optpart.kernels.compiled import Arrays, State, assign, fits, inner, run_time
 from optpart.problem.instance import Instance
 from optpart.strategies.partition.ranks import operations_rank, work
 
@@ -42,7 +42,7 @@ def groups_first(instance: Instance) -> NDArray[np.int32]:
     return np.argsort(size == 1, kind="stable").astype(np.int32)
 
 
-@kernel
+@inner
 def find_feasible(a: Arrays, unit: int, state: State, feasible: Any) -> None:
     """Write into ``feasible`` whether a unit may go to each device.
 
@@ -57,7 +57,7 @@ def find_feasible(a: Arrays, unit: int, state: State, feasible: Any) -> None:
             feasible[d] = fits(a, unit, d, state)
 
 
-@kernel
+@inner
 def unit_time(a: Arrays, unit: int, d: int) -> Any:
     """Return the total run time of the members of a unit on ``d``."""
     total = 0.0
@@ -66,14 +66,14 @@ def unit_time(a: Arrays, unit: int, d: int) -> Any:
     return total
 
 
-@kernel
+@inner
 def take(a: Arrays, unit: int, d: int, state: State, load: Any) -> None:
     """Place a unit and add its run time to the load of its device."""
     load[d] += unit_time(a, unit, d)
     assign(a, unit, d, state)
 
 
-@kernel
+@inner
 def fit_together(a: Arrays, units: Any, d: int, state: State) -> Any:
     """Return whether all of these units may go to ``d``, given where the others are."""
     count = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,12 @@ from optpart.kernels.compiled import (
     run_time,
     short_kernel,
 )
+from optpart.kernels.struct import FloatCube, FloatMatrix, Floats, IntMatrix, Ints, Longs, Struct
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 
 
-class Line(NamedTuple):
+class Line(Struct):
     """Units in a row, and what segments of the row cost.
 
     Position ``i`` is a cut: between the first ``i`` units and the others. Times are in units of
@@ -50,13 +51,13 @@ class Line(NamedTuple):
         Whether it is the sums.
     """
 
-    vertices: NDArray[np.int32]
-    units: NDArray[np.int32]
-    run: NDArray[np.float64]
-    first: NDArray[np.int32]
-    live: NDArray[np.int32]
-    size: NDArray[np.float64]
-    measured: NDArray[np.float64]
+    vertices: Ints
+    units: Ints
+    run: FloatMatrix
+    first: IntMatrix
+    live: Ints
+    size: Floats
+    measured: FloatCube
     add: bool
 
 
@@ -89,7 +90,7 @@ def line(
 
 
 @short_kernel
-def _segments(a: Arrays, units: Any, position: Any, strict: bool) -> Any:
+def _segments(a: Arrays, units: Ints, position: Ints, strict: bool) -> Any:
     """Return ``run`` and ``first`` of :class:`Line`."""
     m, k = units.shape[0], a.speed.shape[0]
     run, first = np.zeros((k, m + 1)), np.zeros((k, m + 1), np.int32)
@@ -127,14 +128,16 @@ def _segments(a: Arrays, units: Any, position: Any, strict: bool) -> Any:
 
 
 @short_kernel
-def _cuts(a: Arrays, position: Any, largest_first: Any, add: bool) -> Any:
+def _cuts(a: Arrays, position: Ints, largest_first: Longs, add: bool) -> Any:
     """Return ``live``, ``size`` and ``measured`` of :class:`Line`."""
     m, k = position.shape[0], a.speed.shape[0]
     live, size = np.zeros(m + 1, np.int32), np.zeros(m + 1)
     measured = np.zeros((m + 1 if a.measured.shape[0] else 0, k, k))
     low, high = _extent(a, position)
     # The next cut, from a given one on, that has no size yet: every cut gets the largest.
-    bare = np.arange(m + 2)
+    bare = np.empty(m + 2, np.int64)
+    for i in range(m + 2):
+        bare[i] = i
     for tensor in largest_first:
         begin, end = low[tensor] + 1, high[tensor] + 1
         if begin >= end:
@@ -184,7 +187,7 @@ def _add_measured(a: Arrays, row: int, measured: Any, add: bool) -> None:
                 )
 
 
-@short_kernel
+@inner
 def _extent(a: Arrays, position: Any) -> Any:
     """Return the first and the last position of a unit that produces or consumes each tensor."""
     tensors = a.size.shape[0]
@@ -251,7 +254,7 @@ def settle(
 
 
 @short_kernel
-def _place(a: Arrays, units: Any, place: Any, devices: Any) -> Any:
+def _place(a: Arrays, units: Ints, place: Longs, devices: Ints) -> Any:
     """Place units in turn, each on the first of ``devices`` from its place on that can take it."""
     state, k = nothing_placed(a), devices.shape[0]
     for unit in units:

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from optpart.clock import is_time_up
 from optpart.kernels.compiled import Arrays, arrays, crossing_time, inner, run_time, short_kernel
+from optpart.kernels.struct import FloatCube, IntCube, IntMatrix, Ints
 from optpart.problem.instance import Instance
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.partition.contiguous import Line, cut_time, line, settle
-from optpart.strategies.partition.insertion import topological_position
+from optpart.strategies.partition.insertion import in_degrees, topological_position
 from optpart.strategies.partition.ranks import devices_by_speed, upward_rank
 from optpart.strategies.partition.sequential_fill import sequential_fill
 
@@ -98,8 +99,9 @@ def orders(instance: Instance) -> list[NDArray[np.int32]]:
 def _depth_first(a: Arrays) -> Any:
     n = a.order.shape[0]
     order, stack, size = np.empty(n, np.int32), np.empty(n, np.int32), 0
-    missing = a.in_start[1:] - a.in_start[:-1]
-    for v in a.order[::-1]:
+    missing = in_degrees(a)
+    for i in range(n - 1, -1, -1):
+        v = a.order[i]
         if missing[v] == 0:
             stack[size] = v
             size += 1
@@ -234,7 +236,7 @@ def over_sets(instance: Instance, row: Line, devices: NDArray[np.int32]) -> list
 
 
 @short_kernel
-def _over_sets(a: Arrays, row: Line, devices: Any, table: Any, before: Any) -> Any:
+def _over_sets(a: Arrays, row: Line, devices: Ints, table: FloatCube, before: IntCube) -> Any:
     """Return the least estimate per set and last device; enter where its last segment begins.
 
     ``table[set, last, i]`` becomes the least estimate of the first ``i`` units, and
@@ -286,11 +288,11 @@ def _in_turn(instance: Instance, row: Line, devices: NDArray[np.int32]) -> list[
 
 
 @short_kernel
-def _one_order(a: Arrays, row: Line, devices: Any) -> Any:
+def _one_order(a: Arrays, row: Line, devices: Ints) -> Any:
     """Do as ``_over_sets`` does, for the sets that are reached in one order of devices."""
     m, count = row.units.shape[0], devices.shape[0]
     table = np.full((count, m + 1), np.inf)
-    before = np.zeros((count, m + 1), np.int64)
+    before = np.zeros((count, m + 1), np.int32)
     rest, previous, queue = np.empty(m + 1), np.empty(m + 1, np.int32), np.empty(m + 1, np.int32)
     for last in range(count):
         run, first, best = row.run[devices[last]], row.first[devices[last]], table[last]
@@ -332,7 +334,7 @@ def _append_segment(
             before[i] = np.int64(j) * count + previous[j]
 
 
-@short_kernel
+@inner
 def _makespan(
     a: Arrays, vertices: Any, device: Any, begin: int, idle: Any, end: Any, limit: float
 ) -> Any:
@@ -396,34 +398,32 @@ def _cut_times(a: Arrays, row: Line, s: int, d: int) -> Any:
 
 
 @short_kernel
-def _best_of(a: Arrays, vertices: Any, devices: Any, limit: float) -> Any:
+def _best_of(a: Arrays, vertices: Ints, devices: IntMatrix, limit: float) -> Any:
     """Return the least makespan, if any is below ``limit``, and the row of ``devices`` it is of."""
     best, chosen = np.inf, 0
     idle, end = np.empty(a.speed.shape[0]), np.empty(vertices.shape[0])
-    begin: Any = np.int64(0)
     for index in range(devices.shape[0]):
         idle[:] = 0.0
-        time = _makespan(a, vertices, devices[index], begin, idle, end, limit)
+        time = _makespan(a, vertices, devices[index], 0, idle, end, limit)
         if time < limit:
             best, chosen, limit = time, index, time
     return best, chosen
 
 
 @short_kernel
-def _best_pair(a: Arrays, row: Line, pairs: Any, limit: float) -> Any:
+def _best_pair(a: Arrays, row: Line, pairs: IntMatrix, limit: float) -> Any:
     """Do as ``_best_of`` does, for splits between two devices."""
     m, n = row.units.shape[0], row.vertices.shape[0]
     best, chosen = np.inf, 0
     idle, end, device = np.empty(a.speed.shape[0]), np.empty(n), np.empty(m, np.int32)
     for index in range(pairs.shape[0]):
-        s, d, cut = pairs[index]
+        s, d, cut = pairs[index, 0], pairs[index, 1], pairs[index, 2]
         for i in range(m):
             device[row.units[i]] = s if i < cut else d
         idle[:] = 0.0
-        begin: Any = np.int64(0)
-        before = 0.0
+        begin, before = 0, 0.0
         if m == n:  # every unit is a vertex, and nothing before the cut waits
-            begin, before = np.int64(cut), row.run[s, cut]
+            begin, before = cut, row.run[s, cut]
             for i in range(cut):
                 end[row.vertices[i]] = row.run[s, i + 1]
         if before < limit:

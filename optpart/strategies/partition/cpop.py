@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.kernels.compiled import Arrays, arrays, kernel
+from optpart.kernels.struct import Floats
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition
 from optpart.strategies.partition.insertion import by_priority, insert
@@ -37,7 +38,7 @@ def cpop(instance: Instance, rng: np.random.Generator) -> Partition:
 
 
 @kernel
-def _downward(a: Arrays, run: Any, transfer: Any) -> Any:
+def _downward(a: Arrays, run: Floats, transfer: Floats) -> Any:
     """Return the longest path from a source to each vertex, without the vertex."""
     n = run.shape[0]
     rank = np.zeros(n)

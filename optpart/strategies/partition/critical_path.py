@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.kernels.compiled import Arrays, arrays, fits, nothing_placed, short_kernel
+from optpart.kernels.struct import Floats, Ints
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.common import (
-    NOWHERE,
     Variant,
     find_feasible,
     fit_together,
@@ -43,9 +43,7 @@ def critical_path(
     """
     path = instance.unit_of[heaviest_path(instance, variant=variant)]
     units = path[np.sort(np.unique(path, return_index=True)[1])]
-    state = _assign(
-        arrays(instance), units, devices_by_speed(instance).astype(np.int64), is_paper(variant)
-    )
+    state = _assign(arrays(instance), units, devices_by_speed(instance), is_paper(variant))
     return partition_of(instance, state)
 
 
@@ -68,7 +66,7 @@ def heaviest_path(instance: Instance, *, variant: Variant = "thesis") -> NDArray
 
 
 @short_kernel
-def _heaviest(a: Arrays, source: Any, ops: Any, paper: bool) -> Any:
+def _heaviest(a: Arrays, source: Floats, ops: Floats, paper: bool) -> Any:
     """Return the critical path, sink first."""
     n = ops.shape[0]
     down = source + ops
@@ -102,11 +100,11 @@ def _heaviest(a: Arrays, source: Any, ops: Any, paper: bool) -> Any:
 
 
 @short_kernel
-def _assign(a: Arrays, path: Any, by_speed: Any, paper: bool) -> Any:
+def _assign(a: Arrays, path: Ints, by_speed: Ints, paper: bool) -> Any:
     k = by_speed.shape[0]
     state = nothing_placed(a)
     load, feasible = np.zeros(k), np.empty(k, np.bool_)
-    holder = NOWHERE
+    holder = -1
     if paper:
         for d in by_speed:
             if fit_together(a, path, d, state):
@@ -126,7 +124,7 @@ def _assign(a: Arrays, path: Any, by_speed: Any, paper: bool) -> Any:
         unit = a.unit[v]
         if state.device[unit] >= 0:
             continue
-        best, chosen = np.inf, NOWHERE
+        best, chosen = np.inf, -1
         find_feasible(a, unit, state, feasible)
         for d in range(k):
             total = load[d] + (unit_time(a, unit, d) if paper else 0.0)

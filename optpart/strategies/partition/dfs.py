@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from optpart.kernels.compiled import Arrays, arrays, kernel
+from optpart.kernels.struct import Ints
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition
 from optpart.strategies.partition.common import Variant, is_paper, total_rank
@@ -37,12 +38,14 @@ def depth_first(
 
 
 @kernel
-def _preorder(a: Arrays, sources: Any) -> Any:
+def _preorder(a: Arrays, sources: Ints) -> Any:
     """Return the vertices in the order of their first visit."""
     n = a.order.shape[0]
     visit, stack = np.empty(n, np.int32), np.empty(n, np.int32)
     seen = np.zeros(n, np.bool_)
-    edge = a.out_start[:-1].copy()
+    edge = np.empty(n, np.int32)
+    for v in range(n):
+        edge[v] = a.out_start[v]
     visited = 0
     for source in sources:
         v, depth = source, 0

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.kernels.compiled import Arrays, arrays, kernel
+from optpart.kernels.struct import Floats
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition
 from optpart.strategies.partition.ready_list import schedule_ready
@@ -44,7 +45,7 @@ def median_run(instance: Instance) -> NDArray[np.float64]:
 
 
 @kernel
-def _static_level(a: Arrays, median: Any) -> Any:
+def _static_level(a: Arrays, median: Floats) -> Any:
     n = median.shape[0]
     level = np.zeros(n)
     for i in range(n - 1, -1, -1):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optpart.kernels.compiled import (
     Arrays,
@@ -13,14 +12,16 @@ from optpart.kernels.compiled import (
     arrays,
     assign,
     fits,
+    inner,
     kernel,
     nothing_placed,
     run_time,
 )
 from optpart.kernels.heap import heap_pop, heap_push
+from optpart.kernels.struct import FloatMatrix, Ints, LongMatrix, Longs, Struct
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
-from optpart.strategies.partition.insertion import arrivals, topological_position
+from optpart.strategies.partition.insertion import arrivals, in_degrees, topological_position
 from optpart.strategies.partition.ranks import operations_rank
 from optpart.strategies.partition.unit_graph import pop, push
 
@@ -43,11 +44,12 @@ def etf(instance: Instance, rng: np.random.Generator) -> Partition:
     by_level = np.lexsort((topological_position(instance), -level)).astype(np.int32)
     place = np.empty(instance.vertices, dtype=np.int64)
     place[by_level] = np.arange(instance.vertices)
-    state, order = _earliest_first(arrays(instance), by_level, place)
+    queue = _none_ready(instance.devices, instance.vertices)
+    state, order = _earliest_first(arrays(instance), by_level, place, queue)
     return partition_of(instance, state, order.tolist())
 
 
-class _Ready(NamedTuple):
+class _Ready(Struct):
     """The ready vertices, by their rank in the order of levels: two heaps per device.
 
     Attributes
@@ -59,25 +61,31 @@ class _Ready(NamedTuple):
     now_size, later_size : ndarray of int64, length k
     """
 
-    now: NDArray[np.int64]
-    time: NDArray[np.float64]
-    later: NDArray[np.int64]
-    now_size: NDArray[np.int64]
-    later_size: NDArray[np.int64]
+    now: LongMatrix
+    time: FloatMatrix
+    later: LongMatrix
+    now_size: Longs
+    later_size: Longs
+
+
+def _none_ready(devices: int, vertices: int) -> _Ready:
+    return _Ready(
+        now=np.empty((devices, vertices), dtype=np.int64),
+        time=np.empty((devices, vertices)),
+        later=np.empty((devices, vertices), dtype=np.int64),
+        now_size=np.zeros(devices, dtype=np.int64),
+        later_size=np.zeros(devices, dtype=np.int64),
+    )
 
 
 @kernel
-def _earliest_first(a: Arrays, by_level: Any, place: Any) -> Any:
+def _earliest_first(a: Arrays, by_level: Ints, place: Longs, queue: _Ready) -> Any:
     n, k = place.shape[0], a.speed.shape[0]
     state = nothing_placed(a)
     order = np.empty(n, np.int32)
-    waiting = a.in_start[1:] - a.in_start[:-1]
+    waiting = in_degrees(a)
     done = np.zeros(n, np.bool_)
     end, idle, arrival = np.zeros(n), np.zeros(k), np.zeros(k)
-    queue = _Ready(
-        np.empty((k, n), np.int64), np.empty((k, n)), np.empty((k, n), np.int64),
-        np.zeros(k, np.int64), np.zeros(k, np.int64),
-    )  # fmt: skip
     for v in a.order:
         if waiting[v] == 0:
             _offer(a, v, place[v], state.device, end, idle, arrival, queue)
@@ -96,8 +104,9 @@ def _earliest_first(a: Arrays, by_level: Any, place: Any) -> Any:
         if target < 0:
             return state, order
         v = by_level[first]
-        if state.device[a.unit[v]] < 0:
-            assign(a, a.unit[v], target, state)
+        unit = int(a.unit[v])
+        if state.device[unit] < 0:
+            assign(a, unit, target, state)
         done[v], end[v], idle[target], order[i] = True, finish, finish, v
         for e in range(a.out_start[v], a.out_start[v + 1]):
             w = a.out_target[e]
@@ -107,13 +116,13 @@ def _earliest_first(a: Arrays, by_level: Any, place: Any) -> Any:
     return state, order
 
 
-@kernel
+@inner
 def _offer(
     a: Arrays, v: int, place: int, device: Any, end: Any, idle: Any, arrival: Any, queue: _Ready
 ) -> None:
     """Queue a vertex that has become ready on every device where it may run."""
     unit = a.unit[v]
-    chosen: Any = np.int64(device[unit])
+    chosen = int(device[unit])
     arrivals(a, v, device, end, arrival, chosen)
     for d in range(idle.shape[0]):
         if (d != chosen) if chosen >= 0 else not a.allowed[unit, d]:
@@ -127,7 +136,7 @@ def _offer(
             )
 
 
-@kernel
+@inner
 def _next(
     a: Arrays, d: int, by_level: Any, done: Any, idle: float, state: State, queue: _Ready
 ) -> Any:

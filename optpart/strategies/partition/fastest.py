@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from optpart.kernels.compiled import Arrays, arrays, assign, fits, nothing_placed, short_kernel
+from optpart.kernels.struct import Ints
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.ranks import devices_by_speed
@@ -25,7 +26,7 @@ def fastest(instance: Instance, rng: np.random.Generator) -> Partition:
 
 
 @short_kernel
-def _first_fit(a: Arrays, units: Any, devices: Any) -> Any:
+def _first_fit(a: Arrays, units: Ints, devices: Ints) -> Any:
     state = nothing_placed(a)
     for unit in units:
         for d in devices:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from optpart.kernels.compiled import Arrays, arrays, assign, fits, nothing_placed, short_kernel
+from optpart.kernels.struct import Ints
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 
@@ -23,7 +24,7 @@ def hashing(instance: Instance, rng: np.random.Generator) -> Partition:
 
 
 @short_kernel
-def _in_turn(a: Arrays, groups: Any, singles: Any) -> Any:
+def _in_turn(a: Arrays, groups: Ints, singles: Ints) -> Any:
     k = a.speed.shape[0]
     state = nothing_placed(a)
     for units in (groups, singles):

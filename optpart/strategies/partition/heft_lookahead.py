@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optpart.clock import check_time
 from optpart.kernels.compiled import (
@@ -15,10 +14,12 @@ from optpart.kernels.compiled import (
     assign,
     crossing_time,
     fits,
+    inner,
     kernel,
     nothing_placed,
     run_time,
 )
+from optpart.kernels.struct import FloatMatrix, Floats, Ints, Longs, Struct
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.insertion import topological_position
@@ -58,18 +59,19 @@ def heft_lookahead(instance: Instance, rng: np.random.Generator) -> Partition:
     source = np.repeat(np.arange(instance.vertices), np.diff(a.out_start))
     by_turn = np.lexsort((a.out_tensor, place[a.out_target], source))
     target, tensor = a.out_target[by_turn], a.out_tensor[by_turn]
-    found, done = _begin(a), 0
+    state, found = nothing_placed(a), _nothing_scheduled(instance, target)
+    done = 0
     while done < instance.vertices:
         check_time()
         before = done
-        done = _look_ahead(a, turn, target, tensor, found, done, _WORK)
+        done = _look_ahead(a, turn, tensor, state, found, done, _WORK)
         if done == before:  # no device was left for the next vertex
             break
     order = np.lexsort((position, found.end, found.start)).tolist()
-    return partition_of(instance, found.state, order)
+    return partition_of(instance, state, order)
 
 
-class _Busy(NamedTuple):
+class _Busy(Struct):
     """The intervals at which devices are busy, ascending.
 
     Attributes
@@ -79,12 +81,12 @@ class _Busy(NamedTuple):
     counts : ndarray of int64, length k
     """
 
-    since: NDArray[np.float64]
-    until: NDArray[np.float64]
-    counts: NDArray[np.int64]
+    since: FloatMatrix
+    until: FloatMatrix
+    counts: Longs
 
 
-class _Partial(NamedTuple):
+class _Partial(Struct):
     """A schedule of some of the vertices.
 
     Attributes
@@ -94,37 +96,45 @@ class _Partial(NamedTuple):
         Arrival of the inputs of each vertex from the predecessors placed so far.
     tried : ndarray of float64, length n
         The ends of vertices that are scheduled for trial, −1 for all others.
+    target : ndarray of int32
+        The targets of the out-edges of each vertex, by falling rank.
     """
 
-    state: State
-    start: NDArray[np.float64]
-    end: NDArray[np.float64]
+    start: Floats
+    end: Floats
     busy: _Busy
-    ready: NDArray[np.float64]
-    tried: NDArray[np.float64]
+    ready: FloatMatrix
+    tried: Floats
+    target: Ints
 
 
-@kernel
-def _begin(a: Arrays) -> Any:
-    n, k = a.order.shape[0], a.speed.shape[0]
+def _nothing_scheduled(instance: Instance, target: Ints) -> _Partial:
+    n, k = instance.vertices, instance.devices
     return _Partial(
-        nothing_placed(a), np.zeros(n), np.zeros(n),
-        _Busy(np.empty((k, n)), np.empty((k, n)), np.zeros(k, np.int64)),
-        np.zeros((n, k)), np.full(n, -1.0),
-    )  # fmt: skip
+        start=np.zeros(n),
+        end=np.zeros(n),
+        busy=_Busy(np.empty((k, n)), np.empty((k, n)), np.zeros(k, dtype=np.int64)),
+        ready=np.zeros((n, k)),
+        tried=np.full(n, -1.0),
+        target=target,
+    )
 
 
 @kernel
 def _look_ahead(
-    a: Arrays, turn: Any, target: Any, tensor: Any, found: _Partial, done: int, work: int
+    a: Arrays, turn: Ints, tensor: Ints, state: State, found: _Partial, done: int, work: int
 ) -> Any:
     """Place vertices from the turn ``done`` on until the work is done; return how many are placed.
 
     It ends early at a vertex that has no device left.
+
+    Parameters
+    ----------
+    tensor : ndarray of int32
+        The tensors of the out-edges, in the order of ``found.target``.
     """
     n, k = turn.shape[0], a.speed.shape[0]
-    state, start, end, busy = found.state, found.start, found.end, found.busy
-    ready, tried = found.ready, found.tried
+    busy, ready, target = found.busy, found.ready, found.target
     while done < n and work > 0:
         v = turn[done]
         work -= k + k * k * (a.out_start[v + 1] - a.out_start[v])
@@ -138,14 +148,14 @@ def _look_ahead(
             finish = at + run_time(a, v, d)
             last = finish
             if a.out_start[v] < a.out_start[v + 1]:
-                last = _last_successor(a, v, d, at, finish, best, state, busy, ready, tried, target)
+                last = _last_successor(a, v, d, at, finish, best, state, found)
             if chosen < 0 or last < best or (last == best and finish < best_end):
                 best, best_end, best_start, chosen = last, finish, at, d
         if chosen < 0:
             return done
         if home < 0:
             assign(a, unit, chosen, state)
-        start[v], end[v] = best_start, best_end
+        found.start[v], found.end[v] = best_start, best_end
         _book(busy, chosen, best_start, best_end)
         for e in range(a.out_start[v], a.out_start[v + 1]):
             for d in range(k):
@@ -155,22 +165,18 @@ def _look_ahead(
     return done
 
 
-@kernel
+@inner
 def _last_successor(
-    a: Arrays, v: int, d: int, at: float, finish: float, limit: float,
-    state: State, busy: _Busy, ready: Any, tried: Any, target: Any,
-) -> Any:  # fmt: skip
+    a: Arrays, v: int, d: int, at: float, finish: float, limit: float, state: State, found: _Partial
+) -> Any:
     """Return when the last successor of ``v`` on ``d`` finishes.
 
     That is infinite if a successor has no device left. Above ``limit``, it may be too low.
 
-    Parameters
-    ----------
-    tried : ndarray of float64, length n
-        The ends of vertices that are scheduled for trial, −1 for all others.
-    target : ndarray of int32
-        The targets of the out-edges of each vertex, by falling rank.
+    Successors are placed and booked for trial, and taken back in the opposite order, so that
+    ``state`` and ``found`` are the same before and after.
     """
+    busy, ready, tried, target = found.busy, found.ready, found.tried, found.target
     k = a.speed.shape[0]
     first, past = a.out_start[v], a.out_start[v + 1]
     # What to take back: the vertices, whether their unit was placed, and the intervals booked.
@@ -229,7 +235,7 @@ def _last_successor(
     return last
 
 
-@kernel
+@inner
 def _earliest(busy: _Busy, d: int, ready: float, p: float) -> Any:
     """Return the earliest start on ``d``, not before ``ready``, of what takes ``p``."""
     since, until, past = busy.since[d], busy.until[d], busy.counts[d]
@@ -247,7 +253,7 @@ def _earliest(busy: _Busy, d: int, ready: float, p: float) -> Any:
     return at
 
 
-@kernel
+@inner
 def _book(busy: _Busy, d: int, begin: float, end: float) -> Any:
     """Book an interval; return its number among those of ``d``, −1 if it has no length."""
     if end == begin:
@@ -261,7 +267,7 @@ def _book(busy: _Busy, d: int, begin: float, end: float) -> Any:
     return j
 
 
-@kernel
+@inner
 def _cancel(busy: _Busy, d: int, number: int) -> None:
     """Remove the interval of this number."""
     since, until = busy.since[d], busy.until[d]

@@ -13,11 +13,12 @@ from optpart.kernels.compiled import (
     assign,
     crossing_time,
     fits,
-    kernel,
+    inner,
     nothing_placed,
     run_time,
     short_kernel,
 )
+from optpart.kernels.struct import FloatMatrix, Ints, Longs
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.unit_graph import pop, push
@@ -73,16 +74,24 @@ def by_priority(instance: Instance, priority: NDArray[np.float64]) -> NDArray[np
     return turn
 
 
+@inner
+def in_degrees(a: Arrays) -> Any:
+    """Return the number of in-edges of each vertex."""
+    count = np.empty(a.order.shape[0], np.int32)
+    for v in range(count.shape[0]):
+        count[v] = a.in_start[v + 1] - a.in_start[v]
+    return count
+
+
 @short_kernel
-def _by_priority(a: Arrays, highest_first: Any) -> Any:
+def _by_priority(a: Arrays, highest_first: Ints) -> Any:
     n = highest_first.shape[0]
     rank = np.empty(n, np.int64)
     for i in range(n):
         rank[highest_first[i]] = i
-    waiting = a.in_start[1:] - a.in_start[:-1]
+    waiting = in_degrees(a)
     ready = np.empty(n, np.int64)
-    # Typed: for a literal, numba would compile its callees once more.
-    size: Any = np.int64(0)
+    size = 0
     for v in range(n):
         if waiting[v] == 0:
             push(ready, size, rank[v])
@@ -101,14 +110,21 @@ def _by_priority(a: Arrays, highest_first: Any) -> Any:
 
 
 @short_kernel
-def _insert(a: Arrays, turn: Any, wanted: Any, ahead: Any) -> Any:
+def _insert(a: Arrays, turn: Ints, wanted: Longs, ahead: FloatMatrix) -> Any:
+    """Run :func:`insert`; return the placement, and when each vertex starts and ends.
+
+    After each vertex, the gaps of a device are all intervals, of positive length or without an
+    end, in which none of the vertices placed so far runs there.
+    """
     n, k = turn.shape[0], a.speed.shape[0]
     state = nothing_placed(a)
     start, end = np.zeros(n), np.zeros(n)
     # Idle gaps of each device, ascending, side by side in one pool; when a device has no room left,
     # its gaps move to twice the room at the end of the pool.
     room = np.full(k, 4, np.int64)
-    base = np.arange(k) * 4
+    base = np.empty(k, np.int64)
+    for d in range(k):
+        base[d] = 4 * d
     count = np.ones(k, np.int64)
     pool = 4 * k
     gap_from, gap_to = np.zeros(8 * n + 4 * k), np.full(8 * n + 4 * k, np.inf)
@@ -118,7 +134,7 @@ def _insert(a: Arrays, turn: Any, wanted: Any, ahead: Any) -> Any:
         v = turn[i]
         unit = a.unit[v]
         free = state.device[unit] < 0
-        chosen: Any = np.int64(state.device[unit])
+        chosen = int(state.device[unit])
         if free and wanted[unit] >= 0 and fits(a, unit, wanted[unit], state):
             chosen = wanted[unit]
         arrivals(a, v, state.device, end, ready, chosen)
@@ -162,7 +178,7 @@ def _insert(a: Arrays, turn: Any, wanted: Any, ahead: Any) -> Any:
     return state, start, end
 
 
-@kernel
+@inner
 def arrivals(a: Arrays, v: int, device: Any, end: Any, ready: Any, chosen: int) -> None:
     """Write into ``ready`` the time per device at which all inputs of ``v`` have arrived.
 
@@ -198,7 +214,7 @@ def arrivals(a: Arrays, v: int, device: Any, end: Any, ready: Any, chosen: int) 
             ready[sender] = max(here, since)
 
 
-@kernel
+@inner
 def _fill(gap_from: Any, gap_to: Any, gap: int, past: int, start: float, end: float) -> Any:
     """Remove ``[start, end)`` from a gap; return the change in the number of gaps."""
     if end == start:

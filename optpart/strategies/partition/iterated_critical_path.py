@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from optpart.kernels.compiled import Arrays, State, arrays, kernel, nothing_placed
+from optpart.kernels.compiled import Arrays, State, arrays, inner, kernel, nothing_placed
 from optpart.kernels.heap import heap_pop, heap_push
+from optpart.kernels.struct import Bools, Floats, Ints, Struct
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
-from optpart.strategies.partition.common import NOWHERE, fit_together, take
+from optpart.strategies.partition.common import fit_together, take
 from optpart.strategies.partition.ranks import operations_rank, work
 
 
@@ -31,11 +31,17 @@ def iterated_critical_path(instance: Instance, rng: np.random.Generator) -> Part
     Only ranks determined by a removed edge are recomputed. Ranks never rise, so an outdated entry
     in the queue of sinks is noticed when it comes first.
     """
-    state = _assign(arrays(instance), work(instance), operations_rank(instance).source)
-    return partition_of(instance, state)
+    a, n = arrays(instance), instance.vertices
+    left = _Left(
+        rank=operations_rank(instance).source,
+        before=np.empty(n, dtype=np.int32),
+        gone=np.zeros(len(a.in_source), dtype=np.bool_),
+        leaving=np.diff(a.out_start),
+    )
+    return partition_of(instance, _assign(a, work(instance), left))
 
 
-class _Left(NamedTuple):
+class _Left(Struct):
     """The remaining graph.
 
     Attributes
@@ -50,21 +56,23 @@ class _Left(NamedTuple):
         Out-edges that are left.
     """
 
-    rank: NDArray[np.float64]
-    before: NDArray[np.int32]
-    gone: NDArray[np.bool_]
-    leaving: NDArray[np.int32]
+    rank: Floats
+    before: Ints
+    gone: Bools
+    leaving: Ints
 
 
 @kernel
-def _assign(a: Arrays, ops: Any, rank: Any) -> Any:
-    n = ops.shape[0]
+def _assign(a: Arrays, ops: Floats, left: _Left) -> Any:
+    """Place the units of one critical path after another.
+
+    Before each path, the ranks are those of the remaining graph, and the heap of sinks holds each
+    of its sinks with a rank that is not below its own.
+    """
+    n, rank = ops.shape[0], left.rank
     state = nothing_placed(a)
     load = np.zeros(a.speed.shape[0])
     met = np.zeros(a.need.shape[0], np.bool_)  # units on a path so far
-    left = _Left(
-        rank, np.empty(n, np.int32), np.zeros(a.in_source.shape[0], np.bool_), np.empty(n, np.int32)
-    )
     # Two heaps of topological positions: sinks by falling rank, and vertices to rank again.
     position = np.empty(n, np.int64)
     key, sink, sinks = np.empty(n + 1), np.empty(n + 1, np.int64), 0
@@ -72,7 +80,6 @@ def _assign(a: Arrays, ops: Any, rank: Any) -> Any:
     for i in range(n):
         v = a.order[i]
         position[v] = i
-        left.leaving[v] = a.out_start[v + 1] - a.out_start[v]
         _follow(a, ops, left, v)
         if left.leaving[v] == 0:
             sinks = heap_push(key, sink, sinks, -rank[v], i)
@@ -115,7 +122,7 @@ def _assign(a: Arrays, ops: Any, rank: Any) -> Any:
     return state
 
 
-@kernel
+@inner
 def _follow(a: Arrays, ops: Any, left: _Left, v: int) -> Any:
     """Recompute rank and path predecessor of ``v``; return whether the rank changed."""
     best, chosen = 0.0, -1
@@ -129,7 +136,7 @@ def _follow(a: Arrays, ops: Any, left: _Left, v: int) -> Any:
     return changed
 
 
-@kernel
+@inner
 def _place_path(a: Arrays, path: Any, state: State, load: Any, met: Any) -> Any:
     """Cut a path, sink first, into subpaths and place them; return whether that was possible."""
     k = load.shape[0]
@@ -158,12 +165,12 @@ def _place_path(a: Arrays, path: Any, state: State, load: Any, met: Any) -> Any:
     return count == 0 or _place_subpath(a, subpath[:count], state, load)
 
 
-@kernel
+@inner
 def _place_subpath(a: Arrays, units: Any, state: State, load: Any) -> Any:
     """Place units together, or in halves; return whether that was possible."""
     low, high = 0, units.shape[0]
     while low < high:
-        best, chosen = np.inf, NOWHERE
+        best, chosen = np.inf, -1
         for d in range(load.shape[0]):
             if (chosen < 0 or load[d] < best) and fit_together(a, units[low:high], d, state):
                 best, chosen = load[d], d

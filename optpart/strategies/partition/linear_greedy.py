@@ -8,7 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import InputError
-from optpart.kernels.compiled import Arrays, State, arrays, assign, fits, kernel, nothing_placed
+from optpart.kernels.compiled import (
+    Arrays,
+    State,
+    arrays,
+    assign,
+    fits,
+    inner,
+    kernel,
+    nothing_placed,
+)
+from optpart.kernels.struct import Floats, Ints
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.means import speed_share
@@ -72,16 +82,18 @@ def stream(
     state : State
         Changed in place and returned. If a unit fits nowhere, it and those after it are not placed.
     """
-    of_unit = np.bincount(instance.unit_of, weight, minlength=len(instance.units))
-    placed = state.device >= 0
     # For empty input, numpy would count in integers.
+    of_unit = np.bincount(instance.unit_of, weight, len(instance.units)).astype(np.float64)
+    placed = state.device >= 0
     load = np.bincount(state.device[placed], of_unit[placed], len(share)).astype(np.float64)
     _stream(arrays(instance), units, of_unit, share * weight.sum(), load, state)
     return state
 
 
 @kernel
-def _stream(a: Arrays, units: Any, weight: Any, capacity: Any, load: Any, state: State) -> None:
+def _stream(
+    a: Arrays, units: Ints, weight: Floats, capacity: Floats, load: Floats, state: State
+) -> None:
     k = capacity.shape[0]
     neighbours = np.empty(k)
     for unit in units:
@@ -98,7 +110,7 @@ def _stream(a: Arrays, units: Any, weight: Any, capacity: Any, load: Any, state:
         load[chosen] += weight[unit]
 
 
-@kernel
+@inner
 def _count_neighbours(a: Arrays, unit: int, device: Any, neighbours: Any) -> None:
     """Count, per device, the vertices there that share an edge with a member, once per member."""
     neighbours[:] = 0.0

@@ -11,6 +11,7 @@ from scipy.sparse import coo_array, csr_array
 
 from optpart.errors import InputError
 from optpart.kernels.compiled import Arrays, arrays, assign, fits, kernel, nothing_placed
+from optpart.kernels.struct import Ints, Longs
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.linear_greedy import linear_greedy, stream
@@ -223,7 +224,7 @@ def _whole(values: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 @kernel
-def _keep(a: Arrays, units: Any, where: Any) -> Any:
+def _keep(a: Arrays, units: Ints, where: Longs) -> Any:
     """Place, in turn, the units that fit where they should be."""
     state = nothing_placed(a)
     for unit in units:

@@ -15,13 +15,14 @@ from optpart.kernels.compiled import (
     arrays,
     assign,
     crossing_time,
+    inner,
     kernel,
     nothing_placed,
 )
+from optpart.kernels.struct import Floats, Ints
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.common import (
-    NOWHERE,
     Variant,
     find_feasible,
     groups_first,
@@ -101,7 +102,7 @@ def importance(instance: Instance, paper: bool) -> NDArray[np.float64]:
     return np.minimum(total / (largest * np.bincount(instance.unit_of)), 1.0)
 
 
-@kernel
+@inner
 def traffic(a: Arrays, unit: int, state: State, held: Any, feasible: Any) -> Any:
     """Return traffic per device before normalisation ([L] eq. 4.7 to 4.10).
 
@@ -141,7 +142,7 @@ def traffic(a: Arrays, unit: int, state: State, held: Any, feasible: Any) -> Any
     return total
 
 
-@kernel
+@inner
 def incoming_traffic(a: Arrays, unit: int, state: State, feasible: Any) -> Any:
     """Return the traffic score per device ([M] eq. 10): transfer times of placed inputs."""
     k = feasible.shape[0]
@@ -157,7 +158,7 @@ def incoming_traffic(a: Arrays, unit: int, state: State, feasible: Any) -> Any:
     return total
 
 
-@kernel
+@inner
 def relative_traffic(total: Any) -> Any:
     """Return the traffic factor per device ([L] eq. 4.11): relative to the most, 1 without any."""
     most = 0.0
@@ -170,7 +171,7 @@ def relative_traffic(total: Any) -> Any:
     return factor
 
 
-@kernel
+@inner
 def execution_time(load: Any, time: Any) -> Any:
     """Return the execution time factor per device ([L] eq. 4.12, 4.13).
 
@@ -192,7 +193,7 @@ def execution_time(load: Any, time: Any) -> Any:
     return factor
 
 
-@kernel
+@inner
 def memory(used: Any, room: Any, boosted: bool) -> Any:
     """Return the share of used memory per device ([M] §3.3.1).
 
@@ -215,7 +216,7 @@ def memory(used: Any, room: Any, boosted: bool) -> Any:
     return factor
 
 
-@kernel
+@inner
 def importance_speed_boost(importance: float, speed: Any, among: Any) -> Any:
     """Return the importance speed boost per device ([L] eq. 4.15, [M] eq. 9).
 
@@ -239,7 +240,7 @@ def importance_speed_boost(importance: float, speed: Any, among: Any) -> Any:
 
 @kernel
 def _assign(
-    a: Arrays, turn: Any, importance: Any, room: Any, paper: bool, all_factors: bool
+    a: Arrays, turn: Ints, importance: Floats, room: Floats, paper: bool, all_factors: bool
 ) -> Any:
     k = room.shape[0]
     state = nothing_placed(a)
@@ -264,7 +265,7 @@ def _assign(
         filled = memory(state.used, room, not paper)
         boost = importance_speed_boost(importance[unit], speed, everywhere if paper else feasible)
         least, least_both, least_time = np.inf, np.inf, np.inf
-        chosen = NOWHERE
+        chosen = -1
         for d in range(k):
             both = moving[d] * running[d]
             score = both * filled[d] * boost[d] if all_factors else both

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.kernels.compiled import Arrays, arrays, kernel, run_time
+from optpart.kernels.struct import Floats
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition
 from optpart.strategies.partition.insertion import by_priority, insert
@@ -43,7 +44,7 @@ def optimistic_costs(instance: Instance) -> NDArray[np.float64]:
 
 
 @kernel
-def _optimistic_costs(a: Arrays, transfer: Any) -> Any:
+def _optimistic_costs(a: Arrays, transfer: Floats) -> Any:
     n, k = a.order.shape[0], a.speed.shape[0]
     table = np.zeros((n, k))
     cost = np.empty(k)

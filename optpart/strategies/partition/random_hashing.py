@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optpart.kernels.compiled import UNLIMITED, Arrays, arrays, assign, kernel, nothing_placed
+from optpart.kernels.struct import Floats, Ints
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
-from optpart.strategies.partition.common import NOWHERE, find_feasible, groups_first
+from optpart.strategies.partition.common import find_feasible, groups_first
 
 
 def random_hashing(instance: Instance, rng: np.random.Generator) -> Partition:
@@ -26,12 +26,12 @@ def random_hashing(instance: Instance, rng: np.random.Generator) -> Partition:
 
 
 @kernel
-def _scatter(a: Arrays, turn: Any, weight: NDArray[np.float64], chance: Any) -> Any:
+def _scatter(a: Arrays, turn: Ints, weight: Floats, chance: Floats) -> Any:
     k = weight.shape[0]
     state = nothing_placed(a)
     share, feasible = np.empty(k), np.empty(k, np.bool_)
     for i in range(turn.shape[0]):
-        total, chosen = 0.0, NOWHERE
+        total, chosen = 0.0, -1
         find_feasible(a, turn[i], state, feasible)
         for d in range(k):
             share[d] = 0.0

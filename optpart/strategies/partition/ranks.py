@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.kernels.compiled import Arrays, arrays, short_kernel
+from optpart.kernels.struct import Floats
 from optpart.problem.instance import Instance
 
 
@@ -60,7 +61,7 @@ def operations_rank(instance: Instance) -> OperationsRank:
 
 
 @short_kernel
-def _operations_rank(a: Arrays, ops: Any) -> Any:
+def _operations_rank(a: Arrays, ops: Floats) -> Any:
     n = ops.shape[0]
     source, sink = np.zeros(n), np.zeros(n)
     for i in range(n):
@@ -107,7 +108,7 @@ def _measured(a: Arrays) -> tuple[list[int], list[int]]:
 
 
 @short_kernel
-def _upward(a: Arrays, run: Any, transfer: Any) -> Any:
+def _upward(a: Arrays, run: Floats, transfer: Floats) -> Any:
     n = run.shape[0]
     rank = np.empty(n)
     for i in range(n - 1, -1, -1):

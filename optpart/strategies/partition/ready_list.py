@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +13,22 @@ from optpart.kernels.compiled import (
     State,
     arrays,
     assign,
+    inner,
     kernel,
     nothing_placed,
     run_time,
 )
+from optpart.kernels.struct import FloatMatrix, Floats, Ints, Longs, Struct
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
-from optpart.strategies.partition.common import NOWHERE, find_feasible
+from optpart.strategies.partition.common import find_feasible
 from optpart.strategies.partition.insertion import arrivals, topological_position
 
 #: Pairs of a ready vertex and a device to look at between two looks at the clock.
 _WORK = 2**22
+
+#: Rows, to begin with, of the table of arrivals at ready vertices.
+_ROOM = 16
 
 
 def schedule_ready(
@@ -64,16 +69,25 @@ def schedule_ready(
     if base is None:
         base = np.zeros(n)
     a = arrays(instance)
-    by_position = np.argsort(topological_position(instance)).astype(np.int32)
-    found, arrival = _begin(a, by_position)
+    key, state, found = _Key(finish, regret, base), nothing_placed(a), _nothing_scheduled(instance)
+    # Nothing has to arrive at a vertex without inputs.
+    arrival = np.zeros((max(_ROOM, int(found.counts[1])), instance.devices))
     done = False
     while not done:
         check_time()
-        arrival, done = _go_on(a, found, arrival, finish, regret, base, _WORK)
-    return partition_of(instance, found.state, found.order.tolist())
+        arrival, done = _go_on(a, key, state, found, arrival, _WORK)
+    return partition_of(instance, state, found.order.tolist())
 
 
-class _Partial(NamedTuple):
+class _Key(Struct):
+    """What vertices are chosen by; see :func:`schedule_ready`."""
+
+    finish: float
+    regret: float
+    base: Floats
+
+
+class _Partial(Struct):
     """A schedule of some of the vertices, and those that are ready.
 
     Attributes
@@ -90,50 +104,44 @@ class _Partial(NamedTuple):
         Of which ``counts[1]`` are ready, in any order.
     """
 
-    state: State
-    order: NDArray[np.int32]
-    waiting: NDArray[np.int32]
-    end: NDArray[np.float64]
-    idle: NDArray[np.float64]
-    position: NDArray[np.int64]
-    ready: NDArray[np.int32]
-    counts: NDArray[np.int64]
+    order: Ints
+    waiting: Ints
+    end: Floats
+    idle: Floats
+    position: Longs
+    ready: Ints
+    counts: Longs
 
 
-@kernel
-def _begin(a: Arrays, by_position: Any) -> Any:
-    """Return the empty schedule and, for each place in the list of ready vertices, a row.
-
-    The row has the arrival of the inputs of the vertex: arrivals no longer change once all
-    predecessors are placed.
-    """
-    n, k = by_position.shape[0], a.speed.shape[0]
-    position = np.empty(n, np.int64)
-    for i in range(n):
-        position[by_position[i]] = i
-    found = _Partial(
-        nothing_placed(a), np.empty(n, np.int32), a.in_start[1:] - a.in_start[:-1], np.zeros(n),
-        np.zeros(k), position, np.empty(n, np.int32), np.zeros(2, np.int64),
-    )  # fmt: skip
-    arrival = np.empty((16, k))
-    count = 0
-    for v in by_position:
-        if found.waiting[v] == 0:
-            arrival = _with_room(arrival, count)
-            arrivals(a, v, found.state.device, found.end, arrival[count], NOWHERE)
-            found.ready[count] = v
-            count += 1
-    found.counts[1] = count
-    return found, arrival
+def _nothing_scheduled(instance: Instance) -> _Partial:
+    """Return the empty schedule; vertices without inputs are ready."""
+    n, position = instance.vertices, topological_position(instance)
+    waiting = np.diff(arrays(instance).in_start)
+    ready = np.zeros(n, dtype=np.int32)
+    sources = np.flatnonzero(waiting == 0)
+    ready[: len(sources)] = sources[np.argsort(position[sources])]
+    return _Partial(
+        order=np.zeros(n, dtype=np.int32),
+        waiting=waiting,
+        end=np.zeros(n),
+        idle=np.zeros(instance.devices),
+        position=position,
+        ready=ready,
+        counts=np.array([0, len(sources)], dtype=np.int64),
+    )
 
 
 @kernel
 def _go_on(
-    a: Arrays, found: _Partial, arrival: Any, finish: float, regret: float, base: Any, work: int
+    a: Arrays, by: _Key, state: State, found: _Partial, arrival: FloatMatrix, work: int
 ) -> Any:
-    """Schedule vertices until the work is done; return the arrivals, and whether no more follow."""
-    n, k = base.shape[0], a.speed.shape[0]
-    state, end, idle = found.state, found.end, found.idle
+    """Schedule vertices until the work is done; return the arrivals, and whether no more follow.
+
+    Row ``i`` of ``arrival`` says when the inputs of the ready vertex ``i`` arrive at each device;
+    it does not change once all predecessors are placed.
+    """
+    n, k = found.order.shape[0], a.speed.shape[0]
+    end, idle = found.end, found.idle
     position, ready = found.position, found.ready
     step, count = found.counts[0], found.counts[1]
     feasible = np.empty(k, np.bool_)
@@ -157,9 +165,9 @@ def _go_on(
                     second = at
             if device < 0:
                 continue
-            key = base[v] + finish * first
-            if regret != 0.0:
-                key += regret * (second - first)
+            key = by.base[v] + by.finish * first
+            if by.regret != 0.0:
+                key += by.regret * (second - first)
             if key > best or chosen < 0 or (key == best and position[v] < position[ready[chosen]]):
                 best, chosen, target, until = key, i, device, first
         if chosen < 0:
@@ -178,14 +186,14 @@ def _go_on(
             found.waiting[w] -= 1
             if found.waiting[w] == 0:
                 arrival = _with_room(arrival, count)
-                arrivals(a, w, state.device, end, arrival[count], NOWHERE)
+                arrivals(a, w, state.device, end, arrival[count], -1)
                 ready[count] = w
                 count += 1
         found.counts[0], found.counts[1] = step, count
     return arrival, step == n
 
 
-@kernel
+@inner
 def _with_room(rows: Any, count: int) -> Any:
     """Return an array with the same rows and room for one more than ``count``."""
     if count < rows.shape[0]:

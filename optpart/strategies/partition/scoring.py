@@ -95,8 +95,7 @@ def _place(a: Arrays, graph: UnitGraph, alpha: float, beta: float, most_ready: i
             inputs[:] = 0
             for e in range(graph.in_start[unit], graph.in_start[unit + 1]):
                 inputs[state.device[graph.in_source[e]]] += 1
-            best = -1.0
-            chosen: Any = np.int64(-1)
+            best, chosen = -1.0, -1
             for d in range(k):
                 score = alpha * (1 - count[d] / largest) + beta * inputs[d] / most_inputs
                 if score > best and fits(a, unit, d, state):

@@ -15,6 +15,7 @@ from optpart.kernels.compiled import (
     kernel,
     nothing_placed,
 )
+from optpart.kernels.struct import Floats, Ints
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.contiguous import settle
@@ -62,7 +63,9 @@ def sequential_fill(
     """
     devices = accelerators_first(instance)
     units = by_first_vertex(instance)
-    resident = np.bincount(instance.unit_of, instance.graph.memory.floats, len(units))
+    memory = instance.graph.memory.floats
+    # For empty input, numpy would count in integers.
+    resident = np.bincount(instance.unit_of, memory, len(units)).astype(np.float64)
     limit = np.full(len(devices), np.inf)
     if balanced and len(units):
         accelerators = len(devices) - int(_is_host(instance).sum()) or len(devices)
@@ -85,7 +88,7 @@ def _is_host(instance: Instance) -> NDArray[np.bool_]:
 
 
 @kernel
-def _fill(a: Arrays, units: Any, devices: Any, size: Any, limit: Any) -> Any:
+def _fill(a: Arrays, units: Ints, devices: Ints, size: Floats, limit: Floats) -> Any:
     """Place units in turn; ``limit`` is how much of their size each of ``devices`` takes."""
     state, k = nothing_placed(a), devices.shape[0]
     current, filled = 0, 0.0

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optpart.kernels.compiled import Arrays, arrays, assign, fits, kernel, nothing_placed
+from optpart.kernels.compiled import Arrays, arrays, assign, fits, inner, kernel, nothing_placed
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.unit_graph import (
@@ -69,7 +69,7 @@ def _place(a: Arrays, graph: UnitGraph) -> Any:
     return state
 
 
-@kernel
+@inner
 def _pairs(graph: UnitGraph, device: Any, fringe: Any, width: int, inputs: Any, pairs: Any) -> Any:
     """Fill a heap with the pairs that have inputs, those with most first; return its length.
 
@@ -77,7 +77,7 @@ def _pairs(graph: UnitGraph, device: Any, fringe: Any, width: int, inputs: Any, 
     """
     k = inputs.shape[0]
     most = graph.rank.shape[0]
-    found: Any = np.int64(0)
+    found = 0
     for i in range(width):
         for d in range(k):
             inputs[i, d] = 0

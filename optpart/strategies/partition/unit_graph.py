@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.compiled import Arrays, State, arrays, assign, fits, kernel, nothing_placed
+from optpart.kernels.compiled import (
+    Arrays,
+    State,
+    arrays,
+    assign,
+    fits,
+    inner,
+    kernel,
+    nothing_placed,
+)
+from optpart.kernels.struct import Ints, Longs, Struct
 from optpart.problem.graph import grouped
 from optpart.problem.instance import Instance
 
 
-class UnitGraph(NamedTuple):
+class UnitGraph(Struct):
     """Assignment units as single operations, without cycles ([B] §4.1).
 
     There is at most one edge from a unit to another, regardless of the number of tensors and
@@ -34,14 +44,14 @@ class UnitGraph(NamedTuple):
         The position of each unit in ``by_rank``.
     """
 
-    source: NDArray[np.int32]
-    target: NDArray[np.int32]
-    out_start: NDArray[np.int32]
-    in_start: NDArray[np.int32]
-    in_source: NDArray[np.int32]
-    rank: NDArray[np.int32]
-    by_rank: NDArray[np.int32]
-    turn: NDArray[np.int64]
+    source: Ints
+    target: Ints
+    out_start: Ints
+    in_start: Ints
+    in_source: Ints
+    rank: Ints
+    by_rank: Ints
+    turn: Longs
 
 
 def unit_graph(instance: Instance) -> UnitGraph:
@@ -106,7 +116,7 @@ def by_first_vertex(instance: Instance) -> NDArray[np.int32]:
 
 
 @kernel
-def _up_rank(out_start: Any, in_start: Any, in_source: Any) -> Any:
+def _up_rank(out_start: Ints, in_start: Ints, in_source: Ints) -> Any:
     """Run [B] Alg. 4.1, queueing every unit once: when the ranks of its successors are known."""
     units = out_start.shape[0] - 1
     rank = np.zeros(units, np.int32)
@@ -131,7 +141,7 @@ def _up_rank(out_start: Any, in_start: Any, in_source: Any) -> Any:
     return rank
 
 
-@kernel
+@inner
 def first_ready(graph: UnitGraph) -> Any:
     """Return the ready queue of all sources, its length, and each unit's number of missing inputs.
 
@@ -139,8 +149,7 @@ def first_ready(graph: UnitGraph) -> Any:
     """
     units = graph.rank.shape[0]
     queue = np.empty(units, np.int64)
-    # Typed: for a literal, numba would compile what it is handed to once more.
-    size: Any = np.int64(0)
+    size = 0
     waiting = np.empty(units, np.int32)
     for unit in range(units):
         waiting[unit] = graph.in_start[unit + 1] - graph.in_start[unit]
@@ -150,7 +159,7 @@ def first_ready(graph: UnitGraph) -> Any:
     return queue, size, waiting
 
 
-@kernel
+@inner
 def take_ready(graph: UnitGraph, queue: Any, size: int, fringe: Any) -> Any:
     """Move the first units of the ready queue to ``fringe`` until it is full; return how many."""
     width = min(size, fringe.shape[0])
@@ -159,7 +168,7 @@ def take_ready(graph: UnitGraph, queue: Any, size: int, fringe: Any) -> Any:
     return width
 
 
-@kernel
+@inner
 def release(graph: UnitGraph, unit: int, queue: Any, size: int, waiting: Any) -> Any:
     """Queue the units whose last input was the one just placed; return the new length."""
     for e in range(graph.out_start[unit], graph.out_start[unit + 1]):
@@ -171,7 +180,7 @@ def release(graph: UnitGraph, unit: int, queue: Any, size: int, waiting: Any) ->
     return size
 
 
-@kernel
+@inner
 def push(heap: Any, size: int, key: int) -> None:
     """Add a key to a binary heap of ``size`` keys, the smallest first."""
     i = size
@@ -181,7 +190,7 @@ def push(heap: Any, size: int, key: int) -> None:
     heap[i] = key
 
 
-@kernel
+@inner
 def pop(heap: Any, size: int) -> Any:
     """Remove the smallest of ``size`` keys."""
     smallest, key = heap[0], heap[size - 1]
@@ -226,7 +235,9 @@ def place_preferred(
 
 
 @kernel
-def _place_preferred(a: Arrays, graph: UnitGraph, units: Any, preferred: Any, devices: Any) -> Any:
+def _place_preferred(
+    a: Arrays, graph: UnitGraph, units: Ints, preferred: Longs, devices: Ints
+) -> Any:
     state = nothing_placed(a)
     choices = devices.shape[0]
     inputs = np.zeros(a.speed.shape[0], np.int64)
@@ -243,7 +254,7 @@ def _place_preferred(a: Arrays, graph: UnitGraph, units: Any, preferred: Any, de
                 if inputs[devices[i]] > inputs[devices[first]]:
                     first = i
         for step in range(choices):
-            chosen: Any = np.int64(devices[(first + step) % choices])
+            chosen = devices[(first + step) % choices]
             if fits(a, unit, chosen, state):
                 assign(a, unit, chosen, state)
                 break

@@ -8,9 +8,10 @@ import numpy as np
 
 from optpart.kernels.compiled import Arrays, arrays, assign, fits, kernel, nothing_placed, run_time
 from optpart.kernels.heap import heap_pop, heap_push
+from optpart.kernels.struct import Longs
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
-from optpart.strategies.partition.insertion import arrivals, topological_position
+from optpart.strategies.partition.insertion import arrivals, in_degrees, topological_position
 
 
 def white_paper(instance: Instance, rng: np.random.Generator) -> Partition:
@@ -36,16 +37,15 @@ def white_paper(instance: Instance, rng: np.random.Generator) -> Partition:
 
 
 @kernel
-def _execute(a: Arrays, position: Any) -> Any:
+def _execute(a: Arrays, position: Longs) -> Any:
     n, k = position.shape[0], a.speed.shape[0]
     state = nothing_placed(a)
     order = np.empty(n, np.int32)
-    waiting = a.in_start[1:] - a.in_start[:-1]
+    waiting = in_degrees(a)
     end, since = np.zeros(n), np.zeros(n)
     idle, ready = np.zeros(k), np.zeros(k)
     time, place = np.empty(n), np.empty(n, np.int64)
-    # Typed: for a literal, numba would compile its callees once more.
-    size: Any = np.int64(0)
+    size = 0
     for v in range(n):
         if waiting[v] == 0:
             size = heap_push(time, place, size, 0.0, position[v])
@@ -53,7 +53,7 @@ def _execute(a: Arrays, position: Any) -> Any:
         v = a.order[place[0]]
         size = heap_pop(time, place, size)
         unit = a.unit[v]
-        chosen: Any = np.int64(state.device[unit])
+        chosen = int(state.device[unit])
         arrivals(a, v, state.device, end, ready, chosen)
         if chosen < 0:
             best = np.inf

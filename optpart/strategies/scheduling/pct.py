@@ -24,20 +24,18 @@ def path_computation_time(work: Tasks) -> NDArray[np.float64]:
     [L] eq. 5.1, [M] eq. 12: run time, plus the largest of transfer time and path computation time
     over the successors.
     """
-    times: NDArray[np.float64] = _longest(
-        work.order, work.duration, work.out_start, work.out_target, work.out_delay
-    )
+    times: NDArray[np.float64] = _longest(work)
     return times
 
 
 @short_kernel
-def _longest(order: Any, duration: Any, out_start: Any, out_target: Any, out_delay: Any) -> Any:
-    n = order.shape[0]
+def _longest(work: Tasks) -> Any:
+    n = work.order.shape[0]
     rank = np.empty(n)
     for i in range(n - 1, -1, -1):
-        v = order[i]
+        v = work.order[i]
         best = 0.0
-        for e in range(out_start[v], out_start[v + 1]):
-            best = max(best, out_delay[e] + rank[out_target[e]])
-        rank[v] = best + duration[v]
+        for e in range(work.out_start[v], work.out_start[v + 1]):
+            best = max(best, work.out_delay[e] + rank[work.out_target[e]])
+        rank[v] = best + work.duration[v]
     return rank

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from optpart import clock
 from optpart.kernels.compiled import inner, kernel
+from optpart.kernels.struct import Floats, Ints, Struct, WordMatrix
 from optpart.kernels.tasks import Tasks
 from optpart.strategies.base import Partition
 from optpart.strategies.scheduling.transfers import (
+    Outstanding,
     dependencies,
     has,
     impending,
@@ -87,59 +89,90 @@ def tao_rank(
         mine = np.flatnonzero(partition == part).astype(np.int32)
         every = set_of(mine, sets.shape[1])
         rows = np.flatnonzero((sets & every).any(axis=1))
-        state = outstanding(sets[rows], found, found.time)
-        here = sets[rows], load[rows]
-        directly = _loads(*here, state.left, every, len(found.time))
-        order, size = np.empty(len(mine), dtype=np.int32), len(rows)
+        selection = _Selection(
+            state=outstanding(sets[rows], found, found.time),
+            load=load[rows],
+            mine=mine,
+            channel=found.channel,
+            time=found.time,
+            every=every,
+            directly=np.zeros(len(found.time)),
+            order=np.empty(len(mine), dtype=np.int32),
+        )
+        _find_loads(selection)
+        size = len(rows)
         steps = max(1, _WORK // (len(rows) * sets.shape[1] + len(mine)))
         for first in range(0, len(mine), steps):
             clock.check_time()
-            size = _select(
-                *here, mine, found.channel, found.time, state.part, state.total, state.left,
-                state.order, every, variant == "printed", directly, size, order, first,
-                min(first + steps, len(mine)),
-            )  # fmt: skip
-        rank[order] = np.arange(len(order))
+            last = min(first + steps, len(mine))
+            size = _select(selection, variant == "printed", size, first, last)
+        rank[selection.order] = np.arange(len(mine))
     return found.task, rank
 
 
-@kernel
-def _loads(sets: Any, load: Any, left: Any, outstanding: Any, transfers: int) -> Any:
-    """Return ``op.P`` of each transfer while all are outstanding."""
-    directly = np.zeros(transfers)
-    for g in range(sets.shape[0]):
-        if left[g] == 1:
-            directly[_only(sets, g, outstanding)] += load[g]
-    return directly
+class _Selection(Struct):
+    """Algorithm 2 for some transfers, and the sets that contain any of them.
 
-
-@kernel
-def _select(
-    sets: Any, load: Any, mine: Any, channel: Any, time: Any, part: Any, total: Any, left: Any,
-    order: Any, outstanding: Any, printed: bool, directly: Any, size: int, result: Any, first: int,
-    last: int,
-) -> Any:  # fmt: skip
-    """Run some steps of algorithm 2, for some transfers and the sets that contain any of them.
-
-    Chosen transfers go to ``result``; ``directly`` is ``P``. Returns the number of sets in
-    ``order`` that are left.
+    Attributes
+    ----------
+    state : Outstanding
+        Of these sets.
+    load : ndarray of float64, one per set
+    mine : ndarray of int32
+        The transfers to choose from.
+    channel : ndarray of int32, one per transfer
+    time : ndarray of float64, one per transfer
+    every : ndarray of uint64, 1 × words
+        The set of the transfers that are outstanding.
+    directly : ndarray of float64, one per transfer
+        ``op.P``.
+    order : ndarray of int32, as long as ``mine``
+        The transfers that have been chosen, in their order.
     """
+
+    state: Outstanding
+    load: Floats
+    mine: Ints
+    channel: Ints
+    time: Floats
+    every: WordMatrix
+    directly: Floats
+    order: Ints
+
+
+@kernel
+def _find_loads(s: _Selection) -> None:
+    """Compute ``op.P`` of each transfer while all are outstanding."""
+    for g in range(s.load.shape[0]):
+        if s.state.left[g] == 1:
+            s.directly[_only(s.state.sets, g, s.every)] += s.load[g]
+
+
+@kernel
+def _select(s: _Selection, printed: bool, size: int, first: int, last: int) -> int:
+    """Run the steps from ``first`` to ``last``; return the number of sets that are left.
+
+    Before each step, the first ``size`` sets of ``state.order`` come by rising ``op.M``; those that
+    a choice has left with fewer than two outstanding transfers are no longer among them.
+    """
+    state, time, every, directly = s.state, s.time, s.every, s.directly
+    sets, part, total, left, order = state.sets, state.part, state.total, state.left, state.order
     rows, words = sets.shape
     missing = np.empty((1, words), np.uint64)
     changed, kept = np.empty(rows, np.int32), np.empty(rows, np.int32)
     later = np.empty(time.shape[0])  # M⁺
     for step in range(first, last):
         for w in range(words):
-            missing[0, w] = outstanding[0, w]
-        impending(order, size, sets, left, total, missing, later)
+            missing[0, w] = every[0, w]
+        impending(state, size, missing, later)
         best = -1
-        for r in mine:
-            if has(outstanding, 0, r) and (
+        for r in s.mine:
+            if has(every, 0, r) and (
                 best < 0 or _precedes(r, best, directly, time, later, printed)
             ):
                 best = r
-        result[step] = best
-        outstanding[0, best >> 6] ^= np.uint64(1) << np.uint64(best & 63)
+        s.order[step] = best
+        every[0, best >> 6] ^= np.uint64(1) << np.uint64(best & 63)
         # Sets that contain it are re-sorted and merged with the others.
         some, others = 0, 0
         for i in range(size):
@@ -149,10 +182,10 @@ def _select(
                 others += 1
                 continue
             left[g] -= 1
-            part[g, channel[best]] -= time[best]
+            part[g, s.channel[best]] -= time[best]
             total[g] = longest(part, g)
             if left[g] == 1:
-                directly[_only(sets, g, outstanding)] += load[g]
+                directly[_only(sets, g, every)] += s.load[g]
             if left[g] > 1:
                 _insert(changed, some, g, total)
                 some += 1
@@ -170,10 +203,10 @@ def _precedes(a: int, b: int, directly: Any, time: Any, later: Any, printed: boo
 
 
 @inner
-def _only(sets: Any, g: int, outstanding: Any) -> Any:
+def _only(sets: Any, g: int, every: Any) -> Any:
     """Return the only outstanding transfer of a set."""
     for w in range(sets.shape[1]):
-        both = sets[g, w] & outstanding[0, w]
+        both = sets[g, w] & every[0, w]
         if both != np.uint64(0):
             r = 64 * w
             while both & np.uint64(1) == np.uint64(0):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from optpart.kernels.compiled import kernel
+from optpart.kernels.struct import Floats, WordMatrix
 from optpart.kernels.tasks import Tasks
 from optpart.strategies.base import Partition
 from optpart.strategies.scheduling.transfers import (
+    Outstanding,
     dependencies,
     impending,
     outstanding,
@@ -47,10 +47,10 @@ def tio_load(work: Tasks, vertices: int) -> tuple[NDArray[np.int64], NDArray[np.
     state = outstanding(sets, found, np.ones(len(found.task)))
     load = np.empty(len(found.task))
     every = set_of(np.arange(len(load), dtype=np.int32), sets.shape[1])
-    _impending(state.order, sets, state.left, state.total, every, load)
+    _impending(state, every, load)
     return found.task, load
 
 
 @kernel
-def _impending(order: Any, sets: Any, left: Any, total: Any, missing: Any, load: Any) -> None:
-    impending(order, order.shape[0], sets, left, total, missing, load)
+def _impending(state: Outstanding, missing: WordMatrix, load: Floats) -> None:
+    impending(state, state.order.shape[0], missing, load)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from optpart import clock
 from optpart.errors import UnsupportedError
 from optpart.kernels.compiled import inner, kernel
+from optpart.kernels.struct import FloatMatrix, Floats, Ints, Struct, WordMatrix
 from optpart.kernels.tasks import Tasks
 
 #: Maximal bytes of the table of dependencies.
@@ -104,7 +105,7 @@ def dependencies(work: Tasks, found: Transfers) -> Dependencies:
         )
     number = np.full(total, -1, dtype=np.int32)
     number[found.task] = np.arange(len(found.task))
-    sets = _reach(work.order, work.out_start, work.out_target, number, words)
+    sets = _reach(work, number, words)
     clock.check_time()
     chosen = (number < 0) & sets.any(axis=1)
     # One opaque entry per row: sorting these is far faster than sorting rows.
@@ -112,14 +113,15 @@ def dependencies(work: Tasks, found: Transfers) -> Dependencies:
     distinct, inverse = np.unique(rows, return_inverse=True)
     load = np.zeros(len(distinct))
     np.add.at(load, inverse, work.duration[chosen])
-    # A copy, because numba would compile for read-only arrays separately.
+    # A copy, because compiled code does not take read-only arrays.
     return Dependencies(distinct.view(np.uint64).reshape(-1, words).copy(), load)
 
 
 @kernel
-def _reach(order: Any, out_start: Any, out_target: Any, number: Any, words: int) -> Any:
-    sets = np.zeros((order.shape[0], words), np.uint64)
-    for v in order:
+def _reach(work: Tasks, number: Ints, words: int) -> Any:
+    out_start, out_target = work.out_start, work.out_target
+    sets = np.zeros((work.order.shape[0], words), np.uint64)
+    for v in work.order:
         if number[v] >= 0:
             sets[v, number[v] >> 6] |= np.uint64(1) << np.uint64(number[v] & 63)
         for e in range(out_start[v], out_start[v + 1]):
@@ -139,8 +141,10 @@ def partitions(found: Transfers, sets: NDArray[np.uint64]) -> NDArray[np.int32]:
 
 
 @kernel
-def _joined(sets: Any, channel: Any, channels: int) -> Any:
-    parent = np.arange(channels).astype(np.int32)
+def _joined(sets: WordMatrix, channel: Ints, channels: int) -> Any:
+    parent = np.empty(channels, np.int32)
+    for c in range(channels):
+        parent[c] = c
     for g in range(sets.shape[0]):
         first = -1
         for r in range(channel.shape[0]):
@@ -180,11 +184,13 @@ def set_of(some: NDArray[np.int32], words: int) -> NDArray[np.uint64]:
     return table
 
 
-class Outstanding(NamedTuple):
-    """The state of algorithm 1 at its start: the sets while all transfers are outstanding.
+class Outstanding(Struct):
+    """The state of algorithm 1: at its start, all transfers are outstanding.
 
     Attributes
     ----------
+    sets : ndarray of uint64, rows × words
+        See :class:`Dependencies`.
     part : ndarray of float64, rows × channels
         Time of the transfers of a set, per channel.
     total : ndarray of float64, length rows
@@ -195,10 +201,11 @@ class Outstanding(NamedTuple):
         Sets by rising ``op.M``.
     """
 
-    part: NDArray[np.float64]
-    total: NDArray[np.float64]
-    left: NDArray[np.int32]
-    order: NDArray[np.int32]
+    sets: WordMatrix
+    part: FloatMatrix
+    total: Floats
+    left: Ints
+    order: Ints
 
 
 def outstanding(
@@ -222,18 +229,18 @@ def outstanding(
         left[rows] = bits.sum(axis=1)
     total = part.max(axis=1, initial=0.0)
     order = np.argsort(total, kind="stable").astype(np.int32)
-    return Outstanding(part, total, left, order)
+    return Outstanding(sets, part, total, left, order)
 
 
 @inner
-def impending(
-    order: Any, rows: int, sets: Any, left: Any, total: Any, missing: Any, load: Any
-) -> None:
+def impending(state: Outstanding, rows: int, missing: Any, load: Any) -> None:
     """Fill in ``recvOp.M⁺``: the least ``op.M`` of ops that wait for it and others as well.
 
     The first set by rising ``op.M`` that contains a transfer decides, so that most sets need not
-    be examined. ``missing`` is the set of the outstanding transfers and is consumed.
+    be examined; only the first ``rows`` of ``state.order`` count. ``missing`` is the set of the
+    outstanding transfers and is consumed.
     """
+    order, sets, left, total = state.order, state.sets, state.left, state.total
     words = missing.shape[1]
     for r in range(load.shape[0]):
         load[r] = np.inf
