@@ -154,6 +154,7 @@ class Evaluator:
         ndarray of int64, strategies × 3
             Ticks, excess and status, which :meth:`outcome` translates.
         """
+        chosen = np.ascontiguousarray(chosen, dtype=np.int32)
         outcomes = np.zeros((len(chosen), 3), dtype=np.int64)
         first = 0
         while first < len(chosen):
@@ -265,7 +266,7 @@ class Evaluator:
         for row, both in enumerate(self._pairs):
             pair[both] = row
         common = np.array([*self._pairs.values()], dtype=np.int32).reshape(-1, k, k)
-        made = self._part_tables
+        made, in_rows = self._part_tables, np.ascontiguousarray
         resident, sizes, capacity = self._memory()
         return Tables(
             order=static.order,
@@ -276,10 +277,12 @@ class Evaluator:
             inputs=static.inputs,
             link=static.link,
             lines=len(static.lines),
-            transfer=np.concatenate([table.transfer for table in made]),
-            soonest=np.concatenate([table.soonest for table in made]),
-            copying=np.column_stack((np.concatenate([t.copying for t in made]), sizes.ravel())),
-            time=np.stack([table.time for table in made]),
+            transfer=in_rows(np.concatenate([table.transfer for table in made])),
+            soonest=in_rows(np.concatenate([table.soonest for table in made])),
+            copying=in_rows(
+                np.column_stack((np.concatenate([t.copying for t in made]), sizes.ravel()))
+            ),
+            time=in_rows(np.stack([table.time for table in made])),
             actions=table,
             ring=ring,
             classes=classes,
@@ -464,6 +467,8 @@ class _Static:
         links = edges * (4 * k * k + 8 * k) + 1
         most = max((len(into) for into in self.problem.graph.in_edges), default=0)
         return Work(
+            chosen=np.zeros(len(self.problem.groups), dtype=np.int32),
+            outcome=np.zeros(3, dtype=np.int64),
             tasks=np.empty((tasks, T_COLUMNS), dtype=np.int64),
             copies=np.empty((copies, C_COLUMNS), dtype=np.int64),
             edges=np.empty((links, E_COLUMNS), dtype=np.int32),

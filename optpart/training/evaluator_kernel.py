@@ -5,42 +5,17 @@ simulator do, in whole ticks, and with the same rules for ties: tasks of one dev
 of the vertex in the instance, and transfers of one link by the number of the tensor.
 
 Records are rows of integers: a task (``T_*``: vertex or transfer), a copy of a tensor on a device
-(``C_*``), the dependency of a task on a copy (``E_*``). There are few arrays with many columns,
-since every array that a compiled function is given costs time.
+(``C_*``), the dependency of a task on a copy (``E_*``). What is read together lies side by side.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numba.extending import intrinsic, register_jitable
-from numpy.typing import NDArray
 
 from optpart.kernels.compiled import inner, kernel
-
-#: Like :func:`~optpart.kernels.compiled.inner`, but always inlined: to pass many arrays takes time.
-_inline = register_jitable(forceinline=True, error_model="numpy")
-
-
-def _without_owner(context: Any, array: Any) -> Any:
-    """Return the same array without an owner, for use while its owner lives.
-
-    numba counts references to arrays at every call, also in inner loops, by atomic operations that
-    take longer than what these loops do. It does not count those to arrays without an owner.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        view = context.make_array(array)(context, builder, args[0])
-        for owner in ("meminfo", "parent"):
-            setattr(view, owner, getattr(view, owner).type(None))
-        return view._getvalue()
-
-    return array(array), generate
-
-
-_borrowed: Any = intrinsic(_without_owner)
-
+from optpart.kernels.struct import IntCube, IntMatrix, Ints, LongCube, LongMatrix, Longs, Struct
 
 # Columns of tasks. IN is the first of its dependencies, which end where the next task's begin; OUT
 # heads the list of dependencies on it; OWN the list of copies that it makes.
@@ -100,61 +75,141 @@ BATCHED, SUMMED, WHOLE, SIGNAL = range(4)
 ALLREDUCE = -2
 
 
-class Tables(NamedTuple):
+class Tables(Struct):
     """What does not depend on the strategy.
 
     There are ``k`` devices, and ``nccl`` is device ``k``. A *class* says which samples each device
     computes. A *part* is a number of samples, *samples* are an interval of the batch, and a *row*
     is a part and a line.
+
+    Attributes
+    ----------
+    order : ndarray of int32
+        Topological order of operations.
+    operations : ndarray of int32, operations + 1 × columns ``O_*``
+        The last one is where the lists of the one before it end.
+    resident : ndarray of int64
+        Bytes by operation.
+    kind : ndarray of int32
+        By device.
+    tensors : ndarray of int32, tensors × columns ``V_*``
+        By operation: its outputs in order, then its signal.
+    inputs : ndarray of int32, dependencies × 2
+        Tensor and producer.
+    link : ndarray of int32, k + 1 × k + 1
+        Class of link, −1 where there is none.
+    lines : int
+    transfer, soonest : ndarray of int64, rows × classes of links
+        Ticks of a transfer, and the rank of its exact time.
+    copying : ndarray of int64, rows × devices and one
+        Ticks of Split, Concat and AddN by device, then bytes.
+    time : ndarray of int64, parts × operations × kinds
+        Ticks.
+    actions : ndarray of int32, actions × columns ``A_*``
+    ring : ndarray of int64, rows of sums × actions
+        Ticks of an AllReduce, −1 where impossible.
+    classes : ndarray of int32, classes × devices × columns ``X_*``
+        −1 without replica.
+    part_of : ndarray of int32
+        By samples.
+    pair : ndarray of int32, classes × classes
+        Which of ``common``, −1 if unknown.
+    common : ndarray of int32, pairs × k × k
+        Samples that producer d and consumer e share, −1 if none.
+    span : ndarray of int32, pairs × k × 2
+        From which to which of the producer's devices share any with consumer e.
+    everything : int
+        The samples of the whole batch.
+    capacity : ndarray of int64, k + 1
+    limited : bool
+        Whether memory counts.
     """
 
-    order: NDArray[np.int32]  # topological order of operations
-    operations: NDArray[np.int32]  # and one more, where the last one's lists end
-    resident: NDArray[np.int64]  # by operation
-    kind: NDArray[np.int32]  # by device
-    tensors: NDArray[np.int32]  # by operation: its outputs in order, then its signal
-    inputs: NDArray[np.int32]  # dependencies: tensor, producer
-    link: NDArray[np.int32]  # (k+1) × (k+1): class of link, −1 where none
+    order: Ints
+    operations: IntMatrix
+    resident: Longs
+    kind: Ints
+    tensors: IntMatrix
+    inputs: IntMatrix
+    link: IntMatrix
     lines: int
-    transfer: NDArray[np.int64]  # rows × classes of links: ticks
-    soonest: NDArray[np.int64]  # rows × classes of links: rank of the exact transfer time
-    copying: NDArray[np.int64]  # rows × devices, then bytes: ticks of Split, Concat, AddN
-    time: NDArray[np.int64]  # parts × operations × kinds: ticks
-    actions: NDArray[np.int32]
-    ring: NDArray[np.int64]  # rows of sums × actions: ticks of an AllReduce, −1 where impossible
-    classes: NDArray[np.int32]  # classes × devices; −1 without replica
-    part_of: NDArray[np.int32]  # by samples
-    pair: NDArray[np.int32]  # classes × classes: which of ``common``, −1 if unknown
-    common: NDArray[np.int32]  # × k × k: samples that producer d and consumer e share, −1 if none
-    span: NDArray[np.int32]  # × k × 2: which of the producer's devices share any with consumer e
-    everything: int  # the samples of the whole batch
-    capacity: NDArray[np.int64]  # k + 1
+    transfer: LongMatrix
+    soonest: LongMatrix
+    copying: LongMatrix
+    time: LongCube
+    actions: IntMatrix
+    ring: LongMatrix
+    classes: IntCube
+    part_of: Ints
+    pair: IntMatrix
+    common: IntCube
+    span: IntCube
+    everything: int
+    capacity: Longs
     limited: bool
 
 
-class Work(NamedTuple):
-    """Reused memory of evaluations."""
+class Work(Struct):
+    """Reused memory of evaluations.
 
-    tasks: NDArray[np.int64]
-    copies: NDArray[np.int64]
-    edges: NDArray[np.int32]
-    entries: NDArray[np.int32]
-    n: NDArray[np.int64]
-    state: NDArray[np.int32]  # tensors × k
-    summed: NDArray[np.int32]  # tensors: the copy that applies wait for
-    vertex: NDArray[np.int32]  # operations × k
-    number: NDArray[np.int64]  # operations: of the first vertex
-    needs: NDArray[np.int32]  # k × most inputs, the first counts them
-    pieces: NDArray[np.int32]  # k
-    queue: NDArray[np.int32]
-    resources: NDArray[np.int64]
-    events: NDArray[np.int64]
-    pending: NDArray[np.int32]
-    use: NDArray[np.int64]  # 2 × (k + 1): now, and the peak
+    Attributes
+    ----------
+    chosen : ndarray of int32
+        Action of each group: the strategy to evaluate.
+    outcome : ndarray of int64, 3
+        What it costs; see :func:`evaluate`.
+    tasks, copies, edges, entries : ndarray
+        Records, as many as counted in ``n``.
+    n : ndarray of int64
+        Counters, ``N_*``.
+    state : ndarray of int32, tensors × k × columns ``S_*``
+    summed : ndarray of int32
+        By tensor: the copy that applies wait for.
+    vertex : ndarray of int32, operations × k
+        The task of each replica.
+    number : ndarray of int64
+        Of the first vertex of each operation.
+    needs : ndarray of int32, k × most inputs and one
+        Copies that the replica of the current operation waits for; the first entry counts them.
+    pieces : ndarray of int32, k
+        Copies to be joined or summed.
+    queue : ndarray of int32
+        The heaps of all resources.
+    resources : ndarray of int64, resources × columns ``R_*``
+    events : ndarray of int64, resources + 1 × 2
+        Heap of times when tasks end, with their resources.
+    pending : ndarray of int32
+        Resources that decide at this moment; the first entry counts them.
+    use : ndarray of int64, 2 × k + 1
+        Bytes now, and at the peak.
+    """
+
+    chosen: Ints
+    outcome: Longs
+    tasks: LongMatrix
+    copies: LongMatrix
+    edges: IntMatrix
+    entries: IntMatrix
+    n: Longs
+    state: IntCube
+    summed: Ints
+    vertex: IntMatrix
+    number: Longs
+    needs: IntMatrix
+    pieces: Ints
+    queue: Ints
+    resources: LongMatrix
+    events: LongMatrix
+    pending: Ints
+    use: LongMatrix
 
 
-@_inline
-def _task(tasks: Any, n: Any, resource: Any, time: Any, tie: Any) -> Any:
+# --- building --------------------------------------------------------------------------------
+
+
+@inner
+def _task(w: Work, resource: Any, time: Any, tie: Any) -> Any:
+    tasks, n = w.tasks, w.n
     v = n[N_TASKS]
     n[N_TASKS] = v + 1
     tasks[v, T_TIME] = time
@@ -168,8 +223,9 @@ def _task(tasks: Any, n: Any, resource: Any, time: Any, tie: Any) -> Any:
     return v
 
 
-@_inline
-def _edge(tasks: Any, copies: Any, edges: Any, n: Any, copy: Any, v: Any) -> None:
+@inner
+def _edge(w: Work, copy: Any, v: Any) -> None:
+    tasks, copies, edges, n = w.tasks, w.copies, w.edges, w.n
     i = n[N_EDGES]
     n[N_EDGES] = i + 1
     producer = copies[copy, C_TASK]
@@ -181,10 +237,9 @@ def _edge(tasks: Any, copies: Any, edges: Any, n: Any, copy: Any, v: Any) -> Non
     copies[copy, C_USERS] += 1
 
 
-@_inline
-def _copy(
-    tasks: Any, copies: Any, n: Any, v: Any, device: Any, size: Any, row: Any, tie: Any
-) -> Any:
+@inner
+def _copy(w: Work, v: Any, device: Any, size: Any, row: Any, tie: Any) -> Any:
+    tasks, copies, n = w.tasks, w.copies, w.n
     c = n[N_COPIES]
     n[N_COPIES] = c + 1
     copies[c, C_TASK] = v
@@ -199,11 +254,18 @@ def _copy(
     return c
 
 
-@_inline
-def _fetch(
-    tasks: Any, copies: Any, edges: Any, n: Any, link: Any, transfer: Any, copy: Any, device: Any
-) -> Any:
+@inner
+def _next_vertex(w: Work) -> Any:
+    """Return the number of a new vertex of the compiled instance."""
+    tie = w.n[N_VERTICES]
+    w.n[N_VERTICES] = tie + 1
+    return tie
+
+
+@inner
+def _fetch(t: Tables, w: Work, copy: Any, device: Any) -> Any:
     """Return the copy on a device, transferring it there once."""
+    copies, link = w.copies, t.link
     home = copies[copy, C_DEVICE]
     if home == device:
         return copy
@@ -214,31 +276,33 @@ def _fetch(
         r = copies[r, C_REMOTE]
     kind = link[home, device]
     if kind < 0:
-        n[N_STATUS] = NO_LINK
+        w.n[N_STATUS] = NO_LINK
         return copy
     k1 = link.shape[0]
     row = copies[copy, C_ROW]
-    v = _task(tasks, n, k1 + home * k1 + device, transfer[row, kind], copies[copy, C_TIE])
-    _edge(tasks, copies, edges, n, copy, v)
-    r = _copy(tasks, copies, n, v, device, copies[copy, C_BYTES], row, 0)
+    v = _task(w, k1 + home * k1 + device, t.transfer[row, kind], copies[copy, C_TIE])
+    _edge(w, copy, v)
+    r = _copy(w, v, device, copies[copy, C_BYTES], row, 0)
     copies[r, C_REMOTE] = copies[copy, C_REMOTE]
     copies[copy, C_REMOTE] = r
     return r
 
 
-@_inline
-def _signal(tasks: Any, copies: Any, n: Any, v: Any) -> Any:
+@inner
+def _signal(w: Work, v: Any) -> Any:
     """Return the copy of the signal of a vertex at its device."""
+    tasks, copies = w.tasks, w.copies
     c = tasks[v, T_OWN]
     while c >= 0:
         if copies[c, C_TIE] >= _SIGNAL:
             return c
         c = copies[c, C_OWN]
-    return _copy(tasks, copies, n, v, tasks[v, T_RESOURCE], 0, 0, _SIGNAL + tasks[v, T_TIE])
+    return _copy(w, v, tasks[v, T_RESOURCE], 0, 0, _SIGNAL + tasks[v, T_TIE])
 
 
-@_inline
-def _entry(entries: Any, n: Any, head: Any, samples: Any, copy: Any) -> Any:
+@inner
+def _entry(w: Work, head: Any, samples: Any, copy: Any) -> Any:
+    entries, n = w.entries, w.n
     i = n[N_ENTRIES]
     n[N_ENTRIES] = i + 1
     entries[i, L_SAMPLES] = samples
@@ -247,278 +311,278 @@ def _entry(entries: Any, n: Any, head: Any, samples: Any, copy: Any) -> Any:
     return i
 
 
-@_inline
-def _found(entries: Any, head: Any, samples: Any) -> Any:
+@inner
+def _found(w: Work, head: Any, samples: Any) -> Any:
+    entries = w.entries
     while head >= 0 and entries[head, L_SAMPLES] != samples:
         head = entries[head, L_NEXT]
     return entries[head, L_COPY] if head >= 0 else -1
 
 
-@_inline
-def _slice(
-    tasks: Any, copies: Any, edges: Any, entries: Any, n: Any, state: Any, copying: Any,
-    tensor: Any, d: Any, samples: Any, row: Any,
-) -> Any:  # fmt: skip
+@inner
+def _slice(t: Tables, w: Work, tensor: Any, d: Any, samples: Any, row: Any) -> Any:
     """Return an output of the Split of what device ``d`` holds of a tensor."""
-    found = _found(entries, state[tensor, d, S_SLICES], samples)
+    state, copying = w.state, t.copying
+    found = _found(w, state[tensor, d, S_SLICES], samples)
     if found >= 0:
         return found
     v = np.int64(state[tensor, d, S_SPLIT])
     if v < 0:
         home = state[tensor, d, S_HOME]
-        v = _task(tasks, n, d, copying[copies[home, C_ROW], d], n[N_VERTICES])
-        n[N_VERTICES] += 1
-        _edge(tasks, copies, edges, n, home, v)
+        v = _task(w, d, copying[w.copies[home, C_ROW], d], _next_vertex(w))
+        _edge(w, home, v)
         state[tensor, d, S_SPLIT] = v
         state[tensor, d, S_COUNT] = 0
-    tie = (tasks[v, T_TIE] << _OUTPUT_BITS) + state[tensor, d, S_COUNT]
+    tie = (w.tasks[v, T_TIE] << _OUTPUT_BITS) + state[tensor, d, S_COUNT]
     state[tensor, d, S_COUNT] += 1
-    size = copying[row, copying.shape[1] - 1]
-    c = _copy(tasks, copies, n, v, d, size, row, tie)
-    state[tensor, d, S_SLICES] = _entry(entries, n, state[tensor, d, S_SLICES], samples, c)
+    c = _copy(w, v, d, copying[row, copying.shape[1] - 1], row, tie)
+    state[tensor, d, S_SLICES] = _entry(w, state[tensor, d, S_SLICES], samples, c)
     return c
 
 
-@_inline
-def _nearest(
-    n: Any, state: Any, actions: Any, link: Any, soonest: Any, tensor: Any, b: Any, row: Any, e: Any
-) -> Any:
+@inner
+def _nearest(t: Tables, w: Work, tensor: Any, b: Any, row: Any, e: Any) -> Any:
     """Return the device whose whole copy of a tensor arrives soonest at ``e``."""
-    if state[tensor, e, S_HOME] >= 0:
+    if w.state[tensor, e, S_HOME] >= 0:
         return e
+    actions = t.actions
     best, least = -1, 0
     for i in range(A_DEVICES, A_DEVICES + actions[b, A_COUNT]):
         d = actions[b, i]
-        kind = link[d, e]
-        if kind >= 0 and (best < 0 or soonest[row, kind] < least):
-            best, least = d, soonest[row, kind]
+        kind = t.link[d, e]
+        if kind >= 0 and (best < 0 or t.soonest[row, kind] < least):
+            best, least = d, t.soonest[row, kind]
     if best < 0:
-        n[N_STATUS] = NO_LINK
+        w.n[N_STATUS] = NO_LINK
         return actions[b, A_DEVICES]
     return best
 
 
-@_inline
-def _join(
-    tasks: Any, copies: Any, edges: Any, entries: Any, n: Any, state: Any, actions: Any,
-    classes: Any, common: Any, span: Any, part_of: Any, link: Any, transfer: Any, copying: Any,
-    pieces: Any, tensor: Any, b: Any, producer: Any, pair: Any, line: Any, lines: Any, e: Any,
-    row: Any,
-) -> Any:  # fmt: skip
+@inner
+def _join(t: Tables, w: Work, tensor: Any, b: Any, pair: Any, e: Any, row: Any) -> Any:
     """Return the slices that device ``e`` needs, joined if there are several.
 
-    ``b`` and ``producer`` are the action and the class of the tensor's producer, and ``pair`` is
-    that of this class and the consumer's.
+    ``b`` is the action of the tensor's producer, whose operation can be split, and ``pair`` is that
+    of its class and the consumer's.
     """
+    actions, pieces = t.actions, w.pieces
+    producer, line = actions[b, A_CLASS], t.tensors[tensor, V_LINE]
     count = 0
-    for i in range(A_DEVICES + span[pair, e, 0], A_DEVICES + span[pair, e, 1]):
+    for i in range(A_DEVICES + t.span[pair, e, 0], A_DEVICES + t.span[pair, e, 1]):
         d = actions[b, i]
-        samples = common[pair, d, e]
-        if samples == classes[producer, d, X_SAMPLES]:
-            c = np.int64(state[tensor, d, S_HOME])
+        samples = t.common[pair, d, e]
+        if samples == t.classes[producer, d, X_SAMPLES]:
+            c = np.int64(w.state[tensor, d, S_HOME])
         else:
-            piece = part_of[samples] * lines + line
-            c = np.int64(
-                _slice(tasks, copies, edges, entries, n, state, copying, tensor, d, samples, piece)
-            )
+            c = np.int64(_slice(t, w, tensor, d, samples, t.part_of[samples] * t.lines + line))
         # The transfers come first, since the dependencies of a task are side by side.
-        pieces[count] = _fetch(tasks, copies, edges, n, link, transfer, c, e)
+        pieces[count] = _fetch(t, w, c, e)
         count += 1
     if count == 1:
         return np.int64(pieces[0])
-    tie = n[N_VERTICES]
-    n[N_VERTICES] += 1
-    v = _task(tasks, n, e, copying[row, e], tie)
+    copying, tie = t.copying, _next_vertex(w)
+    v = _task(w, e, copying[row, e], tie)
     for i in range(count):
-        _edge(tasks, copies, edges, n, pieces[i], v)
-    size = copying[row, copying.shape[1] - 1]
-    return np.int64(_copy(tasks, copies, n, v, e, size, row, tie << _OUTPUT_BITS))
+        _edge(w, pieces[i], v)
+    return _copy(w, v, e, copying[row, copying.shape[1] - 1], row, tie << _OUTPUT_BITS)
 
 
-@_inline
-def _synchronise(
-    tasks: Any, copies: Any, edges: Any, n: Any, state: Any, vertex: Any, actions: Any, link: Any,
-    transfer: Any, copying: Any, pieces: Any, tensor: Any, p: Any, b: Any, time: Any,
-) -> Any:  # fmt: skip
+@inner
+def _synchronise(t: Tables, w: Work, tensor: Any, p: Any, b: Any, time: Any) -> Any:
     """Return the copy that every apply waits for: the signal of an AllReduce, or the sum.
 
     ``p`` and ``b`` are the producer and its action, ``time`` the ticks of an AllReduce.
     """
-    server, count = actions[b, A_SYNC], actions[b, A_COUNT]
+    actions, copying, pieces = t.actions, t.copying, w.pieces
+    server, count = np.int64(actions[b, A_SYNC]), actions[b, A_COUNT]
     queued = server == ALLREDUCE
-    tie = n[N_VERTICES]
-    n[N_VERTICES] += 1
-    target = link.shape[0] - 1 if queued else server
+    tie = _next_vertex(w)
+    target = t.link.shape[0] - 1 if queued else server
     row = np.int64(0)
     for i in range(count):
         d = actions[b, A_DEVICES + i]
         if queued:
-            c = np.int64(_signal(tasks, copies, n, vertex[p, d]))
+            c = np.int64(_signal(w, w.vertex[p, d]))
         else:
-            c = np.int64(state[tensor, d, S_HOME])
-            row = copies[c, C_ROW]
-        pieces[i] = _fetch(tasks, copies, edges, n, link, transfer, c, target)
-    v = _task(tasks, n, target, time if queued else copying[row, target], tie)
+            c = np.int64(w.state[tensor, d, S_HOME])
+            row = w.copies[c, C_ROW]
+        pieces[i] = _fetch(t, w, c, target)
+    v = _task(w, target, time if queued else copying[row, target], tie)
     for i in range(count):
-        _edge(tasks, copies, edges, n, pieces[i], v)
+        _edge(w, pieces[i], v)
     if queued:
-        return np.int64(_signal(tasks, copies, n, v))
-    size = copying[row, copying.shape[1] - 1]
-    return np.int64(_copy(tasks, copies, n, v, server, size, row, tie << _OUTPUT_BITS))
+        return _signal(w, v)
+    return _copy(w, v, server, copying[row, copying.shape[1] - 1], row, tie << _OUTPUT_BITS)
 
 
-@_inline
-def _need(needs: Any, e: Any, copy: Any) -> None:
+@inner
+def _need(w: Work, e: Any, copy: Any) -> None:
+    needs = w.needs
     needs[e, 0] += 1
     needs[e, needs[e, 0]] = copy
 
 
-@_inline
-def _build(tables: Tables, work: Work, chosen: Any) -> None:
-    """Make all tasks, copies and dependencies; producers come before consumers."""
-    tasks, copies, edges = _borrowed(work.tasks), _borrowed(work.copies), _borrowed(work.edges)
-    entries, n, state = _borrowed(work.entries), _borrowed(work.n), _borrowed(work.state)
-    summed, vertex, number = _borrowed(work.summed), _borrowed(work.vertex), _borrowed(work.number)
-    needs, use, pieces = _borrowed(work.needs), _borrowed(work.use), _borrowed(work.pieces)
-    operations, tensors = _borrowed(tables.operations), _borrowed(tables.tensors)
-    inputs, resident, order = (
-        _borrowed(tables.inputs), _borrowed(tables.resident), _borrowed(tables.order),
-    )  # fmt: skip
-    kind, link, transfer = (
-        _borrowed(tables.kind), _borrowed(tables.link), _borrowed(tables.transfer),
-    )  # fmt: skip
-    soonest, copying, times = (
-        _borrowed(tables.soonest), _borrowed(tables.copying), _borrowed(tables.time),
-    )  # fmt: skip
-    actions, ring, classes = (
-        _borrowed(tables.actions), _borrowed(tables.ring), _borrowed(tables.classes),
-    )  # fmt: skip
-    part_of, pair = _borrowed(tables.part_of), _borrowed(tables.pair)
-    common, span = _borrowed(tables.common), _borrowed(tables.span)
-    lines, everything = tables.lines, tables.everything
-    whole = part_of[everything] * lines
-    total, k = order.shape[0], kind.shape[0]
-    last_column = copying.shape[1] - 1
-    n[:] = 0
-    for o in range(total):
-        number[o] = n[N_VERTICES]
-        n[N_VERTICES] += actions[chosen[operations[o, O_GROUP]], A_COUNT]
-    for d in range(k + 1):
-        use[0, d] = 0
-    for place in range(total):
-        o = order[place]
-        a = chosen[operations[o, O_GROUP]]
-        own = actions[a, A_CLASS + operations[o, O_UNSPLIT]]
-        end = A_DEVICES + actions[a, A_COUNT]
-        for x in range(A_DEVICES, end):
-            needs[actions[a, x], 0] = 0
-        for j in range(operations[o, O_IN], operations[o + 1, O_IN]):
-            tensor, p = inputs[j, 0], inputs[j, 1]
-            b = chosen[operations[p, O_GROUP]]
-            unsplit = operations[p, O_UNSPLIT]
-            producer = actions[b, A_CLASS + unsplit]
-            layout, line = tensors[tensor, V_LAYOUT], tensors[tensor, V_LINE]
-            if layout == BATCHED and (producer == own):
-                for x in range(A_DEVICES, end):
-                    e = actions[a, x]
-                    _need(needs, e, state[tensor, e, S_HOME])
-            elif layout == BATCHED and not unsplit and pair[producer, own] < 0:
-                n[N_STATUS] = NO_PAIR
-                return
-            elif layout == BATCHED:
-                row = np.int64(pair[producer, own])
-                for x in range(A_DEVICES, end):
-                    e = actions[a, x]
-                    samples = classes[own, e, X_SAMPLES]
-                    if samples == classes[producer, e, X_SAMPLES]:
-                        _need(needs, e, state[tensor, e, S_HOME])
-                        continue
-                    c = np.int64(_found(entries, state[tensor, e, S_JOINED], samples))
-                    if c < 0:
-                        part_row = part_of[samples] * lines + line
-                        if unsplit:
-                            d = _nearest(n, state, actions, link, soonest, tensor, b, part_row, e)
-                            c = np.int64(state[tensor, d, S_HOME])
-                            if samples != everything:
-                                c = np.int64(
-                                    _slice(
-                                        tasks, copies, edges, entries, n, state, copying,
-                                        tensor, d, samples, part_row,
-                                    )
-                                )  # fmt: skip
-                            c = _fetch(tasks, copies, edges, n, link, transfer, c, e)
-                        else:
-                            c = _join(
-                                tasks, copies, edges, entries, n, state, actions,
-                                classes, common, span, part_of, link, transfer,
-                                copying, pieces, tensor, b, producer, row, line, lines, e, part_row,
-                            )  # fmt: skip
-                        state[tensor, e, S_JOINED] = _entry(
-                            entries, n, state[tensor, e, S_JOINED], samples, c
-                        )
-                    _need(needs, e, c)
-            elif layout == WHOLE:
-                for x in range(A_DEVICES, end):
-                    e = actions[a, x]
-                    d = _nearest(n, state, actions, link, soonest, tensor, b, whole + line, e)
-                    c = np.int64(state[tensor, d, S_HOME])
-                    _need(needs, e, _fetch(tasks, copies, edges, n, link, transfer, c, e))
-            elif layout == SUMMED:
-                alone = actions[b, A_COUNT] == 1 or unsplit == 1
-                c = np.int64(summed[tensor])
-                if not alone and c < 0:
-                    time = np.int64(0)
-                    if actions[b, A_SYNC] == ALLREDUCE:
-                        time = ring[tensors[tensor, V_SUM], b]
-                        if time < 0:
-                            n[N_STATUS] = NO_RING
-                    c = _synchronise(
-                        tasks, copies, edges, n, state, vertex, actions, link,
-                        transfer, copying, pieces, tensor, p, b, time,
-                    )  # fmt: skip
-                    summed[tensor] = c
-                for x in range(A_DEVICES, end):
-                    e = actions[a, x]
-                    if alone or actions[b, A_SYNC] == ALLREDUCE:
-                        _need(needs, e, state[tensor, e, S_HOME])
-                    if not alone:
-                        _need(needs, e, _fetch(tasks, copies, edges, n, link, transfer, c, e))
+@inner
+def _need_home(t: Tables, w: Work, tensor: Any, a: Any) -> None:
+    """Let each replica of action ``a`` need what its own device holds of a tensor."""
+    for x in range(A_DEVICES, A_DEVICES + t.actions[a, A_COUNT]):
+        e = t.actions[a, x]
+        _need(w, e, w.state[tensor, e, S_HOME])
+
+
+@inner
+def _need_samples(t: Tables, w: Work, j: Any, a: Any, own: Any) -> None:
+    """Let each replica need its samples of the tensor of dependency ``j``.
+
+    ``a`` and ``own`` are the consumer's action and class.
+    """
+    tensor, p = t.inputs[j, 0], t.inputs[j, 1]
+    b, unsplit = w.chosen[t.operations[p, O_GROUP]], t.operations[p, O_UNSPLIT]
+    producer = t.actions[b, A_CLASS + unsplit]
+    pair = t.pair[producer, own]
+    if producer == own:
+        _need_home(t, w, tensor, a)
+        return
+    if not unsplit and pair < 0:
+        w.n[N_STATUS] = NO_PAIR
+        return
+    state, line = w.state, t.tensors[tensor, V_LINE]
+    for x in range(A_DEVICES, A_DEVICES + t.actions[a, A_COUNT]):
+        e = t.actions[a, x]
+        samples = t.classes[own, e, X_SAMPLES]
+        if samples == t.classes[producer, e, X_SAMPLES]:
+            _need(w, e, state[tensor, e, S_HOME])
+            continue
+        c = np.int64(_found(w, state[tensor, e, S_JOINED], samples))
+        if c < 0:
+            row = t.part_of[samples] * t.lines + line
+            if unsplit:
+                d = _nearest(t, w, tensor, b, row, e)
+                c = np.int64(state[tensor, d, S_HOME])
+                if samples != t.everything:
+                    c = np.int64(_slice(t, w, tensor, d, samples, row))
+                c = _fetch(t, w, c, e)
             else:
-                for y in range(A_DEVICES, A_DEVICES + actions[b, A_COUNT]):
-                    c = _signal(tasks, copies, n, vertex[p, actions[b, y]])
-                    for x in range(A_DEVICES, end):
-                        e = actions[a, x]
-                        _need(needs, e, _fetch(tasks, copies, edges, n, link, transfer, c, e))
-            if n[N_STATUS] != DONE:
-                return
-        first, last = operations[o, O_TENSOR], operations[o + 1, O_TENSOR] - 1
+                c = _join(t, w, tensor, b, pair, e, row)
+            state[tensor, e, S_JOINED] = _entry(w, state[tensor, e, S_JOINED], samples, c)
+        _need(w, e, c)
+
+
+@inner
+def _need_whole(t: Tables, w: Work, tensor: Any, a: Any, b: Any) -> None:
+    """Let each replica of action ``a`` need the whole of a tensor that ``b`` produces."""
+    row = t.part_of[t.everything] * t.lines + t.tensors[tensor, V_LINE]
+    for x in range(A_DEVICES, A_DEVICES + t.actions[a, A_COUNT]):
+        e = t.actions[a, x]
+        d = _nearest(t, w, tensor, b, row, e)
+        _need(w, e, _fetch(t, w, w.state[tensor, d, S_HOME], e))
+
+
+@inner
+def _need_copy(t: Tables, w: Work, copy: Any, a: Any) -> None:
+    """Let each replica of action ``a`` need a copy, wherever that is."""
+    for x in range(A_DEVICES, A_DEVICES + t.actions[a, A_COUNT]):
+        e = t.actions[a, x]
+        _need(w, e, _fetch(t, w, copy, e))
+
+
+@inner
+def _need_sum(t: Tables, w: Work, tensor: Any, p: Any, a: Any, b: Any) -> None:
+    """Let each replica of action ``a`` need the sum of what ``p`` produces under ``b``."""
+    alone = t.actions[b, A_COUNT] == 1 or t.operations[p, O_UNSPLIT] == 1
+    queued = t.actions[b, A_SYNC] == ALLREDUCE
+    c = np.int64(w.summed[tensor])
+    if not alone and c < 0:
+        time = np.int64(0)
+        if queued:
+            time = t.ring[t.tensors[tensor, V_SUM], b]
+            if time < 0:
+                w.n[N_STATUS] = NO_RING
+        c = _synchronise(t, w, tensor, p, b, time)
+        w.summed[tensor] = c
+    for x in range(A_DEVICES, A_DEVICES + t.actions[a, A_COUNT]):
+        e = t.actions[a, x]
+        if alone or queued:
+            _need(w, e, w.state[tensor, e, S_HOME])
+        if not alone:
+            _need(w, e, _fetch(t, w, c, e))
+
+
+@inner
+def _need_inputs(t: Tables, w: Work, o: Any, a: Any, own: Any) -> None:
+    """Collect what the replicas of an operation need, until something is missing."""
+    for x in range(A_DEVICES, A_DEVICES + t.actions[a, A_COUNT]):
+        w.needs[t.actions[a, x], 0] = 0
+    for j in range(t.operations[o, O_IN], t.operations[o + 1, O_IN]):
+        tensor, p = t.inputs[j, 0], t.inputs[j, 1]
+        b = w.chosen[t.operations[p, O_GROUP]]
+        layout = t.tensors[tensor, V_LAYOUT]
+        if layout == BATCHED:
+            _need_samples(t, w, j, a, own)
+        elif layout == WHOLE:
+            _need_whole(t, w, tensor, a, b)
+        elif layout == SUMMED:
+            _need_sum(t, w, tensor, p, a, b)
+        else:
+            for y in range(A_DEVICES, A_DEVICES + t.actions[b, A_COUNT]):
+                _need_copy(t, w, _signal(w, w.vertex[p, t.actions[b, y]]), a)
+        if w.n[N_STATUS] != DONE:
+            return
+
+
+@inner
+def _replicate(t: Tables, w: Work, o: Any, a: Any, own: Any) -> None:
+    """Make the tasks of an operation, one per device of its action, and their outputs."""
+    copying, state = t.copying, w.state
+    last_column = copying.shape[1] - 1
+    first, last = t.operations[o, O_TENSOR], t.operations[o + 1, O_TENSOR] - 1
+    for tensor in range(first, last):
+        w.summed[tensor] = -1
+        for d in range(t.kind.shape[0]):
+            for s in range(S_COUNT):
+                state[tensor, d, s] = -1
+    for i in range(t.actions[a, A_COUNT]):
+        d = t.actions[a, A_DEVICES + i]
+        part = t.classes[own, d, X_PART]
+        tie = w.number[o] + i
+        v = _task(w, d, t.time[part, o, t.kind[d]], tie)
+        w.vertex[o, d] = v
+        w.use[0, d] += t.resident[o]
+        for j in range(1, w.needs[d, 0] + 1):
+            _edge(w, w.needs[d, j], v)
         for tensor in range(first, last):
-            summed[tensor] = -1
-            for d in range(k):
-                for s in range(S_COUNT):
-                    state[tensor, d, s] = -1
-        for x in range(A_DEVICES, end):
-            d = actions[a, x]
-            part = classes[own, d, X_PART]
-            tie = number[o] + x - A_DEVICES
-            v = _task(tasks, n, d, times[part, o, kind[d]], tie)
-            vertex[o, d] = v
-            use[0, d] += resident[o]
-            for j in range(1, needs[d, 0] + 1):
-                _edge(tasks, copies, edges, n, needs[d, j], v)
-            for tensor in range(first, last):
-                row = part * np.int64(lines) + tensors[tensor, V_LINE]
-                state[tensor, d, S_HOME] = _copy(
-                    tasks, copies, n, v, d, copying[row, last_column], row,
-                    (tie << _OUTPUT_BITS) + tensor - first,
-                )  # fmt: skip
+            row = part * t.lines + t.tensors[tensor, V_LINE]
+            output = (tie << _OUTPUT_BITS) + tensor - first
+            state[tensor, d, S_HOME] = _copy(w, v, d, copying[row, last_column], row, output)
 
 
-@_inline
-def _rank(tasks: Any, copies: Any, edges: Any, n: Any) -> None:
+@inner
+def _build(t: Tables, w: Work) -> None:
+    """Make all tasks, copies and dependencies; producers come before consumers."""
+    n, total = w.n, t.order.shape[0]
+    for i in range(n.shape[0]):
+        n[i] = 0
+    for o in range(total):
+        w.number[o] = n[N_VERTICES]
+        n[N_VERTICES] += t.actions[w.chosen[t.operations[o, O_GROUP]], A_COUNT]
+    for d in range(w.use.shape[1]):
+        w.use[0, d] = 0
+    for place in range(total):
+        o = t.order[place]
+        a = w.chosen[t.operations[o, O_GROUP]]
+        own = t.actions[a, A_CLASS + t.operations[o, O_UNSPLIT]]
+        _need_inputs(t, w, o, a, own)
+        if n[N_STATUS] != DONE:
+            return
+        _replicate(t, w, o, a, own)
+
+
+@inner
+def _rank(w: Work) -> None:
     """Set the rank of [G]: a task's time and the largest rank of those that depend on it."""
-    end = n[N_EDGES]
-    for v in range(n[N_TASKS] - 1, -1, -1):
+    tasks, copies, edges = w.tasks, w.copies, w.edges
+    end = w.n[N_EDGES]
+    for v in range(w.n[N_TASKS] - 1, -1, -1):
         rank = tasks[v, T_RANK] + tasks[v, T_TIME]
         tasks[v, T_RANK] = rank
         begin = tasks[v, T_IN]
@@ -529,15 +593,21 @@ def _rank(tasks: Any, copies: Any, edges: Any, n: Any) -> None:
         end = begin
 
 
-@_inline
-def _before(tasks: Any, v: Any, w: Any) -> Any:
-    one, two = tasks[v, T_RANK], tasks[w, T_RANK]
-    return one > two or (one == two and tasks[v, T_TIE] < tasks[w, T_TIE])
+# --- executing -------------------------------------------------------------------------------
 
 
-@_inline
-def _wake(resources: Any, pending: Any, r: Any) -> None:
+@inner
+def _before(w: Work, u: Any, v: Any) -> Any:
+    """Return whether task ``u`` goes before ``v``."""
+    tasks = w.tasks
+    one, two = tasks[u, T_RANK], tasks[v, T_RANK]
+    return one > two or (one == two and tasks[u, T_TIE] < tasks[v, T_TIE])
+
+
+@inner
+def _wake(w: Work, r: Any) -> None:
     """Let a resource decide at this moment, in the order of resources."""
+    resources, pending = w.resources, w.pending
     if resources[r, R_PENDING] == 0:
         resources[r, R_PENDING] = 1
         i = pending[0]
@@ -549,25 +619,28 @@ def _wake(resources: Any, pending: Any, r: Any) -> None:
         pending[i + 1] = r
 
 
-@_inline
-def _enqueue(tasks: Any, queue: Any, resources: Any, pending: Any, v: Any) -> None:
+@inner
+def _enqueue(w: Work, v: Any) -> None:
     """Add an executable task to the heap of its resource, and wake the resource if it is idle."""
-    r = tasks[v, T_RESOURCE]
+    queue, resources = w.queue, w.resources
+    r = w.tasks[v, T_RESOURCE]
     base, i = resources[r, R_START], resources[r, R_SIZE]
     resources[r, R_SIZE] = i + 1
     while i > 0:
         parent = (i - 1) >> 1
-        if _before(tasks, queue[base + parent], v):
+        if _before(w, queue[base + parent], v):
             break
         queue[base + i] = queue[base + parent]
         i = parent
     queue[base + i] = v
     if resources[r, R_TASK] < 0:
-        _wake(resources, pending, r)
+        _wake(w, r)
 
 
-@_inline
-def _dequeue(tasks: Any, queue: Any, resources: Any, r: Any) -> Any:
+@inner
+def _dequeue(w: Work, r: Any) -> Any:
+    """Take the first task from the heap of a resource."""
+    queue, resources = w.queue, w.resources
     base = resources[r, R_START]
     first = queue[base]
     size = resources[r, R_SIZE] - 1
@@ -579,60 +652,56 @@ def _dequeue(tasks: Any, queue: Any, resources: Any, r: Any) -> Any:
             child = 2 * i + 1
             if child >= size:
                 break
-            if child + 1 < size and _before(tasks, queue[base + child + 1], queue[base + child]):
+            if child + 1 < size and _before(w, queue[base + child + 1], queue[base + child]):
                 child += 1
-            if _before(tasks, v, queue[base + child]):
+            if _before(w, v, queue[base + child]):
                 break
             queue[base + i] = queue[base + child]
             i = child
         queue[base + i] = v
-    return first
+    return np.int64(first)
 
 
-@_inline
-def _release(copies: Any, use: Any, c: Any) -> None:
+@inner
+def _release(w: Work, c: Any) -> None:
+    copies = w.copies
     copies[c, C_USERS] -= 1
     if copies[c, C_USERS] == 0:
-        use[0, copies[c, C_DEVICE]] -= copies[c, C_BYTES]
+        w.use[0, copies[c, C_DEVICE]] -= copies[c, C_BYTES]
 
 
-@_inline
-def _complete(
-    tasks: Any, copies: Any, edges: Any, queue: Any, resources: Any, pending: Any, use: Any,
-    v: Any, counted: Any,
-) -> None:  # fmt: skip
+@inner
+def _complete(w: Work, v: Any, counted: Any) -> None:
     """Free what nobody holds any more, and queue the tasks that waited for this one only."""
+    tasks, copies, edges = w.tasks, w.copies, w.edges
     if counted:
         for j in range(tasks[v, T_IN], tasks[v + 1, T_IN]):
-            _release(copies, use, edges[j, E_COPY])
+            _release(w, edges[j, E_COPY])
         c = tasks[v, T_OWN]
         while c >= 0:
-            _release(copies, use, c)
+            _release(w, c)
             c = copies[c, C_OWN]
     j = tasks[v, T_OUT]
     while j >= 0:
-        w = edges[j, E_TASK]
-        tasks[w, T_WAITING] -= 1
-        if tasks[w, T_WAITING] == 0:
-            _enqueue(tasks, queue, resources, pending, w)
+        u = edges[j, E_TASK]
+        tasks[u, T_WAITING] -= 1
+        if tasks[u, T_WAITING] == 0:
+            _enqueue(w, u)
         j = edges[j, E_NEXT]
 
 
-@_inline
-def _execute(
-    tasks: Any, copies: Any, edges: Any, n: Any, queue: Any, resources: Any, pending: Any,
-    events: Any, use: Any, counted: Any,
-) -> Any:  # fmt: skip
-    """Run all tasks, by rank, and return the time when the last one ends."""
-    total = n[N_TASKS]
-    tasks[total, T_IN] = n[N_EDGES]
-    count = resources.shape[0]
+@inner
+def _prepare(w: Work) -> None:
+    """Make all resources idle, and queue the tasks that wait for none."""
+    tasks, resources = w.tasks, w.resources
+    total, count = w.n[N_TASKS], resources.shape[0]
+    tasks[total, T_IN] = w.n[N_EDGES]
     for r in range(count):
         resources[r, R_START] = 0
         resources[r, R_SIZE] = 0
         resources[r, R_TASK] = -1
         resources[r, R_PENDING] = 0
-    pending[0] = 0
+    w.pending[0] = 0
     for v in range(total):
         resources[tasks[v, T_RESOURCE], R_START] += 1
     start = 0
@@ -641,7 +710,49 @@ def _execute(
         resources[r, R_START] = start - resources[r, R_START]
     for v in range(total):
         if tasks[v, T_WAITING] == 0:
-            _enqueue(tasks, queue, resources, pending, v)
+            _enqueue(w, v)
+
+
+@inner
+def _await(w: Work, size: Any, at: Any, r: Any) -> None:
+    """Add the end of the task of resource ``r`` to a heap of so many events."""
+    events, i = w.events, size
+    while i > 0:
+        parent = (i - 1) >> 1
+        if events[parent, 0] <= at:
+            break
+        events[i, 0], events[i, 1] = events[parent, 0], events[parent, 1]
+        i = parent
+    events[i, 0], events[i, 1] = at, r
+
+
+@inner
+def _next_event(w: Work, size: Any) -> Any:
+    """Take the first event from the heap, so that so many are left, and return its resource."""
+    events = w.events
+    first = events[0, 1]
+    at, other = events[size, 0], events[size, 1]
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            break
+        if child + 1 < size and events[child + 1, 0] < events[child, 0]:
+            child += 1
+        if at <= events[child, 0]:
+            break
+        events[i, 0], events[i, 1] = events[child, 0], events[child, 1]
+        i = child
+    events[i, 0], events[i, 1] = at, other
+    return first
+
+
+@inner
+def _execute(w: Work, counted: Any) -> Any:
+    """Run all tasks, by rank, and return the time when the last one ends."""
+    tasks, copies, resources = w.tasks, w.copies, w.resources
+    pending, events, use = w.pending, w.events, w.use
+    _prepare(w)
     now, size = np.int64(0), 0
     devices = use.shape[1]
     for d in range(devices):
@@ -653,7 +764,7 @@ def _execute(
             resources[r, R_PENDING] = 0
             if resources[r, R_SIZE] == 0:
                 continue
-            v = _dequeue(tasks, queue, resources, r)
+            v = _dequeue(w, r)
             if counted:
                 c = tasks[v, T_OWN]
                 while c >= 0:
@@ -661,20 +772,12 @@ def _execute(
                     c = copies[c, C_OWN]
             time = tasks[v, T_TIME]
             if time == 0:
-                _complete(tasks, copies, edges, queue, resources, pending, use, v, counted)
-                _wake(resources, pending, r)
+                _complete(w, v, counted)
+                _wake(w, r)
                 continue
             resources[r, R_TASK] = v
-            at = now + time
-            i = size
+            _await(w, size, now + time, r)
             size += 1
-            while i > 0:
-                parent = (i - 1) >> 1
-                if events[parent, 0] <= at:
-                    break
-                events[i, 0], events[i, 1] = events[parent, 0], events[parent, 1]
-                i = parent
-            events[i, 0], events[i, 1] = at, r
         if counted:
             for d in range(devices):
                 if use[0, d] > use[1, d]:
@@ -683,62 +786,47 @@ def _execute(
             return now
         now = events[0, 0]
         while size and events[0, 0] == now:
-            r = events[0, 1]
             size -= 1
-            at, other = events[size, 0], events[size, 1]
-            i = 0
-            while True:
-                child = 2 * i + 1
-                if child >= size:
-                    break
-                if child + 1 < size and events[child + 1, 0] < events[child, 0]:
-                    child += 1
-                if at <= events[child, 0]:
-                    break
-                events[i, 0], events[i, 1] = events[child, 0], events[child, 1]
-                i = child
-            events[i, 0], events[i, 1] = at, other
+            r = _next_event(w, size)
             v = resources[r, R_TASK]
             resources[r, R_TASK] = -1
-            _wake(resources, pending, r)
-            _complete(tasks, copies, edges, queue, resources, pending, use, v, counted)
+            _wake(w, r)
+            _complete(w, v, counted)
 
 
-@_inline
-def _may_overflow(copies: Any, n: Any, use: Any, capacity: Any) -> Any:
+@inner
+def _may_overflow(t: Tables, w: Work) -> Any:
     """Whether a device could lack memory even if it frees nothing."""
+    copies, use = w.copies, w.use
     for d in range(use.shape[1]):
         use[1, d] = use[0, d]
-    for c in range(n[N_COPIES]):
+    for c in range(w.n[N_COPIES]):
         use[1, copies[c, C_DEVICE]] += copies[c, C_BYTES]
     over = 0
     for d in range(use.shape[1]):
-        over += use[1, d] > capacity[d]
+        over += use[1, d] > t.capacity[d]
     return over > 0
 
 
 @inner
-def outcome_of(tables: Tables, work: Work, chosen: Any, outcome: Any) -> None:
-    """Evaluate one strategy; see :func:`evaluate`."""
-    tasks, copies, edges = _borrowed(work.tasks), _borrowed(work.copies), _borrowed(work.edges)
-    n, use, queue = _borrowed(work.n), _borrowed(work.use), _borrowed(work.queue)
-    resources, pending = _borrowed(work.resources), _borrowed(work.pending)
-    events, capacity = _borrowed(work.events), _borrowed(tables.capacity)
-    _build(tables, work, chosen)
-    outcome[2] = n[N_STATUS]
+def evaluate_chosen(t: Tables, w: Work) -> None:
+    """Evaluate the strategy ``w.chosen``, and write what it costs to ``w.outcome``."""
+    outcome, use = w.outcome, w.use
+    outcome[0] = outcome[1] = 0
+    _build(t, w)
+    outcome[2] = w.n[N_STATUS]
     if outcome[2] != DONE:
         return
-    _rank(tasks, copies, edges, n)
-    counted = tables.limited and _may_overflow(copies, n, use, capacity)
-    outcome[0] = _execute(tasks, copies, edges, n, queue, resources, pending, events, use, counted)
-    outcome[1] = 0
+    _rank(w)
+    counted = t.limited and _may_overflow(t, w)
+    outcome[0] = _execute(w, counted)
     if counted:
         for d in range(use.shape[1]):
-            outcome[1] = max(outcome[1], use[1, d] - capacity[d])
+            outcome[1] = max(outcome[1], use[1, d] - t.capacity[d])
 
 
 @kernel
-def evaluate(tables: Tables, work: Work, chosen: Any, outcomes: Any) -> Any:
+def evaluate(t: Tables, w: Work, chosen: IntMatrix, outcomes: LongMatrix) -> int:
     """Evaluate strategies, one after another, until one cannot be for want of a pair.
 
     Parameters
@@ -754,7 +842,11 @@ def evaluate(tables: Tables, work: Work, chosen: Any, outcomes: Any) -> Any:
         Number of strategies evaluated.
     """
     for i in range(chosen.shape[0]):
-        outcome_of(tables, work, chosen[i], outcomes[i])
+        for g in range(chosen.shape[1]):
+            w.chosen[g] = chosen[i, g]
+        evaluate_chosen(t, w)
+        for x in range(w.outcome.shape[0]):
+            outcomes[i, x] = w.outcome[x]
         if outcomes[i, 2] == NO_PAIR:
             return i
     return chosen.shape[0]

@@ -17,7 +17,7 @@ from optpart.training.actions import decision, gradients, proportional, speeds
 from optpart.training.evaluator import Evaluator, unsupported
 from optpart.training.makers.base import DEFAULT, Budget, Clock, Made, better, judge
 from optpart.training.makers.parallel import groups_along
-from optpart.training.makers.search_kernel import Space, anneal, cost_of, rebuild
+from optpart.training.makers.search_kernel import Objective, Space, Walk, anneal, cost_of, rebuild
 from optpart.training.makers.starts import from_peers, simple
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision
@@ -227,7 +227,9 @@ class _Search:
                 self.column[slot] = column
         self.evaluator.add_all_pairs()
         columns = [self.column[slot] for slot in self.slots]
-        self.space = Space(np.stack(columns, axis=1), self.order, *self.near, *_kin(self.slots))
+        slots = np.ascontiguousarray(np.stack(columns, axis=1))
+        self.space = Space(slots, self.order, *self.near, *_kin(self.slots))
+        self.objective = Objective(self.evaluator.tables(), self.evaluator.work, self.space)
 
     def _action(self, group: int, slot: Slot) -> int:
         """Return the number of a slot's action for a group; −1 if it is impossible."""
@@ -248,10 +250,7 @@ class _Search:
         return self._evaluated(np.array(row, dtype=np.int32))
 
     def _evaluated(self, row: NDArray[np.int32]) -> _Point:
-        chosen, outcome = np.zeros(len(row), np.int32), np.zeros(3, np.int64)
-        evaluator = self.evaluator
-        cost = cost_of(evaluator.tables(), evaluator.work, self.space, row, chosen, outcome)
-        return _Point(row, cost)
+        return _Point(row, cost_of(self.objective, row))
 
     def _decisions(self, row: NDArray[np.int32]) -> list[Decision]:
         return [
@@ -265,9 +264,13 @@ class _Search:
         """Anneal once, and return the better of what it finds and ``best``."""
         if not np.isfinite(start.cost):
             return best
-        evaluator = self.evaluator
-        row, found = start.row.copy(), start.row.copy()
-        costs = np.array([start.cost, start.cost])
+        walk = Walk(
+            row=start.row.copy(),
+            best=start.row.copy(),
+            old=start.row.copy(),
+            costs=np.array([start.cost, start.cost]),
+        )
+        costs = walk.costs
         first, last = (_ANNEALING * (number + i) / _RUNS for i in range(2))
 
         def heat() -> float:
@@ -277,20 +280,9 @@ class _Search:
         while self.clock.share < last and not self.clock.spent:
             moves = self._chunk()
             temperature, began = heat(), time.perf_counter()
-            anneal(
-                evaluator.tables(),
-                evaluator.work,
-                self.space,
-                row,
-                found,
-                costs,
-                moves,
-                temperature,
-                temperature,
-                self.state,
-            )
+            anneal(self.objective, walk, moves, temperature, temperature, self.state)
             self._count(moves, began)
-        return _Point(found, float(costs[1])) if costs[1] < best.cost else best
+        return _Point(walk.best, float(costs[1])) if costs[1] < best.cost else best
 
     def _chunk(self) -> int:
         """Return the moves until the next look at the budget."""
@@ -344,15 +336,7 @@ class _Search:
                     break
                 some = free[first : first + 8]
                 moves, began = self._left(), time.perf_counter()
-                done = rebuild(
-                    self.evaluator.tables(),
-                    self.evaluator.work,
-                    self.space,
-                    row,
-                    costs,
-                    some,
-                    moves,
-                )
+                done = rebuild(self.objective, row, costs, some, moves)
                 self._count(max(1, done), began)
             if costs[0] >= before or self.clock.spent or len(free) <= 8:
                 break

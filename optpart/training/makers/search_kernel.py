@@ -7,20 +7,20 @@ AllReduce, whose action may differ from group to group by its server.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optpart.kernels.compiled import inner, kernel
 from optpart.kernels.rng import below, uniform
-from optpart.training.evaluator_kernel import DONE, Tables, Work, outcome_of
+from optpart.kernels.struct import Floats, IntMatrix, Ints, Struct, Words
+from optpart.training.evaluator_kernel import DONE, Tables, Work, evaluate_chosen
 
 #: What a strategy that lacks memory costs more: any that fits is better than any that does not.
 _LACKING = 1e18
 
 
-class Space(NamedTuple):
+class Space(Struct):
     """What the search may choose.
 
     Attributes
@@ -37,22 +37,50 @@ class Space(NamedTuple):
         Slots with the same replicas as each slot, itself included.
     """
 
-    slots: NDArray[np.int32]
-    order: NDArray[np.int32]
-    near_start: NDArray[np.int32]
-    near: NDArray[np.int32]
-    kin_start: NDArray[np.int32]
-    kin: NDArray[np.int32]
-    same_start: NDArray[np.int32]
-    same: NDArray[np.int32]
+    slots: IntMatrix
+    order: Ints
+    near_start: Ints
+    near: Ints
+    kin_start: Ints
+    kin: Ints
+    same_start: Ints
+    same: Ints
+
+
+class Objective(Struct):
+    """What a strategy of a search space costs: all that it takes to evaluate one."""
+
+    tables: Tables
+    work: Work
+    space: Space
+
+
+class Walk(Struct):
+    """Where a walk through the search space is.
+
+    Attributes
+    ----------
+    row, best : ndarray of int32, groups
+        The current and the best strategy.
+    old : ndarray of int32, groups
+        Reused memory: the strategy before the latest move.
+    costs : ndarray of float64, 2
+        Costs of the current and the best strategy.
+    """
+
+    row: Ints
+    best: Ints
+    old: Ints
+    costs: Floats
 
 
 @inner
-def _cost(tables: Tables, work: Work, space: Space, row: Any, chosen: Any, outcome: Any) -> Any:
+def _cost(f: Objective, row: Any) -> Any:
     """Return what is minimised: the lack of memory, then ticks; infinite if a link is missing."""
+    tables, chosen, outcome = f.tables, f.work.chosen, f.work.outcome
     for g in range(row.shape[0]):
-        chosen[g] = space.slots[g, row[g]]
-    outcome_of(tables, work, chosen, outcome)
+        chosen[g] = f.space.slots[g, row[g]]
+    evaluate_chosen(tables, f.work)
     if outcome[2] != DONE:
         return math.inf
     ticks = float(outcome[0])
@@ -121,42 +149,35 @@ def _move(space: Space, row: Any, state: Any) -> None:
 
 
 @kernel
-def cost_of(tables: Tables, work: Work, space: Space, row: Any, chosen: Any, outcome: Any) -> Any:
+def cost_of(f: Objective, row: Ints) -> float:
     """Return the cost of one strategy."""
-    return _cost(tables, work, space, row, chosen, outcome)
+    return float(_cost(f, row))
+
+
+@inner
+def _assign(target: Any, source: Any) -> None:
+    for g in range(target.shape[0]):
+        target[g] = source[g]
 
 
 @kernel
-def anneal(
-    tables: Tables,
-    work: Work,
-    space: Space,
-    row: Any,
-    best: Any,
-    costs: Any,
-    moves: int,
-    hot: float,
-    cold: float,
-    state: Any,
-) -> None:
+def anneal(f: Objective, w: Walk, moves: int, hot: float, cold: float, state: Words) -> None:
     """Anneal for a number of moves.
 
     Parameters
     ----------
-    row, best : ndarray of int32, groups
-        The current and the best strategy; changed.
-    costs : ndarray of float64, 2
-        Their costs; changed.
+    w : Walk
+        Changed.
     hot, cold : float
         Temperature at the first and the last move.
+    state : ndarray of uint64
+        State of the random numbers.
     """
+    row, old, best, costs = w.row, w.old, w.best, w.costs
     n = row.shape[0]
-    old = row.copy()
-    chosen = np.zeros(n, np.int32)
-    outcome = np.zeros(3, np.int64)
     for move in range(moves):
-        old[:] = row
-        _move(space, row, state)
+        _assign(old, row)
+        _move(f.space, row, state)
         same = True
         for g in range(n):
             if row[g] != old[g]:
@@ -164,27 +185,19 @@ def anneal(
                 break
         if same:
             continue
-        cost = _cost(tables, work, space, row, chosen, outcome)
+        cost = _cost(f, row)
         heat = hot * (cold / hot) ** (move / max(1, moves - 1))
         if cost <= costs[0] or uniform(state) < math.exp((costs[0] - cost) / heat):
             costs[0] = cost
             if cost < costs[1]:
                 costs[1] = cost
-                best[:] = row
+                _assign(best, row)
         else:
-            row[:] = old
+            _assign(row, old)
 
 
 @kernel
-def rebuild(
-    tables: Tables,
-    work: Work,
-    space: Space,
-    row: Any,
-    costs: Any,
-    free: Any,
-    moves: int,
-) -> Any:
+def rebuild(f: Objective, row: Ints, costs: Floats, free: Ints, moves: int) -> int:
     """Give groups, one after another and twice, the slot that is best while the rest stays.
 
     Parameters
@@ -203,25 +216,23 @@ def rebuild(
     int
         Evaluations.
     """
-    slots = space.slots.shape[1]
-    chosen = np.zeros(row.shape[0], np.int32)
-    outcome = np.zeros(3, np.int64)
+    slots = f.space.slots
     done = 0
     for _ in range(2):
         changed = False
         for i in range(free.shape[0]):
             g = free[i]
             kept, tried = row[g], np.int32(-1)
-            for slot in range(slots):
-                action = space.slots[g, slot]
-                if action < 0 or action == space.slots[g, kept] or action == tried:
+            for slot in range(slots.shape[1]):
+                action = slots[g, slot]
+                if action < 0 or action == slots[g, kept] or action == tried:
                     continue
                 tried = action  # slots of the same action are side by side
                 if done >= moves:
                     row[g] = kept
                     return done
                 row[g] = slot
-                cost = _cost(tables, work, space, row, chosen, outcome)
+                cost = _cost(f, row)
                 done += 1
                 if cost < costs[0]:
                     costs[0] = cost
