@@ -31,6 +31,7 @@ WordMatrix = Annotated[NDArray[np.uint64], 2]
 IntMatrix = Annotated[NDArray[np.int32], 2]
 LongMatrix = Annotated[NDArray[np.int64], 2]
 FloatMatrix = Annotated[NDArray[np.float64], 2]
+BoolCube = Annotated[NDArray[np.bool_], 3]
 LongCube = Annotated[NDArray[np.int64], 3]
 FloatCube = Annotated[NDArray[np.float64], 3]
 
