@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 from optpart import clock
 from optpart.bounds.one_machine import sharpened
 from optpart.bounds.windows import NEVER, Windows, windows
-from optpart.kernels.compiled import arrays, short_kernel
+from optpart.kernels.compiled import arrays, inner, short_kernel
+from optpart.kernels.struct import BoolCube, BoolMatrix, LongCube, LongMatrix, Longs, Struct
 from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
 
@@ -219,8 +220,16 @@ class Heads:
         for v, sources in enumerate(inputs):
             for u, _ in sources:
                 self.after[u].append(v)
-        self._begin = np.cumsum([0, *map(len, inputs)])
-        self._input = np.array([*chain.from_iterable(inputs)], dtype=np.int64).reshape(-1, 2)
+        self._network = _Network(
+            order=self.order,
+            unit=self.unit,
+            begin=np.cumsum([0, *map(len, inputs)]),
+            input=np.array([*chain.from_iterable(inputs)], dtype=np.int64).reshape(-1, 2),
+            run=np.ascontiguousarray(run),
+            arrival=np.ascontiguousarray(arrival),
+            head=self.head,
+            never=never,
+        )
         self._position = np.empty(len(self.order), dtype=np.int64)
         self._position[self.order] = np.arange(len(self.order))
 
@@ -303,10 +312,103 @@ class Heads:
 
     def _pass_on(self, begin: int, end: int) -> None:
         """Raise the heads from a position in the order to another one."""
-        _pass_on(
-            self.order[begin:end], self._begin, self._input, self.unit, self.run, self.arrival,
-            self.never, self.head,
-        )  # fmt: skip
+        _pass_on(self._network, begin, end)
+
+
+class _Network(Struct):
+    """Heads, and the edges that raise them.
+
+    Attributes
+    ----------
+    order : ndarray of int64, length n
+        A topological order.
+    unit : ndarray of int64, length n
+    begin, input : ndarray of int64, n + 1; m × 2
+        The inputs of ``v`` and their tables are the rows from ``begin[v]`` to ``begin[v + 1]``.
+    run, arrival, head, never
+        As in :class:`Heads`.
+    """
+
+    order: Longs
+    unit: Longs
+    begin: Longs
+    input: LongMatrix
+    run: LongMatrix
+    arrival: LongCube
+    head: LongMatrix
+    never: int
+
+
+class _Inside(Struct):
+    """What is known of an interval before its cases; its vertices and units count from 0.
+
+    Attributes
+    ----------
+    head, run : ndarray of int64, n × k
+    edge : ndarray of int64, m × 3
+        Two vertices and the table of the tensor between them, by the second vertex.
+    arrival : ndarray of int64, tables × k × k
+    unit : ndarray of int64, length n
+    before : ndarray of bool, n × n
+        Which vertices precede each vertex.
+    rest : ndarray of int64, length k
+        The least time from the start of the last vertex on each device to the end.
+    pair : ndarray of int64, pairs × 2
+        Units with an edge between them.
+    never : int
+    """
+
+    head: LongMatrix
+    run: LongMatrix
+    edge: LongMatrix
+    arrival: LongCube
+    unit: Longs
+    before: BoolMatrix
+    rest: Longs
+    pair: LongMatrix
+    never: int
+
+
+class _Tree(Struct):
+    """A tree of cases; its first entry is the root.
+
+    Attributes
+    ----------
+    label : ndarray of int64, cases × units
+        Units of one label share a device.
+    apart : ndarray of bool, cases × units × units
+        Which labels are on different devices.
+    start : ndarray of int64, cases × k
+        Starts of the last vertex on each device.
+    value : ndarray of int64, cases
+        The least length that these starts admit.
+    pair : ndarray of int64, cases × 2
+        Two units, on one device in the first part of the case and on two in the second.
+    part : ndarray of int64, cases
+        The first part, which the second follows; −1 if the case is not split.
+    """
+
+    label: LongMatrix
+    apart: BoolCube
+    start: LongMatrix
+    value: Longs
+    pair: LongMatrix
+    part: Longs
+
+    @classmethod
+    def room(cls, most: int, apart: NDArray[np.bool_], devices: int) -> _Tree:
+        """Return a root, to be split at most a number of times."""
+        size, units = 2 * most + 1, len(apart)
+        tree = cls(
+            label=np.empty((size, units), dtype=np.int64),
+            apart=np.empty((size, units, units), dtype=np.bool_),
+            start=np.empty((size, devices), dtype=np.int64),
+            value=np.empty(size, dtype=np.int64),
+            pair=np.full((size, 2), -1, dtype=np.int64),
+            part=np.full(size, -1, dtype=np.int64),
+        )
+        tree.label[0], tree.apart[0] = np.arange(units), apart
+        return tree
 
 
 class _Interval:
@@ -320,7 +422,6 @@ class _Interval:
 
     def __init__(self, heads: Heads, vertices: list[int]) -> None:
         self.vertices = vertices
-        self._heads = heads
         number = {v: i for i, v in enumerate(vertices)}
         unit: dict[int, int] = {}
         for v in vertices:
@@ -329,183 +430,230 @@ class _Interval:
         self._first = [int((self._unit == u).argmax()) for u in range(len(unit))]
         edges = [(number[u], i, t) for i, v in enumerate(vertices)
                  for u, t in heads.inputs[v] if u in number]  # fmt: skip
-        self._edge = np.array(edges, dtype=np.int64).reshape(-1, 3)
-        self._before = np.zeros((len(vertices), len(vertices)), dtype=np.bool_)
+        edge = np.array(edges, dtype=np.int64).reshape(-1, 3)
+        before = np.zeros((len(vertices), len(vertices)), dtype=np.bool_)
         for i, j, _ in edges:
-            self._before[j] |= self._before[i]
-            self._before[j, i] = True
+            before[j] |= before[i]
+            before[j, i] = True
         pairs = {tuple(sorted((int(self._unit[i]), int(self._unit[j])))) for i, j, _ in edges}
         adjacent = sorted(pair for pair in pairs if pair[0] != pair[1])
-        self._pairs = np.array(adjacent, dtype=np.int64).reshape(-1, 2)
         self._apart = np.zeros((len(unit), len(unit)), dtype=np.bool_)
         for a, b in heads.separated:
             if a in unit and b in unit:
                 self._apart[unit[a], unit[b]] = self._apart[unit[b], unit[a]] = True
-        tables, kind = np.unique(self._edge[:, 2], return_inverse=True)
-        self._edge[:, 2] = kind
-        self._arrival = heads.arrival[tables]
-        self._arrival[:, range(self._arrival.shape[1]), range(self._arrival.shape[1])] = heads.never
-        self._head, self._run = heads.head[vertices], heads.run[vertices]
-        self.least = self._head
+        tables, kind = np.unique(edge[:, 2], return_inverse=True)
+        edge[:, 2] = kind
+        arrival = np.ascontiguousarray(heads.arrival[tables])
+        arrival[:, range(arrival.shape[1]), range(arrival.shape[1])] = heads.never
+        run = np.ascontiguousarray(heads.run[vertices])
+        self.least = heads.head[vertices]
+        self._inside = _Inside(
+            head=self.least,
+            run=run,
+            edge=edge,
+            arrival=arrival,
+            unit=self._unit,
+            before=before,
+            rest=run[-1] + heads.tail[vertices[-1]],
+            pair=np.array(adjacent, dtype=np.int64).reshape(-1, 2),
+            never=heads.never,
+        )
 
     def split(self, most: int) -> list[int]:
         """Grow the tree of cases where it proves least; return it as the record has it."""
-        rest = self._run[-1] + self._heads.tail[self.vertices[-1]]
-        label, apart, start, pair, part = _grow(
-            self._head, self._run, self._edge, self._arrival, self._unit, self._apart, self._before,
-            rest, self._heads.never, self._pairs, most,
-        )  # fmt: skip
+        inside = self._inside
+        tree = _Tree.room(most, self._apart, inside.head.shape[1])
+        count = _grow(inside, tree)
+        start, part = tree.start[:count], tree.part[:count]
         proven = start[part < 0].min(axis=0)
         cases: list[int] = []
-        self.least = np.full_like(self._head, self._heads.never)
-        row = np.empty_like(self._head)
+        self.least = np.full_like(inside.head, inside.never)
+        row = np.empty_like(inside.head)
         stack = [0]
         while stack:
             case = stack.pop()
             if part[case] < 0 or (start[case] >= proven).all():
                 cases.append(-1)
-                _enter(
-                    self._head, self._run, self._edge, self._arrival, label[case][self._unit],
-                    apart[case], self._before, self._heads.never, row, 0, True,
-                )  # fmt: skip
+                _enter(inside, tree.label[case][self._unit], tree.apart[case], row, 0, True)
                 np.minimum(self.least, row, out=self.least)
             else:
-                cases.extend(self._first[u] for u in pair[case].tolist())
+                cases.extend(self._first[u] for u in tree.pair[case].tolist())
                 stack += [part[case] + 1, part[case]]
         return cases
 
 
 @short_kernel
-def _pass_on(
-    order: Any, begin: Any, source: Any, unit: Any, run: Any, arrival: Any, never: Any, head: Any
-) -> None:
-    """Raise the heads of some vertices to when their inputs arrive from wherever is best.
+def _pass_on(a: _Network, first: int, last: int) -> None:
+    """Raise the heads of the vertices at positions ``first`` to ``last`` of the order.
 
-    Parameters
-    ----------
-    begin, source : ndarray of int64, n + 1; m × 2
-        The inputs of ``v`` and their tables are the rows from ``begin[v]`` to ``begin[v + 1]``.
+    They rise to when their inputs arrive from wherever is best.
     """
+    head, run, unit = a.head, a.run, a.unit
     k = head.shape[1]
     end = np.empty(k, np.int64)
-    for v in order:
-        for e in range(begin[v], begin[v + 1]):
-            u, table = source[e]
+    for position in range(first, last):
+        v = a.order[position]
+        for e in range(a.begin[v], a.begin[v + 1]):
+            u, table = a.input[e, 0], a.input[e, 1]
             for d in range(k):
                 end[d] = head[u, d] + run[u, d]
             for d in range(k):
                 least = end[d]
                 if unit[u] != unit[v]:
                     for f in range(k):
-                        least = min(least, end[f] + arrival[table, d, f])
+                        least = min(least, end[f] + a.arrival[table, d, f])
                 head[v, d] = max(head[v, d], least)
         for d in range(k):
-            head[v, d] = min(never, head[v, d])
+            head[v, d] = min(a.never, head[v, d])
+
+
+@inner
+def _labelled(x: _Inside, label: Any, of: Any) -> None:
+    """Fill in the label of each vertex from that of each unit."""
+    for i in range(len(of)):
+        of[i] = label[x.unit[i]]
+
+
+@inner
+def _length(x: _Inside, start: Any) -> Any:
+    """Return the least length that starts of the last vertex admit."""
+    least = start[0] + x.rest[0]
+    for d in range(1, len(start)):
+        least = min(least, start[d] + x.rest[d])
+    return least
+
+
+@inner
+def _keep(x: _Inside, tree: _Tree, case: int, label: Any, apart: Any, start: Any) -> None:
+    """Make an entry of the tree."""
+    units = len(label)
+    tree.value[case] = _length(x, start)
+    for d in range(len(start)):
+        tree.start[case, d] = start[d]
+    for u in range(units):
+        tree.label[case, u] = label[u]
+        for w in range(units):
+            tree.apart[case, u, w] = apart[u, w]
+
+
+@inner
+def _most_promising(tree: _Tree, count: int) -> Any:
+    """Return the case that proves least of those that are not split; −1 if all are."""
+    case = -1
+    for i in range(count):
+        if tree.part[i] < 0 and (case < 0 or tree.value[i] < tree.value[case]):
+            case = i
+    return case
+
+
+@inner
+def _divide(apart: Any, a: int, b: int, joined: Any, split: Any) -> None:
+    """Fill in what is apart from which where two labels are one, and where they are apart."""
+    units = len(apart)
+    for u in range(units):
+        for w in range(units):
+            joined[u, w] = split[u, w] = apart[u, w]
+    for w in range(units):
+        joined[a, w] |= joined[b, w]
+    for u in range(units):
+        joined[u, a] |= joined[u, b]
+    split[a, b] = split[b, a] = True
+
+
+@inner
+def _first_of_both(of: Any, a: int, b: int) -> Any:
+    """Return the first position up to which both labels have come up."""
+    one = other = -1
+    for i in range(len(of) - 1, -1, -1):
+        if of[i] == a:
+            one = i
+        if of[i] == b:
+            other = i
+    return max(one, other)
 
 
 @short_kernel
-def _grow(
-    head: Any, run: Any, edge: Any, arrival: Any, unit: Any, apart: Any, before: Any, rest: Any,
-    never: int, pairs: Any, most: int,
-) -> Any:  # fmt: skip
-    """Split the case that proves least, up to ``most`` times.
+def _grow(x: _Inside, tree: _Tree) -> int:
+    """Split the case that proves least, as long as there is room; return the number of cases.
 
-    Returns
-    -------
-    label : ndarray of int64, cases × units
-        Units of one label share a device.
-    apart : ndarray of bool, cases × units × units
-        Which labels are on different devices.
-    start : ndarray of int64, cases × k
-        Starts of the last vertex on each device.
-    pair : ndarray of int64, cases × 2
-        Two units, on one device in the first part of the case and on two in the second.
-    part : ndarray of int64, cases
-        The first part, which the second follows; −1 if the case is not split.
+    Before each split, every case that is not split has its starts, and every pair of labels is
+    tried in it; what the best one proves in both of its parts is kept at the end of the tree.
     """
-    n, k = head.shape
-    units = apart.shape[0]
-    size = 2 * most + 1
-    labels = np.empty((size, units), np.int64)
-    parted = np.empty((size, units, units), np.bool_)
-    start = np.empty((size, k), np.int64)
-    value = np.empty(size, np.int64)
-    pair = np.full((size, 2), -1, np.int64)
-    part = np.full(size, -1, np.int64)
-    row = np.empty((n, k), np.int64)
-    known = np.empty((n, k), np.int64)
-    seen = np.empty((units, units), np.bool_)
-    labels[0] = np.arange(units)
-    parted[0] = apart
-    _enter(head, run, edge, arrival, labels[0][unit], parted[0], before, never, row, 0, False)
-    start[0] = row[n - 1]
-    value[0] = (start[0] + rest).min()
+    n, k = x.head.shape
+    units = tree.label.shape[1]
+    row, known = np.empty((n, k), np.int64), np.empty((n, k), np.int64)
+    of, joint = np.empty(n, np.int64), np.empty(n, np.int64)
+    same, together = np.empty(k, np.int64), np.empty(units, np.int64)
+    joined, split = np.empty((units, units), np.bool_), np.empty((units, units), np.bool_)
+    seen = np.full((units, units), -1, np.int64)
+    _labelled(x, tree.label[0], of)
+    _enter(x, of, tree.apart[0], row, 0, False)
+    _keep(x, tree, 0, tree.label[0], tree.apart[0], row[n - 1])
     count = 1
-    for _ in range(most):
-        case = -1
-        for i in range(count):
-            if part[i] < 0 and (case < 0 or value[i] < value[case]):
-                case = i
-        if value[case] > never:
+    while count < len(tree.value):
+        case = _most_promising(tree, count)
+        if tree.value[case] > x.never:
             break
-        _enter(
-            head, run, edge, arrival, labels[case][unit], parted[case], before, never, known, 0,
-            False,
-        )  # fmt: skip
+        label, apart = tree.label[case], tree.apart[case]
+        _labelled(x, label, of)
+        _enter(x, of, apart, known, 0, False)
         best = -1
-        seen[:] = False
-        for i in range(pairs.shape[0]):
-            a, b = labels[case, pairs[i, 0]], labels[case, pairs[i, 1]]
+        for i in range(x.pair.shape[0]):
+            a, b = label[x.pair[i, 0]], label[x.pair[i, 1]]
             a, b = min(a, b), max(a, b)
-            if a == b or parted[case, a, b] or seen[a, b]:
+            if a == b or apart[a, b] or seen[a, b] == count:
                 continue
-            seen[a, b] = True
+            seen[a, b] = count
             # Before both of the labels have come up, next to nothing changes: only what is apart
             # from one of them is now apart from the other as well. Leaving that out is valid.
-            of = labels[case][unit]
-            begin = int(max(np.argmax(of == a), np.argmax(of == b)))
-            together = np.where(labels[case] == b, a, labels[case])
-            joined = parted[case].copy()
-            joined[a] |= joined[b]
-            joined[:, a] |= joined[:, b]
-            row[:begin] = known[:begin]
-            _enter(
-                head, run, edge, arrival, together[unit], joined, before, never, row, begin, False
-            )
-            same = row[n - 1].copy()
-            split = parted[case].copy()
-            split[a, b] = split[b, a] = True
-            _enter(head, run, edge, arrival, of, split, before, never, row, begin, False)
-            first, second = (same + rest).min(), (row[n - 1] + rest).min()
-            low, high = min(first, second) - value[case], max(first, second) - value[case]
+            begin = _first_of_both(of, a, b)
+            for j in range(begin):
+                for d in range(k):
+                    row[j, d] = known[j, d]
+            for u in range(units):
+                together[u] = a if label[u] == b else label[u]
+            _divide(apart, a, b, joined, split)
+            _labelled(x, together, joint)
+            _enter(x, joint, joined, row, begin, False)
+            for d in range(k):
+                same[d] = row[n - 1, d]
+            _enter(x, of, split, row, begin, False)
+            first, second = _length(x, same), _length(x, row[n - 1])
+            low = min(first, second) - tree.value[case]
+            high = max(first, second) - tree.value[case]
             rise = _LESSER * min(low, _MOST) + min(high, _MOST)
             if rise > best:
                 best = rise
-                pair[case] = pairs[i]
-                labels[count], labels[count + 1] = together, labels[case]
-                parted[count], parted[count + 1] = joined, split
-                start[count], start[count + 1] = same, row[n - 1]
-                value[count], value[count + 1] = first, second
+                tree.pair[case, 0], tree.pair[case, 1] = x.pair[i, 0], x.pair[i, 1]
+                _keep(x, tree, count, together, joined, same)
+                _keep(x, tree, count + 1, label, split, row[n - 1])
         if best < 0:
             break
-        part[case] = count
+        tree.part[case] = count
         count += 2
-    return labels[:count], parted[:count], start[:count], pair[:count], part[:count]
+    return count
 
 
 @short_kernel
 def _enter(
-    head: Any, run: Any, edge: Any, arrival: Any, label: Any, apart: Any, before: Any, never: Any,
-    row: Any, begin: int, exact: bool,
-) -> None:  # fmt: skip
+    x: _Inside, label: Longs, apart: BoolMatrix, row: LongMatrix, begin: int, exact: bool
+) -> None:
     """Compute starts in a case: inputs arrive, and what shares a device has taken its turn.
 
     Starts before position ``begin`` are known. What takes turns on a device is done no earlier than
     one after the other in the order of their starts there. Less exactly, but on all devices at a
     time, it is bounded by the last of them in topological order, by the last two, and so on: these
     take all of their run times after the earliest of their starts.
+
+    Parameters
+    ----------
+    label : ndarray of int64, length n
+        Vertices of one label share a device.
+    row : ndarray of int64, n × k
+        The starts.
     """
-    n, k = head.shape
+    run, edge, never = x.run, x.edge, x.never
+    n, k = run.shape
     turn = np.empty(n, np.int64)
     end, begun = np.empty(k, np.int64), np.empty(k, np.int64)
     work, done = np.empty(k, np.int64), np.empty(k, np.int64)
@@ -513,7 +661,8 @@ def _enter(
     while e < edge.shape[0] and edge[e, 1] < begin:
         e += 1
     for i in range(begin, n):
-        row[i] = head[i]
+        for d in range(k):
+            row[i, d] = x.head[i, d]
         while e < edge.shape[0] and edge[e, 1] == i:
             j, table = edge[e, 0], edge[e, 2]
             e += 1
@@ -524,15 +673,16 @@ def _enter(
                 least = end[d] if not other else never
                 if not same:
                     for f in range(k):
-                        least = min(least, end[f] + arrival[table, d, f])
+                        least = min(least, end[f] + x.arrival[table, d, f])
                 row[i, d] = max(row[i, d], least)
         size = 0
         for j in range(i):
-            if before[i, j] and label[j] == label[i]:
+            if x.before[i, j] and label[j] == label[i]:
                 turn[size] = j
                 size += 1
         if not exact:
-            begun[:], work[:], done[:] = never, 0, 0
+            for d in range(k):
+                begun[d], work[d], done[d] = never, 0, 0
             for a in range(size - 1, -1, -1):
                 j = turn[a]
                 for d in range(k):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optpart.bounds.windows import NEVER
 from optpart.kernels.compiled import inner, short_kernel
+from optpart.kernels.struct import Ints, LongMatrix, Longs, Struct
 
 
 @inner
@@ -43,15 +45,33 @@ def _rise(item: Any, at: int, key: Any) -> None:
         at = (at - 1) // 2
 
 
+class Jobs(Struct):
+    """Jobs that may run on any device, as Jackson's preemptive schedule sees them.
+
+    Attributes
+    ----------
+    duration, head : ndarray of int64, n × k
+        Of every vertex on every device.
+    left : ndarray of int64, length n
+        Scratch: what is left of each job.
+    heap : ndarray of int32, length n
+        Scratch: the jobs that wait.
+    """
+
+    duration: LongMatrix
+    head: LongMatrix
+    left: Longs
+    heap: Ints
+
+
 @inner
-def jackson(
-    job: Any, size: int, head: Any, duration: Any, d: int, tail: Any, left: Any, heap: Any
-) -> Any:
+def jackson(jobs: Jobs, d: int, job: Any, size: int, tail: Any) -> Any:
     """Latest end plus tail of Jackson's preemptive schedule (Jackson 1955; Carlier 1982).
 
     Of the jobs that are there the one with the largest tail runs. No schedule of the jobs one after
-    the other is shorter. ``job`` is sorted by heads; ``left`` and ``heap`` are scratch.
+    the other is shorter. ``job`` is sorted by heads on ``d``; ``tail`` is by vertex.
     """
+    duration, head, left, heap = jobs.duration, jobs.head, jobs.left, jobs.heap
     for i in range(size):
         left[job[i]] = duration[job[i], d]
     now, best, following, waiting = 0, 0, 0, 0
@@ -77,23 +97,42 @@ def jackson(
     return best
 
 
-@short_kernel
-def one_after_the_other(start: Any, member: Any, duration: Any, head: Any, tail: Any) -> Any:
-    """Return the one-machine bound of each group on each device; ``NEVER`` where it cannot be."""
+def one_after_the_other(
+    start: NDArray[np.int32],
+    member: NDArray[np.int32],
+    duration: NDArray[np.int64],
+    head: NDArray[np.int64],
+    tail: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Return the one-machine bound of each group on each device; ``NEVER`` where it cannot be.
+
+    Parameters
+    ----------
+    start, member : ndarray
+        The groups, as :func:`~optpart.problem.graph.grouped` returns them.
+    """
     n, k = head.shape
-    groups = start.shape[0] - 1
-    bound = np.zeros((groups, k), np.int64)
-    job, key = np.empty(n, np.int32), np.empty(n, np.int64)
-    after, left, heap = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int32)
-    for g in range(groups):
+    bound = np.zeros((len(start) - 1, k), np.int64)
+    jobs = Jobs(duration, head, np.empty(n, np.int64), np.empty(n, np.int32))
+    _bound_groups(jobs, tail, start, member, bound)
+    return bound
+
+
+@short_kernel
+def _bound_groups(
+    jobs: Jobs, tail: LongMatrix, start: Ints, member: Ints, bound: LongMatrix
+) -> None:
+    """Fill in the one-machine bound of each group on each device."""
+    n, k = jobs.head.shape
+    job, key, after = np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n, np.int64)
+    for g in range(bound.shape[0]):
         size = start[g + 1] - start[g]
         for d in range(k):
             for i in range(size):
                 v = member[start[g] + i]
-                job[i], key[v], after[v] = v, head[v, d], tail[v, d]
-                if head[v, d] >= NEVER or tail[v, d] >= NEVER:
+                job[i], key[v], after[v] = v, jobs.head[v, d], tail[v, d]
+                if jobs.head[v, d] >= NEVER or tail[v, d] >= NEVER:
                     bound[g, d] = NEVER
             if bound[g, d] < NEVER:
                 sort(job, size, key)
-                bound[g, d] = jackson(job, size, head, duration, d, after, left, heap)
-    return bound
+                bound[g, d] = jackson(jobs, d, job, size, after)

@@ -32,9 +32,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart import clock
-from optpart.bounds.jackson import jackson, one_after_the_other, sort
+from optpart.bounds.jackson import Jobs, jackson, one_after_the_other, sort
 from optpart.bounds.windows import NEVER, Crossings, Windows, cross, windows, windows_seconds
 from optpart.kernels.compiled import arrays, inner, short_kernel
+from optpart.kernels.struct import BoolMatrix, Bools, IntMatrix, Ints, LongMatrix, Longs, Struct
 from optpart.kernels.ticks import Grid
 from optpart.problem.graph import grouped
 from optpart.problem.instance import Instance
@@ -129,8 +130,8 @@ class Sharpening:
                 a.in_source,
                 a.in_tensor,
                 *grouped(a.in_source, n),
-                tuple(there),
-                tuple(back),
+                there,
+                back,
             ),
             _Side(
                 True,
@@ -139,8 +140,8 @@ class Sharpening:
                 a.out_target,
                 a.out_tensor,
                 *grouped(a.out_target, n),
-                tuple(back),
-                tuple(there),
+                back,
+                there,
             ),
         )
 
@@ -211,19 +212,16 @@ class Sharpening:
             Whether those after ``v`` are wanted, with all times counted from the end.
         """
         side = self._sides[backwards]
-        head = self.tail if backwards else self.head
-        tables = _Pass.empty(len(side.before), self.head.shape)
-        everything = np.ones(len(self.unit), dtype=np.bool_)
-        near, far, fastest = tables.near, tables.far, tables.fastest
-        _reach(
-            side.start, side.before, side.tensor, side.crossings, side.reversed, self.unit,
-            self.grid.duration, self.possible, everything, near, far, fastest,
-        )  # fmt: skip
-        ancestor, after, bound = _ancestors_of(
-            side.order, side.start, side.before, side.tensor, side.crossings, self.unit,
-            self.grid.duration, self.possible, head, near, far, fastest,
-            int(np.flatnonzero(side.order == v)[0]), d,
-        )  # fmt: skip
+        times = self._times(side)
+        head = times.head
+        tables, work = _Pass.empty(len(side.before), head.shape), _Work.of(times)
+        tables.remote.fill(NEVER)
+        tables.away.fill(NEVER)
+        _reach(side, times, tables)
+        place = int(np.flatnonzero(side.order == v)[0])
+        size = _ancestors_of(side, times, tables, work, place, d)
+        ancestor = work.ancestor[1:size]
+        after, bound = work.if_here[1:size, d], work.bound[1:size, d]
         here = self.possible[self.unit[ancestor], d]
         falling = np.flatnonzero(here)[np.argsort(-bound[here], kind="stable")]
         job, after, bound = ancestor[falling], after[falling], bound[falling]
@@ -258,6 +256,11 @@ class Sharpening:
         self.head[gone] = NEVER
         self.tail[gone] = NEVER
 
+    def _times(self, side: _Side) -> _Times:
+        """Return heads and tails as they are now, seen in a direction of time."""
+        head, tail = (self.tail, self.head) if side.backwards else (self.head, self.tail)
+        return _Times(self.unit, self.grid.duration, self.possible, head, tail, self.limit)
+
     def _label(self) -> NDArray[np.int32]:
         """Return the number in ``unit`` of each unit of the instance."""
         label = np.arange(len(self.possible), dtype=np.int32)
@@ -266,33 +269,26 @@ class Sharpening:
 
     def _sweep(self, side: _Side, deadline: float, *, brief: bool) -> int:
         """Raise the heads or, backwards, the tails of all vertices; count the changes."""
-        head, tail = (self.tail, self.head) if side.backwards else (self.head, self.tail)
-        n = len(head)
+        times = self._times(side)
+        n, k = times.head.shape
         before = int(self.possible.sum())
-        now = self._begun(side, tail)
+        now, work = self._begun(side, times.tail), _Work.of(times)
         self._passes.pop(side.backwards, None)
         # A brief pass leaves out some vertices that a later one has to look at.
-        kept = not brief and len(side.before) * head.shape[1] <= _MAX_KEPT
-        together = np.empty((4 * n, 2), dtype=np.int32)
-        _reach(
-            side.start, side.before, side.tensor, side.crossings, side.reversed, self.unit,
-            self.grid.duration, self.possible, now.moved, now.near, now.far, now.fastest,
-        )  # fmt: skip
-        changed, pairs = 0, 0
-        steps = (n + len(side.before)) * head.shape[1] ** 2
+        kept = not brief and len(side.before) * k <= _MAX_KEPT
+        together, pairs = np.empty((4 * n, 2), dtype=np.int32), np.zeros(1, dtype=np.int64)
+        found = _Together(together, pairs)
+        _reach(side, times, now)
+        changed = 0
+        steps = (n + len(side.before)) * k**2
         chunk = max(1, min(_CHUNK, _STEPS // max(1, steps)))
         for first in range(0, n, chunk):
             if clock.now() > deadline or not self.feasible:
                 kept = False
                 break
-            raised, pairs = _raise_heads(
-                side.order, side.start, side.before, side.tensor, side.after_start, side.after,
-                side.crossings, self.unit, self.grid.duration, self.possible, head, tail,
-                self.limit, now.near, now.far, now.fastest, now.remote, now.away, now.moved,
-                now.tightened, brief, first, min(n, first + chunk), together, pairs,
-            )  # fmt: skip
-            changed += raised
-        changed += self._merge(together[:pairs])
+            last = min(n, first + chunk)
+            changed += _raise_heads(side, times, now, work, found, first, last, brief)
+        changed += self._merge(together[: pairs[0]])
         self.settle()
         if kept:
             self._passes[side.backwards] = now
@@ -304,7 +300,7 @@ class Sharpening:
         last = self._passes.get(side.backwards)
         if last is None:
             now = _Pass.empty(len(side.before), tail.shape)
-            return now._replace(unit=self.unit.copy(), possible=possible, tail=tail.copy())
+            return now.replaced(unit=self.unit.copy(), possible=possible, tail=tail.copy())
         return _Pass(
             near=last.near.copy(),
             far=last.far.copy(),
@@ -348,7 +344,7 @@ class Sharpening:
 
     def _through(self) -> NDArray[np.int64]:
         members = grouped(self.unit, len(self.possible))
-        return np.asarray(one_after_the_other(*members, self.grid.duration, self.head, self.tail))
+        return one_after_the_other(*members, self.grid.duration, self.head, self.tail)
 
 
 def must_run_on(work: Sharpening) -> NDArray[np.int64]:
@@ -358,7 +354,7 @@ def must_run_on(work: Sharpening) -> NDArray[np.int64]:
     device = np.where(alone, work.possible[work.unit].argmax(axis=1), k).astype(np.int32)
     start, member = grouped(device, k + 1)
     bound = one_after_the_other(start[: k + 1], member, work.grid.duration, work.head, work.tail)
-    return np.asarray(bound.diagonal())
+    return bound.diagonal()
 
 
 class Queue(NamedTuple):
@@ -412,7 +408,7 @@ def _busiest(
     return best
 
 
-class _Pass(NamedTuple):
+class _Pass(Struct):
     """What a pass over the vertices has computed, and what it was computed from.
 
     Attributes
@@ -433,16 +429,16 @@ class _Pass(NamedTuple):
         As they were when the pass began, by vertex.
     """
 
-    near: NDArray[np.int64]
-    far: NDArray[np.int64]
-    fastest: NDArray[np.int64]
-    remote: NDArray[np.int64]
-    away: NDArray[np.int64]
-    moved: NDArray[np.bool_]
-    tightened: NDArray[np.bool_]
-    unit: NDArray[np.int32]
-    possible: NDArray[np.bool_]
-    tail: NDArray[np.int64]
+    near: LongMatrix
+    far: LongMatrix
+    fastest: LongMatrix
+    remote: LongMatrix
+    away: LongMatrix
+    moved: Bools
+    tightened: Bools
+    unit: Ints
+    possible: BoolMatrix
+    tail: LongMatrix
 
     @classmethod
     def empty(cls, edges: int, shape: tuple[int, ...]) -> _Pass:
@@ -462,35 +458,165 @@ class _Pass(NamedTuple):
         )
 
 
-class _Side(NamedTuple):
+class _Side(Struct):
     """The edges seen in one direction of time; for tails everything is mirrored."""
 
     backwards: bool
-    order: NDArray[np.int32]  # earlier vertices first
-    start: NDArray[np.int32]
-    before: NDArray[np.int32]  # per edge into a vertex, the earlier vertex
-    tensor: NDArray[np.int32]
-    after_start: NDArray[np.int32]
-    after: NDArray[np.int32]  # per vertex, the edges of which it is the earlier vertex
-    crossings: tuple[NDArray[Any], ...]  # as in Crossings
-    reversed: tuple[NDArray[Any], ...]  # those of the other direction
+    order: Ints  # earlier vertices first
+    start: Ints
+    before: Ints  # per edge into a vertex, the earlier vertex
+    tensor: Ints
+    after_start: Ints
+    after: Ints  # per vertex, the edges of which it is the earlier vertex
+    crossings: Crossings
+    reversed: Crossings  # those of the other direction
+
+
+class _Times(Struct):
+    """What is known of the vertices, seen in one direction of time.
+
+    Attributes
+    ----------
+    unit : ndarray of int32, length n
+    duration : ndarray of int64, n × k
+    possible : ndarray of bool, units × k
+    head, tail : ndarray of int64, n × k
+    limit : int
+        Only schedules of at most this many ticks count.
+    """
+
+    unit: Ints
+    duration: LongMatrix
+    possible: BoolMatrix
+    head: LongMatrix
+    tail: LongMatrix
+    limit: int
+
+
+class _Together(Struct):
+    """Pairs of units that must share a device.
+
+    Attributes
+    ----------
+    units : ndarray of int32, pairs × 2
+    count : ndarray of int64, length 1
+        How many have been found; further ones than there is room for are left out.
+    """
+
+    units: IntMatrix
+    count: Longs
+
+
+class _Work(Struct):
+    """Scratch for one vertex after the other.
+
+    Attributes
+    ----------
+    ancestor : ndarray of int32, length n
+        The vertex and its ancestors, later ones first.
+    rank : ndarray of int32, length n
+        The place of each of them in that list.
+    mark : ndarray of int64, length n
+        The last position at which a vertex was an ancestor.
+    if_here, if_away, bound : ndarray of int64, n × k
+        Of each ancestor, in their order; see `_look_back`.
+    here, there, end : ndarray of int64, length k
+        Of one vertex, on each device or elsewhere.
+    members : ndarray of int64, length units
+        How many vertices each unit has.
+    of_unit : ndarray of int64, units × k
+        The largest bound of each unit of more than one member.
+    close : ndarray of int32, k × n
+        For each device, the ancestors that may have to run there before the vertex.
+    jobs, least, room : ndarray of int64, length k
+        Their number, the least start of the vertex, and the latest that the limit permits.
+    job, chosen : ndarray of int32, length n
+        Vertices that run one at a time.
+    key, place, falling : ndarray of int64, length n
+        For sorting them, by vertex; their bounds in falling order.
+    later, elsewhere : ndarray of int64, length n
+        Of each of them: the least time from its end, and the bound for the case that it is remote.
+    queue : Jobs
+    """
+
+    ancestor: Ints
+    rank: Ints
+    mark: Longs
+    if_here: LongMatrix
+    if_away: LongMatrix
+    bound: LongMatrix
+    here: Longs
+    there: Longs
+    end: Longs
+    members: Longs
+    of_unit: LongMatrix
+    close: IntMatrix
+    jobs: Longs
+    least: Longs
+    room: Longs
+    job: Ints
+    chosen: Ints
+    key: Longs
+    place: Longs
+    falling: Longs
+    later: Longs
+    elsewhere: Longs
+    queue: Jobs
+
+    @classmethod
+    def of(cls, times: _Times) -> _Work:
+        """Return what a pass needs as long as units stay the same."""
+        n, k = times.head.shape
+        units = len(times.possible)
+
+        def ints() -> NDArray[np.int32]:
+            return np.empty(n, dtype=np.int32)
+
+        def longs(*shape: int) -> NDArray[np.int64]:
+            return np.empty(shape, dtype=np.int64)
+
+        return cls(
+            ancestor=ints(),
+            rank=ints(),
+            mark=np.full(n, -1, dtype=np.int64),
+            if_here=longs(n, k),
+            if_away=longs(n, k),
+            bound=longs(n, k),
+            here=longs(k),
+            there=longs(k),
+            end=longs(k),
+            members=np.bincount(times.unit, minlength=units).astype(np.int64, copy=False),
+            of_unit=longs(units, k),
+            close=np.empty((k, n), dtype=np.int32),
+            jobs=longs(k),
+            least=longs(k),
+            room=longs(k),
+            job=ints(),
+            chosen=ints(),
+            key=longs(n),
+            place=longs(n),
+            falling=longs(n),
+            later=longs(n),
+            elsewhere=longs(n),
+            queue=Jobs(times.duration, times.head, longs(n), ints()),
+        )
 
 
 @short_kernel
-def _reach(
-    start: Any, before: Any, tensor: Any, crossings: Any, reversed_crossings: Any, unit: Any,
-    duration: Any, possible: Any, moved: Any, near: Any, far: Any, fastest: Any,
-) -> None:  # fmt: skip
+def _reach(side: _Side, times: _Times, now: _Pass) -> None:
     """Update, per edge and device, the least crossing time from and to any other device.
 
     Also update, per vertex and device, the least run time on any other device. Where no vertex has
     moved, they are up to date.
     """
+    unit, duration, possible = times.unit, times.duration, times.possible
+    start, before, moved, fastest = side.start, side.before, now.moved, now.fastest
     n, k = duration.shape
     time = np.empty(k, np.int64)
     for x in range(n):
         if moved[x]:
-            fastest[x] = NEVER
+            for d in range(k):
+                fastest[x, d] = NEVER
             for e in range(k):
                 if possible[unit[x], e]:
                     for d in range(k):
@@ -498,31 +624,27 @@ def _reach(
                             fastest[x, d] = min(fastest[x, d], duration[x, e])
         for j in range(start[x], start[x + 1]):
             if moved[before[j]]:
-                near[j] = NEVER
                 for d in range(k):
+                    now.near[j, d] = NEVER
                     time[d] = 0 if possible[unit[before[j]], d] else NEVER
-                cross(near[j], time, tensor[j], *crossings)
+                cross(now.near[j], time, side.tensor[j], side.crossings)
             if moved[x]:
-                far[j] = NEVER
                 for d in range(k):
+                    now.far[j, d] = NEVER
                     time[d] = 0 if possible[unit[x], d] else NEVER
-                cross(far[j], time, tensor[j], *reversed_crossings)
+                cross(now.far[j], time, side.tensor[j], side.reversed)
 
 
 @inner
-def _lineage(
-    order: Any, start: Any, before: Any, position: int, mark: Any, ancestor: Any, rank: Any
-) -> Any:
-    """List the vertex at a position and its ancestors, later ones first; return their number.
-
-    ``rank`` becomes the place of each of them in the list.
-    """
+def _lineage(side: _Side, s: _Work, position: int) -> Any:
+    """List the vertex at a position and its ancestors, later ones first; return their number."""
+    start, before, mark = side.start, side.before, s.mark
     size = 0
-    mark[order[position]] = position
+    mark[side.order[position]] = position
     for earlier in range(position, -1, -1):
-        x = order[earlier]
+        x = side.order[earlier]
         if mark[x] == position:
-            ancestor[size], rank[x] = x, size
+            s.ancestor[size], s.rank[x] = x, size
             size += 1
             for j in range(start[x], start[x + 1]):
                 mark[before[j]] = position
@@ -530,29 +652,29 @@ def _lineage(
 
 
 @inner
-def _look_back(
-    start: Any, before: Any, unit: Any, duration: Any, possible: Any, head: Any, near: Any,
-    far: Any, fastest: Any, remote: Any, away: Any, ancestor: Any, size: int, rank: Any,
-    here: Any, there: Any, if_here: Any, if_away: Any, bound: Any,
-) -> None:  # fmt: skip
+def _look_back(side: _Side, times: _Times, now: _Pass, s: _Work, size: int) -> None:
     """Bound the start of ``ancestor[0]`` on each device for each case that another is remote.
 
     ``if_here[i,d]`` and ``if_away[i,d]`` become the least time from the end of ``ancestor[i]``, on
     ``d`` or remote, to that start. All devices are looked at together, because what depends on the
     vertices alone would otherwise be looked up for each of them.
     """
+    unit, duration, possible, head = times.unit, times.duration, times.possible, times.head
+    near, far, fastest, remote, away = now.near, now.far, now.fastest, now.remote, now.away
+    here, there, if_here, if_away, bound = s.here, s.there, s.if_here, s.if_away, s.bound
     k = duration.shape[1]
-    if_here[:size] = 0
-    if_away[:size] = 0
-    bound[:size] = 0
-    v = ancestor[0]
     for a in range(size):
-        x = ancestor[a]
+        for d in range(k):
+            if_here[a, d] = if_away[a, d] = bound[a, d] = 0
+    v = s.ancestor[0]
+    for a in range(size):
+        x = s.ancestor[a]
         if unit[x] == unit[v]:
-            bound[a] = NEVER
+            for d in range(k):
+                bound[a, d] = NEVER
         if x == v:
-            here[:] = 0
-            there[:] = NEVER
+            for d in range(k):
+                here[d], there[d] = 0, NEVER
         else:
             for d in range(k):
                 least = max(bound[a, d], away[x, d] + if_away[a, d])
@@ -561,9 +683,9 @@ def _look_back(
                 here[d] = after if possible[unit[x], d] else NEVER
                 after = min(NEVER, fastest[x, d] + if_away[a, d])
                 there[d] = after if least < NEVER else NEVER
-        for j in range(start[x], start[x + 1]):
-            w = before[j]
-            b = rank[w]
+        for j in range(side.start[x], side.start[x + 1]):
+            w = side.before[j]
+            b = s.rank[w]
             if unit[w] == unit[x]:
                 for d in range(k):
                     if_here[b, d] = max(if_here[b, d], here[d])
@@ -579,13 +701,15 @@ def _look_back(
 
 
 @inner
-def _of_units(unit: Any, ancestor: Any, size: int, bound: Any, members: Any, of_unit: Any) -> None:
+def _of_units(unit: Any, s: _Work, size: int) -> None:
     """Give each ancestor the largest bound of its unit: colocated ones are remote together."""
+    ancestor, members, bound, of_unit = s.ancestor, s.members, s.bound, s.of_unit
     k = bound.shape[1]
     for a in range(1, size):
         u = unit[ancestor[a]]
         if members[u] > 1:
-            of_unit[u] = 0
+            for d in range(k):
+                of_unit[u, d] = 0
     for a in range(1, size):
         u = unit[ancestor[a]]
         if members[u] > 1:
@@ -598,86 +722,63 @@ def _of_units(unit: Any, ancestor: Any, size: int, bound: Any, members: Any, of_
                 bound[a, d] = of_unit[u, d]
 
 
-@inner
-def _members(unit: Any, units: int) -> Any:
-    """Return the number of members of each unit."""
-    count = np.zeros(units, np.int64)
-    for v in range(unit.shape[0]):
-        count[unit[v]] += 1
-    return count
-
-
 @short_kernel
-def _ancestors_of(
-    order: Any, start: Any, before: Any, tensor: Any, crossings: Any, unit: Any, duration: Any,
-    possible: Any, head: Any, near: Any, far: Any, fastest: Any, position: int, d: int,
-) -> Any:  # fmt: skip
-    """Return the ancestors of the vertex at a position, and what `_look_back` finds for each."""
+def _ancestors_of(side: _Side, times: _Times, now: _Pass, s: _Work, position: int, d: int) -> int:
+    """Find the ancestors of the vertex at a position, and what `_look_back` finds for each.
+
+    Return their number, with the vertex. Before, ``remote`` and ``away`` are ``NEVER``.
+    """
+    head, duration, end = times.head, times.duration, s.end
     n, k = duration.shape
-    remote, away = np.full_like(near, NEVER), np.full_like(fastest, NEVER)
-    end = np.empty(k, np.int64)
     for x in range(n):
         for e in range(k):
             if e != d and head[x, e] < NEVER:
-                away[x, d] = min(away[x, d], head[x, e] + duration[x, e])
-        for j in range(start[x], start[x + 1]):
-            w = before[j]
+                now.away[x, d] = min(now.away[x, d], head[x, e] + duration[x, e])
+        for j in range(side.start[x], side.start[x + 1]):
+            w = side.before[j]
             for e in range(k):
                 end[e] = NEVER if head[w, e] >= NEVER else head[w, e] + duration[w, e]
-            cross(remote[j], end, tensor[j], *crossings)
-    ancestor, rank = np.empty(n, np.int32), np.empty(n, np.int32)
-    mark = np.full(n, -1, np.int64)
-    size = _lineage(order, start, before, position, mark, ancestor, rank)
-    here, there = np.empty(k, np.int64), np.empty(k, np.int64)
-    if_here, if_away = np.empty((size, k), np.int64), np.empty((size, k), np.int64)
-    bound, of_unit = np.empty((size, k), np.int64), np.zeros((possible.shape[0], k), np.int64)
-    _look_back(
-        start, before, unit, duration, possible, head, near, far, fastest, remote, away,
-        ancestor, size, rank, here, there, if_here, if_away, bound,
-    )  # fmt: skip
-    _of_units(unit, ancestor, size, bound, _members(unit, len(of_unit)), of_unit)
-    return ancestor[1:size], if_here[1:, d].copy(), bound[1:, d].copy()
+            cross(now.remote[j], end, side.tensor[j], side.crossings)
+    size = _lineage(side, s, position)
+    _look_back(side, times, now, s, size)
+    _of_units(times.unit, s, size)
+    return size
 
 
 @inner
-def _arrivals(
-    start: Any, before: Any, unit: Any, duration: Any, possible: Any, head: Any, remote: Any,
-    v: int, d: int,
-) -> Any:  # fmt: skip
+def _arrivals(side: _Side, times: _Times, remote: Any, v: int, d: int) -> Any:
     """Return the earliest start of ``v`` on ``d`` by its direct predecessors alone."""
+    unit, head = times.unit, times.head
     least = head[v, d]
-    for j in range(start[v], start[v + 1]):
-        w = before[j]
+    for j in range(side.start[v], side.start[v + 1]):
+        w = side.before[j]
         arrival = NEVER if unit[w] == unit[v] else remote[j, d]
-        if possible[unit[w], d]:
-            arrival = min(arrival, head[w, d] + duration[w, d])
+        if times.possible[unit[w], d]:
+            arrival = min(arrival, head[w, d] + times.duration[w, d])
         least = max(least, arrival)
     return least
 
 
 @inner
-def _least_start(
-    job: Any, jobs: int, bound: Any, head: Any, duration: Any, d: int, tail: Any, known: int,
-    key: Any, place: Any, chosen: Any, left: Any, heap: Any,
-) -> Any:  # fmt: skip
-    """Return the least time that passes, ``known`` or later.
+def _least_start(s: _Work, d: int, jobs: int, known: int) -> Any:
+    """Return the least time on ``d`` that passes, ``known`` or later.
 
     It is the minimum over ``i`` of ``max(J_i, R_{i+1})``, with jobs in the order of falling bounds.
     """
+    job, chosen, key, place, head = s.job, s.chosen, s.key, s.place, s.queue.head
     for b in range(jobs):
         key[job[b]] = head[job[b], d]
     sort(job, jobs, key)
-    best = jackson(job, jobs, head, duration, d, tail, left, heap)
+    best = jackson(s.queue, d, job, jobs, s.later)
     if best <= known:  # most often: then nothing has changed since the last pass
         return known
     for b in range(jobs):
         chosen[b] = job[b]
-        key[job[b]] = -bound[job[b]]
+        key[job[b]] = -s.elsewhere[job[b]]
     sort(chosen, jobs, key)
-    falling = np.empty(jobs, np.int64)
     for b in range(jobs):
         place[chosen[b]] = b
-        falling[b] = bound[chosen[b]]
+        s.falling[b] = s.elsewhere[chosen[b]]
     low, high = 0, jobs - 1
     while low <= high:
         first = (low + high) // 2
@@ -686,22 +787,81 @@ def _least_start(
             if place[job[b]] < first:
                 chosen[size] = job[b]
                 size += 1
-        after = jackson(chosen, size, head, duration, d, tail, left, heap)
-        best = min(best, max(after, falling[first]))
-        if after >= falling[first]:
+        after = jackson(s.queue, d, chosen, size, s.later)
+        best = min(best, max(after, s.falling[first]))
+        if after >= s.falling[first]:
             high = first - 1
         else:
             low = first + 1
     return max(best, known)
 
 
+@inner
+def _is_stale(side: _Side, times: _Times, now: _Pass, v: int, brief: bool) -> Any:
+    """Return whether the heads of ``v`` may rise; before, its predecessors have their heads."""
+    head, moved = times.head, now.moved
+    for j in range(side.start[v], side.start[v + 1]):
+        moved[v] |= moved[side.before[j]]
+    stale = moved[v]
+    if not stale and now.tightened[v]:
+        stale = not brief
+        for d in range(head.shape[1]):
+            length = head[v, d] + times.duration[v, d] + times.tail[v, d]
+            stale |= head[v, d] < NEVER and length > times.limit
+    return stale
+
+
+@inner
+def _gather(side: _Side, times: _Times, now: _Pass, s: _Work, v: int, size: int) -> None:
+    """Fill in the least start of ``v`` on each device, and the ancestors that may raise it."""
+    unit, possible, bound, least, jobs = times.unit, times.possible, s.bound, s.least, s.jobs
+    k = len(least)
+    for d in range(k):
+        jobs[d], least[d] = 0, NEVER
+        if possible[unit[v], d]:
+            least[d] = _arrivals(side, times, now.remote, v, d)
+    for a in range(1, size):
+        u = unit[s.ancestor[a]]
+        for d in range(k):
+            if not possible[u, d]:
+                least[d] = max(least[d], bound[a, d])
+    for a in range(1, size):
+        u = unit[s.ancestor[a]]
+        for d in range(k):
+            if bound[a, d] > least[d] and possible[u, d]:
+                s.close[d, jobs[d]] = a
+                jobs[d] += 1
+
+
+@inner
+def _pass_on(side: _Side, times: _Times, now: _Pass, end: Any, v: int) -> None:
+    """Fill in when ``v`` ends elsewhere, and when its tensors arrive from there."""
+    k = len(end)
+    for e in range(k):
+        end[e] = NEVER if times.head[v, e] >= NEVER else times.head[v, e] + times.duration[v, e]
+        now.away[v, e] = NEVER
+    for e in range(k):
+        for d in range(k):
+            if d != e:
+                now.away[v, d] = min(now.away[v, d], end[e])
+    for i in range(side.after_start[v], side.after_start[v + 1]):
+        j = side.after[i]
+        for d in range(k):
+            now.remote[j, d] = NEVER
+        cross(now.remote[j], end, side.tensor[j], side.crossings)
+
+
 @short_kernel
 def _raise_heads(
-    order: Any, start: Any, before: Any, tensor: Any, after_start: Any, after: Any,
-    crossings: Any, unit: Any, duration: Any, possible: Any, head: Any, tail: Any, limit: int,
-    near: Any, far: Any, fastest: Any, remote: Any, away: Any, moved: Any, tightened: Any,
-    brief: bool, first: int, last: int, together: Any, pairs: int,
-) -> Any:  # fmt: skip
+    side: _Side,
+    times: _Times,
+    now: _Pass,
+    s: _Work,
+    together: _Together,
+    first: int,
+    last: int,
+    brief: bool,
+) -> int:
     """Raise the heads of the vertices at positions ``first`` to ``last`` of the order.
 
     ``remote[j,d]`` is the earliest arrival over an edge from elsewhere and ``away[w,d]`` the
@@ -709,66 +869,30 @@ def _raise_heads(
     its heads if nothing has changed before it, and not its tails either; or, if ``brief``, if these
     still leave it room. ``moved`` becomes true of what has changed, and of all that comes after.
 
-    Return how many rose, and the number of pairs in ``together``: units that must share a device.
+    Return how many rose.
     """
-    n, k = duration.shape
-    ancestor, job = np.empty(n, np.int32), np.empty(n, np.int32)
-    rank, chosen, heap = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
-    mark, place = np.full(n, -1, np.int64), np.empty(n, np.int64)
-    key, left = np.empty(n, np.int64), np.empty(n, np.int64)
-    later, elsewhere = np.empty(n, np.int64), np.empty(n, np.int64)
-    here, there = np.empty(k, np.int64), np.empty(k, np.int64)
-    if_here, if_away = np.empty((last, k), np.int64), np.empty((last, k), np.int64)
-    bound, near_by = np.empty((last, k), np.int64), np.empty((k, last), np.int32)
-    jobs, least, room = np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k, np.int64)
-    members = _members(unit, possible.shape[0])
-    of_unit, end = np.zeros((possible.shape[0], k), np.int64), np.empty(k, np.int64)
+    unit, possible, head = times.unit, times.possible, times.head
+    least, room = s.least, s.room
+    k = len(least)
     changed = 0
     for position in range(first, last):
-        v = order[position]
-        for j in range(start[v], start[v + 1]):
-            moved[v] |= moved[before[j]]
-        stale = moved[v]
-        if not stale and tightened[v]:
-            stale = not brief
-            for d in range(k):
-                stale |= head[v, d] < NEVER and head[v, d] + duration[v, d] + tail[v, d] > limit
-        if not stale:
+        v = side.order[position]
+        if not _is_stale(side, times, now, v, brief):
             continue
-        size = _lineage(order, start, before, position, mark, ancestor, rank)
-        _look_back(
-            start, before, unit, duration, possible, head, near, far, fastest, remote, away,
-            ancestor, size, rank, here, there, if_here, if_away, bound,
-        )  # fmt: skip
-        _of_units(unit, ancestor, size, bound, members, of_unit)
-        for d in range(k):
-            jobs[d], least[d] = 0, NEVER
-            if possible[unit[v], d]:
-                least[d] = _arrivals(start, before, unit, duration, possible, head, remote, v, d)
-        for a in range(1, size):
-            u = unit[ancestor[a]]
-            for d in range(k):
-                if not possible[u, d]:
-                    least[d] = max(least[d], bound[a, d])
-        for a in range(1, size):
-            u = unit[ancestor[a]]
-            for d in range(k):
-                if bound[a, d] > least[d] and possible[u, d]:
-                    near_by[d, jobs[d]] = a
-                    jobs[d] += 1
+        size = _lineage(side, s, position)
+        _look_back(side, times, now, s, size)
+        _of_units(unit, s, size)
+        _gather(side, times, now, s, v, size)
         devices = 0
         for d in range(k):
-            for b in range(jobs[d]):
-                w = ancestor[near_by[d, b]]
-                job[b], later[w] = w, if_here[near_by[d, b], d]
-                elsewhere[w] = bound[near_by[d, b], d]
-            if jobs[d] > 0:
-                least[d] = _least_start(
-                    job, jobs[d], elsewhere, head, duration, d, later, least[d], key, place, chosen,
-                    left, heap,
-                )  # fmt: skip
+            for b in range(s.jobs[d]):
+                a = s.close[d, b]
+                w = s.ancestor[a]
+                s.job[b], s.later[w], s.elsewhere[w] = w, s.if_here[a, d], s.bound[a, d]
+            if s.jobs[d] > 0:
+                least[d] = _least_start(s, d, s.jobs[d], least[d])
             # The latest start that the limit permits.
-            room[d] = limit - duration[v, d] - tail[v, d]
+            room[d] = times.limit - times.duration[v, d] - times.tail[v, d]
             if least[d] > room[d]:
                 least[d] = room[d] = NEVER
             else:
@@ -776,26 +900,19 @@ def _raise_heads(
             if least[d] > head[v, d]:
                 head[v, d] = least[d]
                 changed += int(possible[unit[v], d])
-                moved[v] = True
+                now.moved[v] = True
         for a in range(1, size):
             forced = 0
             for d in range(k):
-                forced += int(bound[a, d] > room[d])
-            w = ancestor[a]
-            if 0 < devices == forced and unit[w] != unit[v] and pairs < together.shape[0]:
-                together[pairs, 0], together[pairs, 1] = unit[w], unit[v]
-                pairs += 1
+                forced += int(s.bound[a, d] > room[d])
+            w = s.ancestor[a]
+            pair = together.count[0]
+            fits = pair < together.units.shape[0]
+            if 0 < devices == forced and unit[w] != unit[v] and fits:
+                together.units[pair, 0], together.units[pair, 1] = unit[w], unit[v]
+                together.count[0] += 1
         for d in range(k):
             if head[v, d] >= NEVER:
                 possible[unit[v], d] = False
-        for e in range(k):
-            end[e] = NEVER if head[v, e] >= NEVER else head[v, e] + duration[v, e]
-        away[v] = NEVER
-        for e in range(k):
-            for d in range(k):
-                if d != e:
-                    away[v, d] = min(away[v, d], end[e])
-        for i in range(after_start[v], after_start[v + 1]):
-            remote[after[i]] = NEVER
-            cross(remote[after[i]], end, tensor[after[i]], *crossings)
-    return changed, pairs
+        _pass_on(side, times, now, s.end, v)
+    return changed

@@ -6,13 +6,14 @@ Everything is computed in integers on a :class:`~optpart.kernels.ticks.Grid` and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optpart import clock
-from optpart.kernels.compiled import arrays, inner, short_kernel
+from optpart.kernels.compiled import Arrays, arrays, inner, short_kernel
+from optpart.kernels.struct import BoolMatrix, IntMatrix, Ints, LongCube, LongMatrix, Longs, Struct
 from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
 
@@ -94,11 +95,7 @@ def windows(
     backwards = Crossings.of(instance, grid, backwards=True)
     possible = (instance.allowed if allowed is None else allowed).copy()
     while True:
-        head, tail, through = _windows(
-            a.order, a.in_start, a.in_source, a.in_tensor, a.out_start, a.out_target, a.out_tensor,
-            a.unit, grid.duration, tuple(forwards), tuple(backwards), possible, known.head,
-            known.tail,
-        )  # fmt: skip
+        head, tail, through = _raised(a, grid.duration, forwards, backwards, possible, known)
         left = possible & (through <= (NEVER - 1 if limit is None else limit))
         if (left == possible).all():
             return Windows(head, tail, through, possible)
@@ -125,17 +122,30 @@ def _without_transfers(
     least = np.where(least < NEVER, least, 0).reshape(n, 1)
     nothing = np.zeros((n, 1), dtype=np.int64)
     alone = Crossings.of(instance, grid)
-    head, tail, _ = _windows(
-        a.order, a.in_start, a.in_source, a.in_tensor, a.out_start, a.out_target, a.out_tensor,
-        a.unit, least, tuple(alone), tuple(alone), np.ones((units, 1), dtype=np.bool_), nothing,
-        nothing,
-    )  # fmt: skip
+    anywhere = np.ones((units, 1), dtype=np.bool_)
+    known = Windows(nothing, nothing, nothing, anywhere)
+    head, tail, _ = _raised(a, least, alone, alone, anywhere, known)
     total = np.where(usable, head + duration + tail, NEVER)
     through = np.zeros(possible.shape, dtype=np.int64)
     np.maximum.at(through, instance.unit_of, total)
     left = possible & (through <= (NEVER - 1 if limit is None else limit))
     usable = left[instance.unit_of]
     return Windows(np.where(usable, head, NEVER), np.where(usable, tail, NEVER), through, left)
+
+
+def _raised(
+    a: Arrays,
+    duration: NDArray[np.int64],
+    forwards: Crossings,
+    backwards: Crossings,
+    possible: NDArray[np.bool_],
+    known: Windows,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return heads, tails and what goes through each unit, at least what is known."""
+    head, tail = known.head.copy(), known.tail.copy()
+    through = np.zeros(possible.shape, dtype=np.int64)
+    _windows(a, duration, forwards, backwards, possible, head, tail, through)
+    return head, tail, through
 
 
 def no_windows(instance: Instance) -> Windows:
@@ -145,7 +155,7 @@ def no_windows(instance: Instance) -> Windows:
     return Windows(nothing, nothing, through, instance.allowed)
 
 
-class Crossings(NamedTuple):
+class Crossings(Struct):
     """Times to cross between devices, in one direction of time, as arrays for compiled code.
 
     From ``e`` to ``d`` means from the device of the vertex that is earlier in that direction; so
@@ -161,12 +171,12 @@ class Crossings(NamedTuple):
         Run times of the send, where it is one on the device crossed from, and to.
     """
 
-    size_class: NDArray[np.int32]
-    link_class: NDArray[np.int32]
-    delays: NDArray[np.int64]
-    measured: NDArray[np.int64]
-    leaving: NDArray[np.int64]
-    reaching: NDArray[np.int64]
+    size_class: Ints
+    link_class: IntMatrix
+    delays: LongMatrix
+    measured: LongCube
+    leaving: Longs
+    reaching: Longs
 
     @classmethod
     def of(cls, instance: Instance, grid: Grid, *, backwards: bool = False) -> Crossings:
@@ -184,28 +194,25 @@ class Crossings(NamedTuple):
 # The row of a tensor is looked up once, and then everything runs along rows of the matrices: on
 # many devices, this takes nearly all of the time of windows.
 @inner
-def cross(
-    least: Any, end: Any, tensor: int, size_class: Any, link_class: Any, delays: Any,
-    measured: Any, leaving: Any, reaching: Any,
-) -> None:  # fmt: skip
+def cross(least: Any, end: Any, tensor: int, c: Crossings) -> None:
     """Lower ``least[d]`` to when a tensor that exists from ``end[e]`` on ``e`` can be on ``d``.
 
     Only crossings from other devices count.
     """
     k = len(end)
-    row = size_class[tensor]
+    row, reaching = c.size_class[tensor], c.reaching
     for e in range(k):
         if end[e] >= NEVER:
             continue
-        sent = end[e] + leaving[e]
-        if row < delays.shape[0]:
-            table, link = delays[row], link_class[e]
+        sent = end[e] + c.leaving[e]
+        if row < c.delays.shape[0]:
+            table, link = c.delays[row], c.link_class[e]
             for d in range(k):
                 delay = table[link[d]]
                 if delay >= 0 and d != e:
                     least[d] = min(least[d], sent + delay + reaching[d])
         else:
-            given = measured[row - delays.shape[0], e]
+            given = c.measured[row - c.delays.shape[0], e]
             for d in range(k):
                 if given[d] >= 0 and d != e:
                     least[d] = min(least[d], sent + given[d] + reaching[d])
@@ -213,24 +220,32 @@ def cross(
 
 @short_kernel
 def _windows(
-    order: Any, in_start: Any, in_source: Any, in_tensor: Any, out_start: Any, out_target: Any,
-    out_tensor: Any, unit: Any, duration: Any, forwards: Any, backwards: Any, possible: Any,
-    known_head: Any, known_tail: Any,
-) -> Any:  # fmt: skip
+    a: Arrays,
+    duration: LongMatrix,
+    forwards: Crossings,
+    backwards: Crossings,
+    possible: BoolMatrix,
+    head: LongMatrix,
+    tail: LongMatrix,
+    through: LongMatrix,
+) -> None:
+    """Raise heads along the edges, tails against them, and fill in what goes through each unit.
+
+    Once a vertex is passed, in topological order, its heads are final, and so are the arrivals of
+    its tensors; tails likewise, from the last vertex to the first.
+    """
     n, k = duration.shape
-    head = known_head.copy()
-    tail = known_tail.copy()
     # Earliest arrival of each tensor on each device, over all devices of its producer.
-    arrival = np.full((len(forwards[0]), k), -1, np.int64)
+    arrival = np.full((len(forwards.size_class), k), -1, np.int64)
     time, after = np.empty(k, np.int64), np.empty(k, np.int64)
     for i in range(n):
-        v = order[i]
+        v = a.order[i]
         for d in range(k):
-            if not possible[unit[v], d]:
+            if not possible[a.unit[v], d]:
                 head[v, d] = NEVER
-        for j in range(in_start[v], in_start[v + 1]):
-            u, tensor = in_source[j], in_tensor[j]
-            if unit[u] == unit[v]:
+        for j in range(a.in_start[v], a.in_start[v + 1]):
+            u, tensor = a.in_source[j], a.in_tensor[j]
+            if a.unit[u] == a.unit[v]:
                 for d in range(k):
                     if head[v, d] < NEVER:
                         head[v, d] = max(head[v, d], head[u, d] + duration[u, d])
@@ -238,32 +253,30 @@ def _windows(
             if arrival[tensor, 0] < 0:
                 for e in range(k):
                     time[e] = NEVER if head[u, e] >= NEVER else head[u, e] + duration[u, e]
-                arrival[tensor] = time
-                cross(arrival[tensor], time, tensor, *forwards)
+                    arrival[tensor, e] = time[e]
+                cross(arrival[tensor], time, tensor, forwards)
             for d in range(k):
                 head[v, d] = max(head[v, d], arrival[tensor, d])
         for d in range(k):
             head[v, d] = min(head[v, d], NEVER)
     for i in range(n - 1, -1, -1):
-        u = order[i]
+        u = a.order[i]
         for d in range(k):
             if head[u, d] >= NEVER:
                 tail[u, d] = NEVER
-        for j in range(out_start[u], out_start[u + 1]):
-            v, tensor = out_target[j], out_tensor[j]
+        for j in range(a.out_start[u], a.out_start[u + 1]):
+            v, tensor = a.out_target[j], a.out_tensor[j]
             for e in range(k):
                 time[e] = NEVER if tail[v, e] >= NEVER else duration[v, e] + tail[v, e]
-            after[:] = time
-            if unit[u] != unit[v]:
-                cross(after, time, tensor, *backwards)
+                after[e] = time[e]
+            if a.unit[u] != a.unit[v]:
+                cross(after, time, tensor, backwards)
             for d in range(k):
                 tail[u, d] = min(NEVER, max(tail[u, d], after[d]))
-    through = np.zeros(possible.shape, np.int64)
     for v in range(n):
         for d in range(k):
             if head[v, d] >= NEVER or tail[v, d] >= NEVER:
-                through[unit[v], d] = NEVER
+                through[a.unit[v], d] = NEVER
             else:
                 total = head[v, d] + duration[v, d] + tail[v, d]
-                through[unit[v], d] = max(through[unit[v], d], total)
-    return head, tail, through
+                through[a.unit[v], d] = max(through[a.unit[v], d], total)

@@ -32,6 +32,7 @@ IntMatrix = Annotated[NDArray[np.int32], 2]
 LongMatrix = Annotated[NDArray[np.int64], 2]
 FloatMatrix = Annotated[NDArray[np.float64], 2]
 IntCube = Annotated[NDArray[np.int32], 3]
+BoolCube = Annotated[NDArray[np.bool_], 3]
 LongCube = Annotated[NDArray[np.int64], 3]
 FloatCube = Annotated[NDArray[np.float64], 3]
 
