@@ -53,6 +53,10 @@ _of_thread = _OfThread()
 
 #: Functions that the compiler, which is loaded when the first kernel needs it, does not know yet.
 _waiting: list[Callable[..., Any]] = []
+
+#: All functions that are for compiled code only.
+INNER: list[Callable[..., Any]] = []
+
 _knowing = threading.Lock()
 
 
@@ -177,6 +181,7 @@ def inner(function: Function) -> Function:
     """Compile a function for calls from kernels only, which avoids a costly Python wrapper."""
     with _knowing:
         _waiting.append(function)
+        INNER.append(function)
     return function
 
 
