@@ -194,7 +194,8 @@ def _last_successor(
         w = target[e]
         if e > first and w == target[e - 1]:
             continue
-        arrival[:] = ready[w]
+        for f in range(k):
+            arrival[f] = ready[w, f]
         for g in range(a.in_start[w], a.in_start[w + 1]):
             u = a.in_source[g]
             if tried[u] >= 0.0:

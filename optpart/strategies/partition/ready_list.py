@@ -175,7 +175,8 @@ def _go_on(
         v = ready[chosen]
         count -= 1
         ready[chosen] = ready[count]
-        arrival[chosen] = arrival[count]
+        for d in range(k):
+            arrival[chosen, d] = arrival[count, d]
         if state.device[a.unit[v]] < 0:
             assign(a, a.unit[v], target, state)
         end[v] = idle[target] = until
@@ -199,5 +200,7 @@ def _with_room(rows: Any, count: int) -> Any:
     if count < rows.shape[0]:
         return rows
     more = np.empty((2 * rows.shape[0], rows.shape[1]))
-    more[:count] = rows
+    for i in range(count):
+        for d in range(rows.shape[1]):
+            more[i, d] = rows[i, d]
     return more
