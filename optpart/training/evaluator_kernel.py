@@ -849,4 +849,4 @@ def evaluate(t: Tables, w: Work, chosen: IntMatrix, outcomes: LongMatrix) -> int
             outcomes[i, x] = w.outcome[x]
         if outcomes[i, 2] == NO_PAIR:
             return i
-    return chosen.shape[0]
+    return len(chosen)
