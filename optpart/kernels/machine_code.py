@@ -86,7 +86,10 @@ def _dispatched(function: Callable[..., Any]) -> Any:
     """Return the type of a function that compiled code calls, which needs no wrapper for Python."""
     if function not in _inside:
         _inside[function] = numba.njit(
-            error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
+            error_model="numpy",
+            no_cpython_wrapper=True,
+            no_cfunc_wrapper=True,
+            forceinline="inlined" in vars(function),
         )(function)
     return _Inner(_inside[function])
 

@@ -85,7 +85,8 @@ def _parts(value: Any, seen: set[int]) -> Iterator[bytes]:
         return
     if isinstance(value, FunctionType):
         seen.add(id(value))
-        yield repr((value.__name__, value.__defaults__)).encode()
+        inlined = "inlined" in vars(value)
+        yield repr((value.__name__, value.__defaults__, inlined)).encode()
         yield from _code_parts(value.__code__)
         for used in sorted(_names(value.__code__) & value.__globals__.keys()):
             yield used.encode()

@@ -133,6 +133,10 @@ def anneal(
 ) -> float:
     """Make a number of moves; return the cost of the resulting plan.
 
+    Invariant of the loop: the plan, its times and tails, and ``cost`` belong together, the undo log
+    is empty, and ``path`` is a longest path of the plan unless ``stale``. A move that is not accepted
+    is taken back within its round.
+
     Parameters
     ----------
     w : Work

@@ -8,13 +8,12 @@ link under ``link`` ([G] §4.2), for its ports under ``port`` ([H] §2.1), for i
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optpart.kernels.compiled import Arrays, arrays, crossing_time, inner
-from optpart.kernels.struct import FloatCube, FloatMatrix, LongMatrix, Struct
+from optpart.kernels.struct import FloatCube, FloatMatrix, Floats, Ints, LongMatrix, Longs, Struct
 from optpart.problem.instance import Instance
 from optpart.search.plan import Links, Plan
 
@@ -45,12 +44,12 @@ class Rules(Struct):
     whole: bool
     communication: int
     memory: int
-    send: NDArray[np.float64]
+    send: Floats
     channels: int
     at_start: bool
-    size: NDArray[np.float64]
-    resident: NDArray[np.float64]
-    capacity: NDArray[np.float64]
+    size: Floats
+    resident: Floats
+    capacity: Floats
 
 
 def rules(instance: Instance) -> Rules:
@@ -89,14 +88,14 @@ class Execution(Struct):
         Time until which each channel out of and into a device is occupied.
     """
 
-    run: NDArray[np.int64]
-    start: NDArray[np.float64]
-    end: NDArray[np.float64]
+    run: Longs
+    start: Floats
+    end: Floats
     sent: LongMatrix
     begin: FloatMatrix
     arrival: FloatMatrix
     freed: FloatMatrix
-    items: NDArray[np.int64]
+    items: Longs
     link: FloatMatrix
     ports: FloatCube
 
@@ -122,7 +121,7 @@ def execution(instance: Instance, r: Rules) -> Execution:
 @inner
 def execute(a: Arrays, g: Links, r: Rules, p: Plan, x: Execution, free: Any) -> Any:
     """Execute a plan and return the makespan; ``free`` is scratch with one entry per device."""
-    n, k = p.device.shape[0], p.last.shape[0]
+    n = p.device.shape[0]
     x.run[0] += 1
     x.run[1] = 0
     free[:] = 0.0
@@ -140,7 +139,7 @@ def execute(a: Arrays, g: Links, r: Rules, p: Plan, x: Execution, free: Any) -> 
                 at = max(at, x.end[u])
                 continue
             if x.sent[tensor, d] != x.run[0]:
-                _send(a, r, x, tensor, u, p.device[u], d, n, k, free)
+                _send(a, r, x, tensor, u, p.device[u], d, free)
             at = max(at, x.arrival[tensor, d])
         at = max(at, free[d])
         x.start[v] = at
@@ -155,15 +154,14 @@ def execute(a: Arrays, g: Links, r: Rules, p: Plan, x: Execution, free: Any) -> 
             for c in range(g.used_start[tensor], g.used_start[tensor + 1]):
                 e = p.device[g.used_by[c]]
                 if e != d and x.sent[tensor, e] != x.run[0]:
-                    _send(a, r, x, tensor, v, d, e, n, k, free)
+                    _send(a, r, x, tensor, v, d, e, free)
     return makespan
 
 
 @inner
 def _send(
-    a: Arrays, r: Rules, x: Execution, tensor: Any, u: Any, d: Any, e: Any, n: Any, k: Any,
-    free: Any,
-) -> None:  # fmt: skip
+    a: Arrays, r: Rules, x: Execution, tensor: Any, u: Any, d: Any, e: Any, free: Any
+) -> None:
     made = x.end[u]
     time = max(0.0, crossing_time(a, tensor, d, e))
     begin, arrival = made, made + time
@@ -183,7 +181,7 @@ def _send(
     x.begin[tensor, e] = begin
     x.freed[tensor, e] = 0.0
     x.arrival[tensor, e] = arrival
-    x.items[x.run[1]] = n + tensor * k + e
+    x.items[x.run[1]] = x.start.shape[0] + tensor * x.link.shape[0] + e
     x.run[1] += 1
 
 
@@ -202,13 +200,13 @@ def excess(a: Arrays, g: Links, r: Rules, p: Plan, x: Execution) -> Any:
     """Return the sum of relative amounts by which peaks of memory exceed the capacities."""
     k = p.last.shape[0]
     room = a.in_source.shape[0] + g.used_start.shape[0] + x.run[1]
-    since, until, amount = np.empty(room), np.empty(room), np.empty(room)
-    where = np.empty(room, np.int32)
+    held = Held(np.empty(room), np.empty(room), np.empty(room), np.empty(room, np.int32))
+    since, until, amount, where = held
     level = np.zeros(k)
     if r.memory == EDGES:
-        c = _active_edges(a, r, p, x, since, until, amount, where)
+        c = _active_edges(a, r, p, x, held)
     else:
-        c = _copies(a, g, r, p, x, since, until, amount, where)
+        c = _copies(a, g, r, p, x, held)
         for v in range(p.device.shape[0]):
             level[p.device[v]] += r.resident[v]
     peak = level.copy()
@@ -227,11 +225,19 @@ def excess(a: Arrays, g: Links, r: Rules, p: Plan, x: Execution) -> Any:
     return over
 
 
+class Held(NamedTuple):
+    """Amounts of memory: from when, until when, how much, and on which device."""
+
+    since: Floats
+    until: Floats
+    amount: Floats
+    where: Ints
+
+
 @inner
-def _active_edges(
-    a: Arrays, r: Rules, p: Plan, x: Execution, since: Any, until: Any, amount: Any, where: Any
-) -> Any:
+def _active_edges(a: Arrays, r: Rules, p: Plan, x: Execution, held: Held) -> Any:
     """An in-edge is active from its arrival until its target starts ([M] eq. 2)."""
+    since, until, amount, where = held
     c = 0
     for v in range(p.device.shape[0]):
         d = p.device[v]
@@ -244,12 +250,10 @@ def _active_edges(
 
 
 @inner
-def _copies(
-    a: Arrays, g: Links, r: Rules, p: Plan, x: Execution,
-    since: Any, until: Any, amount: Any, where: Any,
-) -> Any:  # fmt: skip
+def _copies(a: Arrays, g: Links, r: Rules, p: Plan, x: Execution, held: Held) -> Any:
     """A tensor is held at home from its making, elsewhere from the start of its transfer."""
     n, k = p.device.shape[0], p.last.shape[0]
+    since, until, amount, where = held
     c = 0
     for tensor in range(g.used_start.shape[0] - 1):
         u = a.tensor_vertex[tensor]

@@ -153,7 +153,7 @@ class _Ranking(Struct):
 def _execute(work: Tasks, ranking: _Ranking) -> Any:
     """Return when each task starts, and among how many its device chose it.
 
-    Before each event, what has happened earlier is settled: ``heap`` holds the tasks of each
+    Invariant before each event: what has happened earlier is settled; ``heap`` holds the tasks of each
     resource that are executable and not started, and a resource is idle, busy, or has an event at
     which it looks for work.
     """

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from optpart.kernels.compiled import inner, kernel
+from optpart.kernels.compiled import inlined, inner, kernel
 from optpart.kernels.struct import IntCube, IntMatrix, Ints, LongCube, LongMatrix, Longs, Struct
 
 # Columns of tasks. IN is the first of its dependencies, which end where the next task's begin; OUT
@@ -604,7 +604,7 @@ def _before(w: Work, u: Any, v: Any) -> Any:
     return one > two or (one == two and tasks[u, T_TIE] < tasks[v, T_TIE])
 
 
-@inner
+@inlined
 def _wake(w: Work, r: Any) -> None:
     """Let a resource decide at this moment, in the order of resources."""
     resources, pending = w.resources, w.pending
@@ -619,7 +619,7 @@ def _wake(w: Work, r: Any) -> None:
         pending[i + 1] = r
 
 
-@inner
+@inlined
 def _enqueue(w: Work, v: Any) -> None:
     """Add an executable task to the heap of its resource, and wake the resource if it is idle."""
     queue, resources = w.queue, w.resources
@@ -637,7 +637,7 @@ def _enqueue(w: Work, v: Any) -> None:
         _wake(w, r)
 
 
-@inner
+@inlined
 def _dequeue(w: Work, r: Any) -> Any:
     """Take the first task from the heap of a resource."""
     queue, resources = w.queue, w.resources
@@ -670,7 +670,7 @@ def _release(w: Work, c: Any) -> None:
         w.use[0, copies[c, C_DEVICE]] -= copies[c, C_BYTES]
 
 
-@inner
+@inlined
 def _complete(w: Work, v: Any, counted: Any) -> None:
     """Free what nobody holds any more, and queue the tasks that waited for this one only."""
     tasks, copies, edges = w.tasks, w.copies, w.edges
@@ -849,4 +849,4 @@ def evaluate(t: Tables, w: Work, chosen: IntMatrix, outcomes: LongMatrix) -> int
             outcomes[i, x] = w.outcome[x]
         if outcomes[i, 2] == NO_PAIR:
             return i
-    return chosen.shape[0]
+    return len(chosen)
