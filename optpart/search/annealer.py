@@ -134,8 +134,8 @@ def anneal(
     """Make a number of moves; return the cost of the resulting plan.
 
     Invariant of the loop: the plan, its times and tails, and ``cost`` belong together, the undo log
-    is empty, and ``path`` is a longest path of the plan unless ``stale``. A move that is not accepted
-    is taken back within its round.
+    is empty, and ``path`` is a longest path of the plan unless ``stale``. A move that is refused is
+    taken back within its round.
 
     Parameters
     ----------

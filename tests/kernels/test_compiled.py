@@ -105,6 +105,7 @@ class TestWhileAnotherProcessCompiles:
     def missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(store, "others_compile", lambda: True)
         monkeypatch.setattr(Kernel, "is_kept", False)
+        monkeypatch.setattr(Kernel, "_is_ours", True)
 
     def test_kernels_are_interpreted(self, watched: tuple[Any, Watched]) -> None:
         one, _ = watched

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from optpart.kernels.struct import hints
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
 from optpart.search.evaluator import Evaluator
@@ -45,7 +46,7 @@ def copied(p: Plan) -> Plan:
 
 def differing(one: Plan, other: Plan) -> list[str]:
     """Names of what is not the same in two plans."""
-    pairs = zip(Plan._fields, one, other, strict=True)
+    pairs = zip(hints(Plan), one, other, strict=True)
     return [name for name, mine, its in pairs if not np.array_equal(mine, its)]
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optpart.kernels.compiled import Arrays, arrays
+from optpart.kernels.struct import hints
 from optpart.problem.instance import Instance
 from optpart.search.incremental import Notes, forget, keep, move, notes, settle, take_back
 from optpart.search.plan import Layout, Links, Plan, empty_plan, links, load, rebuild
@@ -33,7 +34,7 @@ def copy(p: Plan) -> Plan:
 
 
 def same(one: Plan, other: Plan) -> bool:
-    names = [name for name in Plan._fields if name != "used"]
+    names = [name for name in hints(Plan) if name != "used"]
     return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
 
 

@@ -11,6 +11,7 @@ from layouts import copied, random_layout
 from optpart import load as load_named
 from optpart.kernels.compiled import Arrays, arrays
 from optpart.kernels.rng import source
+from optpart.kernels.struct import hints
 from optpart.search.incremental import Notes, forget, notes, settle, take_back
 from optpart.search.moves import (
     MOVES,
@@ -38,7 +39,7 @@ def planned(seed: int) -> tuple[Arrays, Links, Plan, Notes] | None:
 
 def different(one: Plan, other: Plan) -> list[str]:
     """Name the arrays in which two plans differ."""
-    names = Plan._fields
+    names = hints(Plan)
     return [x for x in names if not np.array_equal(getattr(one, x), getattr(other, x))]
 
 
