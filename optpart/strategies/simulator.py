@@ -153,9 +153,8 @@ class _Ranking(Struct):
 def _execute(work: Tasks, ranking: _Ranking) -> Any:
     """Return when each task starts, and among how many its device chose it.
 
-    Invariant before each event: what has happened earlier is settled; ``heap`` holds the tasks of each
-    resource that are executable and not started, and a resource is idle, busy, or has an event at
-    which it looks for work.
+    Loop invariant: ``heap`` holds the tasks of each resource that have become executable and have
+    not started, and a resource that is not idle has exactly one event at which it looks for work.
     """
     resource, resources, duration = work.resource, work.resources, work.duration
     out_start, out_target, out_delay = work.out_start, work.out_target, work.out_delay

@@ -15,7 +15,7 @@ from optpart.strategies.partition.ranks import operations_rank, work
 #: The source of a strategy that both describe: [L] (``thesis``) or [M] (``paper``).
 Variant = Literal["thesis", "paper"]
 
-#: No device, in compiled code. For a literal −1, its callees would be compiled once more.
+#: No device, in compiled code: a number of 64 bits, like the numbers of devices there.
 NOWHERE: Any = np.int64(-1)
 
 
