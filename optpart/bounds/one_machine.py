@@ -739,7 +739,7 @@ def _ancestors_of(side: _Side, times: _Times, now: _Pass, s: _Work, position: in
             for e in range(k):
                 end[e] = NEVER if head[w, e] >= NEVER else head[w, e] + duration[w, e]
             cross(now.remote[j], end, side.tensor[j], side.crossings)
-    size = _lineage(side, s, position)
+    size: int = _lineage(side, s, position)
     _look_back(side, times, now, s, size)
     _of_units(times.unit, s, size)
     return size
