@@ -45,43 +45,41 @@ def _rise(item: Any, at: int, key: Any) -> None:
         at = (at - 1) // 2
 
 
-class Jobs(Struct):
-    """Jobs that may run on any device, as Jackson's preemptive schedule sees them.
+class Waiting(Struct):
+    """Scratch of Jackson's preemptive schedule.
 
     Attributes
     ----------
-    duration, head : ndarray of int64, n × k
-        Of every vertex on every device.
     left : ndarray of int64, length n
-        Scratch: what is left of each job.
+        What is left of each job.
     heap : ndarray of int32, length n
-        Scratch: the jobs that wait.
+        The jobs that wait.
     """
 
-    duration: LongMatrix
-    head: LongMatrix
     left: Longs
     heap: Ints
 
 
 @inner
-def jackson(jobs: Jobs, d: int, job: Any, size: int, tail: Any) -> Any:
+def jackson(
+    job: Any, size: int, head: Any, duration: Any, d: int, tail: Any, waiting: Waiting
+) -> Any:
     """Latest end plus tail of Jackson's preemptive schedule (Jackson 1955; Carlier 1982).
 
     Of the jobs that are there the one with the largest tail runs. No schedule of the jobs one after
     the other is shorter. ``job`` is sorted by heads on ``d``; ``tail`` is by vertex.
     """
-    duration, head, left, heap = jobs.duration, jobs.head, jobs.left, jobs.heap
+    left, heap = waiting.left, waiting.heap
     for i in range(size):
         left[job[i]] = duration[job[i], d]
-    now, best, following, waiting = 0, 0, 0, 0
-    while following < size or waiting > 0:
-        if waiting == 0:
+    now, best, following, count = 0, 0, 0, 0
+    while following < size or count > 0:
+        if count == 0:
             now = max(now, head[job[following], d])
         while following < size and head[job[following], d] <= now:
-            heap[waiting] = job[following]
-            _rise(heap, waiting, tail)
-            waiting += 1
+            heap[count] = job[following]
+            _rise(heap, count, tail)
+            count += 1
             following += 1
         x = heap[0]
         run = left[x]
@@ -91,9 +89,9 @@ def jackson(jobs: Jobs, d: int, job: Any, size: int, tail: Any) -> Any:
         left[x] -= run
         if left[x] == 0:
             best = max(best, now + tail[x])
-            waiting -= 1
-            heap[0] = heap[waiting]
-            _sink(heap, 0, waiting, tail)
+            count -= 1
+            heap[0] = heap[count]
+            _sink(heap, 0, count, tail)
     return best
 
 
@@ -113,26 +111,32 @@ def one_after_the_other(
     """
     n, k = head.shape
     bound = np.zeros((len(start) - 1, k), np.int64)
-    jobs = Jobs(duration, head, np.empty(n, np.int64), np.empty(n, np.int32))
-    _bound_groups(jobs, tail, start, member, bound)
+    waiting = Waiting(np.empty(n, np.int64), np.empty(n, np.int32))
+    _bound_groups(start, member, duration, head, tail, waiting, bound)
     return bound
 
 
 @short_kernel
 def _bound_groups(
-    jobs: Jobs, tail: LongMatrix, start: Ints, member: Ints, bound: LongMatrix
+    start: Ints,
+    member: Ints,
+    duration: LongMatrix,
+    head: LongMatrix,
+    tail: LongMatrix,
+    waiting: Waiting,
+    bound: LongMatrix,
 ) -> None:
     """Fill in the one-machine bound of each group on each device."""
-    n, k = jobs.head.shape
+    n, k = head.shape
     job, key, after = np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n, np.int64)
     for g in range(bound.shape[0]):
         size = start[g + 1] - start[g]
         for d in range(k):
             for i in range(size):
                 v = member[start[g] + i]
-                job[i], key[v], after[v] = v, jobs.head[v, d], tail[v, d]
-                if jobs.head[v, d] >= NEVER or tail[v, d] >= NEVER:
+                job[i], key[v], after[v] = v, head[v, d], tail[v, d]
+                if head[v, d] >= NEVER or tail[v, d] >= NEVER:
                     bound[g, d] = NEVER
             if bound[g, d] < NEVER:
                 sort(job, size, key)
-                bound[g, d] = jackson(jobs, d, job, size, after)
+                bound[g, d] = jackson(job, size, head, duration, d, after, waiting)

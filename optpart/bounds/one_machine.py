@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart import clock
-from optpart.bounds.jackson import Jobs, jackson, one_after_the_other, sort
+from optpart.bounds.jackson import Waiting, jackson, one_after_the_other, sort
 from optpart.bounds.windows import NEVER, Crossings, Windows, cross, windows, windows_seconds
 from optpart.kernels.compiled import arrays, inner, short_kernel
 from optpart.kernels.struct import BoolMatrix, Bools, IntMatrix, Ints, LongMatrix, Longs, Struct
@@ -119,9 +119,10 @@ class Sharpening:
         self.possible = window.possible.copy()
         self.unit = instance.unit_of.copy()
         self._passes: dict[bool, _Pass] = {}
+        n, k = self.head.shape
+        self._work = _Work.of(n, k, len(self.possible))
         there, back = (Crossings.of(instance, grid, backwards=b) for b in (False, True))
         a = arrays(instance)
-        n = instance.vertices
         self._sides = (
             _Side(
                 False,
@@ -214,7 +215,7 @@ class Sharpening:
         side = self._sides[backwards]
         times = self._times(side)
         head = times.head
-        tables, work = _Pass.empty(len(side.before), head.shape), _Work.of(times)
+        tables, work = _Pass.empty(len(side.before), head.shape), self._begun_work()
         tables.remote.fill(NEVER)
         tables.away.fill(NEVER)
         _reach(side, times, tables)
@@ -272,7 +273,7 @@ class Sharpening:
         times = self._times(side)
         n, k = times.head.shape
         before = int(self.possible.sum())
-        now, work = self._begun(side, times.tail), _Work.of(times)
+        now, work = self._begun(side, times.tail), self._begun_work()
         self._passes.pop(side.backwards, None)
         # A brief pass leaves out some vertices that a later one has to look at.
         kept = not brief and len(side.before) * k <= _MAX_KEPT
@@ -313,6 +314,12 @@ class Sharpening:
             possible=possible,
             tail=tail.copy(),
         )
+
+    def _begun_work(self) -> _Work:
+        """Return the scratch, which copies share, ready for a pass."""
+        self._work.mark.fill(-1)
+        self._work.members[:] = np.bincount(self.unit, minlength=len(self.possible))
+        return self._work
 
     def _merge(self, pairs: NDArray[np.int32]) -> int:
         """Merge units that must share a device; return by how many units there are fewer."""
@@ -536,7 +543,7 @@ class _Work(Struct):
         For sorting them, by vertex; their bounds in falling order.
     later, elsewhere : ndarray of int64, length n
         Of each of them: the least time from its end, and the bound for the case that it is remote.
-    queue : Jobs
+    waiting : Waiting
     """
 
     ancestor: Ints
@@ -561,13 +568,11 @@ class _Work(Struct):
     falling: Longs
     later: Longs
     elsewhere: Longs
-    queue: Jobs
+    waiting: Waiting
 
     @classmethod
-    def of(cls, times: _Times) -> _Work:
-        """Return what a pass needs as long as units stay the same."""
-        n, k = times.head.shape
-        units = len(times.possible)
+    def of(cls, n: int, k: int, units: int) -> _Work:
+        """Return scratch for vertices, devices and units."""
 
         def ints() -> NDArray[np.int32]:
             return np.empty(n, dtype=np.int32)
@@ -578,14 +583,14 @@ class _Work(Struct):
         return cls(
             ancestor=ints(),
             rank=ints(),
-            mark=np.full(n, -1, dtype=np.int64),
+            mark=longs(n),
             if_here=longs(n, k),
             if_away=longs(n, k),
             bound=longs(n, k),
             here=longs(k),
             there=longs(k),
             end=longs(k),
-            members=np.bincount(times.unit, minlength=units).astype(np.int64, copy=False),
+            members=longs(units),
             of_unit=longs(units, k),
             close=np.empty((k, n), dtype=np.int32),
             jobs=longs(k),
@@ -598,7 +603,7 @@ class _Work(Struct):
             falling=longs(n),
             later=longs(n),
             elsewhere=longs(n),
-            queue=Jobs(times.duration, times.head, longs(n), ints()),
+            waiting=Waiting(longs(n), ints()),
         )
 
 
@@ -739,7 +744,7 @@ def _ancestors_of(side: _Side, times: _Times, now: _Pass, s: _Work, position: in
             for e in range(k):
                 end[e] = NEVER if head[w, e] >= NEVER else head[w, e] + duration[w, e]
             cross(now.remote[j], end, side.tensor[j], side.crossings)
-    size = _lineage(side, s, position)
+    size: int = _lineage(side, s, position)
     _look_back(side, times, now, s, size)
     _of_units(times.unit, s, size)
     return size
@@ -760,16 +765,17 @@ def _arrivals(side: _Side, times: _Times, remote: Any, v: int, d: int) -> Any:
 
 
 @inner
-def _least_start(s: _Work, d: int, jobs: int, known: int) -> Any:
+def _least_start(times: _Times, s: _Work, d: int, jobs: int, known: int) -> Any:
     """Return the least time on ``d`` that passes, ``known`` or later.
 
     It is the minimum over ``i`` of ``max(J_i, R_{i+1})``, with jobs in the order of falling bounds.
     """
-    job, chosen, key, place, head = s.job, s.chosen, s.key, s.place, s.queue.head
+    job, chosen, key, place = s.job, s.chosen, s.key, s.place
+    head, duration = times.head, times.duration
     for b in range(jobs):
         key[job[b]] = head[job[b], d]
     sort(job, jobs, key)
-    best = jackson(s.queue, d, job, jobs, s.later)
+    best = jackson(job, jobs, head, duration, d, s.later, s.waiting)
     if best <= known:  # most often: then nothing has changed since the last pass
         return known
     for b in range(jobs):
@@ -787,7 +793,7 @@ def _least_start(s: _Work, d: int, jobs: int, known: int) -> Any:
             if place[job[b]] < first:
                 chosen[size] = job[b]
                 size += 1
-        after = jackson(s.queue, d, chosen, size, s.later)
+        after = jackson(chosen, size, head, duration, d, s.later, s.waiting)
         best = min(best, max(after, s.falling[first]))
         if after >= s.falling[first]:
             high = first - 1
@@ -890,7 +896,7 @@ def _raise_heads(
                 w = s.ancestor[a]
                 s.job[b], s.later[w], s.elsewhere[w] = w, s.if_here[a, d], s.bound[a, d]
             if s.jobs[d] > 0:
-                least[d] = _least_start(s, d, s.jobs[d], least[d])
+                least[d] = _least_start(times, s, d, s.jobs[d], least[d])
             # The latest start that the limit permits.
             room[d] = times.limit - times.duration[v, d] - times.tail[v, d]
             if least[d] > room[d]:

@@ -37,6 +37,7 @@ LongCube = Annotated[NDArray[np.int64], 3]
 FloatCube = Annotated[NDArray[np.float64], 3]
 
 
+@cache
 def array_of(hint: Any) -> tuple[np.dtype[Any], int] | None:
     """Return the type of entries and the dimensions of an annotated array; ``None`` if it is none.
 

@@ -6,30 +6,131 @@ from typing import Any
 
 import numpy as np
 
-from optpart.kernels.compiled import kernel
-from optpart.series.kernel import grown, longer
+from optpart.kernels.compiled import inner, kernel
+from optpart.kernels.struct import LongCube, LongMatrix, Longs, Struct
+from optpart.series.kernel import grown, ordered
 from optpart.series.lattice import NEVER
-from optpart.series.sequencing import Body, sequenced
-from optpart.series.weights import FEWER_STEPS, SCALE, STEPS, Steps, tabulate, weigh
+from optpart.series.sequencing import Body, Sequencing, sequenced
+from optpart.series.weights import FEWER_STEPS, SCALE, STEPS, Steps, Tables, tabulate, weigh
+
+#: Columns of the table of choices: device of the cut vertex after the part; lower bound of the time
+#: to the end of that vertex, and the time of a schedule; lower bound of the value by the first
+#: dual. Then comes the device of each vertex, and then its start in the schedule.
+END, LOW, TIME, VALUE, CHOSEN = range(5)
+
+
+class Setting(Struct):
+    """What surrounds a part.
+
+    Attributes
+    ----------
+    direct : ndarray, length ends
+        When the input of the cut vertex after the part from the one before it arrives.
+    run, need : ndarray of length ends, int
+        Ticks and memory of the cut vertex after the part. If there is none, one device with 0.
+    room : ndarray, length k
+        Memory that the part may take.
+    cost, end_cost, after : ndarray
+        Of every dual: cost of memory (duals × m × k and duals × ends), and what follows the part
+        (duals × ends).
+    limit : ndarray, length duals
+        Of the *value*, which is the sum of both and the time. The first falls as choices are found.
+    """
+
+    direct: Longs
+    run: Longs
+    need: int
+    room: Longs
+    cost: LongCube
+    end_cost: LongMatrix
+    after: LongMatrix
+    limit: Longs
+
+
+class Effort(Struct):
+    """How far the search goes.
+
+    Attributes
+    ----------
+    best_only : bool
+        Whether the limit of the first dual falls to the best choice found.
+    slack : int
+        Choices that can be better than the limit by no more than this are given up.
+    most, nodes, orders : int
+        Choices to return at the same time; nodes to visit; and, for each choice, in the search for
+        the best order.
+    """
+
+    best_only: bool
+    slack: int
+    most: int
+    nodes: int
+    orders: int
+
+
+class Trail(Struct):
+    """The way down.
+
+    Attributes
+    ----------
+    tries, score : ndarray, m × k
+        Devices to try at each vertex, and their means, best first.
+    width, at : ndarray, length m
+        How many there are, −1 if that is not known yet; and how many have been tried.
+    used : ndarray, length k
+        Memory taken.
+    base : ndarray, length means
+        What the cut vertex after the part, and all that follows it, adds to each mean.
+    made : ndarray, (m + 1) × means
+        What so many vertices add.
+    """
+
+    tries: LongMatrix
+    score: LongMatrix
+    width: Longs
+    at: Longs
+    used: Longs
+    base: Longs
+    made: LongMatrix
+
+    @classmethod
+    def of(cls, vertices: int, devices: int, means: int) -> Trail:
+        """Return the arrays for a part."""
+        return cls(
+            tries=np.zeros((vertices, devices), dtype=np.int64),
+            score=np.zeros((vertices, devices), dtype=np.int64),
+            width=np.zeros(vertices, dtype=np.int64),
+            at=np.zeros(vertices, dtype=np.int64),
+            used=np.zeros(devices, dtype=np.int64),
+            base=np.zeros(means, dtype=np.int64),
+            made=np.zeros((vertices + 1, means), dtype=np.int64),
+        )
+
+
+def means(chains: int, devices: int, duals: int) -> int:
+    """Return the number of means that bound a choice.
+
+    They are for the first dual: with the best weights, each kind alone, and, once a chain begins,
+    with the best weights there. Then comes one for every other dual.
+    """
+    return _own(chains, chains + devices + 1) + duals - 1
+
+
+@inner
+def _own(chains: int, kinds: int) -> int:
+    """Return the number of means for the first dual."""
+    return kinds + chains
 
 
 @kernel
 def choices(
     body: Body,
     steps: Steps,
-    direct: Any,
-    join_run: Any,
-    join_need: int,
-    room: Any,
-    cost: Any,
-    join_cost: Any,
-    after: Any,
-    limit0: Any,
-    best_only: bool,
-    slack: int,
-    most: int,
-    nodes: int,
-    orders: int,
+    setting: Setting,
+    effort: Effort,
+    tables: Tables,
+    trail: Trail,
+    best: Sequencing,
 ) -> Any:
     """Search for the choices of devices for a part whose value is below a limit.
 
@@ -43,258 +144,281 @@ def choices(
     once the mean and the cost reach the limit for some weights and some dual. Where a chain begins,
     new weights suit what is decided by then.
 
-    Parameters
-    ----------
-    direct : ndarray, length k
-        When the input of the cut vertex after the part from the one before it arrives.
-    join_run, join_need : ndarray of length k, int
-        Ticks and memory of the cut vertex after the part. If there is none, one device with 0.
-    room : ndarray, length k
-        Memory that the part may take.
-    cost, join_cost, after, limit0 : ndarray
-        Of every dual: cost of memory (duals × m × k and duals × k), what follows the part
-        (duals × k), and the limit of the *value*, which is the sum of both and the time.
-    best_only : bool
-        Whether the limit of the first dual falls to the best choice found.
-    slack : int
-        Choices that can be better than the limit by no more than this are given up.
-    most, nodes, orders : int
-        Choices to return at the same time; nodes to visit; and, for each choice, in the search for
-        the best order.
+    At each step, the vertices before position ``x`` have devices, and the memory that they take
+    counts as used.
 
     Returns
     -------
-    device, start : ndarray, choices × m
-        Device of each vertex, and starts in a schedule.
-    end : ndarray
-        Device of the cut vertex after the part.
-    low, time : ndarray
-        A lower bound of the time to the end of that vertex, and the time of the schedule.
-    value : ndarray
-        Lower bound of the value by the first dual.
+    found : ndarray
+        A table of choices.
+    count : int
+        The number of its rows that count.
     dropped : int
         The least value, by the first dual, of choices given up for ``most`` or ``nodes``.
     """
-    chain, last, run, way, away = steps
-    need = body.need
-    m, k = run.shape
-    duals, ends = len(cost), len(join_run)
-    chains = chain[m - 1] + 1
-    kinds = chains + k + 1
-    limit = limit0.copy()
-    # Tables for the first dual: with the best weights, each kind alone, and, once a chain begins,
-    # with the best weights there. Then one for every other dual.
-    own = kinds + chains
-    tables = own + duals - 1
-    weight = np.zeros((tables, kinds), dtype=np.int64)
-    rest = np.empty((tables, m, k), dtype=np.int64)
-    begin = np.empty((tables, chains + 1), dtype=np.int64)
-    base = np.empty(tables, dtype=np.int64)
-    fixed = np.zeros(kinds, dtype=np.int64)
-    picked = np.zeros(m, dtype=np.int64)
-    made = np.zeros((m + 1, tables), dtype=np.int64)
-    # The way down: devices to try at each vertex, best first, and what has been chosen.
-    tries = np.empty((m, k), dtype=np.int64)
-    score = np.empty((m, k), dtype=np.int64)
-    width = np.empty(m, dtype=np.int64)
-    at = np.empty(m, dtype=np.int64)
-    device = np.zeros(m, dtype=np.int64)
-    start = np.empty(m, dtype=np.int64)
-    used = np.zeros(k, dtype=np.int64)
-    out = 256
-    o_device = np.empty((out, m), dtype=np.int64)
-    o_start = np.empty((out, m), dtype=np.int64)
-    o_end = np.empty(out, dtype=np.int64)
-    o_low = np.empty(out, dtype=np.int64)
-    o_time = np.empty(out, dtype=np.int64)
-    o_value = np.empty(out, dtype=np.int64)
+    device, used, limit, need = best.device, trail.used, setting.limit, body.need
+    m = len(device)
+    found = np.empty((256, CHOSEN + 2 * m), dtype=np.int64)
     count = visited = 0
     dropped = np.int64(NEVER)
-    # The device of the cut vertex with the best prospects goes first.
-    order: Any = np.empty(ends, dtype=np.int64)
-    prospects = np.full(ends, NEVER)
-    for e in range(ends):
-        place: Any = e
-        if max(join_run[e], direct[e], after[0, e]) < NEVER and join_need <= room[e]:
-            weight[0] = 0
-            weight[0, chains:] = (1 << SCALE) // (k + 1)
-            tabulate(weight[0], steps, cost[0], e, 0, picked, rest[0], begin[0])
-            prospects[e] = begin[0, 0] + ((join_run[e] + join_cost[0, e] + after[0, e]) << SCALE)
-        while place > 0 and prospects[order[place - 1]] > prospects[e]:
-            order[place] = order[place - 1]
-            place -= 1
-        order[place] = e
-    for e in order:
-        if prospects[e] >= NEVER:
+    for e in _promising(steps, setting, tables):
+        if not _open(steps, setting, tables, trail, e):
             continue
-        fixed[:] = 0
-        fixed[kinds - 1] = direct[e]
-        hopeless = False
-        for t in range(tables):
-            j = max(0, t - own + 1)
-            if after[j, e] >= NEVER:
-                hopeless = True
-                break
-            base[t] = (join_run[e] + join_cost[j, e] + after[j, e]) << SCALE
-            if kinds < t < own:
-                continue
-            if t == 0 or t >= own:
-                weight[t] = (1 << SCALE) // kinds
-                weight[t, 0] += (1 << SCALE) % kinds
-                weigh(weight[t], steps, cost[j], e, 0, fixed, STEPS, picked, rest[t], begin[t])
-            else:
-                weight[t] = 0
-                weight[t, t - 1] = 1 << SCALE
-                tabulate(weight[t], steps, cost[j], e, 0, picked, rest[t], begin[t])
-            made[0, t] = weight[t, kinds - 1] * direct[e]
-            if base[t] + made[0, t] + begin[t, 0] >= limit[j] << SCALE:
-                hopeless = True
-                break
-        if hopeless:
-            continue
-        used[:] = 0
-        used[e] += join_need
+        for d in range(len(used)):
+            used[d] = setting.need if d == e else 0
         x = 0
-        width[0] = -1
+        trail.width[0] = -1
         while x >= 0:
             if x == m:
-                spare = np.int64(NEVER)
-                for j in range(duals):
-                    left = limit[j] - join_run[e] - join_cost[j, e] - after[j, e]
-                    for y in range(m):
-                        left -= cost[j, y, device[y]]
-                    if j == 0:
-                        first_spare = left
-                    spare = min(spare, left)
-                low, time = sequenced(body, device, e, direct[e], spare, orders, start)
+                first, spare = _spare(setting, device, e)
+                low, time = sequenced(body, best, e, setting.direct[e], spare, effort.orders)
                 if time >= 0:
-                    if count == out:
-                        out *= 2
-                        o_device = grown(o_device, out)
-                        o_start = grown(o_start, out)
-                        o_end = longer(o_end, out)
-                        o_low = longer(o_low, out)
-                        o_time = longer(o_time, out)
-                        o_value = longer(o_value, out)
-                    o_device[count] = device
-                    o_start[count] = start
-                    o_end[count] = e
-                    o_low[count] = low + join_run[e]
-                    o_time[count] = time + join_run[e]
-                    o_value[count] = limit[0] - first_spare + low
+                    if count == len(found):
+                        found = grown(found, 2 * count)
+                    row = found[count]
+                    row[END], row[LOW], row[TIME] = e, low + setting.run[e], time + setting.run[e]
+                    row[VALUE] = limit[0] - first + low
+                    for y in range(m):
+                        row[CHOSEN + y], row[CHOSEN + m + y] = device[y], best.start[y]
                     count += 1
-                    if best_only:
-                        limit[0] = o_value[count - 1]
-                    elif count == most:
-                        # Only the better half goes on.
-                        limit[0] = np.sort(o_value[:count])[count // 2]
+                    if effort.best_only:
+                        limit[0] = row[VALUE]
+                    elif count == effort.most:
+                        count = _halve(found, count, limit)
                         dropped = min(dropped, limit[0])
-                        better = np.flatnonzero(o_value[:count] < limit[0])
-                        count = len(better)
-                        o_device[:count] = o_device[better]
-                        o_start[:count] = o_start[better]
-                        o_end[:count] = o_end[better]
-                        o_low[:count] = o_low[better]
-                        o_time[:count] = o_time[better]
-                        o_value[:count] = o_value[better]
                 x -= 1
                 used[device[x]] -= need[x]
                 continue
-            c = chain[x]
-            before = device[x - 1] if x > 0 else 0
-            if width[x] < 0:
+            if trail.width[x] < 0:
                 visited += 1
-                width[x] = at[x] = 0
-                if x > 0 and last[x - 1]:
-                    t = kinds + c
-                    fixed[:] = 0
-                    fixed[kinds - 1] = direct[e]
-                    paid = np.int64(0)
-                    b = 0
-                    for y in range(x):
-                        d = device[y]
-                        fixed[chain[y]] += way[y, b, d] + run[y, d]
-                        fixed[chain[y]] += away[e, y, d] if last[y] else 0
-                        fixed[chains + d] += run[y, d]
-                        paid += cost[0, y, d]
-                        b = d
-                    weight[t] = weight[t - 1 if c > 1 else 0]
-                    weigh(
-                        weight[t], steps, cost[0], e, x, fixed, FEWER_STEPS, picked, rest[t],
-                        begin[t],
-                    )  # fmt: skip
-                    made[x, t] = paid << SCALE
-                    for y in range(kinds):
-                        made[x, t] += weight[t, y] * fixed[y]
-                for d in range(k):
-                    if used[d] + need[x] > room[d]:
-                        continue
-                    if run[x, d] >= NEVER or way[x, before, d] >= NEVER or rest[0, x, d] >= NEVER:
-                        continue
-                    most_likely = np.int64(-NEVER)
-                    for t in range(tables):
-                        if kinds + c < t < own:
-                            continue
-                        j, w = max(0, t - own + 1), weight[t, c]
-                        total = (
-                            base[t]
-                            + made[x, t]
-                            + w * way[x, before, d]
-                            + (w + weight[t, chains + d]) * run[x, d]
-                            + (cost[j, x, d] << SCALE)
-                            + rest[t, x, d]
-                            + begin[t, c + 1]
-                        )
-                        if total >= limit[j] << SCALE:
-                            most_likely = np.int64(NEVER)
-                            break
-                        if j == 0:
-                            most_likely = max(most_likely, total)
-                    total = most_likely
-                    if total >= NEVER:
-                        continue
-                    z = width[x]
-                    while z > 0 and score[x, z - 1] > total:
-                        score[x, z] = score[x, z - 1]
-                        tries[x, z] = tries[x, z - 1]
-                        z -= 1
-                    score[x, z] = total
-                    tries[x, z] = d
-                    width[x] += 1
-            if at[x] == width[x]:
+                if x > 0 and steps.last[x - 1]:
+                    _renew(steps, setting, tables, trail, device, e, x)
+                _rank(body, steps, setting, tables, trail, device, x)
+            if trail.at[x] == trail.width[x]:
                 x -= 1
                 if x >= 0:
                     used[device[x]] -= need[x]
                 continue
-            d, total = tries[x, at[x]], score[x, at[x]]
-            at[x] += 1
+            d, total = trail.tries[x, trail.at[x]], trail.score[x, trail.at[x]]
+            trail.at[x] += 1
             if total >= limit[0] << SCALE:
                 continue
-            if visited >= nodes or total >= (limit[0] - slack) << SCALE:
+            if visited >= effort.nodes or total >= (limit[0] - effort.slack) << SCALE:
                 dropped = min(dropped, -((-total) >> SCALE))
                 continue
-            far = away[e, x, d] if last[x] else np.int64(0)
-            for t in range(tables):
-                if kinds + c < t < own:
-                    continue
-                w = weight[t, c]
-                made[x + 1, t] = (
-                    made[x, t]
-                    + w * (way[x, before, d] + far)
-                    + (w + weight[t, chains + d]) * run[x, d]
-                    + (cost[max(0, t - own + 1), x, d] << SCALE)
-                )
+            before = device[x - 1] if x > 0 else 0
+            _add(steps, setting, tables, trail, e, x, before, d)
             device[x] = d
             used[d] += need[x]
             x += 1
             if x < m:
-                width[x] = -1
-    return (
-        o_device[:count].copy(),
-        o_start[:count].copy(),
-        o_end[:count].copy(),
-        o_low[:count].copy(),
-        o_time[:count].copy(),
-        o_value[:count].copy(),
-        dropped,
-    )
+                trail.width[x] = -1
+    return found, count, dropped
+
+
+@inner
+def _promising(steps: Steps, setting: Setting, tables: Tables) -> Any:
+    """Return the devices of the cut vertex after the part, those with the best prospects first."""
+    k = steps.run.shape[1]
+    chains, kinds = tables.begin.shape[1] - 1, tables.weight.shape[1]
+    ends = len(setting.run)
+    order, prospects = np.empty(ends, dtype=np.int64), np.empty(ends, dtype=np.int64)
+    count = 0
+    for e in range(ends):
+        after = setting.after[0, e]
+        if max(setting.run[e], setting.direct[e], after) >= NEVER or setting.need > setting.room[e]:
+            continue
+        for y in range(kinds):
+            tables.weight[0, y] = 0 if y < chains else (1 << SCALE) // (k + 1)
+        tabulate(steps, tables, 0, setting.cost[0], e, 0)
+        known = (setting.run[e] + setting.end_cost[0, e] + after) << SCALE
+        prospects[e] = tables.begin[0, 0] + known
+        if prospects[e] >= NEVER:
+            continue
+        place = count
+        count += 1
+        while place > 0 and prospects[order[place - 1]] > prospects[e]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = e
+    return order[:count]
+
+
+@inner
+def _open(steps: Steps, setting: Setting, tables: Tables, trail: Trail, e: int) -> Any:
+    """Fill in the tables for a device of the cut vertex; return whether there is any hope."""
+    weight, limit = tables.weight, setting.limit
+    kinds = weight.shape[1]
+    own = _own(tables.begin.shape[1] - 1, kinds)
+    for y in range(kinds):
+        tables.fixed[y] = 0
+    tables.fixed[kinds - 1] = setting.direct[e]
+    for t in range(len(weight)):
+        j = max(0, t - own + 1)
+        if setting.after[j, e] >= NEVER:
+            return False
+        known = setting.run[e] + setting.end_cost[j, e] + setting.after[j, e]
+        trail.base[t] = known << SCALE
+        if kinds < t < own:
+            continue
+        best = t == 0 or t >= own
+        for y in range(kinds):
+            weight[t, y] = (1 << SCALE) // kinds if best else 0
+        if best:
+            weight[t, 0] += (1 << SCALE) % kinds
+            weigh(steps, tables, t, setting.cost[j], e, 0, STEPS)
+        else:
+            weight[t, t - 1] = 1 << SCALE
+            tabulate(steps, tables, t, setting.cost[j], e, 0)
+        trail.made[0, t] = weight[t, kinds - 1] * setting.direct[e]
+        if trail.base[t] + trail.made[0, t] + tables.begin[t, 0] >= limit[j] << SCALE:
+            return False
+    return True
+
+
+@inner
+def _spare(setting: Setting, device: Any, e: int) -> Any:
+    """Return what the limits leave to the time of a choice, by the first dual and by any."""
+    first = least = np.int64(NEVER)
+    for j in range(len(setting.limit)):
+        left = setting.limit[j] - setting.run[e] - setting.end_cost[j, e] - setting.after[j, e]
+        for y in range(len(device)):
+            left -= setting.cost[j, y, device[y]]
+        if j == 0:
+            first = left
+        least = min(least, left)
+    return first, least
+
+
+@inner
+def _halve(found: Any, count: int, limit: Any) -> Any:
+    """Lower the limit to the median, and keep what is below; return how many choices are."""
+    limit[0] = found[ordered(found, count, VALUE, VALUE)[count // 2], VALUE]
+    kept = 0
+    for i in range(count):
+        if found[i, VALUE] < limit[0]:
+            for x in range(found.shape[1]):
+                found[kept, x] = found[i, x]
+            kept += 1
+    return kept
+
+
+@inner
+def _renew(
+    steps: Steps, setting: Setting, tables: Tables, trail: Trail, device: Any, e: int, x: int
+) -> None:
+    """Find the best weights where a chain begins, for what has been chosen before it."""
+    fixed, weight = tables.fixed, tables.weight
+    chains, kinds = tables.begin.shape[1] - 1, len(fixed)
+    c = steps.chain[x]
+    t = kinds + c
+    for y in range(kinds):
+        fixed[y] = 0
+    fixed[kinds - 1] = setting.direct[e]
+    paid = np.int64(0)
+    before = 0
+    for y in range(x):
+        d = device[y]
+        far = steps.out[e, y, d] if steps.last[y] else 0
+        fixed[steps.chain[y]] += steps.way[y, before, d] + steps.run[y, d] + far
+        fixed[chains + d] += steps.run[y, d]
+        paid += setting.cost[0, y, d]
+        before = d
+    for y in range(kinds):
+        weight[t, y] = weight[t - 1 if c > 1 else 0, y]
+    weigh(steps, tables, t, setting.cost[0], e, x, FEWER_STEPS)
+    trail.made[x, t] = paid << SCALE
+    for y in range(kinds):
+        trail.made[x, t] += weight[t, y] * fixed[y]
+
+
+@inner
+def _rank(
+    body: Body,
+    steps: Steps,
+    setting: Setting,
+    tables: Tables,
+    trail: Trail,
+    device: Any,
+    x: int,
+) -> None:
+    """Fill in the devices that a vertex can be on, those with the least mean first."""
+    before = device[x - 1] if x > 0 else 0
+    trail.width[x] = trail.at[x] = 0
+    for d in range(len(trail.used)):
+        if trail.used[d] + body.need[x] > setting.room[d]:
+            continue
+        if steps.run[x, d] >= NEVER or steps.way[x, before, d] >= NEVER:
+            continue
+        if tables.rest[0, x, d] >= NEVER:
+            continue
+        total = _mean(steps, setting, tables, trail, x, before, d)
+        if total >= NEVER:
+            continue
+        z = trail.width[x]
+        while z > 0 and trail.score[x, z - 1] > total:
+            trail.score[x, z] = trail.score[x, z - 1]
+            trail.tries[x, z] = trail.tries[x, z - 1]
+            z -= 1
+        trail.score[x, z] = total
+        trail.tries[x, z] = d
+        trail.width[x] += 1
+
+
+@inner
+def _mean(
+    steps: Steps, setting: Setting, tables: Tables, trail: Trail, x: int, before: int, d: int
+) -> Any:
+    """Return the largest mean by the first dual; ``NEVER`` if any reaches its limit."""
+    weight = tables.weight
+    chains, kinds = tables.begin.shape[1] - 1, weight.shape[1]
+    own = _own(chains, kinds)
+    c = steps.chain[x]
+    largest = np.int64(-NEVER)
+    for t in range(len(weight)):
+        if kinds + c < t < own:
+            continue
+        j, w = max(0, t - own + 1), weight[t, c]
+        total = (
+            trail.base[t]
+            + trail.made[x, t]
+            + w * steps.way[x, before, d]
+            + (w + weight[t, chains + d]) * steps.run[x, d]
+            + (setting.cost[j, x, d] << SCALE)
+            + tables.rest[t, x, d]
+            + tables.begin[t, c + 1]
+        )
+        if total >= setting.limit[j] << SCALE:
+            return np.int64(NEVER)
+        if j == 0:
+            largest = max(largest, total)
+    return largest
+
+
+@inner
+def _add(
+    steps: Steps,
+    setting: Setting,
+    tables: Tables,
+    trail: Trail,
+    e: int,
+    x: int,
+    before: int,
+    d: int,
+) -> None:
+    """Add a vertex on a device to all means."""
+    weight = tables.weight
+    chains, kinds = tables.begin.shape[1] - 1, weight.shape[1]
+    own = _own(chains, kinds)
+    c = steps.chain[x]
+    far = steps.way[x, before, d] + (steps.out[e, x, d] if steps.last[x] else 0)
+    for t in range(len(weight)):
+        if kinds + c < t < own:
+            continue
+        w = weight[t, c]
+        trail.made[x + 1, t] = (
+            trail.made[x, t]
+            + w * far
+            + (w + weight[t, chains + d]) * steps.run[x, d]
+            + (setting.cost[max(0, t - own + 1), x, d] << SCALE)
+        )

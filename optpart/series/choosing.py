@@ -7,12 +7,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.series.choices import choices
+from optpart.series.choices import (
+    CHOSEN,
+    END,
+    LOW,
+    TIME,
+    VALUE,
+    Effort,
+    Setting,
+    Trail,
+    choices,
+    means,
+)
 from optpart.series.columns import Sequence
 from optpart.series.lattice import NEVER
 from optpart.series.problem import Series
-from optpart.series.sequencing import Body
-from optpart.series.weights import Steps
+from optpart.series.sequencing import Body, Sequencing
+from optpart.series.weights import Steps, Tables
 
 #: Nodes of the search for the best order of a choice, unless more are asked for.
 ORDERS = 300
@@ -105,7 +116,11 @@ def choose(
         direct = join_run = np.zeros(1, dtype=np.int64)
         join_need = 0
         join_cost = after = np.zeros((len(cost), 1), dtype=np.int64)
-    chosen, start, end, low, time, value, dropped = choices(
+    steps = _steps(series, i, device, run[body], len(join_run))
+    chains, m = int(steps.chain[-1]) + 1, len(body)
+    count = means(chains, k, len(cost))
+    sequencing = Sequencing.of(m, k)
+    found, size, dropped = choices(
         Body(
             run[body],
             series.arrivals(i, device, body.tolist()),
@@ -118,21 +133,25 @@ def choose(
             series.links.delays,
             series.charge[body],
         ),
-        _steps(series, i, device, run[body], len(join_run)),
-        direct,
-        join_run,
-        join_need,
-        np.where(room < 0, NEVER, room),
-        np.ascontiguousarray(cost[:, body]),
-        np.ascontiguousarray(join_cost),
-        np.where(after < _HIGHEST, after, NEVER),
-        np.minimum(limit, _HIGHEST),
-        best_only,
-        slack,
-        most,
-        nodes,
-        orders,
+        steps,
+        Setting(
+            direct=direct,
+            run=join_run,
+            need=join_need,
+            room=np.where(room < 0, NEVER, room),
+            cost=np.ascontiguousarray(cost[:, body]),
+            end_cost=np.ascontiguousarray(join_cost),
+            after=np.where(after < _HIGHEST, after, NEVER),
+            limit=np.minimum(limit, _HIGHEST),
+        ),
+        Effort(best_only, slack, most, nodes, orders),
+        Tables.of(count, chains, m, k),
+        Trail.of(m, k, count),
+        sequencing,
     )
+    found = found[:size]
+    end, low, time, value = (found[:, column].copy() for column in (END, LOW, TIME, VALUE))
+    chosen, start = found[:, CHOSEN : CHOSEN + m], found[:, CHOSEN + m :]
     taken = np.stack([(chosen == d) @ series.charge[body] for d in range(k)], axis=1)
     if part.closed:
         taken[np.arange(len(end)), end] += join_need

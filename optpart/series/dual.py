@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,17 @@ from numpy.typing import NDArray
 from optpart import clock
 from optpart.series.choosing import choose
 from optpart.series.columns import Pool, Sequence, prices
-from optpart.series.kernel import advance
+from optpart.series.kernel import (
+    COST,
+    ENTRY,
+    MEMORY,
+    Limits,
+    Prices,
+    Scratch,
+    Tasks,
+    advance,
+    table,
+)
 from optpart.series.lattice import NEVER, Lattice
 from optpart.series.problem import Series
 
@@ -79,9 +89,7 @@ class Dual:
 
     def rest_cost(self, lattice: Lattice) -> NDArray[np.int64]:
         """Return the least cost of what is still to be placed in a part, for each downset."""
-        rest: NDArray[np.int64] = (lattice.rest @ self.least[list(lattice.part.vertices)]).astype(
-            np.int64
-        )
+        rest: NDArray[np.int64] = (lattice.rest @ self.least[lattice.vertices]).astype(np.int64)
         return rest
 
 
@@ -325,7 +333,7 @@ class Pricing:
         """Return the cheapest column below ``upper``, and the least bound of what was dropped."""
         series, stretch = self.series, self.series.stretches[i]
         assert stretch.lattice is not None
-        final, cost, memory, _, last, history, dropped, _ = extend(
+        final, cost, memory, last, history, dropped = extend(
             series,
             i,
             [dual],
@@ -346,7 +354,7 @@ class Pricing:
             self.pool.add(i, device, end, span, memory[row], traced(history, int(last[row]))[1])
             following = int(dual.after[i + 1, end]) if stretch.part.closed else 0
             best = min(best, span + int(cost[row]) + following)
-        return best, int(dropped)
+        return best, dropped
 
 
 def traced(history: NDArray[np.int64], entry: int) -> tuple[int, Sequence]:
@@ -356,6 +364,31 @@ def traced(history: NDArray[np.int64], entry: int) -> tuple[int, Sequence]:
         entry, v, d = history[entry].tolist()
         backwards.append((v, d))
     return -1 - entry, tuple(reversed(backwards))
+
+
+class Extended(NamedTuple):
+    """Labels of a whole part.
+
+    Attributes
+    ----------
+    time : ndarray, labels × (1 + k + …)
+        The end of all so far, and when each device and each slot can be used.
+    cost : ndarray
+    memory : ndarray, labels × k
+    last : ndarray
+        Their entries in the history.
+    history : ndarray, entries × 3
+        For every label made: the entry before (−1 − i for label i of the start), vertex, device.
+    dropped : int
+        The least bound of a label that was given up.
+    """
+
+    time: NDArray[np.int64]
+    cost: NDArray[np.int64]
+    memory: NDArray[np.int64]
+    last: NDArray[np.int64]
+    history: NDArray[np.int64]
+    dropped: int
 
 
 def extend(
@@ -369,7 +402,7 @@ def extend(
     *,
     pricing: bool = False,
     whole: bool = False,
-) -> Any:
+) -> Extended:
     """Extend labels through a part; see :func:`~optpart.series.kernel.advance`.
 
     Parameters
@@ -381,44 +414,40 @@ def extend(
     whole : bool
         Whether the labels hold all memory taken since the start of the schedule.
     """
-    stretch, lattice = series.stretches[i], series.stretches[i].lattice
+    stretch, lattice, k = series.stretches[i], series.stretches[i].lattice, series.devices
     assert lattice is not None
-    closed = stretch.part.closed
-    cost = duals[0].cost if pricing else np.zeros_like(duals[0].cost)
-    return advance(
-        series.devices,
-        lattice.level,
-        lattice.slot_first,
-        lattice.slot_vertex,
-        lattice.step_first,
-        lattice.step_vertex,
-        lattice.step_slot,
-        lattice.step_to,
-        lattice.step_need,
-        lattice.move_first,
-        lattice.move_from,
-        lattice.move_delay,
-        lattice.move_rule,
-        series.links.delays,
-        series.duration,
-        series.places(i),
-        np.stack([dual.remain for dual in duals]),
-        np.stack([dual.rest_cost(lattice) for dual in duals]),
-        np.stack([dual.price for dual in duals]),
-        duals[0].shift,
-        series.capacity,
-        stretch.rest_need,
-        cost,
-        np.stack([dual.after[i + 1] for dual in duals]),
-        *labels,
-        np.array(stretch.part.vertices, dtype=np.int64),
-        lattice.rest,
-        *stretch.arcs,
-        upper,
-        beam,
-        max(_LEAST_MADE, int(_PACE * (deadline - clock.now()))),
-        not pricing,
-        whole,
-        not closed,
-        not whole,
+    tasks = Tasks(
+        duration=series.duration,
+        delays=series.links.delays,
+        capacity=series.capacity,
+        place=series.places(i),
+        rest_need=stretch.rest_need,
+        cost=duals[0].cost if pricing else np.zeros(series.duration.shape, dtype=np.int64),
+    )
+    prices = Prices(
+        price=np.stack([dual.price for dual in duals]),
+        shift=duals[0].shift,
+        remain=np.stack([dual.remain for dual in duals]),
+        rest_cost=np.stack([dual.rest_cost(lattice) for dual in duals]),
+        after=np.stack([dual.after[i + 1] for dual in duals]),
+    )
+    limits = Limits(
+        upper=upper,
+        beam=beam,
+        most=max(_LEAST_MADE, int(_PACE * (deadline - clock.now()))),
+        pareto=not pricing,
+        whole=whole,
+        open_end=not stretch.part.closed,
+        by_end=not whole,
+    )
+    scratch = Scratch.of(len(lattice.vertices), k)
+    begun = table(lattice, *labels)
+    found, history, written, dropped = advance(lattice, tasks, prices, limits, scratch, begun)
+    return Extended(
+        time=np.ascontiguousarray(found[:, MEMORY + k :]),
+        cost=found[:, COST].copy(),
+        memory=np.ascontiguousarray(found[:, MEMORY : MEMORY + k]),
+        last=found[:, ENTRY].copy(),
+        history=history[:written].copy(),
+        dropped=int(dropped),
     )

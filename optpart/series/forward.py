@@ -13,7 +13,7 @@ from optpart import clock
 from optpart.series.choosing import ORDERS, choose
 from optpart.series.columns import Pool, Sequence
 from optpart.series.dual import Dual, extend, traced
-from optpart.series.join import join
+from optpart.series.join import Cut, Ends, Extensions, joined
 from optpart.series.lattice import NEVER
 from optpart.series.problem import Series
 
@@ -201,7 +201,7 @@ class Forward:
         series, dual = self.series, self.duals[0]
         # Labels of a part pay for its memory less all that there is.
         paid = int((np.maximum(series.capacity, 0) @ dual.price) >> dual.shift)
-        times, _, memory, _, last, history, dropped, _ = extend(
+        times, _, memory, last, history, dropped = extend(
             series,
             i,
             self.duals[:1],
@@ -223,7 +223,7 @@ class Forward:
             np.where(np.arange(len(limit)) > 0, NEVER, limit),
             np.full(len(room), NEVER),
             beam,
-            int(dropped) + paid if dropped < NEVER else NEVER,
+            dropped + paid if dropped < NEVER else NEVER,
             end,
             times[:, 0].copy(),
             memory,
@@ -322,23 +322,27 @@ class Forward:
         present = [c for c in columns if c is not None]
         first = np.cumsum([0, *(0 if c is None else len(c.end) for c in columns)])
         empty = np.zeros(0, dtype=np.int64)
-        device, ends, memory, source, column, renamed, lost = join(
-            labels.device,
-            labels.time,
-            labels.memory,
-            first,
-            np.concatenate([empty, *(c.end for c in present)]),
-            np.concatenate([empty, *(c.span for c in present)]),
-            np.concatenate([np.zeros((0, k), dtype=np.int64), *(c.taken for c in present)]),
-            np.stack([dual.after[i + 1] for dual in self.duals]),
-            np.stack([dual.price for dual in self.duals]),
-            self.duals[0].shift,
-            series.capacity,
-            series.stretches[i].later,
-            self._ahead(i + 1),
-            upper,
-            beam,
-            series.kind,
+        columns_of = Extensions(
+            first=first,
+            end=np.concatenate([empty, *(c.end for c in present)]),
+            span=np.concatenate([empty, *(c.span for c in present)]),
+            taken=np.ascontiguousarray(
+                np.concatenate([np.zeros((0, k), dtype=np.int64), *(c.taken for c in present)])
+            ),
+        )
+        cut = Cut(
+            after=np.stack([dual.after[i + 1] for dual in self.duals]),
+            price=np.stack([dual.price for dual in self.duals]),
+            shift=self.duals[0].shift,
+            capacity=series.capacity,
+            rest_need=series.stretches[i].later,
+            ahead=self._ahead(i + 1),
+            kind=series.kind,
+            upper=upper,
+            beam=beam,
+        )
+        device, ends, memory, source, column, renamed, lost = joined(
+            Ends(labels.device, labels.time, labels.memory), columns_of, cut
         )
         trail.append(partial(_joined, source, column, labels.device, first, columns, renamed))
         for d, c in enumerate(columns):
@@ -346,7 +350,7 @@ class Forward:
                 here = labels.device == d
                 limit, _ = self._limits(labels.time[here], labels.memory[here], upper)
                 lost = min(lost, upper - int(limit[0]) + c.dropped)
-        return _Labels(device, ends, memory), int(lost)
+        return _Labels(device, ends, memory), lost
 
     def _ahead(self, i: int) -> NDArray[np.int64]:
         """Return how much earlier a label before part ``i`` must end to replace another, k × k."""
@@ -380,7 +384,7 @@ class Forward:
                     for d, t in zip(labels.device, labels.time, strict=True)
                 ]
             )
-        times, _, memory, _, last, history, dropped, _ = extend(
+        times, _, memory, last, history, dropped = extend(
             series,
             i,
             self.duals,
@@ -393,12 +397,12 @@ class Forward:
         trail.append(partial(_extended, last, history))
         ends, device = times[:, 0].copy(), history[last, 2]
         if series.clean[i + 1]:
-            return _Labels(device, ends, memory), int(dropped)
+            return _Labels(device, ends, memory), dropped
         lattice = series.stretches[i + 1].lattice
         assert lattice is not None
         width = 1 + series.devices * (1 + len(lattice.slots(0)))
         following = np.ascontiguousarray(times[:, :width])
-        return _Labels(device, ends, memory, following), int(dropped)
+        return _Labels(device, ends, memory, following), dropped
 
 
 #: Returns, for a label, the label before, the steps between, and the new names of devices.

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optpart.kernels.compiled import inner, kernel
-from optpart.series.kernel import grown, longer, paid
+from optpart.kernels.struct import LongMatrix, Longs, Struct
+from optpart.series.kernel import grown, ordered, paid
 from optpart.series.lattice import NEVER
 
 #: Kept labels with which a label is compared.
@@ -16,46 +18,81 @@ _MOST_COMPARED = 1500
 #: Labels made at one cut, which limits the memory taken.
 _MOST_MADE = 5_000_000
 
+#: Columns of the table of new labels: device and end of the cut vertex, bound, label before, column
+#: of the part. Then comes the memory taken per device, and then the new name of each device.
+_DEVICE, _TIME, _BOUND, _FROM, _COLUMN, _MEMORY = range(6)
 
-@kernel
-def join(
-    device: Any,
-    time: Any,
-    memory: Any,
-    first: Any,
-    end: Any,
-    span: Any,
-    taken: Any,
-    after: Any,
-    price: Any,
-    shift: int,
-    capacity: Any,
-    rest_need: int,
-    ahead: Any,
-    upper: int,
-    beam: int,
-    kind: Any,
-) -> Any:
-    """Extend labels before a part by its columns.
 
-    Parameters
+class Ends(Struct):
+    """Labels before a part: device and end of the cut vertex, memory (labels × k) taken so far."""
+
+    device: Longs
+    time: Longs
+    memory: LongMatrix
+
+
+class Extensions(Struct):
+    """The columns of a part.
+
+    Attributes
     ----------
-    device, time, memory : ndarray
-        The labels: device and end of the cut vertex, memory taken so far per device.
     first : ndarray, length k + 1
         First column of each device of the cut vertex before the part.
     end, span, taken : ndarray
         Device of the cut vertex after it, ticks between the ends of both, memory taken.
-    after, price : ndarray
-        Of every dual, for the cut after the part.
+    """
+
+    first: Longs
+    end: Longs
+    span: Longs
+    taken: LongMatrix
+
+
+class Cut(Struct):
+    """What counts at the cut after the part.
+
+    Attributes
+    ----------
+    after, price : ndarray, duals × k
+        Of every dual.
+    shift : int
+        Prices are multiplied by ``2**shift``.
+    capacity : ndarray, length k
     rest_need : int
         Memory of the units that follow the part.
-    kind : ndarray, length k
-        Class of each device; those of one class are identical.
-    beam : int
-        Labels to keep per device.
     ahead : ndarray, k × k
         A label on ``d`` is as good as one on ``e`` if it ends at least ``ahead[d, e]`` earlier.
+    kind : ndarray, length k
+        Class of each device; those of one class are identical.
+    upper : int
+        Labels whose bound reaches this are left out.
+    beam : int
+        Labels to keep per device.
+    """
+
+    after: LongMatrix
+    price: LongMatrix
+    shift: int
+    capacity: Longs
+    rest_need: int
+    ahead: LongMatrix
+    kind: Longs
+    upper: int
+    beam: int
+
+
+def joined(
+    labels: Ends, columns: Extensions, cut: Cut
+) -> tuple[
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    int,
+]:
+    """Extend labels before a part by its columns.
 
     Returns
     -------
@@ -65,103 +102,119 @@ def join(
     dropped : int
         The least bound of a label given up because there were too many.
     """
-    devices = len(capacity)
-    room = 1024
-    n_device = np.empty(room, dtype=np.int64)
-    n_time = np.empty(room, dtype=np.int64)
-    n_memory = np.empty((room, devices), dtype=np.int64)
-    n_from = np.empty(room, dtype=np.int64)
-    n_column = np.empty(room, dtype=np.int64)
-    n_bound = np.empty(room, dtype=np.int64)
-    n_name = np.empty((room, devices), dtype=np.int64)
-    name = np.empty(devices, dtype=np.int64)
+    found, dropped = join(labels, columns, cut)
+    k = len(cut.capacity)
+    return (
+        found[:, _DEVICE].copy(),
+        found[:, _TIME].copy(),
+        np.ascontiguousarray(found[:, _MEMORY : _MEMORY + k]),
+        found[:, _FROM].copy(),
+        found[:, _COLUMN].copy(),
+        np.ascontiguousarray(found[:, _MEMORY + k :]),
+        int(dropped),
+    )
+
+
+@kernel
+def join(labels: Ends, columns: Extensions, cut: Cut) -> Any:
+    """Return the table of :func:`joined`, and the least bound given up."""
+    devices = len(cut.capacity)
+    found = np.empty((1024, _MEMORY + 2 * devices), dtype=np.int64)
+    taken, name = np.empty(devices, dtype=np.int64), np.empty(devices, dtype=np.int64)
     dropped = np.int64(NEVER)
     count = 0
-    row = np.empty(devices, dtype=np.int64)
-    for i in range(len(device)):
-        for c in range(first[device[i]], first[device[i] + 1]):
-            e = end[c]
-            fits = True
-            unlimited = False
-            free = np.int64(0)
-            for d in range(devices):
-                used = memory[i, d] + taken[c, d]
-                if capacity[d] < 0:
-                    used = np.int64(0)
-                    unlimited = True
-                else:
-                    if used > capacity[d]:
-                        fits = False
-                        break
-                    free += capacity[d] - used
-                    used = max(used, capacity[d] - rest_need)
-                row[d] = used
-            if not fits or (not unlimited and free < rest_need):
+    for i in range(len(labels.device)):
+        before = labels.device[i]
+        for c in range(columns.first[before], columns.first[before + 1]):
+            if not _take(labels.memory[i], columns.taken[c], cut, taken):
                 continue
-            ends = time[i] + span[c]
+            e, ends = columns.end[c], labels.time[i] + columns.span[c]
             bound = np.int64(-NEVER)
-            for j in range(len(price)):
-                bound = max(bound, ends + after[j, e] + paid(price, j, row, capacity, shift))
-            if bound >= upper:
+            for j in range(len(cut.price)):
+                cost = paid(cut.price[j], cut.shift, cut.capacity, taken)
+                bound = max(bound, ends + cut.after[j, e] + cost)
+            if bound >= cut.upper:
                 continue
             if count == _MOST_MADE:
                 dropped = min(dropped, bound)
                 continue
-            if count == room:
-                room *= 2
-                n_device = longer(n_device, room)
-                n_time = longer(n_time, room)
-                n_from = longer(n_from, room)
-                n_column = longer(n_column, room)
-                n_bound = longer(n_bound, room)
-                n_memory = grown(n_memory, room)
-                n_name = grown(n_name, room)
-            _rename(row, e, kind, name)
-            n_name[count] = name
-            n_device[count] = name[e]
-            n_time[count] = ends
+            if count == len(found):
+                found = grown(found, 2 * count)
+            _rename(taken, e, cut.kind, name)
+            row = found[count]
+            row[_DEVICE], row[_TIME], row[_BOUND] = name[e], ends, bound
+            row[_FROM], row[_COLUMN] = i, c
             for d in range(devices):
-                n_memory[count, name[d]] = row[d]
-            n_from[count] = i
-            n_column[count] = c
-            n_bound[count] = bound
+                row[_MEMORY + name[d]] = taken[d]
+                row[_MEMORY + devices + d] = name[d]
             count += 1
-    order = np.argsort(n_bound[:count], kind="mergesort")
-    kept = np.empty(count, dtype=np.int64)
-    total = 0
+    order = ordered(found, count, _BOUND, _BOUND)
+    total, lost = _select(found, order, cut)
+    kept = np.empty((total, found.shape[1]), dtype=np.int64)
+    for y in range(total):
+        for x in range(found.shape[1]):
+            kept[y, x] = found[order[y], x]
+    return kept, min(dropped, lost)
+
+
+@inner
+def _take(memory: Any, taken: Any, cut: Cut, row: Any) -> Any:
+    """Fill in the memory taken after a column; return whether that and all that is left fits."""
+    unlimited = False
+    free = np.int64(0)
+    for d in range(len(row)):
+        used = memory[d] + taken[d]
+        if cut.capacity[d] < 0:
+            used = np.int64(0)
+            unlimited = True
+        else:
+            if used > cut.capacity[d]:
+                return False
+            free += cut.capacity[d] - used
+            # More room than all that is left to place is no advantage.
+            used = max(used, cut.capacity[d] - cut.rest_need)
+        row[d] = used
+    return unlimited or free >= cut.rest_need
+
+
+@inner
+def _select(found: Any, order: Any, cut: Cut) -> Any:
+    """Keep the best labels of each device that no other dominates.
+
+    Returns
+    -------
+    total : int
+        Their number; they become the first of the order.
+    dropped : int
+        The least bound of those for which there was no room.
+    """
+    devices = len(cut.capacity)
     full = np.zeros(devices, dtype=np.int64)
-    for x in range(count):
-        c = order[x]
-        if full[n_device[c]] >= beam:
-            dropped = min(dropped, n_bound[c])
+    dropped = np.int64(NEVER)
+    total = 0
+    for x in range(len(order)):
+        row = found[order[x]]
+        if full[row[_DEVICE]] >= cut.beam:
+            dropped = min(dropped, row[_BOUND])
             continue
         dominated = False
         for y in range(min(total, _MOST_COMPARED)):
-            k = kept[y]
-            if n_time[k] + ahead[n_device[k], n_device[c]] > n_time[c]:
+            other = found[order[y]]
+            if other[_TIME] + cut.ahead[other[_DEVICE], row[_DEVICE]] > row[_TIME]:
                 continue
             worse = False
-            for d in range(devices):
-                if n_memory[k, d] > n_memory[c, d]:
+            for d in range(_MEMORY, _MEMORY + devices):
+                if other[d] > row[d]:
                     worse = True
                     break
             if not worse:
                 dominated = True
                 break
         if not dominated:
-            kept[total] = c
+            order[total] = order[x]
             total += 1
-            full[n_device[c]] += 1
-    kept = kept[:total]
-    return (
-        n_device[kept],
-        n_time[kept],
-        n_memory[kept],
-        n_from[kept],
-        n_column[kept],
-        n_name[kept],
-        dropped,
-    )
+            full[row[_DEVICE]] += 1
+    return total, dropped
 
 
 @inner

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optpart.clock import check_time
+from optpart.kernels.struct import BoolMatrix, Longs, Struct
 from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
 from optpart.series.parts import Part
@@ -23,8 +23,7 @@ _MOST_ENTRIES = 10_000_000
 NOTHING, SAME, APART = 0, 1, 2
 
 
-@dataclass(frozen=True)
-class Lattice:
+class Lattice(Struct):
     """All downsets of a part, in the order of their sizes, and the steps between them.
 
     A *slot* of a downset is a vertex not yet placed about which something is known: an input, the
@@ -32,7 +31,8 @@ class Lattice:
 
     Attributes
     ----------
-    part : Part
+    vertices : ndarray, length m
+        Those of the part, in topological order.
     level : ndarray, length m + 2
         First node of every size.
     slot_first, slot_vertex : ndarray
@@ -48,22 +48,27 @@ class Lattice:
         of the tensors that the step sends to it or −1; and one of the rules above.
     rest : ndarray of bool, nodes × m
         Vertices of the part that are still to be placed.
+    arc_first, arc_to, arc_delay : ndarray
+        For each vertex of the part, its successors inside: first entries, positions, delay rows.
     """
 
-    part: Part
-    level: NDArray[np.int64]
-    slot_first: NDArray[np.int64]
-    slot_vertex: NDArray[np.int64]
-    step_first: NDArray[np.int64]
-    step_vertex: NDArray[np.int64]
-    step_slot: NDArray[np.int64]
-    step_to: NDArray[np.int64]
-    step_need: NDArray[np.int64]
-    move_first: NDArray[np.int64]
-    move_from: NDArray[np.int64]
-    move_delay: NDArray[np.int64]
-    move_rule: NDArray[np.int64]
-    rest: NDArray[np.bool_]
+    vertices: Longs
+    level: Longs
+    slot_first: Longs
+    slot_vertex: Longs
+    step_first: Longs
+    step_vertex: Longs
+    step_slot: Longs
+    step_to: Longs
+    step_need: Longs
+    move_first: Longs
+    move_from: Longs
+    move_delay: Longs
+    move_rule: Longs
+    rest: BoolMatrix
+    arc_first: Longs
+    arc_to: Longs
+    arc_delay: Longs
 
     @property
     def nodes(self) -> int:
@@ -209,9 +214,11 @@ def build(part: Part, done: set[int], waiting: set[int], links: Links, most: int
         step_first.append(len(steps))
     step = np.array(steps, dtype=np.int64).reshape(-1, 4)
     move = np.array(moves, dtype=np.int64).reshape(-1, 3)
+    arcs = [[(index[w], row) for w, row in links.after[v] if w in index] for v in vertices]
+    arc = np.array([pair for row in arcs for pair in row], dtype=np.int64).reshape(-1, 2)
     rest = np.array([[not mask >> i & 1 for i in range(len(vertices))] for mask in masks])
     return Lattice(
-        part,
+        np.array(vertices, dtype=np.int64),
         np.cumsum([0, *(len(level) for level in levels)]),
         np.cumsum([0, *(len(row) for row in slots)]),
         np.array([v for row in slots for v in row], dtype=np.int64),
@@ -225,6 +232,9 @@ def build(part: Part, done: set[int], waiting: set[int], links: Links, most: int
         move[:, 1].copy(),
         move[:, 2].copy(),
         rest.reshape(len(masks), len(vertices)),
+        np.cumsum([0, *map(len, arcs)]),
+        arc[:, 0].copy(),
+        arc[:, 1].copy(),
     )
 
 

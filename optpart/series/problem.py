@@ -46,8 +46,6 @@ class Stretch:
         For the search over choices of devices. ``None`` if that does not suit the part.
     waiting : list of int
         The vertices about which something is known before the part begins.
-    arcs : tuple of ndarray
-        For each vertex of the part, its successors inside: first entries, positions, delay rows.
     rest_need : ndarray, length nodes
         Memory of the units of which no member is placed yet, for each downset.
     later : int
@@ -61,7 +59,6 @@ class Stretch:
     lattice: Lattice | None
     chains: Chains | None
     waiting: list[int]
-    arcs: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
     rest_need: NDArray[np.int64]
     later: int
     alone: bool
@@ -195,8 +192,7 @@ class Series:
                 rest_need = later + lattice.rest @ self.charge[vertices]
             ready = {v for v in vertices if not self.links.before[v]}
             known = sorted((waiting | ready) - done)
-            arcs = self._arcs(part)
-            yield Stretch(part, lattice, split, known, arcs, rest_need, later, alone)
+            yield Stretch(part, lattice, split, known, rest_need, later, alone)
             done |= set(part.vertices)
             waiting = (waiting | touched(set(part.vertices), self.links)) - done
 
@@ -240,21 +236,6 @@ class Series:
             clean.append(reached <= i)
             reached = max(reached, far[part.vertices[-1]])
         return clean
-
-    def _arcs(self, part: Part) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        place = {v: x for x, v in enumerate(part.vertices)}
-        first, target, row = [0], [], []
-        for v in part.vertices:
-            for w, delay in self.links.after[v]:
-                if w in place:
-                    target.append(place[w])
-                    row.append(delay)
-            first.append(len(target))
-        return (
-            np.array(first, dtype=np.int64),
-            np.array(target, dtype=np.int64),
-            np.array(row, dtype=np.int64),
-        )
 
 
 def _memory(instance: Instance) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optpart.kernels.compiled import inner
+from optpart.kernels.struct import BoolMatrix, LongCube, LongMatrix, Longs, Struct
 from optpart.series.lattice import NEVER
 
 
-class Body(NamedTuple):
+class Body(Struct):
     """The vertices of a part but its cut vertex, as seen from a device of the cut vertex before.
 
     They are positions ``0 … m − 1``, chain by chain (:class:`~optpart.series.chains.Chains`).
@@ -34,22 +34,65 @@ class Body(NamedTuple):
         Memory.
     """
 
-    run: NDArray[np.int64]
-    arrive: NDArray[np.int64]
-    link: NDArray[np.int64]
-    leave: NDArray[np.int64]
-    order: NDArray[np.int64]
-    pred_first: NDArray[np.int64]
-    pred: NDArray[np.int64]
-    pred_row: NDArray[np.int64]
-    delays: NDArray[np.int64]
-    need: NDArray[np.int64]
+    run: LongMatrix
+    arrive: LongMatrix
+    link: Longs
+    leave: Longs
+    order: Longs
+    pred_first: Longs
+    pred: Longs
+    pred_row: Longs
+    delays: LongCube
+    need: Longs
+
+
+class Sequencing(Struct):
+    """The search for the best order.
+
+    Attributes
+    ----------
+    device : ndarray, length m
+        Of each vertex.
+    start : ndarray, length m
+        To be filled with the starts in the best schedule.
+    tail : ndarray, length m
+        Scratch: the least time from the end of each vertex to the start of the cut vertex.
+    starts : ndarray, (m + 1) × m
+        Scratch: starts when so many vertices run; −1 of the others.
+    free : ndarray, (m + 1) × k
+        Scratch: when each device is free then.
+    tried : ndarray of bool, (m + 1) × m
+        Scratch: the vertices that have been tried next.
+    head, left : ndarray, length m
+        Scratch: the earliest starts, and what is left of each run time.
+    """
+
+    device: Longs
+    start: Longs
+    tail: Longs
+    starts: LongMatrix
+    free: LongMatrix
+    tried: BoolMatrix
+    head: Longs
+    left: Longs
+
+    @classmethod
+    def of(cls, vertices: int, devices: int) -> Sequencing:
+        """Return the arrays for a part."""
+        return cls(
+            device=np.zeros(vertices, dtype=np.int64),
+            start=np.zeros(vertices, dtype=np.int64),
+            tail=np.zeros(vertices, dtype=np.int64),
+            starts=np.zeros((vertices + 1, vertices), dtype=np.int64),
+            free=np.zeros((vertices + 1, devices), dtype=np.int64),
+            tried=np.zeros((vertices + 1, vertices), dtype=np.bool_),
+            head=np.zeros(vertices, dtype=np.int64),
+            left=np.zeros(vertices, dtype=np.int64),
+        )
 
 
 @inner
-def sequenced(
-    body: Body, device: Any, end: int, direct: Any, limit: Any, most: int, start: Any
-) -> Any:
+def sequenced(body: Body, s: Sequencing, end: int, direct: int, limit: int, most: int) -> Any:
     """Return a lower bound of the time until the cut vertex can start, and that of a schedule.
 
     The schedule is sought among the *active* ones, in which no vertex could start earlier without
@@ -58,18 +101,62 @@ def sequenced(
 
     Parameters
     ----------
-    device : ndarray, length m
     end : int
         The device of the cut vertex after the part.
     direct : int
         When its input from the cut vertex before arrives.
     most : int
         Nodes to visit beyond the first schedule.
-    start : ndarray, length m
-        To be filled with the starts in the schedule.
     """
+    device, tail, starts = s.device, s.tail, s.starts
     m = len(device)
-    tail = np.zeros(m, dtype=np.int64)
+    _fill_tails(body, s, end)
+    for x in range(m):
+        starts[0, x] = -1
+        s.tried[0, x] = False
+    for d in range(s.free.shape[1]):
+        s.free[0, d] = 0
+    lowest = max(direct, _lowest(body, s, 0))
+    if lowest >= limit:
+        return lowest, np.int64(-1)
+    best: Any = np.int64(NEVER)
+    visited = depth = 0
+    # Down to this depth, vertices have starts, those tried next at each depth are marked, and
+    # ``best`` is the least time of all schedules seen.
+    while depth >= 0:
+        if depth == m:
+            total = direct
+            for x in range(m):
+                total = max(total, starts[m, x] + body.run[x, device[x]] + tail[x])
+            if total < best:
+                best = total
+                for x in range(m):
+                    s.start[x] = starts[m, x]
+            if best <= lowest:
+                break
+            depth -= 1
+            continue
+        x = _next(body, s, depth)
+        if x < 0:
+            depth -= 1
+            continue
+        s.tried[depth, x] = True
+        visited += 1
+        if visited > most + m:
+            return lowest, best
+        _go_on(body, s, depth, x)
+        if best < NEVER and _lowest(body, s, depth + 1) >= best:
+            continue
+        depth += 1
+    return best, best if best < limit else np.int64(-1)
+
+
+@inner
+def _fill_tails(body: Body, s: Sequencing, end: int) -> None:
+    device, tail = s.device, s.tail
+    m = len(device)
+    for x in range(m):
+        tail[x] = 0
     for z in range(m - 1, -1, -1):
         x = body.order[z]
         if body.leave[x] >= 0:
@@ -78,55 +165,29 @@ def sequenced(
             u = body.pred[a]
             delay = body.delays[body.pred_row[a], device[u], device[x]]
             tail[u] = max(tail[u], delay + body.run[x, device[x]] + tail[x])
-    starts = np.full((m + 1, m), -1, dtype=np.int64)
-    free = np.zeros((m + 1, body.run.shape[1]), dtype=np.int64)
-    tried = np.zeros((m + 1, m), dtype=np.bool_)
-    head = np.empty(m, dtype=np.int64)
-    lowest = max(direct, _lowest(body, device, tail, starts[0], free[0], head))
-    if lowest >= limit:
-        return lowest, np.int64(-1)
-    best = np.int64(NEVER)
-    visited = depth = 0
-    while depth >= 0:
-        if depth == m:
-            total = np.int64(direct)
-            for x in range(m):
-                total = max(total, starts[m, x] + body.run[x, device[x]] + tail[x])
-            if total < best:
-                best = total
-                start[:] = starts[m]
-            if best <= lowest:
-                break
-            depth -= 1
-            continue
-        x = _next(body, device, tail, starts[depth], free[depth], tried[depth], head)
-        if x < 0:
-            depth -= 1
-            continue
-        tried[depth, x] = True
-        visited += 1
-        if visited > most + m:
-            return lowest, best
-        starts[depth + 1] = starts[depth]
-        starts[depth + 1, x] = head[x]
-        free[depth + 1] = free[depth]
-        free[depth + 1, device[x]] = head[x] + body.run[x, device[x]]
-        tried[depth + 1] = False
-        if best < NEVER:
-            least = _lowest(body, device, tail, starts[depth + 1], free[depth + 1], head)
-            if least >= best:
-                continue
-        depth += 1
-    return best, best if best < limit else np.int64(-1)
 
 
 @inner
-def _lowest(body: Body, device: Any, tail: Any, start: Any, free: Any, head: Any) -> Any:
+def _go_on(body: Body, s: Sequencing, depth: int, x: int) -> None:
+    """Start a vertex at its head."""
+    for y in range(len(s.device)):
+        s.starts[depth + 1, y] = s.starts[depth, y]
+        s.tried[depth + 1, y] = False
+    for d in range(s.free.shape[1]):
+        s.free[depth + 1, d] = s.free[depth, d]
+    s.starts[depth + 1, x] = s.head[x]
+    s.free[depth + 1, s.device[x]] = s.head[x] + body.run[x, s.device[x]]
+
+
+@inner
+def _lowest(body: Body, s: Sequencing, depth: int) -> Any:
     """Return a lower bound of the time, where some vertices have started.
 
     It is the longest path. On each device, it also is Jackson's preemptive schedule: of those whose
     inputs can be there, the vertex with the longest tail runs.
     """
+    device, tail, head, left = s.device, s.tail, s.head, s.left
+    start, free = s.starts[depth], s.free[depth]
     m = len(device)
     lowest = np.int64(0)
     for z in range(m):
@@ -142,7 +203,6 @@ def _lowest(body: Body, device: Any, tail: Any, start: Any, free: Any, head: Any
         lowest = max(lowest, at + body.run[x, device[x]] + tail[x])
     if lowest >= NEVER:
         return lowest
-    left = np.empty(m, dtype=np.int64)
     for d in range(body.run.shape[1]):
         waiting = 0
         for x in range(m):
@@ -172,13 +232,15 @@ def _lowest(body: Body, device: Any, tail: Any, start: Any, free: Any, head: Any
 
 
 @inner
-def _next(body: Body, device: Any, tail: Any, start: Any, free: Any, tried: Any, head: Any) -> Any:
+def _next(body: Body, s: Sequencing, depth: int) -> Any:
     """Return a vertex to run next, and put its start into ``head``; −1 if all have been tried.
 
     In an active schedule, the device of the vertex that could end first next runs one that could
     start before that end, or that vertex (Giffler and Thompson 1960). The one with the longest tail
     goes first.
     """
+    device, tail, head = s.device, s.tail, s.head
+    start, free, tried = s.starts[depth], s.free[depth], s.tried[depth]
     m = len(device)
     soonest = np.int64(NEVER)
     where = -1

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optpart.kernels.compiled import inner
+from optpart.kernels.struct import Bools, Floats, LongCube, LongMatrix, Longs, Struct
 from optpart.series.lattice import NEVER
 
 #: Weights add up to ``2**SCALE``.
@@ -17,7 +17,7 @@ SCALE = 10
 STEPS, FEWER_STEPS = 40, 10
 
 
-class Steps(NamedTuple):
+class Steps(Struct):
     """The chains of a part, as sums see them.
 
     Attributes
@@ -36,17 +36,65 @@ class Steps(NamedTuple):
         devices; 0 for others.
     """
 
-    chain: NDArray[np.int64]
-    last: NDArray[np.bool_]
-    run: NDArray[np.int64]
-    way: NDArray[np.int64]
-    out: NDArray[np.int64]
+    chain: Longs
+    last: Bools
+    run: LongMatrix
+    way: LongCube
+    out: LongCube
+
+
+class Tables(Struct):
+    """Weighted means, and the least that chains add to each of them.
+
+    Attributes
+    ----------
+    weight : ndarray, means × kinds
+        Of each chain, each device, and the crossing between the cut vertices.
+    rest : ndarray, means × m × k
+        What follows each vertex in its chain, including the way out.
+    begin : ndarray, means × (chains + 1)
+        What each chain and all after it add.
+    fixed : ndarray, length kinds
+        Ticks in each chain, on each device and of the crossing that are decided already.
+    picked : ndarray, length m
+        Devices that attain the least mean.
+    here : ndarray, length k
+        Scratch of one vertex.
+    best : ndarray, length kinds
+        Scratch of the search for weights: the best so far.
+    share, amount : ndarray of float, length kinds
+        Scratch of the same: weights, and the ticks that count with them.
+    """
+
+    weight: LongMatrix
+    rest: LongCube
+    begin: LongMatrix
+    fixed: Longs
+    picked: Longs
+    here: Longs
+    best: Longs
+    share: Floats
+    amount: Floats
+
+    @classmethod
+    def of(cls, means: int, chains: int, vertices: int, devices: int) -> Tables:
+        """Return the tables of a part."""
+        kinds = chains + devices + 1
+        return cls(
+            weight=np.zeros((means, kinds), dtype=np.int64),
+            rest=np.empty((means, vertices, devices), dtype=np.int64),
+            begin=np.empty((means, chains + 1), dtype=np.int64),
+            fixed=np.zeros(kinds, dtype=np.int64),
+            picked=np.zeros(vertices, dtype=np.int64),
+            here=np.empty(devices, dtype=np.int64),
+            best=np.empty(kinds, dtype=np.int64),
+            share=np.empty(kinds, dtype=np.float64),
+            amount=np.empty(kinds, dtype=np.float64),
+        )
 
 
 @inner
-def tabulate(
-    weight: Any, steps: Steps, cost: Any, end: int, first: int, picked: Any, rest: Any, begin: Any
-) -> None:
+def tabulate(steps: Steps, tables: Tables, t: int, cost: Any, end: int, first: int) -> None:
     """Fill in the least that chains add to a mean, and devices that attain it.
 
     A vertex adds its way and its run, both times the weight of its chain, its run times the weight
@@ -54,25 +102,19 @@ def tabulate(
 
     Parameters
     ----------
-    weight : ndarray
-        Of each chain, each device, and the crossing between the cut vertices.
+    t : int
+        The mean.
     cost : ndarray, m × k
     end : int
         The device of the cut vertex after the part.
     first : int
         The first vertex of a chain; those before are left out.
-    picked : ndarray, length m
-        To be filled with the devices.
-    rest : ndarray, m × k
-        To be filled with what follows each vertex in its chain, including the way out.
-    begin : ndarray, one for each chain and one
-        To be filled with what the chain and all after it add.
     """
-    chain, last, run, way, out = steps
+    chain, last, run, way, out = steps.chain, steps.last, steps.run, steps.way, steps.out
+    weight, rest, begin, here = tables.weight[t], tables.rest[t], tables.begin[t], tables.here
     m, k = run.shape
     chains = len(begin) - 1
     begin[chains] = 0
-    here = np.empty(k, dtype=np.int64)
     for x in range(m - 1, first - 1, -1):
         c = chain[x]
         w = weight[c]
@@ -85,18 +127,11 @@ def tabulate(
             if rest[x, d] < NEVER and run[x, d] < NEVER:
                 here[d] = (w + weight[chains + d]) * run[x, d] + (cost[x, d] << SCALE) + rest[x, d]
         if x == first or last[x - 1]:
-            least = np.int64(NEVER)
-            for d in range(k):
-                if here[d] < NEVER and way[x, 0, d] < NEVER:
-                    least = min(least, w * way[x, 0, d] + here[d])
+            least = _least(steps, tables, x, 0, w)
             begin[c] = min(np.int64(NEVER), least + begin[c + 1])
         else:
             for b in range(k):
-                least = np.int64(NEVER)
-                for d in range(k):
-                    if here[d] < NEVER and way[x, b, d] < NEVER:
-                        least = min(least, w * way[x, b, d] + here[d])
-                rest[x - 1, b] = least
+                rest[x - 1, b] = _least(steps, tables, x, b, w)
     if begin[chain[first]] >= NEVER:
         return
     before = 0
@@ -110,22 +145,24 @@ def tabulate(
             total += (cost[x, d] << SCALE) + rest[x, d]
             if total < least:
                 least = total
-                picked[x] = d
-        before = picked[x]
+                tables.picked[x] = d
+        before = tables.picked[x]
+
+
+@inner
+def _least(steps: Steps, tables: Tables, x: int, b: int, weight: int) -> Any:
+    """Return the least that a vertex and what follows it in its chain add, after device ``b``."""
+    here = tables.here
+    least = np.int64(NEVER)
+    for d in range(len(here)):
+        if here[d] < NEVER and steps.way[x, b, d] < NEVER:
+            least = min(least, weight * steps.way[x, b, d] + here[d])
+    return least
 
 
 @inner
 def weigh(
-    weight: Any,
-    steps: Steps,
-    cost: Any,
-    end: int,
-    first: int,
-    fixed: Any,
-    number: int,
-    picked: Any,
-    rest: Any,
-    begin: Any,
+    steps: Steps, tables: Tables, t: int, cost: Any, end: int, first: int, number: int
 ) -> None:
     """Choose weights whose least mean is large, and fill in the tables for them.
 
@@ -134,34 +171,25 @@ def weigh(
 
     Parameters
     ----------
-    weight : ndarray
-        To begin with, and to be filled.
-    fixed : ndarray, like ``weight``
-        Ticks in each chain, on each device and of the crossing that are decided already.
+    t : int
+        The mean, with the weights to begin with.
     number : int
         Steps of the search.
     """
-    chain, last, run, way, out = steps
-    m = len(run)
-    kinds, chains = len(weight), len(begin) - 1
-    share = weight / (1 << SCALE)
-    best_weight = np.zeros(kinds, dtype=np.int64)
+    weight, fixed, share, amount = tables.weight[t], tables.fixed, tables.share, tables.amount
+    kinds = len(weight)
     best = np.int64(-NEVER)
-    amount = np.empty(kinds, dtype=np.float64)
+    for y in range(kinds):
+        share[y] = weight[y] / (1 << SCALE)
+        tables.best[y] = 0
     for turn in range(number + 1):
         if turn == number:
-            weight[:] = best_weight
-        elif turn > 0:
-            largest = 0
-            left = np.int64(1 << SCALE)
             for y in range(kinds):
-                weight[y] = np.int64(share[y] * (1 << SCALE))
-                left -= weight[y]
-                if weight[y] > weight[largest]:
-                    largest = y
-            weight[largest] += left
-        tabulate(weight, steps, cost, end, first, picked, rest, begin)
-        mean = begin[chain[first]]
+                weight[y] = tables.best[y]
+        elif turn > 0:
+            _round(share, weight)
+        tabulate(steps, tables, t, cost, end, first)
+        mean = tables.begin[t, steps.chain[first]]
         if mean >= NEVER or turn == number:
             return
         for y in range(kinds):
@@ -169,14 +197,12 @@ def weigh(
             amount[y] = fixed[y]
         if mean > best:
             best = mean
-            best_weight[:] = weight
-        before = 0
-        for x in range(first, m):
-            d, c = picked[x], chain[x]
-            amount[c] += way[x, before, d] + run[x, d] + (out[end, x, d] if last[x] else 0)
-            amount[chains + d] += run[x, d]
-            before = d
-        top = amount.max()
+            for y in range(kinds):
+                tables.best[y] = weight[y]
+        _add_picked(steps, tables, end, first)
+        top = amount[0]
+        for y in range(1, kinds):
+            top = max(top, amount[y])
         if top <= 0.0:
             continue
         rate = 2.0 / np.sqrt(1.0 + turn)
@@ -186,3 +212,30 @@ def weigh(
             total += share[y]
         for y in range(kinds):
             share[y] /= total
+
+
+@inner
+def _round(share: Any, weight: Any) -> None:
+    """Round shares to weights; the largest gets what is left."""
+    largest = 0
+    left = np.int64(1 << SCALE)
+    for y in range(len(weight)):
+        weight[y] = np.int64(share[y] * (1 << SCALE))
+        left -= weight[y]
+        if weight[y] > weight[largest]:
+            largest = y
+    weight[largest] += left
+
+
+@inner
+def _add_picked(steps: Steps, tables: Tables, end: int, first: int) -> None:
+    """Add the ticks of the devices that attain the least mean."""
+    amount, picked = tables.amount, tables.picked
+    chains = tables.begin.shape[1] - 1
+    before = 0
+    for x in range(first, len(picked)):
+        d, c = picked[x], steps.chain[x]
+        far = steps.out[end, x, d] if steps.last[x] else 0
+        amount[c] += steps.way[x, before, d] + steps.run[x, d] + far
+        amount[chains + d] += steps.run[x, d]
+        before = d

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from optpart.series.join import _rename, join
+from optpart.series.join import Cut, Ends, Extensions, _rename, joined
 
 _KIND = np.array([0, 0, 2, 3, 3, 3])
 
@@ -30,23 +30,25 @@ def _join(end, taken, kind):
     """Join one label on device 0 with columns."""
     k, count = len(kind), len(end)
     nothing = np.zeros((1, k), dtype=np.int64)
-    return join(
-        np.zeros(1, dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
-        nothing,
-        np.array([0, count, *[count] * (k - 1)]),
-        np.array(end),
-        np.full(count, 5),
-        np.array(taken),
-        nothing,
-        nothing,
-        0,
-        np.full(k, 9),
-        9,
-        np.zeros((k, k), dtype=np.int64),
-        100,
-        10,
-        np.array(kind),
+    return joined(
+        Ends(device=np.zeros(1, dtype=np.int64), time=np.zeros(1, dtype=np.int64), memory=nothing),
+        Extensions(
+            first=np.array([0, count, *[count] * (k - 1)]),
+            end=np.array(end),
+            span=np.full(count, 5),
+            taken=np.array(taken),
+        ),
+        Cut(
+            after=nothing,
+            price=nothing,
+            shift=0,
+            capacity=np.full(k, 9),
+            rest_need=9,
+            ahead=np.zeros((k, k), dtype=np.int64),
+            kind=np.array(kind),
+            upper=100,
+            beam=10,
+        ),
     )
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from optpart.series.kernel import _refuted
-from optpart.series.lattice import NEVER
+from optpart.series.kernel import Limits, Prices, Scratch, Tasks, _refuted, table
+from optpart.series.lattice import NEVER, Lattice
 
 _DELAY = 4
 
@@ -17,32 +17,47 @@ def _answer(upper, *, arcs=(), run=((5, -1), (5, -1)), tail=3, price=(0, 0), cos
     first = np.cumsum([0, *(sum(u == x for u, _ in arcs) for x in range(count))])
     delays = np.full((1, devices, devices), _DELAY)
     delays[0][np.diag_indices(devices)] = 0
-    return _refuted(
-        time=np.zeros(1 + devices + count * devices, dtype=np.int64),
-        cost=cost,
-        memory=np.array([7, 2]),
-        node=0,
-        devices=devices,
+    nothing = np.zeros(0, dtype=np.int64)
+    lattice = Lattice(
+        vertices=np.arange(count),
+        level=nothing,
         slot_first=np.array([0, count]),
         slot_vertex=np.arange(count),
-        inside=1 + np.arange(count),
-        remain=remain,
-        rest_cost=np.array([[rest_cost]]),
-        slack=True,
-        price=np.array([price]) << 3,
-        shift=3,
-        capacity=np.array([5, -1]),
-        upper=upper,
-        order_of=np.arange(count),
+        step_first=nothing,
+        step_vertex=nothing,
+        step_slot=nothing,
+        step_to=nothing,
+        step_need=nothing,
+        move_first=nothing,
+        move_from=nothing,
+        move_delay=nothing,
+        move_rule=nothing,
         rest=np.ones((1, count), dtype=np.bool_),
         arc_first=first,
         arc_to=np.array([w for _, w in arcs], dtype=np.int64),
         arc_delay=np.zeros(len(arcs), dtype=np.int64),
-        delays=delays,
-        duration=run,
-        head=np.zeros((count, devices), dtype=np.int64),
-        load=np.zeros(1 << devices, dtype=np.int64),
     )
+    tasks = Tasks(
+        duration=run,
+        delays=delays,
+        capacity=np.array([5, -1]),
+        place=1 + np.arange(count),
+        rest_need=nothing,
+        cost=np.zeros_like(run),
+    )
+    prices = Prices(
+        price=np.array([price]) << 3,
+        shift=3,
+        remain=remain,
+        rest_cost=np.array([[rest_cost]]),
+        after=np.zeros((1, devices), dtype=np.int64),
+    )
+    limits = Limits(
+        upper=upper, beam=1, most=1, pareto=True, whole=True, open_end=True, by_end=False
+    )
+    time = np.zeros((1, 1 + devices + count * devices), dtype=np.int64)
+    (row,) = table(lattice, time, np.array([cost]), np.array([[7, 2]]))
+    return _refuted(lattice, tasks, prices, limits, row, 0, Scratch.of(count, devices))
 
 
 def _least(**case):
