@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optpart.kernels.compiled import inner, kernel
+from optpart.kernels.compiled import inner, long_kernel
 from optpart.kernels.struct import LongCube, LongMatrix, Longs, Struct
 from optpart.series.kernel import grown, ordered
 from optpart.series.lattice import NEVER
@@ -122,7 +122,7 @@ def _own(chains: int, kinds: int) -> int:
     return kinds + chains
 
 
-@kernel
+@long_kernel
 def choices(
     body: Body,
     steps: Steps,

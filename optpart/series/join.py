@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.compiled import inner, kernel
+from optpart.kernels.compiled import inner, long_kernel
 from optpart.kernels.struct import LongMatrix, Longs, Struct
 from optpart.series.kernel import grown, ordered, paid
 from optpart.series.lattice import NEVER
@@ -115,7 +115,7 @@ def joined(
     )
 
 
-@kernel
+@long_kernel
 def join(labels: Ends, columns: Extensions, cut: Cut) -> Any:
     """Return the table of :func:`joined`, and the least bound given up."""
     devices = len(cut.capacity)

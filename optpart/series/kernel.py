@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.compiled import inner, kernel
+from optpart.kernels.compiled import inner, long_kernel
 from optpart.kernels.struct import LongCube, LongMatrix, Longs, Struct
 from optpart.series.lattice import APART, NEVER, SAME, Lattice
 
@@ -271,7 +271,7 @@ def _take(tasks: Tasks, limits: Limits, before: Any, d: int, need: int, to: int,
     return not checked or unlimited or free >= tasks.rest_need[to]
 
 
-@kernel
+@long_kernel
 def advance(
     lattice: Lattice,
     tasks: Tasks,

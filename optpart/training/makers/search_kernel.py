@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from optpart.kernels.compiled import inner, kernel
+from optpart.kernels.compiled import inner, long_kernel
 from optpart.kernels.rng import below, uniform
 from optpart.kernels.struct import Floats, IntMatrix, Ints, Struct, Words
 from optpart.training.evaluator_kernel import DONE, Tables, Work, evaluate_chosen
@@ -148,7 +148,7 @@ def _move(space: Space, row: Any, state: Any) -> None:
                 _set(space, row, space.order[i], slot)
 
 
-@kernel
+@long_kernel
 def cost_of(f: Objective, row: Ints) -> float:
     """Return the cost of one strategy."""
     return float(_cost(f, row))
@@ -160,7 +160,7 @@ def _assign(target: Any, source: Any) -> None:
         target[g] = source[g]
 
 
-@kernel
+@long_kernel
 def anneal(f: Objective, w: Walk, moves: int, hot: float, cold: float, state: Words) -> None:
     """Anneal for a number of moves.
 
@@ -196,7 +196,7 @@ def anneal(f: Objective, w: Walk, moves: int, hot: float, cold: float, state: Wo
             _assign(row, old)
 
 
-@kernel
+@long_kernel
 def rebuild(f: Objective, row: Ints, costs: Floats, free: Ints, moves: int) -> int:
     """Give groups, one after another and twice, the slot that is best while the rest stays.
 
