@@ -44,9 +44,9 @@ layers: $(VENV)/develop
 check-certificates:
 	$(PYTHON) -I -S optpart/certify/check.py instances/certificates/*
 
-# A wheel with machine code, for this Python on this kind of processor.
+# A wheel with machine code, for this version of Python on this kind of processor.
 wheel: $(VENV)/develop
-	rm -rf dist optpart/kernels/machine
+	rm -rf dist
 	$(BIN)/optpart warm-up
 	OPTPART_WITH_MACHINE_CODE=1 $(BIN)/python -P -m build --wheel --outdir dist .
 

@@ -154,12 +154,13 @@ HELD = {
         children/scratch.py Scratch.__enter__ spawn
         children/spawn.py spawn subprocess.Popen
         children/worker.py Worker.__init__ spawn
-        kernels/all.py _make subprocess.Popen
+        kernels/all.py _made subprocess.Popen
         kernels/all.py expect subprocess.Popen
     """,
     "machine code, in folders of its own, under names that end with a digest": """
         kernels/store.py _opened mkdir
         kernels/store.py _opened os.open
+        kernels/store.py prune unlink
         kernels/store.py save mkdir
         kernels/store.py save replace
         kernels/store.py save unlink

@@ -21,5 +21,5 @@ def warm_up() -> None:
     columns = (TextColumn("compiling"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=plain_console(), transient=True) as bar:
         task = bar.add_task("", total=kernels.count())
-        kernels.make(available_processors(), lambda _: bar.advance(task))
+        kernels.make(available_processors(), lambda: bar.advance(task))
     say("all inner loops are compiled")

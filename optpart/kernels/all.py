@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 
 from optpart.children.spawn import python
@@ -123,13 +124,13 @@ def load() -> None:
             each.dispatcher  # noqa: B018, which loads it
 
 
-def make(workers: int, told: Callable[[str], None] = lambda name: None) -> None:
+def make(workers: int, told: Callable[[], None] = lambda: None) -> None:
     """Compile what is missing, in processes of their own.
 
     Parameters
     ----------
     told : callable
-        Called with the name of each kernel when its machine code is there.
+        Called for each kernel when its machine code is there.
 
     Raises
     ------
@@ -139,12 +140,14 @@ def make(workers: int, told: Callable[[str], None] = lambda name: None) -> None:
     if is_ready():
         return
     with ThreadPoolExecutor(max(1, workers)) as pool:
-        list(pool.map(lambda group: _make(group, told), GROUPS))
-    store.save(stamp(), MODULES)
+        files = [*chain(*pool.map(lambda group: _made(group, told), GROUPS)), stamp()]
+    store.save(stamp(), files)
+    store.prune(files)
 
 
-def _make(group: Sequence[str], told: Callable[[str], None]) -> None:
-    """Compile the kernels of some modules in one process."""
+def _made(group: Sequence[str], told: Callable[[], None]) -> list[str]:
+    """Compile the kernels of some modules in one process; return their files."""
+    files = []
     with subprocess.Popen(
         python(_WORKER, *group),
         stdin=subprocess.DEVNULL,
@@ -155,11 +158,13 @@ def _make(group: Sequence[str], told: Callable[[str], None]) -> None:
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            told(line.rstrip())
+            files.append(line.rstrip())
+            told()
         assert process.stderr is not None
         said = process.stderr.read()
     if process.returncode:
         raise FailureError(f"compiling ended with code {process.returncode}: {said.strip()[-300:]}")
+    return files
 
 
 def expect() -> bool:

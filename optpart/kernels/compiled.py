@@ -97,7 +97,7 @@ class Kernel:
                 return self.py_func(*arguments)
             if self._short and self._prefers_python(arguments):
                 return self._interpret(arguments)
-            while self._is_ours and store.others_compile() and not self.is_kept:
+            while self._is_ours and store.others_compile() and self.kept_as is None:
                 if not self._long:
                     return self._interpret(arguments)
                 check_time()
@@ -118,9 +118,10 @@ class Kernel:
         return self.py_func.__module__.partition(".")[0] == __name__.partition(".")[0]
 
     @property
-    def is_kept(self) -> bool:
-        """Whether the machine code is on disk."""
-        return bool(self._compiler.is_kept(self.py_func))
+    def kept_as(self) -> str | None:
+        """The name of the file with the machine code, if there is one."""
+        found: str | None = self._compiler.kept_as(self.py_func)
+        return found
 
     @property
     def _compiler(self) -> Any:

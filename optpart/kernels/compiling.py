@@ -1,4 +1,4 @@
-"""The process that compiles kernels: it prints the name of each one that is done."""
+"""The process that compiles kernels: it prints the file of each one that is done."""
 
 from __future__ import annotations
 
@@ -23,4 +23,4 @@ def main() -> None:
     for module in sys.argv[1:]:
         for kernel in kernels.of(module):
             kernel.dispatcher  # noqa: B018, which compiles it
-            print(f"{module}.{kernel.py_func.__name__}", flush=True)  # noqa: T201
+            print(kernel.kept_as, flush=True)  # noqa: T201

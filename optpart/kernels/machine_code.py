@@ -65,9 +65,10 @@ def _arguments(function: Callable[..., Any]) -> tuple[Any, ...]:
     return tuple(map(kind, hints(function).values()))
 
 
-def is_kept(function: Callable[..., Any]) -> bool:
-    """Return whether the machine code of a function is on disk."""
-    return _Kept(function).is_there(_arguments(function), cpu_target.target_context)
+def kept_as(function: Callable[..., Any]) -> str | None:
+    """Return the name of the file with the machine code of a function, if there is one."""
+    names = _Kept(function)._names(_arguments(function), cpu_target.target_context)
+    return next(filter(store.find, names), None)
 
 
 def teach(kernel: type[Any], functions: Iterable[Callable[..., Any]]) -> None:
@@ -283,9 +284,6 @@ class _Kept:
         here = target.codegen().magic_tuple()
         both = dict.fromkeys(((here[0], "generic", ""), here))
         return [self._name(signature, processor) for processor in both]
-
-    def is_there(self, signature: Any, target: Any) -> bool:
-        return any(store.find(name) for name in self._names(signature, target))
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         for name in self._names(signature, target):

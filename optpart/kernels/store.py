@@ -14,8 +14,9 @@ import fcntl
 import hashlib
 import os
 import pickle
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -35,6 +36,9 @@ VARIABLE = "OPTPART_MACHINE_CODE"
 
 #: Set where another process compiles what is missing.
 _OTHERS = "OPTPART_OTHERS_COMPILE"
+
+#: What all files are called.
+_NAME = re.compile(r"[\w.]+-[0-9a-f]{20}")
 
 _LENGTH = hashlib.sha256().digest_size
 
@@ -169,6 +173,14 @@ def save(file: str, content: Any) -> None:
         except OSError as error:
             reason = f"{folder}: {error.strerror}"
     _say(f"machine code cannot be kept, so the next run compiles again ({reason})", "not kept")
+
+
+def prune(files: Collection[str]) -> None:
+    """Remove machine code of other states of the package from the package's own folder."""
+    for path in SHIPPED.glob("*"):
+        if _NAME.fullmatch(path.name) and path.name not in files:
+            with suppress(OSError):
+                path.unlink()
 
 
 @contextmanager

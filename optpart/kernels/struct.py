@@ -11,7 +11,9 @@ struct is made by Python, and lives for as long as Python refers to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Callable, Iterator
+from ctypes import addressof, c_char
 from functools import cache, cached_property
 from typing import Annotated, Any, Self, dataclass_transform, get_args, get_origin, get_type_hints
 
@@ -66,6 +68,21 @@ def _hints(what: Any) -> dict[str, Any]:
     return found
 
 
+def _address_of(buffer: Any) -> int:
+    return addressof(c_char.from_buffer(buffer))  # a quarter of the time that NumPy takes
+
+
+@cache
+def _layout(cls: Any) -> tuple[list[tuple[str, np.dtype[Any] | None, int]], Callable[..., bytes]]:
+    """Return name, type and dimensions of the fields of a struct, and what packs their words."""
+    fields, words = [], ""
+    for name, hint in hints(cls).items():
+        dtype, dimensions = array_of(hint) or (None, 0)
+        fields.append((name, dtype, dimensions))
+        words += "d" if hint is float else "q" * (1 + dimensions)
+    return fields, struct.Struct(words).pack
+
+
 @dataclass_transform(frozen_default=True)
 class Struct:
     """The base of all structs.
@@ -100,29 +117,30 @@ class Struct:
         return type(self)(**dict(zip(hints(type(self)), self, strict=True)) | changes)
 
     @cached_property
-    def _words(self) -> NDArray[np.int64]:
+    def _words(self) -> bytearray:
         """What the pointer points to: numbers, addresses of structs, addresses and shapes."""
-        words: list[int] = []
-        for name, hint in hints(type(self)).items():
-            value = getattr(self, name)
-            wanted = array_of(hint)
-            if wanted is not None:
-                fits = isinstance(value, np.ndarray) and (value.dtype, value.ndim) == wanted
-                if not (fits and value.flags.c_contiguous and value.flags.writeable):
-                    raise TypeError(f"{type(self).__name__}.{name} is no {wanted} in C order")
-                words += (value.__array_interface__["data"][0], *value.shape)
-            elif hint is float:
-                words.append(int(np.float64(value).view(np.int64)))
-            elif isinstance(value, Struct):
-                words.append(value._address)
-            else:
-                words.append(int(value))
-        return np.array(words, dtype=np.int64)
+        words: list[Any] = []
+        own = self.__dict__
+        cls: Any = type(self)
+        fields, packed = _layout(cls)
+        for name, dtype, dimensions in fields:
+            value = own[name]
+            if dtype is None:
+                words.append(value._address if isinstance(value, Struct) else value)
+                continue
+            fits = isinstance(value, np.ndarray) and value.dtype == dtype
+            # Such arrays are contiguous, aligned and writable.
+            if not fits or value.ndim != dimensions or not value.flags.carray:
+                wanted = f"writable {dtype} array of {dimensions} dimensions in C order"
+                raise TypeError(f"{type(self).__name__}.{name} is no {wanted}")
+            words.append(_address_of(value) if value.size else 0)
+            words += value.shape
+        return bytearray(packed(*words))
 
     @cached_property
     def _address(self) -> int:
         """The pointer; compiled code asks for it."""
-        return int(self._words.__array_interface__["data"][0])
+        return _address_of(self._words)
 
     @property
     def _numba_type_(self) -> Any:

@@ -144,8 +144,8 @@ def choices(
     once the mean and the cost reach the limit for some weights and some dual. Where a chain begins,
     new weights suit what is decided by then.
 
-    At each step, the vertices before position ``x`` have devices, and the memory that they take
-    counts as used.
+    Invariant of the loop: the vertices before position ``x`` have devices, and the memory that they
+    take counts as used.
 
     Returns
     -------

@@ -104,7 +104,7 @@ class TestWhileAnotherProcessCompiles:
     @pytest.fixture(autouse=True)
     def missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(store, "others_compile", lambda: True)
-        monkeypatch.setattr(Kernel, "is_kept", False)
+        monkeypatch.setattr(Kernel, "kept_as", None)
         monkeypatch.setattr(Kernel, "_is_ours", True)
 
     def test_kernels_are_interpreted(self, watched: tuple[Any, Watched]) -> None:
@@ -117,14 +117,14 @@ class TestWhileAnotherProcessCompiles:
     ) -> None:
         one: Any = Kernel(twice)
         assert one(1) == 2
-        monkeypatch.setattr(Kernel, "is_kept", True)
+        monkeypatch.setattr(Kernel, "kept_as", "file")
         assert one(1) == "compiled"
 
     def test_long_kernels_wait_until_they_are_there(
         self, watched: tuple[Any, Watched], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def waited(seconds: float) -> None:
-            monkeypatch.setattr(Kernel, "is_kept", True)
+            monkeypatch.setattr(Kernel, "kept_as", "file")
 
         monkeypatch.setattr("optpart.kernels.compiled.time.sleep", waited)
         assert Kernel(twice, long=True)(1) == "compiled"

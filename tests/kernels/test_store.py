@@ -45,7 +45,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def loaded() -> bool:
     """Call the function as a new process would; say whether its machine code was there."""
     fresh: Any = kernel(twice)
-    there = bool(fresh.is_kept)
+    there = fresh.kept_as is not None
     assert fresh(4) == 8
     return there and sum(fresh.dispatcher.stats.cache_hits.values()) == 1
 
@@ -123,6 +123,19 @@ class TestFiles:
         assert [loaded(), loaded()] == [False, False]
         said = capsys.readouterr().err.splitlines()
         assert sum("so the next run compiles again" in line for line in said) == 1
+
+    def test_machine_code_of_other_states_is_removed_from_the_package_only(
+        self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(store, "SHIPPED", tmp_path / "shipped")
+        old, new = f"m.f-{20 * '0'}", f"m.f-{20 * '1'}"
+        for place in (tmp_path / "shipped", folder):
+            place.mkdir()
+            for name in (old, new, "README"):
+                (place / name).touch()
+        store.prune([new])
+        assert {path.name for path in (tmp_path / "shipped").iterdir()} == {new, "README"}
+        assert len(list(folder.iterdir())) == 3
 
 
 class TestNames:
