@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
@@ -83,6 +83,9 @@ GROUPS: tuple[tuple[str, ...], ...] = (
 
 MODULES = tuple(module for group in GROUPS for module in group)
 
+#: Folders of the package without modules.
+_NO_MODULES = ("__pycache__", "instances", "models", "machine")
+
 _WORKER = "optpart.kernels.compiling"
 
 #: Machine code that every processor of this kind runs: it is shipped, and homes are shared.
@@ -91,14 +94,24 @@ _ANY_PROCESSOR = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
 
 @cache
 def stamp() -> str:
-    """Return the name of the file that says that all is there, of this state of the package."""
-    digest = hashlib.sha256(repr(store.versions()).encode())
-    root = Path(__file__).resolve().parents[1]
-    for path in sorted(root.rglob("*.py")):
-        text = path.read_bytes()
-        if b"@inner" in text or b"kernel" in text or path.parent.name == "kernels":
-            digest.update(text)
+    """Return the name of the file that says that all is there, of this state of the package.
+
+    To read all modules would take longer than many commands, so it depends on their sizes only. A
+    kernel that is missing nevertheless is compiled when it is called.
+    """
+    sizes = sorted(_sizes(str(Path(__file__).resolve().parents[1]), ""))
+    digest = hashlib.sha256(repr((store.versions(), sizes)).encode())
     return f"complete-{digest.hexdigest()[:20]}"
+
+
+def _sizes(folder: str, inside: str) -> Iterator[tuple[str, int]]:
+    """Yield the modules in a folder, and the size of each."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                yield f"{inside}{entry.name}", entry.stat().st_size
+            elif "." not in entry.name and entry.name not in _NO_MODULES and entry.is_dir():
+                yield from _sizes(entry.path, f"{inside}{entry.name}/")
 
 
 def is_ready() -> bool:
