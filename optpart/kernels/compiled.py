@@ -133,14 +133,14 @@ class Kernel:
         return Kernel._interpreted <= _LOADING and _entries(arguments) <= _SMALL
 
     def _interpret(self, arguments: tuple[Any, ...]) -> Any:
-        _of_thread.interpreting, begin = True, time.thread_time()
+        _of_thread.interpreting, begin = True, time.perf_counter()
         try:
             # Compiled code neither warns of infinities nor of integers that wrap around.
             with np.errstate(all="ignore"):
                 return _plain(self.py_func(*arguments))
         finally:
             _of_thread.interpreting = False
-            Kernel._interpreted += time.thread_time() - begin
+            Kernel._interpreted += time.perf_counter() - begin
 
 
 def _entries(arguments: Iterable[Any]) -> int:
