@@ -15,10 +15,11 @@ def main() -> None:
         let_imports_finish()
         ignore_settings_here()
         from optpart.cli import main as run
+        from optpart.clock import start
     except KeyboardInterrupt:
         sys.stderr.write("optpart: interrupted\n")
         sys.exit(130)
-    run()
+    run(start())
 
 
 if __name__ == "__main__":

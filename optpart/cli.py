@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from optpart import clock
 from optpart.children.losses import Losses
 from optpart.commands.options import forcible, option_of
 from optpart.commands.registry import COMMANDS, GROUPS, command, group
@@ -65,11 +66,17 @@ def options(
         load_plugin(path)
 
 
-def main() -> None:
+def main(begin: float | None = None) -> None:
     """Run the command line; report a user's error in one line, with exit code 2.
 
     Exits with 0 if the reader of standard output has closed it, as ``head`` does.
+
+    Parameters
+    ----------
+    begin : float, optional
+        When its time limit began, on the clock of :mod:`optpart.clock`; now by default.
     """
+    clock.begin_command(clock.now() if begin is None else begin)
     if code := _code_of(prepare):
         sys.exit(code)
     losses = Losses()

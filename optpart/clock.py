@@ -65,9 +65,23 @@ def start() -> float:
     return now() - time.process_time()
 
 
+_command = 0.0
+
+
+def begin_command(begin: float) -> None:
+    """Note when the command that runs now began."""
+    global _command
+    _command = begin
+
+
+def command_begin() -> float:
+    """Return when the command that runs now began."""
+    return _command
+
+
 def remaining(limit: float) -> float:
-    """Return what is left of a limit that began with this process, but for a moment to end."""
-    return max(0.0, limit + start() - now() - END)
+    """Return what is left of the time limit of a command, but for a moment to end."""
+    return max(0.0, limit + _command - now() - END)
 
 
 @contextmanager

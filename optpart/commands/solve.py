@@ -189,7 +189,7 @@ def solve(
         front = question.front()
         _say_front(front, json)
         leave(front[0])
-    result = question.answer(lambda step: line(method, step), clock.start())
+    result = question.answer(lambda step: line(method, step), clock.command_begin())
     line.clear()
     if audit:
         _say_audit(question.audit(result))
