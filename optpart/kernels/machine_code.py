@@ -153,6 +153,12 @@ register_model(StructType)(models.OpaqueModel)
 register_model(_Inner)(models.OpaqueModel)
 
 
+@typeof_impl.register(Struct)
+def _type_of(value: Struct, context: Any) -> StructType:
+    value._address  # noqa: B018, which raises what is wrong
+    return kind(type(value))
+
+
 @infer_getattr
 class _Fields(AttributeTemplate):
     key = StructType

@@ -141,11 +141,3 @@ class Struct:
     def _address(self) -> int:
         """The pointer; compiled code asks for it."""
         return _address_of(self._words)
-
-    @property
-    def _numba_type_(self) -> Any:
-        from optpart.kernels.machine_code import kind
-
-        cls: Any = type(self)
-        self._address  # noqa: B018, which raises what is wrong
-        return kind(cls)
