@@ -51,14 +51,38 @@ _inside: dict[Callable[..., Any], Any] = {}
 def compiled(function: Callable[..., Any]) -> Any:
     """Return a function as machine code for arguments of the annotated types, and for no others.
 
-    It is loaded from disk, or compiled and kept there.
+    It is loaded from disk, or compiled and kept there. numba would find out the types of all
+    arguments at every call, in Python for structs, which takes longer than some kernels, and loses
+    an interrupt that comes meanwhile. Here they are compared with what they must be.
+
+    Raises
+    ------
+    TypeError
+        By the function, if an array or a struct is none of the annotated kind.
     """
     dispatcher = numba.njit(error_model="numpy", no_cfunc_wrapper=True)(function)
-    if hasattr(dispatcher, "py_func"):  # unless numba's compilation is disabled
-        dispatcher._cache = _Kept(function)
-        dispatcher.compile(_arguments(function))
-        dispatcher.disable_compile()
-    return dispatcher
+    if not hasattr(dispatcher, "py_func"):  # numba's compilation is disabled
+        return dispatcher
+    dispatcher._cache = _Kept(function)
+    entry = dispatcher.compile(_arguments(function))
+    annotated = list(enumerate(hints(function).values()))
+    structs = [(at, hint) for at, hint in annotated if isinstance(kind(hint), StructType)]
+    arrays = [(at, *array_of(hint)) for at, hint in annotated if array_of(hint)]
+
+    def call(*arguments: Any) -> Any:
+        for at, cls in structs:
+            if type(arguments[at]) is not cls:
+                raise TypeError(f"{function.__name__}: argument {at} is no {cls.__name__}")
+            arguments[at]._address  # noqa: B018, which raises what is wrong
+        for at, dtype, dimensions in arrays:
+            given = arguments[at]
+            # Such arrays are contiguous, aligned and writable.
+            if given.dtype != dtype or given.ndim != dimensions or not given.flags.carray:
+                wanted = f"writable {dtype} array of {dimensions} dimensions in C order"
+                raise TypeError(f"{function.__name__}: argument {at} is no {wanted}")
+        return entry(*arguments)
+
+    return call
 
 
 def _arguments(function: Callable[..., Any]) -> tuple[Any, ...]:
