@@ -76,11 +76,11 @@ def main(begin: float | None = None) -> None:
     begin : float, optional
         When its time limit began, on the clock of :mod:`optpart.clock`; now by default.
     """
-    clock.begin_command(clock.now() if begin is None else begin)
     if code := _code_of(prepare):
         sys.exit(code)
     losses = Losses()
-    code = _code_of(lambda: app(prog_name="optpart", standalone_mode=False))
+    with clock.command(begin):
+        code = _code_of(lambda: app(prog_name="optpart", standalone_mode=False))
     for loss in losses.described():
         complain(loss)
     if losses and code in (None, _NOTHING):  # 0 is stated where the answer is complete anyway

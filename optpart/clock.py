@@ -65,23 +65,28 @@ def start() -> float:
     return now() - time.process_time()
 
 
-_command = 0.0
+_command: float | None = None
 
 
-def begin_command(begin: float) -> None:
-    """Note when the command that runs now began."""
+@contextmanager
+def command(begin: float | None) -> Iterator[None]:
+    """Note when the command that runs in a block began; now by default."""
     global _command
-    _command = begin
+    _command = now() if begin is None else begin
+    try:
+        yield
+    finally:
+        _command = None
 
 
 def command_begin() -> float:
-    """Return when the command that runs now began."""
-    return _command
+    """Return when the command that runs now began, as far as anybody has said so."""
+    return now() if _command is None else _command
 
 
 def remaining(limit: float) -> float:
     """Return what is left of the time limit of a command, but for a moment to end."""
-    return max(0.0, limit + _command - now() - END)
+    return max(0.0, limit + command_begin() - now() - END)
 
 
 @contextmanager

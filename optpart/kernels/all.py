@@ -106,12 +106,13 @@ def stamp() -> str:
 
 def _sizes(folder: str, inside: str) -> Iterator[tuple[str, int]]:
     """Yield the modules in a folder, and the size of each."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.endswith(".py"):
-                yield f"{inside}{entry.name}", entry.stat().st_size
-            elif "." not in entry.name and entry.name not in _NO_MODULES and entry.is_dir():
-                yield from _sizes(entry.path, f"{inside}{entry.name}/")
+    with os.scandir(folder) as opened:
+        entries = list(opened)
+    for entry in entries:
+        if entry.name.endswith(".py"):
+            yield f"{inside}{entry.name}", entry.stat().st_size
+        elif "." not in entry.name and entry.name not in _NO_MODULES and entry.is_dir():
+            yield from _sizes(entry.path, f"{inside}{entry.name}/")
 
 
 def is_ready() -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from optpart.choices import choice
 from optpart.errors import ArgumentError, ContradictionError, InputError
 from optpart.escaping import brief
+from optpart.kernels.all import expect
 from optpart.showing import Shown
 from optpart.solution.gap import gap
 from optpart.training.actions import actions
@@ -25,7 +26,6 @@ from optpart.training.fitting import check_parameters_fit
 from optpart.training.groups import contiguous_groups, nearest_groups
 from optpart.training.makers import MAKERS
 from optpart.training.makers.base import DEFAULT, Budget, Made
-from optpart.training.makers.compilation import compile_loops
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Strategy
 
@@ -184,7 +184,7 @@ def compare(
     names = names or tuple(MAKERS)
     check_makers(names)
     check_problem(problem)
-    compile_loops(names)
+    expect()
     rows = tuple((name, MAKERS[name](problem, budget=budget, seed=seed)) for name in names)
     made = [found.strategy for _, found in rows if found.feasible and found.strategy is not None]
     bound = bounded(problem, budget.seconds, made, budget.memory)

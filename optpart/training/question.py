@@ -7,6 +7,7 @@ from pathlib import Path
 
 from optpart.errors import FaultsOf, InputError, MemoryLimitError
 from optpart.escaping import brief
+from optpart.kernels.all import expect
 from optpart.methods import registry
 from optpart.showing import Shown
 from optpart.solution.result import Status
@@ -32,7 +33,6 @@ from optpart.training.compiler import Compiled, Options, compile_strategy
 from optpart.training.graph import TrainingGraph
 from optpart.training.makers import MAKERS
 from optpart.training.makers.base import DEFAULT, Budget, Made
-from optpart.training.makers.compilation import compile_loops
 from optpart.training.opening import open_model
 from optpart.training.order import ordered
 from optpart.training.problem import StrategyProblem
@@ -211,7 +211,7 @@ def solve(
     if method == EXACT:
         made, proven = _exact(problem, budget, seed)
     else:
-        compile_loops([method])
+        expect()
         made = MAKERS[method](problem, budget=budget, seed=seed)
     if order != RANK and made.feasible:
         better = ordered(made, methods=(order,), budget=budget, workers=1, seed=seed)
