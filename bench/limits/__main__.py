@@ -96,7 +96,7 @@ def rows(chosen: list[str], methods: list[str], file: str, workers: int) -> Iter
         yield Row(["bound", file])
     if "strategy" in chosen:
         for command in ("solve", "bound", "compare"):
-            yield Row(["strategy", command, "vgg19", "--devices", "heterog-8", "--batch", "96"])
+            yield Row(["strategy", command, "vgg19", "--cluster", "heterog-8", "--batch", "96"])
     if "reduce" in chosen:
         yield Row(["reduce", "three-partition", "--random", "8"])
 
