@@ -102,7 +102,7 @@ def rows(chosen: list[str], methods: list[str], file: str, workers: int) -> Iter
 
 
 def measured(row: Row, limit: float, code: str | None) -> tuple[float, str]:
-    """Run a command; return its wall time and the last line that it printed."""
+    """Run a command; return its wall time and the first line that it printed."""
     variables = os.environ | ({} if code is None else {store.VARIABLE: code})
     command = [sys.executable, "-P", "-m", "optpart", *row.arguments, "--time-limit", f"{limit:g}"]
     with TemporaryDirectory() as folder:

@@ -91,8 +91,18 @@ def _arguments(function: Callable[..., Any]) -> tuple[Any, ...]:
 
 def kept_as(function: Callable[..., Any]) -> str | None:
     """Return the name of the file with the machine code of a function, if there is one."""
-    names = _Kept(function)._names(_arguments(function), cpu_target.target_context)
-    return next(filter(store.find, names), None)
+    return next(filter(store.find, _names(function)), None)
+
+
+@cache
+def _names(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of the files for any processor and, last, for this one.
+
+    While another process compiles, every call of a kernel looks for them.
+    """
+    here = cpu_target.target_context.codegen().magic_tuple()
+    both = dict.fromkeys(((here[0], "generic", ""), here))
+    return tuple(store.name(function, each, *_arguments(function)) for each in both)
 
 
 def teach(kernel: type[Any], functions: Iterable[Callable[..., Any]]) -> None:
@@ -305,18 +315,8 @@ class _Kept:
     def __init__(self, function: Any) -> None:
         self._function = function
 
-    def _name(self, signature: Any, processor: Any) -> str:
-        arguments, _ = numba.core.sigutils.normalize_signature(signature)
-        return store.name(self._function, processor, *arguments)
-
-    def _names(self, signature: Any, target: Any) -> list[str]:
-        """Return the names for any processor and for this one."""
-        here = target.codegen().magic_tuple()
-        both = dict.fromkeys(((here[0], "generic", ""), here))
-        return [self._name(signature, processor) for processor in both]
-
     def load_overload(self, signature: Any, target: Any) -> Any:
-        for name in self._names(signature, target):
+        for name in _names(self._function):
             kept = store.load(name)
             if kept is not None:
                 return self._loaded(kept, target)
@@ -359,7 +359,7 @@ class _Kept:
         variables = (each.name for each in library._final_module.global_variables)
         symbols += [each for each in variables if lookup_environment(each) is not None]
         store.save(
-            self._name(signature, made.target_context.codegen().magic_tuple()),
+            _names(self._function)[-1],
             (
                 library.name, library._get_compiled_object(), symbols, descriptor,
                 made.environment, made.signature, tuple(made._find_referenced_environments()),

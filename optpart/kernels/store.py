@@ -31,7 +31,7 @@ from optpart.terminal import complain
 #: Where the package itself keeps machine code.
 SHIPPED = Path(__file__).parent / "machine"
 
-#: A folder that comes before all others, for tests and for children of a run without a home.
+#: The only folder, instead of those below: for tests, and for measuring without machine code.
 VARIABLE = "OPTPART_MACHINE_CODE"
 
 #: Set where another process compiles what is missing.

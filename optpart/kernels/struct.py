@@ -27,7 +27,7 @@ Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-#: Arrays of two and three dimensions, which only :func:`layout` tells apart from the others.
+#: Arrays of two and three dimensions, which only :func:`array_of` tells apart from the others.
 BoolMatrix = Annotated[NDArray[np.bool_], 2]
 WordMatrix = Annotated[NDArray[np.uint64], 2]
 IntMatrix = Annotated[NDArray[np.int32], 2]

@@ -192,9 +192,7 @@ class TestNames:
 
 def test_code_for_any_processor_comes_first(folder: Path) -> None:
     fresh: Any = kernel(twice)
-    first, own = machine_code._Kept(twice)._names(
-        machine_code._arguments(twice), machine_code.cpu_target.target_context
-    )
+    first, own = machine_code._names(twice)
     fresh(1)
     assert kept(folder).name == own
     kept(folder).rename(folder / first)
