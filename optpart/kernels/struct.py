@@ -51,6 +51,9 @@ def array_of(hint: Any) -> tuple[np.dtype[Any], int] | None:
     dimensions = 1
     if get_origin(hint) is Annotated:
         hint, dimensions = get_args(hint)
+    alias = getattr(get_origin(hint), "__value__", None)  # NDArray, from NumPy 2.5 on
+    if alias is not None:
+        hint = alias[get_args(hint)]
     if get_origin(hint) is not np.ndarray:
         return None
     return np.dtype(get_args(get_args(hint)[1])[0]), dimensions
