@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 from collections.abc import Iterator
@@ -26,7 +27,9 @@ def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("PYTHONSAFEPATH", "")
     numbers = (signal.SIGINT, signal.SIGALRM)
     before = [signal.getsignal(number) for number in numbers]
+    gc.disable()  # Python drops an interrupt that meets a callback of its garbage collector
     yield
+    gc.enable()
     for number, handler in zip(numbers, before, strict=True):
         signal.signal(number, handler)
 

@@ -45,7 +45,9 @@ def gap(
             "--method", "-m", help="A method to measure; repeatable. 'all' means every pair."
         ),
     ] = None,
-    time_limit: Annotated[float, time_limit("Seconds per instance and method.")] = 20.0,
+    time_limit: Annotated[
+        float, time_limit("Seconds per instance and method, and for the reference.")
+    ] = 20.0,
     memory_limit: MemoryLimit = None,
     workers: Workers = 2,
     seed: Seed = 0,

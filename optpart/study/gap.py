@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 #: The method that proves the reference.
 EXACT = "cpsat"
 
+#: Share of a time limit for bounds of the reference; its run has the rest.
+_BOUNDING = 0.25
+
 #: Bounds that take next to no time.
 CHEAP = tuple(row for row in BOUNDS.values() if row.cost == "cheap")
 
@@ -349,7 +352,8 @@ def sweep(
 ) -> Iterator[Comparison]:
     """Compare methods on instances, each with every seed, on any engine.
 
-    If the exact method is not among ``names``, its run for the reference has the first seed.
+    If the exact method is not among ``names``, its run for the reference has the first seed, and
+    shares one time limit with the bounds that follow it.
 
     Parameters
     ----------
@@ -376,6 +380,7 @@ def sweep(
         check_seed(seed)
     names = list(dict.fromkeys(names))
     plan = [_runs(instance, names, seeds, budget) for instance in instances]
+    seconds = min(SECONDS, _BOUNDING * budget.seconds)
     damaged: dict[Run, Finding] = {}
     arrivals = _arrivals([run for runs in plan for run in runs], engine, store, watch, damaged)
     results: dict[Run, Result] = {}
@@ -394,7 +399,7 @@ def sweep(
             results.update([arrival])
         done = [results[run] for run in runs if run in results]
         if done:
-            reference, judged, found = _judge(instance, done, min(SECONDS, budget.seconds))
+            reference, judged, found = _judge(instance, done, seconds)
             yield Comparison(
                 instance,
                 reference,
@@ -412,6 +417,8 @@ def _runs(
     """Plan the runs on one instance, the one for the reference last."""
     runs = [Run(instance, name, seed, budget) for name in names for seed in seeds]
     if EXACT not in names:
+        if budget.deterministic is None:
+            budget = replace(budget, seconds=(1 - _BOUNDING) * budget.seconds)
         runs.append(Run(instance, EXACT, seeds[0], budget))
     return runs
 
