@@ -8,6 +8,8 @@ def main() -> None:
     """Run the command line; an interrupt while it loads ends it as a later one does."""
     # For every Python that this process starts, or has started by a library.
     os.environ["PYTHONSAFEPATH"] = "1"
+    # Nothing here multiplies matrices; threads for that take memory in every process.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from optpart.interrupts import let_imports_finish
         from optpart.surroundings import ignore_settings_here

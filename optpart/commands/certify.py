@@ -81,11 +81,13 @@ def certify(
             instance, source, output, result, time_limit, memory_limit, workers, seed, json
         )
         return
+    whole = time_limit
     if result is not None:
         schedule, method = read_found(result, instance)
         took = 0.0
     else:
         expect()
+        whole += time_limit
         budget = Budget(remaining(time_limit), workers, memory=memory_limit)
         require_memory(instance, "cpsat", Goal(), budget)
         begin = time.perf_counter()
@@ -99,8 +101,9 @@ def certify(
         schedule, method = solved.schedule, solved.method
         took = time.perf_counter() - begin
     makespan = schedule.makespan(instance)
+    seconds = min(time_limit, remaining(whole))
     try:
-        found = write(instance, schedule, output, source=source, method=method, seconds=time_limit)
+        found = write(instance, schedule, output, source=source, method=method, seconds=seconds)
     except UncertifiedError as error:
         note(f"{instance.name}: not certified: {error}")
         raise typer.Exit(4) from None
@@ -175,7 +178,7 @@ def _certify_bound(
     schedule, method = None, "given"
     if result is not None:
         schedule, method = read_found(result, instance)
-    shown = bounds(instance, seconds=seconds, workers=workers, seed=seed, memory=memory)
+    shown = bounds(instance, seconds=remaining(seconds), workers=workers, seed=seed, memory=memory)
     best = largest(shown)
     if best.value is None:
         why = contradiction(instance) or excluded(instance, "bounds")
@@ -189,7 +192,7 @@ def _certify_bound(
             schedule=schedule,
             source=source,
             method=method,
-            seconds=seconds,
+            seconds=min(seconds, remaining(2 * seconds)),
         )
     except UncertifiedError as error:
         note(f"{instance.name}: not certified: {error}")

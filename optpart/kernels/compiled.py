@@ -97,7 +97,7 @@ class Kernel:
                 return self.py_func(*arguments)
             if self._short and self._prefers_python(arguments):
                 return self._interpret(arguments)
-            while self._is_ours and store.others_compile() and self.kept_as is None:
+            while self.awaited:
                 if not self._long:
                     return self._interpret(arguments)
                 check_time()
@@ -113,9 +113,11 @@ class Kernel:
         return self._compiler.compiled(self.py_func)
 
     @property
-    def _is_ours(self) -> bool:
-        """Whether it belongs to this package, and not to a strategy of somebody's own."""
-        return self.py_func.__module__.partition(".")[0] == __name__.partition(".")[0]
+    def awaited(self) -> bool:
+        """Whether another process still compiles it; it does not compile strategies of users."""
+        ours = self.py_func.__module__.partition(".")[0] == __name__.partition(".")[0]
+        missing = "dispatcher" not in self.__dict__ and store.others_compile()
+        return ours and missing and self.kept_as is None
 
     @property
     def kept_as(self) -> str | None:
@@ -176,6 +178,11 @@ def short_kernel(function: Function) -> Function:
 def long_kernel(function: Function) -> Function:
     """Make a kernel that would take forever if it were interpreted."""
     return cast(Function, Kernel(function, long=True))
+
+
+def is_interpreted(function: Callable[..., Any]) -> bool:
+    """Return whether a kernel is interpreted however large its arguments are."""
+    return isinstance(function, Kernel) and function.awaited
 
 
 def inner(function: Function) -> Function:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from statistics import stdev
 from typing import TYPE_CHECKING, Literal
 
+from optpart import clock
 from optpart.bounds.best import BOUNDS, SECONDS, best_bound
 from optpart.errors import OptpartError
 from optpart.escaping import brief
@@ -381,6 +382,7 @@ def sweep(
     names = list(dict.fromkeys(names))
     plan = [_runs(instance, names, seeds, budget) for instance in instances]
     seconds = min(SECONDS, _BOUNDING * budget.seconds)
+    late = clock.now() - clock.command_begin()  # until here, which the first bounds make up for
     damaged: dict[Run, Finding] = {}
     arrivals = _arrivals([run for runs in plan for run in runs], engine, store, watch, damaged)
     results: dict[Run, Result] = {}
@@ -399,7 +401,8 @@ def sweep(
             results.update([arrival])
         done = [results[run] for run in runs if run in results]
         if done:
-            reference, judged, found = _judge(instance, done, seconds)
+            reference, judged, found = _judge(instance, done, max(0.0, seconds - late))
+            late = 0.0
             yield Comparison(
                 instance,
                 reference,

@@ -16,6 +16,7 @@ from optpart.kernels import compiled, machine_code, store
 from optpart.kernels.compiled import (
     Kernel,
     inner,
+    is_interpreted,
     kernel,
     short_kernel,
 )
@@ -105,12 +106,21 @@ class TestWhileAnotherProcessCompiles:
     def missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(store, "others_compile", lambda: True)
         monkeypatch.setattr(Kernel, "kept_as", None)
-        monkeypatch.setattr(Kernel, "_is_ours", True)
+        for function in (twice, summed.py_func):  # type: ignore[attr-defined]
+            monkeypatch.setattr(function, "__module__", Kernel.__module__)
 
     def test_kernels_are_interpreted(self, watched: tuple[Any, Watched]) -> None:
         one, _ = watched
         assert one(np.arange(compiled._SMALL + 1))[1] is False
         assert Kernel(twice)(1) == 2
+        assert is_interpreted(Kernel(twice))
+
+    def test_those_of_users_are_not(
+        self, watched: tuple[Any, Watched], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(twice, "__module__", "theirs")
+        assert not is_interpreted(Kernel(twice))
+        assert Kernel(twice)(1) == "compiled"
 
     def test_they_are_loaded_once_they_are_there(
         self, watched: tuple[Any, Watched], monkeypatch: pytest.MonkeyPatch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -64,6 +65,15 @@ class Clock:
     def seconds(self) -> float:
         """Seconds since the start."""
         return time.perf_counter() - self._start
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the limit; infinite if moves are counted instead."""
+        return (
+            math.inf
+            if self.budget.moves is not None
+            else max(0.0, self.budget.seconds - self.seconds)
+        )
 
     @property
     def spent(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from typing import Literal, NamedTuple
@@ -11,6 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.clock import OutOfTimeError, limited
 from optpart.kernels.rng import source
 from optpart.problem.graph import grouped
 from optpart.training.actions import decision, gradients, proportional, speeds
@@ -154,19 +156,30 @@ class _Search:
 
     def run(self) -> list[Decision] | None:
         """Return the best decisions found; ``None`` if the links allow none."""
-        if self.clock.spent:
+        best = None
+        if not self.clock.spent:
+            own, self.more = self._first_slots()
+            self._add(own)
+            # Machine code that is still being compiled may come too late.
+            with suppress(OutOfTimeError), limited(self.clock.seconds_left):
+                for point in self._improved():
+                    best = point
+        if best is None:
             first = self.starts[0]
             return first if self.evaluator.of(first).makespan is not None else None
-        own, self.more = self._first_slots()
-        self._add(own)
+        return self._decisions(best.row) if np.isfinite(best.cost) else None
+
+    def _improved(self) -> Iterator[_Point]:
+        """Yield the best strategy after every step of the search."""
         points = [self._point(decisions) for decisions in self.starts[:_RUNS]]
         best = points[0]
+        yield best
         for i in range(_RUNS):
             self._grow(_ANNEALING * i / _RUNS + _MAKING)
             # Every run but the first begins at another start.
             best = self._anneal(points[min(i, len(points) - 1)] if i else best, best, i)
-        best = self._large(best)
-        return self._decisions(best.row) if np.isfinite(best.cost) else None
+            yield best
+        yield self._large(best)
 
     # --- slots -----------------------------------------------------------------------------
 
@@ -296,8 +309,7 @@ class _Search:
         budget = self.clock.budget
         if budget.moves is not None:
             return budget.moves - self.clock.moves
-        seconds = max(0.0, budget.seconds - self.clock.seconds)
-        return 1 + int(self.evaluations_per_second * seconds)
+        return 1 + int(self.evaluations_per_second * self.clock.seconds_left)
 
     def _count(self, moves: int, began: float) -> None:
         self.clock.moves += moves

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from optpart.clock import OutOfTimeError
 from optpart.testing.chains import chain, cluster
 from optpart.testing.training import random_training_cluster, random_training_graph
 from optpart.training.actions import ActionRules, actions
@@ -79,6 +80,17 @@ def test_it_is_never_worse_than_a_start(budget: Budget, memory: int | None) -> N
 
 
 STARTS = ("ev-ps", "ev-ar", "cp-ps", "cp-ar", "single", "blocks", "round-robin", "stages")
+
+
+@pytest.mark.parametrize("late", ["cost_of", "anneal", "rebuild"])
+def test_what_compiles_beyond_the_limit_costs_no_start(
+    late: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wait(*_: object) -> None:
+        raise OutOfTimeError("time limit")
+
+    monkeypatch.setattr(f"optpart.training.makers.search.{late}", wait)
+    test_it_is_never_worse_than_a_start(Budget(0.1), None)
 
 
 @pytest.mark.parametrize("seed", range(4))
