@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -89,7 +90,8 @@ def test_what_compiles_beyond_the_limit_costs_no_start(
     def wait(*_: object) -> None:
         raise OutOfTimeError("time limit")
 
-    monkeypatch.setattr(f"optpart.training.makers.search.{late}", wait)
+    module = import_module("optpart.training.makers.search")  # of the same name as its function
+    monkeypatch.setattr(module, late, wait)
     test_it_is_never_worse_than_a_start(Budget(0.1), None)
 
 
