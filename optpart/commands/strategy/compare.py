@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from optpart.clock import remaining
-from optpart.commands.options import Json, MemoryLimit, Seed, TimeLimit
+from optpart.commands.options import Json, MemoryLimit, Seed, time_limit
 from optpart.commands.strategy.options import Asked, asking, say_remarks
 from optpart.terminal import put
 
@@ -19,7 +19,7 @@ def compare(
         list[str] | None,
         typer.Option("--method", "-m", help="A method to compare; repeatable. Default: all."),
     ] = None,
-    time_limit: TimeLimit = 20.0,
+    time_limit: Annotated[float, time_limit("Seconds for each method, and for the bound.")] = 20.0,
     memory_limit: MemoryLimit = None,
     seed: Seed = 0,
     json: Json = False,
