@@ -837,7 +837,7 @@ def _certifiable(
 
 
 def check(directory: str | Path, instance: str | Path | None = None) -> str:
-    """Check a certificate, with both checkers if it holds two refutations.
+    """Check a certificate.
 
     Parameters
     ----------
@@ -856,17 +856,12 @@ def check(directory: str | Path, instance: str | Path | None = None) -> str:
     """
     from optpart.certify.check import RejectedError
     from optpart.certify.check import check as judge
-    from optpart.certify.precedence import check as second_judge
 
-    file = None if instance is None else str(instance)
     try:
-        said = judge(str(directory), file)
-        if os.path.exists(Path(directory) / "precedence.json"):
-            said += f"; and again: {second_judge(str(directory), file)}"
+        return judge(str(directory), None if instance is None else str(instance))
     except RejectedError as error:
         # The checker stands alone, so its error is none of optpart's.
         raise CertificateError(str(error)) from None
-    return said
 
 
 def draw(

@@ -2,14 +2,14 @@
 
     python bench/certify --data ../shared [--only SET] [--every N] [-o bench/results/certify]
 
-Every case is solved, certified and checked, and then refuted a second time by precedence.
+Every case is solved, certified and checked.
 ``cases.txt`` has one row per case, ``sets.txt`` one per set. Each case is kept in ``runs.jsonl``:
 a stopped command continues where it was. ``--every N`` takes every N-th case of the sets with more
 than fifty; the table says so.
 
 Times are wall-clock seconds: ``solve`` to find the schedule, ``refute`` to encode and to find the
 proof, ``trim`` to make it strict and short, ``check`` for the checker. Limits are 300 s for the
-schedule and 60 s each for the proof and the second refutation.
+schedule and 60 s for the proof.
 """
 
 from __future__ import annotations
@@ -22,15 +22,13 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from pathlib import Path
 
 from bench.depends import Needs
 from bench.store import STRATEGIES, Bench, Store, Values
 from optpart.certify.certify import certify
-from optpart.certify.lemmas import add_second
-from optpart.certify.precedence import check
 from optpart.errors import OptpartError
 from optpart.files import ANY, write_text
 from optpart.formats.detect import read_instance
@@ -64,10 +62,6 @@ class Row:
     refute: float = 0.0
     trim: float = 0.0
     check: float = 0.0
-    lemmas: int = -1
-    second_bytes: int = 0
-    second: float = 0.0
-    second_check: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -136,23 +130,7 @@ def measured(name: str, path: Path, optimum: Fraction, workers: int) -> Row:
             "trim": found.seconds.get("trim", 0.0),
             "check": found.seconds["check"],
         }
-        return Row(**{**asdict(row), **first, **_second(folder)})
-
-
-def _second(folder: Path) -> dict[str, float]:
-    begin = time.perf_counter()
-    second = add_second(folder, LIMIT)
-    took = time.perf_counter() - begin
-    if second is None:
-        return {"second": took}
-    begin = time.perf_counter()
-    check(str(folder))
-    return {
-        "lemmas": len(second.lemmas),
-        "second": took,
-        "second_check": time.perf_counter() - begin,
-        "second_bytes": sum(file.stat().st_size for file in folder.glob("precedence.*")),
-    }
+        return Row(**{**asdict(row), **first})
 
 
 def parts(row: Row, workers: int) -> tuple[Values, Values]:
@@ -189,27 +167,21 @@ BENCH = Bench(
     again=again,
     differs=differs,
     stratum=lambda row: str(row.run["set"]),
-    cheap=lambda row: sum(row.result[n] for n in ("solve", "refute", "trim", "second")) < CHEAP,
+    cheap=lambda row: sum(row.result[n] for n in ("solve", "refute", "trim")) < CHEAP,
 )
 
 
 def by_case(rows: list[Row]) -> str:
     lines = [
         f"{'case':72} {'n':>3} {'k':>2} {'tier':12} {'variables':>9} {'clauses':>8} {'steps':>6} "
-        f"{'bytes':>8} {'solve':>6} {'refute':>6} {'trim':>5} {'check':>5} | "
-        f"{'lemmas':>6} {'bytes':>7} {'find':>6} {'check':>5}"
+        f"{'bytes':>8} {'solve':>6} {'refute':>6} {'trim':>5} {'check':>5}"
     ]
-    for row in rows:
-        second = (
-            f"{row.lemmas:6} {row.second_bytes:7} {row.second:6.1f} {row.second_check:5.2f}"
-            if row.lemmas >= 0
-            else "     –"
-        )
-        lines.append(
-            f"{row.case[:72]:72} {row.vertices:3} {row.devices:2} {row.tier or '–':12} "
-            f"{row.variables:9} {row.clauses:8} {row.steps:6} {row.bytes:8} {row.solve:6.1f} "
-            f"{row.refute:6.1f} {row.trim:5.1f} {row.check:5.2f} | {second}  {row.failed}".rstrip()
-        )
+    lines += [
+        f"{row.case[:72]:72} {row.vertices:3} {row.devices:2} {row.tier or '–':12} "
+        f"{row.variables:9} {row.clauses:8} {row.steps:6} {row.bytes:8} {row.solve:6.1f} "
+        f"{row.refute:6.1f} {row.trim:5.1f} {row.check:5.2f}  {row.failed}".rstrip()
+        for row in rows
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -217,13 +189,11 @@ def by_set(rows: list[Row], step: int) -> str:
     lines = [
         f"{'set':10} {'cases':>5} {'certified':>9} {'path':>5} {'one-machine':>11} {'load':>5} "
         f"{'series':>6} {'intervals':>9} {'probing':>7} {'lrat':>5} {'median s':>8} "
-        f"{'most s':>7} {'most bytes':>10} | "
-        f"{'second':>6} {'median s':>8} {'most bytes':>10}"
+        f"{'most s':>7} {'most bytes':>10}"
     ]
     for name in dict.fromkeys(row.set for row in rows):
         cases = [row for row in rows if row.set == name]
         done = [row for row in cases if row.tier]
-        again = [row for row in cases if row.lemmas >= 0]
         tiers = [
             sum(row.tier == t for row in done)
             for t in ("path", "one-machine", "load", "series", "intervals", "probing", "lrat")
@@ -233,8 +203,6 @@ def by_set(rows: list[Row], step: int) -> str:
             f"{tiers[3]:6} {tiers[4]:9} {tiers[5]:7} {tiers[6]:5} "
             f"{statistics.median(row.seconds for row in done or cases):8.2f} "
             f"{max(row.seconds for row in done or cases):7.1f} {max(row.bytes for row in cases):10}"
-            f" | {len(again):6} {statistics.median([row.second for row in again] or [0]):8.2f} "
-            f"{max(row.second_bytes for row in cases):10}"
         )
     sample = f"; every {step}th case of sets of more than {MANY}" if step > 1 else ""
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
@@ -253,7 +221,7 @@ def main() -> None:
     kept = Store(options.output / "runs.jsonl", needs)
     known = {
         (row.run["set"], row.run["case"]): Row(
-            **{name: value for name, value in row.flat.items() if name != "workers"}
+            **{field.name: row.flat[field.name] for field in fields(Row)}
         )
         for row in kept.rows()
         if row.run["workers"] == options.workers

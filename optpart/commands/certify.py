@@ -33,12 +33,6 @@ def certify(
     memory_limit: MemoryLimit = None,
     workers: Workers = 2,
     seed: Seed = 0,
-    second: Annotated[
-        bool,
-        typer.Option(
-            "--second", help="Add a second refutation, in another encoding; for small instances."
-        ),
-    ] = False,
     bound: Annotated[
         bool,
         typer.Option(
@@ -71,8 +65,6 @@ def certify(
     from optpart.solution.result import Budget, Status
     from optpart.terminal import note, put, say
 
-    if bound and second:
-        raise InputError("--second", "not available for --bound", "leave one of them out")
     check_folder(output, HOLDS)
     instance, source = load_with_source(file)
     problem_of(instance, source)  # refuses what certificates do not cover before any work
@@ -113,7 +105,6 @@ def certify(
                 f"{instance.name}: makespan {makespan} by {method}, but no certificate was written"
             )
         raise
-    lemmas = _lemmas(output, time_limit) if second else None
     if json:
         document: dict[str, Any] = {
             "instance": instance.name,
@@ -123,27 +114,13 @@ def certify(
             "variables": found.variables,
             "clauses": found.clauses,
             "lemmas": found.steps,
-            "second_lemmas": lemmas,
             "bytes": sum(path.stat().st_size for path in output.iterdir()),
             "seconds": {"solve": took, **found.seconds},
         }
         put(pretty(document))
     else:
         say(f"{instance.name}: makespan {makespan} is optimal; {_how(found)}, in {output}")
-    if second and lemmas is None:
-        note(f"{instance.name}: no second refutation within the limit")
-        return
-    if second and not json:
-        say(f"{instance.name}: refuted a second time, by {lemmas} lemmas on precedence")
     raise typer.Exit  # the certificate is complete, whatever failed on the way
-
-
-def _lemmas(output: Path, seconds: float) -> int | None:
-    """Add the second refutation; return its number of lemmas, or ``None`` if time ran out."""
-    from optpart.certify.lemmas import add_second
-
-    found = add_second(output, seconds)
-    return None if found is None else len(found.lemmas)
 
 
 def _how(found: Refutation) -> str:

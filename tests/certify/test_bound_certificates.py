@@ -153,11 +153,6 @@ def test_the_command_certifies_a_bound_and_a_gap(tmp_path: Path) -> None:
     assert "gap of at most 16.67%" in ended.stdout
 
 
-def test_there_is_no_second_refutation_of_a_bound(tmp_path: Path) -> None:
-    ended = runner.invoke(app, ["certify", "lpt-2", "--bound", "--second", "-o", str(tmp_path)])
-    assert isinstance(ended.exception, InputError)
-
-
 def test_an_instance_without_a_schedule_exits_with_3(tmp_path: Path) -> None:
     builder = GraphBuilder().vertex("a", 1).vertex("b", 1).separate("a", "b")
     native.write(Instance(builder.build(), Cluster.uniform(1)), tmp_path / "none.json")
