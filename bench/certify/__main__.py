@@ -26,8 +26,7 @@ from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from pathlib import Path
 
-from bench.depends import Needs
-from bench.store import STRATEGIES, Bench, Store, Values
+from bench.store import RESULTS, Store, Values
 from optpart.certify.certify import certify
 from optpart.errors import OptpartError
 from optpart.files import ANY, write_text
@@ -93,8 +92,6 @@ def jsplib(shared: Path) -> Iterator[Case]:
 
 
 SETS: tuple[Callable[[Path], Iterator[Case]], ...] = (random, auckland, jsplib)
-#: A row that took longer is not made again to compare, in seconds.
-CHEAP = 5.0
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -137,38 +134,6 @@ def parts(row: Row, workers: int) -> tuple[Values, Values]:
     """Return the parameters and the result of a row."""
     values = asdict(row)
     return {"set": values.pop("set"), "case": values.pop("case"), "workers": workers}, values
-
-
-def needs(run: Values) -> Needs:
-    """Return the dependencies of a row besides its parameters."""
-    here = "bench.certify.__main__"
-    roots = (f"{here}:measured", f"{here}:{run['set']}")
-    packages = ("numba", "numpy", "ortools", "python", "python-sat")
-    return Needs(roots, (*STRATEGIES, "cpsat", "search", "hybrid"), packages=packages)
-
-
-def again(run: Values, data: Path) -> Values:
-    """Certify once more."""
-    cases = next(cases for cases in SETS if cases.__name__ == run["set"])
-    case = next(case for case in cases(data) if case[1].name == run["case"])
-    return parts(measured(*case, run["workers"]), run["workers"])[1]
-
-
-def differs(old: Values, new: Values) -> str:
-    """Return the differences in what does not depend on the schedule found."""
-    names = ("vertices", "devices", "makespan", "tier", "failed")
-    return "; ".join(f"{n}: {old[n]}, now {new[n]}" for n in names if old[n] != new[n])
-
-
-BENCH = Bench(
-    name="certify",
-    command="python bench/certify --data FOLDER --every 8",
-    needs=needs,
-    again=again,
-    differs=differs,
-    stratum=lambda row: str(row.run["set"]),
-    cheap=lambda row: sum(row.result[n] for n in ("solve", "refute", "trim")) < CHEAP,
-)
 
 
 def by_case(rows: list[Row]) -> str:
@@ -215,10 +180,10 @@ def main() -> None:
     parser.add_argument("--only", action="append", help="a set")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2, help="of the search for a schedule")
-    parser.add_argument("-o", "--output", type=Path, default=BENCH.store.path.parent)
+    parser.add_argument("-o", "--output", type=Path, default=RESULTS / "certify")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
-    kept = Store(options.output / "runs.jsonl", needs)
+    kept = Store(options.output / "runs.jsonl")
     known = {
         (row.run["set"], row.run["case"]): Row(
             **{field.name: row.flat[field.name] for field in fields(Row)}
@@ -240,7 +205,6 @@ def main() -> None:
             rows.append(row)
     write_text(options.output / "cases.txt", by_case(rows), ANY)
     write_text(options.output / "sets.txt", by_set(rows, options.every), ANY)
-    kept.tables_written()
     print(by_set(rows, options.every))
 
 

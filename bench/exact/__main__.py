@@ -23,10 +23,9 @@ from pathlib import Path
 
 import ortools
 
-from bench.depends import Needs
 from bench.exact.plain import plain
 from bench.exact.sets import SETS, Case
-from bench.store import STRATEGIES, Bench, Store, Values
+from bench.store import RESULTS, Store, Values
 from optpart.bounds.best import best_bound
 from optpart.errors import OptpartError
 from optpart.files import ANY, write_text
@@ -37,8 +36,6 @@ from optpart.solution.result import Budget, Result, Status, with_bound
 
 MANY = 50
 SHIFT = 1.0
-#: A row that took longer is not made again to compare, in seconds.
-CHEAP = 5.0
 
 
 @dataclass(frozen=True)
@@ -127,47 +124,6 @@ def parts(run: Run) -> tuple[Values, Values]:
     return {name: values.pop(name) for name in ("set", "case", "method", "limit")}, values
 
 
-def needs(run: Values) -> Needs:
-    """Return the dependencies of a run besides its parameters."""
-    here, method = "bench.exact.__main__", run["method"]
-    roots = (
-        f"{here}:{method}",
-        f"{here}:solve_by",
-        f"bench.exact.sets:{SETS[run['set']].__name__}",
-    )
-    reached = () if method == "plain" else (*STRATEGIES, "cpsat", "search", "hybrid", method)
-    packages = ("highspy", "numba", "numpy", "ortools", "python")
-    return Needs(roots, reached, packages=packages)
-
-
-def again(run: Values, data: Path) -> Values:
-    """Solve once more."""
-    case = next(case for case in SETS[run["set"]](data) if case.name == run["case"])
-    return parts(solve(run["set"], case, run["method"], run["limit"]))[1]
-
-
-def differs(old: Values, new: Values) -> str:
-    """Return the contradictions between two results."""
-    if Status.INFEASIBLE in (old["status"], new["status"]) and (old["makespan"] or new["makespan"]):
-        return f"{old['status']} and {new['status']}"
-    for first, second in ((old, new), (new, old)):
-        low, high = first["bound"], second["makespan"]
-        if low is not None and high is not None and Fraction(low) > Fraction(high):
-            return f"a bound of {low} and a makespan of {high}"
-    return ""
-
-
-BENCH = Bench(
-    name="exact",
-    command="python bench/exact --data FOLDER",
-    needs=needs,
-    again=again,
-    differs=differs,
-    stratum=lambda row: f"{row.run['set']}, {row.run['method']}",
-    cheap=lambda row: bool(row.result["seconds"] < CHEAP),
-)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         "exact", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -177,11 +133,11 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=SOLVERS, default=list(SOLVERS))
     parser.add_argument("--every", type=int, default=1, help="of large sets, each N-th case")
     parser.add_argument("--time-limit", type=float, default=60.0)
-    parser.add_argument("-o", "--output", type=Path, default=BENCH.store.path.parent)
+    parser.add_argument("-o", "--output", type=Path, default=RESULTS / "exact")
     options = parser.parse_args()
     kernels.load()
     options.output.mkdir(parents=True, exist_ok=True)
-    store = Store(options.output / "runs.jsonl", needs)
+    store = Store(options.output / "runs.jsonl")
     done = [Run(**row.flat) for row in store.rows()]
     keys = {(run.set, run.case, run.method, run.limit) for run in done}
     sizes: dict[str, int] = {}
@@ -201,7 +157,6 @@ def main() -> None:
                       file=sys.stderr, flush=True)  # fmt: skip
     text = "\n".join(report([run for run in done if run.limit == options.time_limit], sizes))
     write_text(options.output / "table.txt", text + "\n", ANY)
-    store.tables_written()
     print(text)
 
 

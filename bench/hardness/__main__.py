@@ -25,12 +25,11 @@ from typing import Any
 import numpy as np
 import ortools
 
-from bench.depends import Needs
 from bench.hardness import figures
 from bench.hardness.families import FAMILIES
 from bench.hardness.karmarkar_karp import nodes_to_answer
-from bench.hardness.runs import PARAMETERS, Curve, Kept, Run, Special, parts
-from bench.store import STRATEGIES, Bench, Store, Values
+from bench.hardness.runs import Curve, Kept, Run, Special
+from bench.store import RESULTS, Store
 from optpart import Budget
 from optpart.files import ANY, write_text
 from optpart.kernels import all as kernels
@@ -43,8 +42,6 @@ from optpart.reductions.special_cases import coffman_graham, halves, hu
 SEEDS = range(3)
 BITS, COUNTS, CURVE_SEEDS = 20, range(6, 47, 2), range(9)
 LARGEST_BY_TF = 300
-#: A row that took longer is not made again to compare, in seconds.
-CHEAP = 2.0
 
 
 def answered(name: str, source: Any, limit: float) -> Answer[Any, Any]:
@@ -178,47 +175,6 @@ def curve_once(bits: int, count: int, seed: int, limit: float) -> Curve:
     return Curve(bits, count, seed, limit, there, found.result.seconds, nodes, agree)
 
 
-# --- how runs are kept ---------------------------------------------------------------------------
-
-ONCE = {"Run": run_once, "Special": special_once, "Curve": curve_once}
-
-
-def needs(run: Values) -> Needs:
-    """Return what a run depends on besides its parameters."""
-    once = ONCE[run["kind"]].__name__
-    packages = ("numba", "numpy", "ortools", "python")
-    reached = (*STRATEGIES, "cpsat", "search", "hybrid")
-    return Needs((f"bench.hardness.__main__:{once}",), reached, packages=packages)
-
-
-def again(run: Values, _: Path) -> Values:
-    """Answer once more."""
-    parameters = [run[name] for name in PARAMETERS[run["kind"]]]
-    return parts(ONCE[run["kind"]](*parameters))[1]
-
-
-def differs(old: Values, new: Values) -> str:
-    """Return the contradictions: another answer, or another source."""
-    found = [name for name in ("vertices", "devices", "nodes") if old.get(name) != new.get(name)]
-    found += [
-        name
-        for name in ("answer", "agree")
-        if None not in (old.get(name), new.get(name)) and old[name] != new[name]
-    ]
-    return "; ".join(f"{name}: {old[name]}, now {new[name]}" for name in found)
-
-
-BENCH = Bench(
-    name="hardness",
-    command="python bench/hardness",
-    needs=needs,
-    again=again,
-    differs=differs,
-    stratum=lambda row: str(row.run.get("family", row.run["kind"])),
-    cheap=lambda row: bool(row.result["seconds"] < CHEAP),
-)
-
-
 # --- the report ----------------------------------------------------------------------------------
 
 
@@ -294,12 +250,12 @@ def main() -> None:
     )
     parser.add_argument("--only", choices=FAMILIES, action="append", help="no more than that one")
     parser.add_argument("--time-limit", type=float, default=5.0)
-    parser.add_argument("-o", "--output", type=Path, default=BENCH.store.path.parent)
+    parser.add_argument("-o", "--output", type=Path, default=RESULTS / "hardness")
     options = parser.parse_args()
     kernels.load()
     answered(PARTITION.name, random_numbers(6, 6, np.random.default_rng(0)), 5)  # starts the solver
     options.output.mkdir(parents=True, exist_ok=True)
-    store = Store(options.output / "runs.jsonl", needs)
+    store = Store(options.output / "runs.jsonl")
     kept, limit = Kept(store), options.time_limit
     measure(kept, options.only or list(FAMILIES), limit)
     if options.only is None:
@@ -312,7 +268,6 @@ def main() -> None:
     figures.times(runs, rows, limit, options.output / "times.png")
     if curves := [row for row in kept.of(Curve) if row.limit == limit]:
         figures.curve(curves, BITS, options.output / "partition.png")
-    store.tables_written()
     print(text)
 
 

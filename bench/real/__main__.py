@@ -23,7 +23,6 @@ from pathlib import Path
 
 from bench.real.instances import Case, cases
 from bench.real.runs import (
-    BENCH,
     GOALS,
     METHODS,
     SPLIT,
@@ -33,7 +32,7 @@ from bench.real.runs import (
     unsupported,
 )
 from bench.real.tables import contradictions, csv, index, report
-from bench.store import Store
+from bench.store import RESULTS, Store
 from optpart.errors import InputError, UnsupportedError
 from optpart.files import ANY, write_text
 from optpart.formats import native
@@ -47,8 +46,6 @@ QUICK_METHODS = (SPLIT, "auto")
 QUICK_CHAINS = ("llm-32-4-decode-*", "llm-128-8-prefill-*")
 #: A proof within this part of the limit is quick.
 QUICKLY = 0.1
-
-__all__ = ["BENCH"]
 
 
 def main() -> int:
@@ -66,7 +63,7 @@ def main() -> int:
     add("--quick", action="store_true", help="a part, in less than 20 minutes")
     add("--all", action="store_true", help="all methods, although an instance is proven")
     add("--write", type=Path, metavar="FOLDER", help="write the instances, and solve nothing")
-    add("-o", "--output", type=Path, default=BENCH.store.path.parent)
+    add("-o", "--output", type=Path, default=RESULTS / "real")
     given = parser.parse_args()
     try:
         chosen = list(selected(given.only or [], given.quick))
@@ -133,7 +130,7 @@ def measure(given: argparse.Namespace, chosen: list[Case]) -> int:
     given.output.mkdir(parents=True, exist_ok=True)
     write_text(given.output / "instances.csv", index(cases()), ANY)
     kernels.load()
-    store = Store(given.output / "runs.jsonl", BENCH.needs)
+    store = Store(given.output / "runs.jsonl")
     questions = [(case, goal) for case in chosen for goal in goals if is_asked(case, goal)]
     solvers = sum(registry.split(method) is None for method in methods)
     hours = len(questions) * solvers * seconds / 3600
@@ -152,7 +149,6 @@ def measure(given: argparse.Namespace, chosen: list[Case]) -> int:
     write_text(given.output / "runs.csv", csv(runs), ANY)
     text = report(runs)
     write_text(given.output / "summary.md", text, ANY)
-    store.tables_written()
     print(text)
     return 1 if contradictions(runs) else 0
 

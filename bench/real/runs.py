@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 
-from bench.depends import Needs
-from bench.real.instances import Case, articulations, cases
-from bench.store import STRATEGIES, Bench, Values
+from bench.real.instances import Case, articulations
+from bench.store import Values
 from optpart.errors import ContradictionError, OptpartError, UnsupportedError
 from optpart.formats.result import to_dict
 from optpart.methods import registry
@@ -29,10 +27,6 @@ GOALS = {
 SPLIT = "contiguous-split+pct"
 #: In the order in which they run: the first proof may spare the others.
 METHODS = (SPLIT, "auto", "series", "cpsat", "milp", "search")
-
-_PACKAGES = ("highspy", "numba", "numpy", "ortools", "python")
-#: A row that took longer is not made again to compare, in seconds.
-_CHEAP = 5.0
 
 
 @dataclass(frozen=True)
@@ -151,25 +145,6 @@ def solved(instance: Instance, method: str, goal: Goal, seconds: float, workers:
     )
 
 
-def needs(run: Values) -> Needs:
-    """Return the dependencies of a run; its parameters tell the instance by its digest."""
-    pair = registry.split(run["method"])
-    reached = (*STRATEGIES, *registry.SOLVERS) if pair is None else pair
-    return Needs(("bench.real.runs:outcome",), reached, packages=_PACKAGES)
-
-
-def again(run: Values, data: Path) -> Values:
-    """Solve once more."""
-    del data  # the library has all that is needed
-    case = next(case for case in cases() if case.name == run["instance"])
-    return outcome(case.instance(), run)
-
-
-def differs(old: Values, new: Values) -> str:
-    """Return the contradictions between two results."""
-    return contradiction([old, new])
-
-
 def contradiction(results: Iterable[Values]) -> str:
     """Return the contradiction between results of the same instance and goal; empty if none."""
     rows = list(results)
@@ -180,14 +155,3 @@ def contradiction(results: Iterable[Values]) -> str:
     if values and bounds and max(bounds) > min(values):
         return f"a bound of {max(bounds)}, and a value of {min(values)}"
     return ""
-
-
-BENCH = Bench(
-    name="real",
-    command="python bench/real --data FOLDER",
-    needs=needs,
-    again=again,
-    differs=differs,
-    stratum=lambda row: f"{row.run['group']}, {row.run['method']}",
-    cheap=lambda row: bool(row.result["took"] < _CHEAP),
-)

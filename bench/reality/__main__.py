@@ -33,7 +33,6 @@ from typing import Any
 
 import numpy as np
 
-from bench.depends import Needs
 from bench.reality import best, models, plans
 from bench.reality.fits import LEVELS, fitted, measurements, predicted
 from bench.reality.runtime import Parts, options, profile, session, whole
@@ -47,7 +46,7 @@ from bench.reality.summary import (
     tau,
 )
 from bench.reality.training import seconds
-from bench.store import Bench, Row, Store, Values, package
+from bench.store import RESULTS, Row, Store, Values, package
 from optpart.api import solve
 from optpart.costs.from_file import from_file
 from optpart.devices.named import NamedCluster
@@ -170,15 +169,6 @@ def machine() -> str:
 # --- predicting training -------------------------------------------------------------------------
 
 
-def predict(run: Values, data: Path) -> Values:
-    """Predict one plan of training, or search the best."""
-    if run["part"] == "best":
-        cases = CASES[run["source"]](data / "data", blocking=run["blocking"])
-        return best_plan(next(case for case in cases if case.name == run["cluster"]))
-    found = next(plan for plan in SOURCES[run["source"]](data / "data") if plan.name == run["plan"])
-    return predicted_plan(found)
-
-
 def predicted_plan(plan: plans.Plan) -> Values:
     finite = math.isfinite(plan.measured)
     return {
@@ -227,38 +217,6 @@ def train(store: Store, data: Path) -> None:
 # --- the bench -----------------------------------------------------------------------------------
 
 
-def needs(run: Values) -> Needs:
-    """Return the dependencies of a run besides its parameters."""
-    here = "bench.reality.__main__"
-    if run["part"] == "training":
-        return Needs((f"{here}:predicted_plan", f"bench.reality.plans:{run['source'].lower()}"))
-    if run["part"] == "best":
-        return Needs((f"{here}:best_plan", f"bench.reality.best:{run['source'].lower()}"))
-    packages = ("numpy", "onnx", "onnxruntime", "python")
-    if run["part"] == "plan":
-        return Needs((f"{here}:measured_plan",), ("search",), packages=(*packages, "numba"))
-    return Needs((f"{here}:measured_model",), packages=packages)
-
-
-def differs(old: Values, new: Values) -> str:
-    """Return the contradictions between two predictions."""
-    for key in ("measured", "blocking", "overlapping", "claimed", "predicted", "bound"):
-        if old.get(key) != new.get(key):
-            return f"{key} {old[key]} and {new[key]}"
-    return ""
-
-
-BENCH = Bench(
-    name="reality",
-    command="python bench/reality --data FOLDER",
-    needs=needs,
-    again=predict,
-    differs=differs,
-    stratum=lambda row: f"{row.run['part']} {row.run.get('source', '')}".strip(),
-    cheap=lambda row: bool(row.run["part"] in ("training", "best")),
-)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         "reality", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -270,42 +228,27 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="three models, fewer runs")
     parser.add_argument("-o", "--output", type=Path, help="folder of rows and table")
     given = parser.parse_args()
-    kept = Path(tempfile.gettempdir()) / "reality-quick" if given.quick else BENCH.store.path.parent
+    kept = Path(tempfile.gettempdir()) / "reality-quick" if given.quick else RESULTS / "reality"
     output = given.output or kept
-    store = Store(output / "runs.jsonl", needs)
+    store = Store(output / "runs.jsonl")
     names, runs = (QUICK, QUICK_RUNS) if given.quick else (models.NAMES, RUNS)
     for name in names if given.only != "training" else ():
         measure(store, name, runs)
     if given.only != "models":
         train(store, given.data)
-    rows = [row for row in store.latest() if row.run.get("runs", runs) == runs]
+    rows = [row for row in store.rows() if row.run.get("runs", runs) == runs]
     text = "\n".join(
         [
-            *earlier(store, rows),
             *of_models(rows),
             *of_plans(rows),
             *of_training(rows),
         ]
     )
     write_text(output / "table.txt", text + "\n", ANY)
-    store.tables_written()
     print(text)
 
 
 # --- tables --------------------------------------------------------------------------------------
-
-
-def earlier(store: Store, rows: list[Row]) -> Iterator[str]:
-    """Say which rows, of a part that was not asked for, ran on code that has changed since."""
-    counting = {row.key for row in store.rows()}
-    old = [row for row in rows if row.key not in counting]
-    for part in dict.fromkeys(row.run["part"] for row in old):
-        dates = sorted(
-            {str(row.measured.get("date", "?")) for row in old if row.run["part"] == part}
-        )
-        yield f"Part {part!r}: measured on earlier code ({', '.join(dates)})."
-    if old:
-        yield ""
 
 
 def of_models(rows: list[Row]) -> Iterator[str]:

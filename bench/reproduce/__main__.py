@@ -40,12 +40,12 @@ from bench.reproduce import (
 from bench.reproduce.cases import CASES, chosen
 from bench.reproduce.data import Data
 from bench.reproduce.records import Run
-from bench.reproduce.rows import BENCH, needs, records
-from bench.store import Store
+from bench.reproduce.rows import records
+from bench.store import RESULTS, Store
 from optpart.files import ANY, write_text
 from optpart.methods import registry
 
-FOLDER = BENCH.store.path.parent
+FOLDER = RESULTS / "reproduce"
 SECTIONS = (laich_synthetic, laich_tensorflow, laich_seven, mayer, bahnmueller)
 SETTINGS = (*dict.fromkeys(case.setting for case in CASES), "gaps")
 
@@ -55,13 +55,12 @@ def main() -> None:
     folder: Path = options.output or (FOLDER / "quick" if options.quick else FOLDER)
     runs: int = options.runs or (2 if options.quick else 10)
     folder.mkdir(parents=True, exist_ok=True)
-    store = Store(folder / "runs.jsonl", needs)
+    store = Store(folder / "runs.jsonl")
     begin = time.perf_counter()
     wanted = chosen(options.only, options.quick)
     measure.run(wanted, runs, store, only_bounds=options.only == "gaps")
     data = Data(records(store), chosen(None, options.quick), runs)
     report(data, folder, time.perf_counter() - begin)
-    store.tables_written()
     print(f"{folder}: {time.perf_counter() - begin:.0f} s", file=sys.stderr)
 
 

@@ -27,11 +27,10 @@ from bench.search import (
     shares,
     workers,
 )
-from bench.search.rows import BENCH
-from bench.store import Store
+from bench.store import RESULTS
 from optpart.files import ANY, write_text
 
-FOLDER = BENCH.store.path.parent
+FOLDER = RESULTS / "search"
 PARTS = {
     "networks": networks.run,
     "held_out": held_out.run,
@@ -58,7 +57,6 @@ def main() -> None:
         text = PARTS[part](given.data, given.output) + "\n"
         write_text(given.output / f"{part}.md", text, ANY)
         print(text)
-    Store(given.output / "runs.jsonl", BENCH.needs).tables_written()
 
 
 if __name__ == "__main__":

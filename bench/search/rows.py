@@ -6,13 +6,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.depends import Needs
-from bench.store import STRATEGIES, Bench, Store, Values
-
-_PACKAGES = ("numba", "numpy", "ortools", "python")
-
-#: Where packages that can be called look up their function; only certificates use it.
-_API = "optpart.api"
+from bench.store import Store, Values
 
 
 def up(value: float) -> str:
@@ -35,26 +29,16 @@ def over(makespan: float, bound: float) -> str:
     return f"{up(makespan)} over {down(bound)}: {gap(makespan, bound):.1%}"
 
 
-def needs(run: Values) -> Needs:
-    """Return the dependencies of a run; every part starts from all strategies."""
-    roots = [f"bench.search.{run['part']}:_row"]
-    if run["part"] == "sets":
-        roots.append("bench.search.sets:SECONDS")
-    solvers = ("auto",) if run["part"] == "budgets" else ("cpsat", "search", "hybrid")
-    without = () if run["part"] == "certified" else (_API,)
-    return Needs(tuple(roots), (*STRATEGIES, *solvers), without, _PACKAGES)
-
-
 class Part:
     """The runs of one part; ``runs.jsonl`` in a folder."""
 
     def __init__(self, folder: Path, part: str) -> None:
-        self._store = Store(folder / "runs.jsonl", needs)
+        self._store = Store(folder / "runs.jsonl")
         self._part = part
 
     @property
     def rows(self) -> list[Values]:
-        """Parameters and results of the rows that count."""
+        """Parameters and results."""
         return [row.flat for row in self._store.rows() if row.run["part"] == self._part]
 
     def known(self, run: Values) -> bool:
@@ -65,14 +49,3 @@ class Part:
         """Make a run unless it was made before."""
         row = self._store.run({"part": self._part, **run}, call)
         print({k: v for k, v in row.flat.items() if not isinstance(v, list)}, flush=True)
-
-
-BENCH = Bench(
-    name="search",
-    command="python bench/search --data FOLDER",
-    needs=needs,
-    again=None,
-    differs=lambda old, new: "",
-    stratum=lambda row: str(row.run["part"]),
-    cheap=lambda row: False,
-)

@@ -23,10 +23,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from bench.store import Store, Values
+from bench.store import RESULTS, Store, Values
 from bench.strategy import cases, runs
 from bench.strategy.figure import draw
-from bench.strategy.runs import BENCH
 from bench.strategy.tables import csv, report
 from optpart.errors import OptpartError
 from optpart.files import ANY, write_text
@@ -41,8 +40,6 @@ QUICK_MODELS, QUICK_CLUSTERS, QUICK_GBITS = (
 
 #: Seconds that a case takes besides limited makers and bounds, about.
 _REST = 8.0
-
-__all__ = ["BENCH"]
 
 
 def main() -> int:
@@ -66,11 +63,9 @@ def main() -> int:
     clusters = chosen(cases.CLUSTERS, names, QUICK_CLUSTERS if given.quick else cases.CLUSTERS)
     gbits = QUICK_GBITS if given.quick else cases.GBITS
     seconds = given.seconds or (QUICK_SECONDS if given.quick else SECONDS)
-    kept = (
-        Path(tempfile.gettempdir()) / "strategy-quick" if given.quick else BENCH.store.path.parent
-    )
+    kept = Path(tempfile.gettempdir()) / "strategy-quick" if given.quick else RESULTS / "strategy"
     output = given.output or kept
-    store = Store(output / "runs.jsonl", BENCH.needs)
+    store = Store(output / "runs.jsonl")
     plan = [
         *singles(models, gbits, seconds, swept="heterog-8" in clusters),
         *(exacts(models) if "heterog-4" in clusters and not given.quick else ()),
@@ -83,7 +78,6 @@ def main() -> int:
         draw(
             rows, [m for m in cases.SWEPT if m in models], gbits, seconds, output / "bandwidth.png"
         )
-    store.tables_written()
     print((output / "table.txt").read_text(encoding="utf-8"))
     return 0
 

@@ -1,4 +1,4 @@
-"""What is measured, and what each measurement depends on."""
+"""What is measured."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from bench.depends import Needs
-from bench.store import Bench, Row, Values
-from bench.strategy.cases import GROUPS, free, path, problem, straggling, swept
+from bench.store import Row, Values
+from bench.strategy.cases import GROUPS, free, problem, straggling, swept
 from optpart.training.actions import actions, decision, even, proportional, speeds
 from optpart.training.bounds.choices import Choices
 from optpart.training.bounds.exact import joint_optimum
@@ -155,47 +154,6 @@ def uniform(question: StrategyProblem, counts: tuple[int, ...]) -> Fraction | No
     found = [decision(question, g, counts, "allreduce") for g in range(len(question.groups))]
     chosen = [one for one in found if one is not None]
     return judge(question, chosen, Budget().clock()).makespan
-
-
-# --- dependencies --------------------------------------------------------------------------------
-
-
-def needs(run: Values) -> Needs:
-    """Return the dependencies of a run besides its parameters."""
-    here = "bench.strategy.runs"
-    roots: tuple[str, ...] = (f"{here}:{_PARTS.get(run['part'], 'method')}",)
-    if "method" in run:
-        maker = MAKERS[run["method"]]
-        roots += (f"{maker.__module__}:{maker.__name__}",)  # type: ignore[attr-defined]
-    return Needs(
-        roots,
-        methods=(),
-        without=("optpart.training.makers",),
-        packages=("numba", "numpy", "ortools", "python", "scipy"),
-        files=(path(run.get("cluster", "heterog-8")),),
-    )
-
-
-_PARTS = {"bound": "bound", "exact": "exact", "gain": "gain", "loss": "split"}
-
-
-def differs(old: Values, new: Values) -> str:
-    """Return the contradictions between two results of methods that do not depend on time."""
-    return "" if old.get("ns") == new.get("ns") else f"{old.get('ns')} and {new.get('ns')}"
-
-
-BENCH = Bench(
-    name="strategy",
-    command="python bench/strategy",
-    needs=needs,
-    again=lambda run, _: gain(run) if run["part"] == "gain" else method(run),
-    differs=differs,
-    stratum=lambda row: f"{row.run['part']} {row.run.get('method', '')}".strip(),
-    cheap=lambda row: (
-        row.run["part"] == "gain"
-        or (row.run["part"] != "loss" and row.run.get("method") in (*BASELINES, *SIMPLE))
-    ),
-)
 
 
 def case(model: str, cluster: str, name: str, seconds: float) -> Values:

@@ -137,7 +137,7 @@ def test_a_trial_of_amp_that_computes_has_the_times_of_its_samples(tmp_path: Pat
 def test_a_constant_is_fitted_to_the_other_plans() -> None:
     def row(measured: float) -> Row:
         result = {"variants": {"a": 1.0, "b": 2.0}, "measured": measured, "doubt": ""}
-        return Row("", {}, result, {})
+        return Row({}, result, {})
 
     rows = [row(1.0), row(1.0), row(2.0), row(2.0), row(2.0)]
     with_fitted(rows)

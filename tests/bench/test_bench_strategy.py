@@ -14,7 +14,7 @@ from optpart.training.strategy import Decision
 
 
 def row(run: dict[str, Any], **result: Any) -> Row:
-    return Row("key", run, {"reason": "", "moves": 1, "seconds": 0.0, **result}, {})
+    return Row(run, {"reason": "", "moves": 1, "seconds": 0.0, **result}, {})
 
 
 def case(name: str, milliseconds: float | None, seconds: float = 10.0) -> Row:
