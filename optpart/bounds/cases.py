@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from optpart import clock
 from optpart.bounds.one_machine import sharpened
 from optpart.bounds.windows import NEVER, Windows, windows
-from optpart.kernels.compiled import arrays, inner, short_kernel
+from optpart.kernels.compiled import arrays, inner, is_interpreted, short_kernel
 from optpart.kernels.struct import BoolCube, BoolMatrix, LongCube, LongMatrix, Longs, Struct
 from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
@@ -45,7 +45,7 @@ _SHARPENING = 0.25
 
 #: Numbers in the tables of delays, at most, and seconds that a vertex or an edge takes at least.
 _MAX_CELLS = 2**23
-_PER_ITEM = 1e-5
+_PER_ITEM, _PER_ITEM_INTERPRETED = 1e-5, 5e-5
 
 #: Intervals along the longest path, about.
 _INTERVALS = 320
@@ -83,9 +83,7 @@ def cases_bound(
         return None
     least = window.bound
     most = NEVER if makespan is None else grid.floor(makespan)
-    tables = (len(grid.delays) + len(grid.measured)) * instance.devices**2
-    items = instance.vertices + len(instance.graph.edge_source)
-    rounds = _ROUNDS if tables <= _MAX_CELLS and _PER_ITEM * items < deadline - clock.now() else ()
+    rounds = _ROUNDS if fits(instance, grid, deadline - clock.now()) else ()
     start = window
     for number, (size, cases) in enumerate(rounds):
         growth = Growth(size, cases, deadline)
@@ -102,6 +100,14 @@ def cases_bound(
         if least >= most or clock.now() > deadline or (number >= _COMPARED and not rose):
             break
     return grid.time(min(least, most))
+
+
+def fits(instance: Instance, grid: Grid, seconds: float) -> bool:
+    """Return whether heads can be raised in some time; that takes a pass over the whole graph."""
+    tables = (len(grid.delays) + len(grid.measured)) * instance.devices**2
+    items = instance.vertices + len(instance.graph.edge_source)
+    per_item = _PER_ITEM_INTERPRETED if is_interpreted(_pass_on) else _PER_ITEM
+    return tables <= _MAX_CELLS and per_item * items < seconds
 
 
 def raised(

@@ -21,7 +21,7 @@ import numpy as np
 
 from optpart import clock
 from optpart.bounds.bisection import least_not_refuted
-from optpart.bounds.cases import Growth, raised
+from optpart.bounds.cases import Growth, fits, raised
 from optpart.bounds.energy import overloaded
 from optpart.bounds.load import load_ticks
 from optpart.bounds.one_machine import Sharpening, must_run_on, sharpened
@@ -89,11 +89,13 @@ def destructive_bound(
     if window.bound is None:
         return None
     least = load_ticks(instance, grid, window, seconds=refutation.left)
-    growth = Growth(*_GROWTH, clock.now() + _RAISING * refutation.left)
-    refutation.known, ticks = raised(instance, grid, window, growth)
-    if ticks is None:
-        return None
-    least = max(least, ticks, grid.floor(known))
+    least = max(least, grid.floor(known))
+    if fits(instance, grid, refutation.left):
+        growth = Growth(*_GROWTH, clock.now() + _RAISING * refutation.left)
+        refutation.known, ticks = raised(instance, grid, window, growth)
+        if ticks is None:
+            return None
+        least = max(least, ticks)
     top = np.inf if makespan is None else grid.floor(makespan)
     search = partial(least_not_refuted, grid=grid, deadline=deadline, makespan=makespan)
     found = search(refutation.follows, least=least, part=_FINE)
