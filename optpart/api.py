@@ -858,10 +858,13 @@ def check(directory: str | Path, instance: str | Path | None = None) -> str:
     from optpart.certify.check import check as judge
 
     try:
-        return judge(str(directory), None if instance is None else str(instance))
+        said = judge(str(directory), None if instance is None else str(instance))
     except RejectedError as error:
         # The checker stands alone, so its error is none of optpart's.
         raise CertificateError(str(error)) from None
+    if os.path.exists(Path(directory) / "precedence.json"):
+        said += "; precedence.json, a second refutation of an earlier version, is not judged"
+    return said
 
 
 def draw(
