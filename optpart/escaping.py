@@ -30,7 +30,7 @@ def visible_json(document: str) -> str:
 
 
 def is_text(text: str) -> bool:
-    """Whether text can be written: whether it is free of lone surrogates."""
+    """Return whether text can be written: whether it is free of lone surrogates."""
     return text.isascii() or _SURROGATES.search(text) is None
 
 

@@ -117,7 +117,7 @@ class LowerBound:
 
     @property
     def ended(self) -> bool:
-        """Whether more time is no use."""
+        """True if more time is no use."""
         early = self.seconds < _ENDED * self.limit and not self.failure
         return self.value is None or early
 

@@ -148,7 +148,7 @@ class Sharpening:
 
     @property
     def feasible(self) -> bool:
-        """Whether every unit has a device left."""
+        """True if every unit has a device left."""
         return bool(self.possible.any(axis=1).all())
 
     @property

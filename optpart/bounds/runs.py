@@ -41,7 +41,7 @@ class Run:
     idle: int = 0
 
     def holds(self, limit: int | None) -> bool:
-        """Whether the claim holds for all schedules within a limit."""
+        """Return whether the claim holds for all schedules within a limit."""
         return self.limit is None or (limit is not None and limit <= self.limit)
 
 

@@ -323,7 +323,7 @@ class _Needs:
         self.out: set[tuple[int, int]] = set()
 
     def lacks(self, backwards: bool, v: int, d: int, t: int) -> bool:
-        """Whether a time is not known from the beginning."""
+        """Return whether a time is not known from the beginning."""
         return t > self.base.known[backwards][v][d]
 
     def time(self, backwards: bool, v: int, d: int, t: int) -> None:
@@ -352,7 +352,7 @@ class _Needs:
                 self.times.pop((backwards, v, d), None)
 
     def excluded(self, unit: int, d: int, before: Facts) -> bool:
-        """Whether anything needs an exclusion, given what is known before."""
+        """Return whether anything needs an exclusion, given what is known before."""
         return (unit, d) in self.out or any(
             self.times.get((backwards, v, d), 0) > before.known[backwards][v][d]
             for v in self.base.members[unit]
@@ -626,7 +626,7 @@ class _Explanation:
         _raise(self.if_away, x, t - self._other(x, facts.run[x], t - away))
 
     def _other(self, x: int, times: list[int], least: int) -> int:
-        """Need that ``x``, if away, is where a time is at least so much; return what it is then."""
+        """Exclude ``x`` from other devices with a time below ``least``; return the least time left."""
         unit = self.facts.unit[x]
         then = self.facts.never
         for e, time in enumerate(times):

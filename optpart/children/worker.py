@@ -123,7 +123,7 @@ class Worker(Channel):
 
     @property
     def running(self) -> bool:
-        """Whether the process is running."""
+        """True if the process is running."""
         return self._process is not None and self._process.poll() is None
 
     @property

@@ -491,7 +491,7 @@ class _Model:
                     self._later(v, u, run[v], run[u], [together, ~first])
 
     def _close(self) -> None:
-        """Let units be together with those that adjacent units of theirs are together with."""
+        """Make "same device" transitive across adjacent units."""
         steps = list(self._together.items())
         units = sorted({unit for pair in self._together for unit in pair})
         for pair in combinations(units, 2):

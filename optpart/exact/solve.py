@@ -499,7 +499,7 @@ class _Solve:
         return ""
 
     def _ask(self, grid: Grid, span: _Span, asked: Asked, **changes: Any) -> str:
-        """Let the solver work in the time that is left; return its status, empty without any."""
+        """Run the solver for the remaining time; return its status, or "" if none remains."""
         left = self.budget.seconds - self.record.seconds
         if left <= 0:
             self.record.end(Termination.TIME_LIMIT, "time limit")

@@ -79,17 +79,17 @@ class Task(ModelData):
 
     @property
     def sequences_only(self) -> bool:
-        """Whether the placement is fixed, so that only the orders on devices and links are free."""
+        """True if the placement is fixed, so that only the orders on devices and links are free."""
         return not self.identical and bool((self.possible.sum(axis=1) == 1).all())
 
     @property
     def counts_traffic(self) -> bool:
-        """Whether the traffic is minimised or limited."""
+        """True if the traffic is minimised or limited."""
         return self.asked == "traffic" or self.most_traffic >= 0
 
     @property
     def loads_links(self) -> bool:
-        """Whether the bottleneck is minimised and transfers load devices, links or ports."""
+        """True if the bottleneck is minimised and transfers load devices, links or ports."""
         return self.asked == "bottleneck" and self.instance.model.communication != "delay"
 
 

@@ -252,7 +252,7 @@ class _Cut:
         return [u for u in makers if u >= 0 and self._nodes.vertices[u] is not None]
 
     def is_fed(self, value: str) -> bool:
-        """Whether an input of a part gets its value from outside."""
+        """Return whether an input of a part gets its value from outside."""
         maker = self._maker.get(value)
         return value in self._nodes.inputs or (
             maker is not None and self._nodes.vertices[maker] is not None

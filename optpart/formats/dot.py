@@ -55,7 +55,7 @@ _REFUSED = {
 
 
 def sniff(text: str) -> bool:
-    """Whether a text begins as a graph in DOT does."""
+    """Return whether a text begins as a graph in DOT does."""
     return re.match(r"\s*(strict\s+)?(di)?graph\b[^\n]*\{", text, re.IGNORECASE) is not None
 
 

@@ -102,7 +102,7 @@ _WINDOW_PERIODS = {"gemma2": 2, "gpt-oss": 2, "cohere2": 4, "gemma3": 6}
 
 
 def sniff(content: bytes) -> bool:
-    """Whether bytes begin as a GGUF file does."""
+    """Return whether bytes begin as a GGUF file does."""
     return content.startswith(_MAGIC)
 
 

@@ -37,7 +37,7 @@ _SPACE = "{http://graphml.graphdrawing.org/xmlns}"
 
 
 def sniff(text: str) -> bool:
-    """Whether a text begins as GraphML does."""
+    """Return whether a text begins as GraphML does."""
     return "<graphml" in text[:2000]
 
 

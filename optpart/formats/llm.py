@@ -120,7 +120,7 @@ class Weight(NamedTuple):
 
     @property
     def is_matrix(self) -> bool:
-        """Whether tokens are multiplied with it; vectors are added or scale."""
+        """True if tokens are multiplied with it; vectors are added or scale."""
         return len(self.shape) > 1
 
 
@@ -193,7 +193,7 @@ class Transformer:
 
     @property
     def tied(self) -> bool:
-        """Whether the head uses the matrix of the embedding."""
+        """True if the head uses the matrix of the embedding."""
         return not any(each.place == HEAD and each.is_matrix for each in self.weights)
 
 
@@ -259,7 +259,7 @@ class Step:
 
 
 def is_whole(value: object, least: int, most: int) -> bool:
-    """Whether it is a whole number from ``least`` to ``most``."""
+    """Return whether it is a whole number from ``least`` to ``most``."""
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 

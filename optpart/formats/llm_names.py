@@ -43,7 +43,7 @@ def names() -> tuple[str, ...]:
 
 
 def sniff(name: str) -> bool:
-    """Whether a model has this name."""
+    """Return whether a model has this name."""
     return name in _table()
 
 

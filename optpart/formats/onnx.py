@@ -53,7 +53,7 @@ _WHOLE = "give a whole model as onnx.save writes it"
 
 
 def sniff(content: bytes) -> bool:
-    """Whether bytes begin as an ONNX model does, with a small version number in field 1."""
+    """Return whether bytes begin as an ONNX model does, with a small version number in field 1."""
     return len(content) > 2 and content[0] == 0x08 and 0 < content[1] < 64
 
 

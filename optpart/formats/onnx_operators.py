@@ -92,7 +92,7 @@ class Tensor:
 
 
 def has_size(element_type: str) -> bool:
-    """Whether elements of this type have a fixed size."""
+    """Return whether elements of this type have a fixed size."""
     return element_type in _BITS
 
 
@@ -123,7 +123,7 @@ class Operation:
         return tensor
 
     def has(self, i: int) -> bool:
-        """Whether an optional input is given."""
+        """Return whether an optional input is given."""
         return i < len(self.inputs) and self.inputs[i] is not None
 
     @property
@@ -149,7 +149,7 @@ def cost(operation: Operation) -> tuple[int, int, int]:
 
 
 def known(kind: str) -> bool:
-    """Whether an operator has a row in the table."""
+    """Return whether an operator has a row in the table."""
     return kind in OPERATORS
 
 

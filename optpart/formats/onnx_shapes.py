@@ -172,7 +172,7 @@ class Inference:
         return tensor
 
     def is_sized(self, name: str) -> bool:
-        """Whether the shape of a value is known."""
+        """Return whether the shape of a value is known."""
         return name in self._tensors or _shape(self._types[name]) is not None
 
     def infer(self, node: NodeProto, kind: str, place: str) -> None:
@@ -356,7 +356,7 @@ def _shown(shape: tuple[int, ...]) -> str:
 
 
 def _is_small(type_: TypeProto) -> bool:
-    """Whether values have a known shape of few elements, which are numbers."""
+    """Return whether values have a known shape of few elements, which are numbers."""
     from onnx import TensorProto
 
     shape = _shape(type_)

@@ -31,7 +31,7 @@ _MOST_INDEX = 10**9
 
 
 def sniff(document: Any) -> bool:
-    """Whether a JSON document is such a profile."""
+    """Return whether a JSON document is such a profile."""
     return isinstance(document, list) and any(
         isinstance(event, dict) and event.get("cat") in ("Node", "Session") for event in document
     )

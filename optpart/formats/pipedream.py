@@ -45,7 +45,7 @@ _NODE = "node -- operator -- " + ", ".join(f"{key}=…" for key in _KEYS)
 
 
 def sniff(text: str) -> bool:
-    """Whether the first line that is not empty is a node with its times."""
+    """Return whether the first line that is not empty is a node with its times."""
     first = next((line for line in text.split("\n") if line.strip()), "")
     return " -- " in first and f"{_KEYS[0]}=" in first
 

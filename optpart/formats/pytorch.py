@@ -86,7 +86,7 @@ _WHOLE = "give a file as torch.export.save writes it"
 
 
 def sniff(content: bytes) -> bool:
-    """Whether bytes begin as a zip archive does."""
+    """Return whether bytes begin as a zip archive does."""
     return content.startswith(b"PK\x03\x04")
 
 

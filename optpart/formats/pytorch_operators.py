@@ -127,7 +127,7 @@ def cost(operation: Operation) -> tuple[int, int, int]:
 
 
 def known(kind: str) -> bool:
-    """Whether an operator has a row in the table."""
+    """Return whether an operator has a row in the table."""
     return plain(kind) in OPERATORS
 
 
@@ -138,7 +138,7 @@ def plain(kind: str) -> str:
 
 
 def in_place(kind: str) -> bool:
-    """Whether an operator changes its first argument."""
+    """Return whether an operator changes its first argument."""
     return kind.startswith("aten.") and kind.endswith("_") and not kind.endswith("__")
 
 

@@ -110,7 +110,7 @@ _PARALLEL = frozenset({"phi", "gptj", "cohere", "cohere2"})
 
 
 def sniff(content: bytes) -> bool:
-    """Whether bytes begin as a safetensors file does, with a length and a JSON object."""
+    """Return whether bytes begin as a safetensors file does, with a length and a JSON object."""
     return len(content) > 9 and content[8:9] == b"{" and content[4:8] == bytes(4)
 
 

@@ -53,7 +53,7 @@ _INFO = "llm_info.json"
 
 
 def sniff(path: str | Path) -> bool:
-    """Whether a path is a folder with sizes and profiles."""
+    """Return whether a path is a folder with sizes and profiles."""
     folder = Path(path)
     return os.path.isfile(folder / _INFO) and os.path.isdir(folder / "profiles")
 

@@ -12,12 +12,12 @@ _INSTRUCTIONS = 1_000_000
 
 
 def sniff(head: bytes) -> bool:
-    """Whether a file begins as an SQLite database does."""
+    """Return whether a file begins as an SQLite database does."""
     return head.startswith(_MAGIC)
 
 
 def is_database(path: str | Path) -> bool:
-    """Whether a file is an SQLite database, by its first bytes; what cannot be read is none."""
+    """Return whether a readable file is an SQLite database, by its first bytes."""
     try:
         with open(path, "rb") as stream:
             return sniff(stream.read(len(_MAGIC)))

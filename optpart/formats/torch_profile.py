@@ -57,7 +57,7 @@ class _Trace:
 
 
 def sniff(document: Any) -> bool:
-    """Whether a JSON document is a Chrome trace with such events."""
+    """Return whether a JSON document is a Chrome trace with such events."""
     events = document.get("traceEvents") if isinstance(document, dict) else document
     known = _OPERATOR | _ANNOTATION | _CALL | _DEVICE
     return isinstance(events, list) and any(

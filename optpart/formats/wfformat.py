@@ -261,7 +261,7 @@ class Workflow:
 
 
 def sniff(document: Mapping[str, Any]) -> bool:
-    """Whether an object has the version of a schema and a workflow."""
+    """Return whether an object has the version of a schema and a workflow."""
     return "schemaVersion" in document and "workflow" in document
 
 

@@ -114,7 +114,7 @@ class Kernel:
 
     @property
     def awaited(self) -> bool:
-        """Whether another process still compiles it; it does not compile strategies of users."""
+        """True if another process still compiles it; it does not compile strategies of users."""
         ours = self.py_func.__module__.partition(".")[0] == __name__.partition(".")[0]
         missing = "dispatcher" not in self.__dict__ and store.others_compile()
         return ours and missing and self.kept_as is None

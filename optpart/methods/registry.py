@@ -54,7 +54,7 @@ class Strategy(NamedTuple):
 
     @property
     def available(self) -> bool:
-        """Whether the optional package that it needs is installed."""
+        """True if the optional package that it needs is installed."""
         return not self.needs or find_spec(self.needs) is not None
 
     def load(self) -> Callable[..., Any]:

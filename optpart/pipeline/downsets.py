@@ -48,7 +48,7 @@ class Items:
 
     @property
     def is_path(self) -> bool:
-        """Whether each item precedes the next directly, so that their order is total."""
+        """True if each item precedes the next directly, so that their order is total."""
         return all(before >> (i - 1) & 1 for i, before in enumerate(self.before) if i)
 
 

@@ -90,7 +90,7 @@ class Cluster:
 
     @cached_property
     def linked(self) -> NDArray[np.bool_]:
-        """Whether tensors can cross, k × k; a device is always linked to itself."""
+        """True if tensors can cross, k × k; a device is always linked to itself."""
         with_bandwidth = np.asarray(self.bandwidth.numerators != 0, dtype=np.bool_)
         return with_bandwidth | self.infinite | np.eye(len(self), dtype=np.bool_)
 

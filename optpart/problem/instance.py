@@ -92,7 +92,7 @@ class Instance(Shown):
     # --- equality and text -----------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
-        """Whether both say the same, names and sources included."""
+        """Return whether both say the same, names and sources included."""
         if self is other:
             return True
         if not isinstance(other, Instance):
@@ -158,7 +158,7 @@ class Instance(Shown):
 
     @cached_property
     def vertex_allowed(self) -> NDArray[np.bool_]:
-        """Whether each vertex by itself may run on each device, n × k."""
+        """True if each vertex by itself may run on each device, n × k."""
         graph, cluster = self.graph, self.cluster
         n, k = len(graph), len(cluster)
         allowed = np.ones((n, k), dtype=np.bool_)
@@ -222,7 +222,7 @@ class Instance(Shown):
 
     @cached_property
     def allowed(self) -> NDArray[np.bool_]:
-        """Whether each assignment unit may run on each device, units × k."""
+        """True if each assignment unit may run on each device, units × k."""
         allowed = np.ones((len(self.units), self.devices), dtype=np.bool_)
         np.logical_and.at(allowed, self.unit_of, self.vertex_allowed)
         return allowed

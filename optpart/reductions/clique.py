@@ -59,7 +59,7 @@ class Network:
 
     @property
     def plain_no(self) -> bool:
-        """Whether there are too few edges for any such clique."""
+        """True if there are too few edges for any such clique."""
         return len(self.edges) < self.within
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The ending of a schedule: what lies behind the moment from which on devices idle.
+"""The ending of a schedule: everything after devices begin to idle.
 
 In a large graph, devices may be busy from the beginning until shortly before the end. The ending
 then decides how long the schedule is, and moves there cost little, however large the graph is,

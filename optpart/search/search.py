@@ -27,10 +27,10 @@ from optpart.search import checkpoint as checkpoints
 from optpart.search.bounding import LONG, bounded
 from optpart.search.checkpoint import StateFile
 from optpart.search.evaluator import Evaluator, Value
+from optpart.search.helper import Helper
 from optpart.search.layout import layout_of, placed, repaired
 from optpart.search.messages import Bounded, Found, Job
 from optpart.search.plan import Layout
-from optpart.search.portfolio import Helper
 from optpart.search.searcher import Manner, Searcher, searcher
 from optpart.solution.claim import Claim
 from optpart.solution.goal import Goal

@@ -114,7 +114,7 @@ class Pricing:
 
     @cached_property
     def _wide(self) -> bool:
-        """Whether any part has more than one vertex."""
+        """True if any part has more than one vertex."""
         return any(len(part.vertices) > 1 for part in self.series.parts)
 
     def run(self, deadline: float) -> Iterator[Dual]:

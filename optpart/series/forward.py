@@ -272,7 +272,7 @@ class Forward:
         )
 
     def tightened(self) -> bool:
-        """Whether times of columns were only bounds; from now on they are better ones."""
+        """Return whether times of columns were only bounds; from now on they are better ones."""
         loose = any(known.loose for known in self._known.values())
         if loose:
             self._orders *= 10

@@ -102,12 +102,12 @@ class Series:
 
     @property
     def limited(self) -> bool:
-        """Whether any device has a memory limit that could bind."""
+        """True if any device has a memory limit that could bind."""
         return bool((self.capacity >= 0).any())
 
     @property
     def solvable(self) -> bool:
-        """Whether the ways to run every part can be enumerated."""
+        """True if the ways to run every part can be enumerated."""
         return all(x.lattice is not None or x.chains is not None for x in self.stretches)
 
     def _charge(self) -> NDArray[np.int64]:

@@ -91,7 +91,7 @@ class Path:
 
 @dataclass(frozen=True)
 class Found:
-    """News from the solver.
+    """An incumbent or bound from the solver.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ def path_of_runs(series: Series) -> Path | None:
 
 
 def repeats(instance: Instance) -> bool:
-    """Whether the graph is a path of few kinds of vertices, so that it may fall into long runs."""
+    """Return whether the graph is a path of few kinds of vertices, which long runs may divide."""
     graph, n = instance.graph, instance.vertices
     if len(graph.edge_source) != n - 1:
         return False
@@ -178,7 +178,7 @@ def _sent(series: Series, order: list[int]) -> list[int] | None:
 
 
 def _continues(series: Series, order: list[int], sent: list[int], first: int, i: int) -> bool:
-    """Whether the vertex at ``i`` continues the run that begins at ``first``."""
+    """Return whether the vertex at ``i`` continues the run that begins at ``first``."""
     v, w = order[first], order[i]
     links = series.links
     if any(others[x] for others in (links.mates, links.apart) for x in (v, w)):
@@ -193,7 +193,7 @@ def _continues(series: Series, order: list[int], sent: list[int], first: int, i:
 
 
 def _direct(delays: NDArray[np.int64], allowed: NDArray[np.int64]) -> bool:
-    """Whether no way between two devices is shorter by way of a third."""
+    """Return whether no way between two devices is shorter by way of a third."""
     among = delays[np.ix_(allowed, allowed)]
     return all(
         (among <= among[:, [d]] + among[[d], :])[

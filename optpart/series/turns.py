@@ -101,7 +101,7 @@ class Found:
 
 
 def fits(series: Series) -> bool:
-    """Whether transfers take turns, and blocks share nothing but the devices of cut vertices."""
+    """Return whether transfers take turns, and blocks share only the devices of cut vertices."""
     model = series.instance.model
     if model.communication == "delay" or series.limited:
         return False
@@ -211,7 +211,7 @@ class Turns:
                 arc.schedule = _moved(result.schedule, self._exchange(_given(block, ends, other)))
 
     def _alike(self, block: Block, ends: tuple[int, int], other: tuple[int, int]) -> bool:
-        """Whether an exchange of interchangeable devices turns one pair of ends into another."""
+        """Return whether exchanging interchangeable devices turns one pair of ends into another."""
         kind, pairs = self.series.kind, _given(block, ends, other)
         same = len({d for d, _ in pairs}) == len({d for _, d in pairs})
         return same and all(kind[d] == kind[e] for d, e in pairs)

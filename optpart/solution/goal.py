@@ -113,7 +113,7 @@ class Goal:
 
     @property
     def decides(self) -> bool:
-        """Whether the goal is a decision problem: any schedule within the makespan will do."""
+        """True if the goal is a decision problem: any schedule within the makespan will do."""
         return self.objective == "makespan" and self.makespan is not None
 
     @property
@@ -136,7 +136,7 @@ class Goal:
 
     @property
     def blocks(self) -> bool:
-        """Whether blocks must be contiguous, with or without an order of devices."""
+        """True if blocks must be contiguous, with or without an order of devices."""
         return self.contiguous or bool(self.device_order)
 
     def better(self, value: tuple[Fraction, ...], other: tuple[Fraction, ...]) -> bool:

@@ -40,7 +40,7 @@ class Status(StrEnum):
 
     @property
     def proven(self) -> bool:
-        """Whether the status is final: optimal or infeasible."""
+        """True if the status is final: optimal or infeasible."""
         return self in (Status.OPTIMAL, Status.INFEASIBLE)
 
 

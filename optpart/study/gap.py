@@ -240,7 +240,7 @@ class Spread:
 
     @property
     def refused(self) -> bool:
-        """Whether any of the runs failed or made a false claim."""
+        """True if any of the runs failed or made a false claim."""
         return any(result.refused for result in self.results)
 
 

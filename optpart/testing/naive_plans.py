@@ -121,7 +121,7 @@ class _Rules:
         return True
 
     def _exchange(self, d: int, e: int) -> bool:
-        """Whether exchanging two devices leaves the links of those like them unchanged."""
+        """Return whether exchanging two devices leaves the links of those like them unchanged."""
         if self.rate != "links":
             return True
         name = {d: e, e: d}

@@ -56,7 +56,7 @@ def updated_by(
 def same_update(
     compiled: Compiled, found: Mapping[int, Mapping[str, Array]], expected: Mapping[str, Array]
 ) -> bool:
-    """Whether every device has the expected value of every parameter whose update it holds."""
+    """Return whether every device has the expected value of each parameter that it updates."""
     graph = compiled.graph
     decisions = compiled.strategy.of_operations(len(graph))
     return all(

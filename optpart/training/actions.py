@@ -245,7 +245,7 @@ def _label(problem: StrategyProblem, group: int, name: str, decision: Decision) 
 
 
 def _ring(problem: StrategyProblem, group: int, counts: tuple[int, ...]) -> bool:
-    """Whether an AllReduce can run on these devices; without gradients nothing runs."""
+    """Return whether an AllReduce can run on these devices; without gradients nothing runs."""
     if not gradients(problem, group):
         return True
     devices = tuple(d for d, count in enumerate(counts) if count)

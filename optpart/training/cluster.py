@@ -70,7 +70,7 @@ class TrainingCluster:
         )
 
     def linked(self, sender: int, receiver: int) -> bool:
-        """Whether tensors can go from one device to another."""
+        """Return whether tensors can go from one device to another."""
         return bool(self.cluster.linked[sender, receiver])
 
     def transfer(self, sender: int, receiver: int, size: Fraction) -> Fraction:

@@ -133,7 +133,7 @@ class Draft:
         return time if tick is None else math.ceil(time / tick) * tick
 
     def _crosses(self, sender: int, receiver: int) -> bool:
-        """Whether two devices of the instance exchange over a link of the cluster."""
+        """Return whether two devices of the instance exchange over a link of the cluster."""
         return sender != receiver and max(sender, receiver) < len(self.cluster)
 
     def _check_links(self) -> None:

@@ -70,7 +70,7 @@ class Outcome(NamedTuple):
 
     @property
     def feasible(self) -> bool:
-        """Whether links and memory allow the strategy."""
+        """True if links and memory allow the strategy."""
         return self.makespan is not None and not self.excess
 
 

@@ -796,7 +796,7 @@ def _execute(w: Work, counted: Any) -> Any:
 
 @inner
 def _may_overflow(t: Tables, w: Work) -> Any:
-    """Whether a device could lack memory even if it frees nothing."""
+    """Return whether a device could lack memory even if it frees nothing."""
     copies, use = w.copies, w.use
     for d in range(use.shape[1]):
         use[1, d] = use[0, d]

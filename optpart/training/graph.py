@@ -246,7 +246,7 @@ class TrainingGraph:
         return tuple(tuple(group) for group in members.values())
 
     def sums(self, edge: Edge) -> bool:
-        """Whether an edge carries a sum over samples, such as a gradient."""
+        """Return whether an edge carries a sum over samples, such as a gradient."""
         outputs = self.operations[edge.producer].outputs
         return edge.output != CONTROL and outputs[edge.output].layout is Layout.SUMMED
 

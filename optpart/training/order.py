@@ -55,7 +55,7 @@ class Ordered:
 
     @property
     def optimal(self) -> bool:
-        """Whether no order of this strategy is shorter."""
+        """True if no order of this strategy is shorter."""
         return self.makespan == self.bound
 
 

@@ -25,7 +25,7 @@ from optpart.methods import cluster as module
 from optpart.methods.cluster import Cluster, address, connected
 from optpart.methods.fingerprint import fingerprint
 from optpart.methods.search import search
-from optpart.search.portfolio import Helper
+from optpart.search.helper import Helper
 from optpart.solution.goal import Goal
 from optpart.solution.result import Progress
 from optpart.solution.termination import Termination

@@ -21,9 +21,9 @@ from optpart.methods.milp import milp
 from optpart.problem import footprint
 from optpart.problem.model import Model
 from optpart.search.evaluator import Evaluator
+from optpart.search.helper import Helper
 from optpart.search.layout import layout_of
 from optpart.search.neighbourhood import Exact
-from optpart.search.portfolio import Helper
 from optpart.series import turns
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget

@@ -27,9 +27,9 @@ from optpart.methods.search import search
 from optpart.problem.model import Communication, Memory
 from optpart.search import checkpoint
 from optpart.search import search as module
+from optpart.search.helper import Helper
 from optpart.search.layout import layout_of, read_start
 from optpart.search.plan import Layout
-from optpart.search.portfolio import Helper
 from optpart.search.searcher import searcher
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Progress, Result, Status

@@ -33,7 +33,7 @@ from optpart.solution.termination import Termination
 #: Seconds to wait for a message of one member before the others are heard.
 _LISTENING = 0.02
 
-#: The gap that rounding leaves: nobody is asked to close it.
+#: Gaps up to this one, which rounding leaves, count as closed.
 _CLOSED = 1e-6
 
 #: Of the reasons for which members have ended, the first of these is that of the whole.
@@ -377,7 +377,7 @@ class _Run:
 
     @property
     def settled(self) -> bool:
-        """Whether the question is answered."""
+        """True if the question is answered."""
         record, goal = self.record, self.case.goal
         if self.infeasible or record.incumbent is None or goal.decides:
             return bool(self.infeasible) or record.incumbent is not None

@@ -59,43 +59,43 @@ class Case:
 
     @property
     def tiny(self) -> bool:
-        """Whether enumeration is quick."""
+        """True if enumeration is quick."""
         return self.instance.vertices <= _TINY
 
     @property
     def small(self) -> bool:
-        """Whether CP-SAT is likely to prove the optimum."""
+        """True if CP-SAT is likely to prove the optimum."""
         return self.instance.vertices <= _SMALL
 
     @property
     def large(self) -> bool:
-        """Whether only a search can improve a schedule."""
+        """True if only a search can improve a schedule."""
         terms = len(self.instance.graph.edge_source) * self.instance.devices**2
         return self.instance.vertices > _LARGE or terms > _MANY_TERMS
 
     @property
     def medium(self) -> bool:
-        """Whether it is neither small nor large."""
+        """True if it is neither small nor large."""
         return not self.small and not self.large
 
     @property
     def shared(self) -> bool:
-        """Whether there are workers for two members side by side."""
+        """True if there are workers for two members side by side."""
         return self.budget.workers >= _SEVERAL and self.searched
 
     @property
     def spread(self) -> bool:
-        """Whether a search is spread over a cluster, which all else works beside."""
+        """True if a search is spread over a cluster, which all else works beside."""
         return self.cluster and self.shared
 
     @property
     def lonely(self) -> bool:
-        """Whether there is only one worker."""
+        """True if there is only one worker."""
         return self.budget.workers == 1
 
     @cached_property
     def decomposes(self) -> bool:
-        """Whether the graph is a series of small parts; the method for these heeds the clock."""
+        """True if the graph is a series of small parts; the method for these heeds the clock."""
         if self.large or self.budget.deterministic is not None:
             return False
         sizes = [len(part.vertices) for part in parts(self.instance.graph)]
@@ -103,13 +103,13 @@ class Case:
 
     @property
     def repeats(self) -> bool:
-        """Whether the graph is a long path of like vertices, of which a small model is solved."""
+        """True if the graph is a long path of like vertices, of which a small model is solved."""
         long = self.instance.vertices > _SHORT
         return long and self.budget.deterministic is None and repeats(self.instance)
 
     @property
     def searched(self) -> bool:
-        """Whether a search supports the goal."""
+        """True if a search supports the goal."""
         return self.supported_by("hybrid")
 
     def worth_starting(self, member: Member, share: float) -> bool:
@@ -157,7 +157,7 @@ class Member(NamedTuple):
 
     @property
     def interpreted(self) -> bool:
-        """Whether it does without machine code, which may still be compiled."""
+        """True if it does without machine code, which may still be compiled."""
         return self.path in (_CPSAT, _MILP, _ENUMERATE)
 
 

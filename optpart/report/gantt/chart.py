@@ -79,7 +79,7 @@ class Chart:
 
     @property
     def crowded(self) -> bool:
-        """Whether there are too many transfers to draw each of them."""
+        """True if there are too many transfers to draw each of them."""
         return len(self.sender) > MOST_ARROWS
 
     @property

@@ -160,7 +160,7 @@ class Program:
         return own + sum(float(time[layout[g], layout[h]]) for (g, h), time in self.pairs.items())
 
     def fits(self, chosen: Sequence[int]) -> bool:
-        """Whether every device holds its parameters and the optimiser's tensors."""
+        """Return whether every device holds its parameters and the optimiser's tensors."""
         held = sum(self.resident[g][a] for g, a in enumerate(chosen))
         return all(limit is None or held[d] <= limit for d, limit in enumerate(self.capacity))
 

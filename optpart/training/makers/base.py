@@ -77,7 +77,7 @@ class Clock:
 
     @property
     def spent(self) -> bool:
-        """Whether nothing is left."""
+        """True if nothing is left."""
         if self.budget.moves is not None:
             return self.moves >= self.budget.moves
         return self.seconds >= self.budget.seconds
@@ -127,7 +127,7 @@ class Made:
 
     @property
     def feasible(self) -> bool:
-        """Whether the strategy respects links and memory."""
+        """True if the strategy respects links and memory."""
         return self.makespan is not None
 
 
@@ -213,7 +213,7 @@ def best_of(
 
 
 def better(one: Made, two: Made) -> bool:
-    """Whether the first is better: feasible and shorter, or feasible where the second is not."""
+    """Return whether the first is feasible, and the second is longer or not feasible."""
     if one.makespan is None:
         return False
     return two.makespan is None or one.makespan < two.makespan

@@ -85,7 +85,7 @@ def held(folder: str | Path) -> Mapping[tuple[str, str, int], Path]:
 
 
 def sniff(folder: str | Path) -> bool:
-    """Whether a folder holds ``MODEL_GPU_DEGREE.npy``."""
+    """Return whether a folder holds ``MODEL_GPU_DEGREE.npy``."""
     return bool(held(folder))
 
 
