@@ -626,7 +626,7 @@ class _Explanation:
         _raise(self.if_away, x, t - self._other(x, facts.run[x], t - away))
 
     def _other(self, x: int, times: list[int], least: int) -> int:
-        """Exclude ``x`` from other devices with a time below ``least``; return the least time left."""
+        """Exclude ``x`` from other devices with a time below ``least``; return the least left."""
         unit = self.facts.unit[x]
         then = self.facts.never
         for e, time in enumerate(times):
