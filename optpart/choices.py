@@ -1,4 +1,4 @@
-"""What an error says about an unknown name: the names close to it, or where all are listed."""
+"""The remedy for an unknown name: the names close to it, or where all are listed."""
 
 from __future__ import annotations
 

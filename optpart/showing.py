@@ -1,4 +1,4 @@
-"""How objects of lower layers reach the layer that draws them.
+"""The link from objects of lower layers to the layer that draws them.
 
 Tables and pictures belong to ``report``, which instances and results must not import. They call
 :func:`faces` instead; the package itself says, when it is imported, where that leads. Nothing is

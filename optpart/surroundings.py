@@ -1,4 +1,4 @@
-"""What lies in the current folder does not steer the program."""
+"""Protection from files in the current folder, which must not steer the program."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def least_not_refuted(
 
 
 class _Effort:
-    """How the time of a refutation grows with the length, by the last two that succeeded."""
+    """The time of a refutation by the length, fitted to the last two that succeeded."""
 
     def __init__(self) -> None:
         self._width = 0

@@ -161,7 +161,7 @@ def heads_of(instance: Instance, grid: Grid, window: Windows, *, backwards: bool
 
 
 class Growth(NamedTuple):
-    """How far trees grow.
+    """Limits on how far trees grow.
 
     Attributes
     ----------
@@ -346,7 +346,7 @@ class _Network(Struct):
 
 
 class _Inside(Struct):
-    """What is known of an interval before its cases; its vertices and units count from 0.
+    """An interval before its cases; its vertices and units count from 0.
 
     Attributes
     ----------

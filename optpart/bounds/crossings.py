@@ -133,7 +133,7 @@ def least_admitted(
 
 
 class _State(NamedTuple):
-    """What is still possible within a limit.
+    """The choices that are left within a limit.
 
     Attributes
     ----------

@@ -120,7 +120,7 @@ class _Branch(NamedTuple):
 
     @property
     def choice(self) -> float:
-        """How much is left to refute: less if there are few trials, which leave little freedom."""
+        """The work left to refute: less if there are few trials, which leave little freedom."""
         return float(np.logaddexp.reduce([_FREEDOM * x.freedom for x in self.trials.values()]))
 
 

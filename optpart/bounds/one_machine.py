@@ -416,7 +416,7 @@ def _busiest(
 
 
 class _Pass(Struct):
-    """What a pass over the vertices has computed, and what it was computed from.
+    """Results of a pass over the vertices, and the values they were computed from.
 
     Attributes
     ----------
@@ -480,7 +480,7 @@ class _Side(Struct):
 
 
 class _Times(Struct):
-    """What is known of the vertices, seen in one direction of time.
+    """Heads, tails and run times of the vertices, seen in one direction of time.
 
     Attributes
     ----------

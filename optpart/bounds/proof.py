@@ -59,7 +59,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """What multipliers prove about a program.
+    """Multipliers, and the bound of a program that they prove.
 
     Attributes
     ----------

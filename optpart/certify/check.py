@@ -93,7 +93,7 @@ def demand(condition: object, reason: str) -> None:
 
 
 class Allowance:
-    """What judging may still cost: steps of a tenth of a microsecond, and bytes of memory.
+    """The remaining cost of judging: steps of a tenth of a microsecond, and bytes of memory.
 
     Both are paid for before they are used, by estimates that were measured (``bench/limits/judge``)
     and are rather too high. Steps grow with the size of the files, memory does not.
@@ -1155,7 +1155,7 @@ class Prices:
 
 
 class State:
-    """What has been placed of a part, and what the labels of that state say.
+    """The vertices of a part that are placed, and the labels of that state.
 
     A label holds the memory used on each device (in the forward pass only), the moment from which
     each device is free, and the earliest start of each vertex with a *slot* on each device. A
@@ -1777,7 +1777,7 @@ class Side:
 
 
 class Facts:
-    """What holds in every schedule of at most ``H`` ticks that satisfies some assumptions.
+    """Facts about every schedule of at most ``H`` ticks that satisfies some assumptions.
 
     An assumption is that a unit is on a given device.
 

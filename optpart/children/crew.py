@@ -21,7 +21,7 @@ class Crew(Protocol):
 
     @property
     def workers(self) -> int:
-        """How many can work at once, this process included."""
+        """The number that can work at once, this process included."""
 
     def hire(self, module: str, threads: int = 1) -> Channel:
         """Start a worker without waiting.

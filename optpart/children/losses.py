@@ -1,4 +1,4 @@
-"""What a computation lacks because a process failed.
+"""The parts that a computation lacks because a process failed.
 
 Whoever goes on without a process records its loss here, however deep in a computation. Results and
 commands that were begun before then say that a part is missing.

@@ -1,4 +1,4 @@
-"""How all child processes start."""
+"""The start of all child processes."""
 
 from __future__ import annotations
 

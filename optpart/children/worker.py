@@ -128,7 +128,7 @@ class Worker(Channel):
 
     @property
     def failure(self) -> str:
-        """How the worker has failed: by not starting, or by dying; empty if it has not."""
+        """The reason why the worker failed: it did not start, or died; empty if it did not fail."""
         code = None if self._process is None else self._process.poll()
         return self._unborn or (_ended(code) if code else "")
 

@@ -304,7 +304,7 @@ def _pairs(option: str, given: list[str] | None, kind: type[int] | type[Path]) -
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a user gave; ``None`` is not given."""
+    """The options that a user gave; ``None`` is not given."""
 
     file: Path
     row: Format

@@ -1,4 +1,4 @@
-"""What every source of costs returns: an instance, and what had to be assumed for it."""
+"""The result of every source of costs: an instance, and the assumptions made for it."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from optpart.problem.workload import Workload
 
 @dataclass(frozen=True)
 class Options:
-    """What sources of costs can be told; ``None`` is not given.
+    """The options of sources of costs; ``None`` is not given.
 
     Attributes
     ----------

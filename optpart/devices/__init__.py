@@ -1,1 +1,1 @@
-"""What real devices and links can do: a library of datasheet figures, and named clusters."""
+"""Real devices and links: a library of datasheet figures, and named clusters."""

@@ -1,4 +1,4 @@
-"""What a device or a link can do, in nanoseconds and bytes."""
+"""The figures of a device or a link, in nanoseconds and bytes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class DeviceSpec:
 
 @dataclass(frozen=True)
 class LinkSpec:
-    """What a link carries in each direction.
+    """The capacity of a link in each direction.
 
     Attributes
     ----------

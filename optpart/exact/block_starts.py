@@ -21,7 +21,7 @@ _CUTS, _ORDERS = 400, 24
 
 
 class _Parts(NamedTuple):
-    """What a part from one place to another costs, per device; infinite if it does not fit."""
+    """The cost of a part from one place to another, per device; infinite if it does not fit."""
 
     cuts: NDArray[np.int64]
     cost: list[NDArray[np.float64]]

@@ -37,7 +37,7 @@ class SolverTooLargeError(SolverDiedError):
 
 
 class Timed(Protocol):
-    """What limits seconds, or the solver's deterministic time."""
+    """A limit on seconds, or on the solver's deterministic time."""
 
     @property
     def seconds(self) -> float:

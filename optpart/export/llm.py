@@ -21,7 +21,7 @@ from optpart.languages import to_comment, to_json, to_python, to_shell
 
 
 class Text(NamedTuple):
-    """What a runtime is to be given, and what that does not keep of the plan."""
+    """Arguments for a runtime, and the parts of the plan that they lose."""
 
     text: str
     remarks: list[str]

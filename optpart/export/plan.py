@@ -1,4 +1,4 @@
-"""What targets need of a result: where every vertex runs, in which order, under its own name."""
+"""A result as targets need it: the device of every vertex, the order, and its own names."""
 
 from __future__ import annotations
 

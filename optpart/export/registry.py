@@ -24,7 +24,7 @@ from optpart.problem.instance import Instance
 
 @dataclass(frozen=True)
 class Options:
-    """What targets can be told; ``None`` and empty are not given.
+    """The options of targets; ``None`` and empty are not given.
 
     Attributes
     ----------

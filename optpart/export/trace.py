@@ -57,7 +57,7 @@ class Scheduled:
 
 @dataclass(frozen=True)
 class _Slice:
-    """What a thread shows of a vertex or its tensors, and flows: phase and number."""
+    """The slice that a thread shows of a vertex or its tensors, and flows: phase and number."""
 
     vertex: int
     process: int

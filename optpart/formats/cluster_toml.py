@@ -152,7 +152,7 @@ def loads_named(text: str, folder: str | Path = ".") -> NamedCluster:
 
 @dataclass(frozen=True)
 class _File:
-    """How the values of one file are read: whether its units are fixed, and where it lies."""
+    """The way to read the values of one file: whether its units are fixed, and where it lies."""
 
     folder: Path
     fixed: bool

@@ -87,7 +87,7 @@ class Format:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What a user can say about how a file is read."""
+        """The options of a user on how a file is read."""
         return tuple(
             option
             for each in self.takes

@@ -199,7 +199,7 @@ class Transformer:
 
 @dataclass(frozen=True)
 class Step:
-    """What is computed at a time.
+    """The tokens that are computed at a time.
 
     Attributes
     ----------

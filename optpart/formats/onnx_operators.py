@@ -1,4 +1,4 @@
-"""What one ONNX operation computes and moves: a table from operator to cost function.
+"""Work and traffic of one ONNX operation: a table from operator to cost function.
 
 To add an operator, add a row to :data:`OPERATORS`. :mod:`~optpart.formats.operator_cost`
 defines what counts as work.

@@ -63,7 +63,7 @@ _REMEDY = "give a model that onnx.checker.check_model accepts"
 
 
 class Inference:
-    """What is known of the values of a graph.
+    """Shapes, types and small constants of the values of a graph.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What counts as work: conventions that all readers of models share.
+"""Work of operations: conventions that all readers of models share.
 
 Each reader knows how its format names operators, arguments and shapes. This module defines what
 they cost, so that a model costs the same whichever format it is read from.
@@ -60,7 +60,7 @@ RNN = _GATE
 
 
 class Tensor(Protocol):
-    """What a reader knows of a tensor."""
+    """Shape and type of a tensor, as far as a reader knows them."""
 
     @property
     def elements(self) -> int:
@@ -72,7 +72,7 @@ class Tensor(Protocol):
 
 
 class Operation(Protocol):
-    """What a reader knows of an operation; ``None`` where an optional tensor is left out."""
+    """An operation as a reader knows it; ``None`` where an optional tensor is left out."""
 
     @property
     def inputs(self) -> Sequence[Tensor | None]:
@@ -84,7 +84,7 @@ class Operation(Protocol):
 
 
 class Cost(NamedTuple):
-    """What an operation costs.
+    """The cost of an operation.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ _MOST = 2**63 - 1
 
 @dataclass(frozen=True)
 class NodeMemory:
-    """What one node needs, in bytes.
+    """The memory of one node, in bytes.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What readers of profiles return: measured times by the names that the profile uses."""
+"""The result of readers of profiles: measured times by the names that the profile uses."""
 
 from __future__ import annotations
 

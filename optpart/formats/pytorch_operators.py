@@ -1,4 +1,4 @@
-"""What one operation of PyTorch computes and moves: a table from operator to cost function.
+"""Work and traffic of one operation of PyTorch: a table from operator to cost function.
 
 To add an operator, add a row to :data:`OPERATORS`. :mod:`~optpart.formats.operator_cost`
 defines what counts as work. What PyTorch makes a view of another tensor (``view``,

@@ -1,4 +1,4 @@
-"""What a TensorFlow ``GraphDef`` tells about sizes: the shapes and data types in its attributes.
+"""Sizes in a TensorFlow ``GraphDef``: the shapes and data types in its attributes.
 
 Constants, placeholders and variables carry their own; any operation does where the graph was saved
 with ``_output_shapes``, and its data types follow from its attributes if the operation is one of

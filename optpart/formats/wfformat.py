@@ -366,7 +366,7 @@ class _Task:
 
 @dataclass
 class _Content:
-    """What all versions hold."""
+    """The content that all versions have."""
 
     tasks: dict[str, _Task]
     sizes: dict[str, Fraction]

@@ -1,4 +1,4 @@
-"""What all families of graphs share: drawn costs, a cluster, a name and a limit on the size.
+"""Drawn costs, a cluster, a name and a limit on the size, shared by all families of graphs.
 
 A family is a shape, the tasks and edges of an algorithm or of a kind of graph that papers compare
 methods on. Its costs are drawn as those of :func:`~optpart.generate.small.small`, so that all run

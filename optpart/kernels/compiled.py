@@ -44,7 +44,7 @@ _LOOK = 0.1
 
 
 class _OfThread(threading.local):
-    """Whether a kernel is being interpreted, and with it all that it calls."""
+    """A flag per thread: a kernel is being interpreted, and with it all that it calls."""
 
     interpreting = False
 

@@ -145,7 +145,7 @@ class _Inner(types.Dispatcher):
 
 
 class StructType(types.Type):
-    """What the compiler knows of a struct.
+    """A struct, as the compiler knows it.
 
     Attributes
     ----------
@@ -308,7 +308,7 @@ TargetConfig.values = lambda self: _defaults(type(self)) | self._values
 
 
 class _Kept:
-    """What numba asks for machine code of a function, and gives it to keep."""
+    """The store behind numba's cache of a function."""
 
     cache_path = None
 

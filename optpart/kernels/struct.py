@@ -121,7 +121,7 @@ class Struct:
 
     @cached_property
     def _words(self) -> bytearray:
-        """What the pointer points to: numbers, addresses of structs, addresses and shapes."""
+        """The words behind the pointer: numbers, addresses of structs, addresses and shapes."""
         words: list[Any] = []
         own = self.__dict__
         cls: Any = type(self)

@@ -94,7 +94,7 @@ class BoundsFile:
 
     @property
     def claims(self) -> list[Claim]:
-        """What earlier runs have written into the file and this one has not proven."""
+        """Bounds that earlier runs have written into the file and this one has not proven."""
         best = largest(self.found) if self.proven else None
         if best is not None and best.value is None:
             return []

@@ -154,7 +154,7 @@ class Cluster:
 
     @property
     def workers(self) -> int:
-        """How many can work at once, this process included."""
+        """The number that can work at once, this process included."""
         return 1 + len(self._free)
 
     def take(self, most: int) -> None:

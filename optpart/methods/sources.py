@@ -30,7 +30,7 @@ _SITE = {"site-packages", "dist-packages"}
 
 
 class Sources:
-    """What functions consist of.
+    """The source files and values that functions consist of.
 
     Source files are followed by their imports, within the package or folder of a function and in
     all other code that no installer has put there. Of installed packages, the version counts.

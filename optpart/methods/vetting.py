@@ -1,4 +1,4 @@
-"""Whether this machine may work for a client elsewhere; Dask workers run this."""
+"""The check that this machine may work for a client elsewhere; Dask workers run it."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Blocks(Struct):
 
 
 class Moves(Struct):
-    """How devices are taken: from a state to another, by an option; ascending by state."""
+    """Ways to take devices: from a state to another, by an option; ascending by state."""
 
     source: Longs
     target: Longs

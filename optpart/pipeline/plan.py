@@ -59,7 +59,7 @@ class PipelinePlan:
 
     @property
     def memory(self) -> list[Fraction]:
-        """What each device of each stage holds."""
+        """The memory that each device of each stage holds."""
         need = self.pipeline.need
         return [sum((need[v] for v in stage.vertices), Fraction(0)) for stage in self.stages]
 

@@ -39,7 +39,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Ring:
-    """How the replicas of a stage exchange weights: a ring all-reduce over links that are alike.
+    """The exchange of weights among a stage's replicas: a ring all-reduce over links alike.
 
     Attributes
     ----------

@@ -32,7 +32,7 @@ from optpart.solution.schedule import crossings
 
 @dataclass(frozen=True)
 class Found:
-    """What is known about the contiguous placements of an instance.
+    """The best contiguous placement found, and the proven bound.
 
     Attributes
     ----------

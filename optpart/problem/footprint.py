@@ -1,4 +1,4 @@
-"""How much memory the work on an instance may take, estimated before any of it begins.
+"""Memory that the work on an instance may take, estimated before any of it begins.
 
 A ceiling counts what this process and the processes that it starts hold at once. Estimates are
 products of a size that is known beforehand and of a factor that was measured, rounded up: that of

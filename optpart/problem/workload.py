@@ -15,7 +15,7 @@ from optpart.problem.graph import Graph
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What every vertex computes and moves, as far as its model file tells.
+    """Work and traffic of every vertex, as far as its model file tells.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Work:
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """What a model file says: structure, sizes and work, but neither devices nor times.
+    """The content of a model file: structure, sizes and work, but neither devices nor times.
 
     A source of costs (:mod:`optpart.costs`) makes an
     :class:`~optpart.problem.instance.Instance` of it and of a cluster.

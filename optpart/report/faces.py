@@ -1,4 +1,4 @@
-"""How objects look in notebooks: HTML, pictures and data frames.
+"""Objects in notebooks: HTML, pictures and data frames.
 
 Everything here is reached through :mod:`optpart.showing`. Names are escaped, and pictures are drawn
 for schedules of moderate size only, since a cell must not wait.

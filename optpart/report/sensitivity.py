@@ -1,4 +1,4 @@
-"""What is printed of a plan's sensitivity to errors of its costs."""
+"""Text about a plan's sensitivity to errors of its costs."""
 
 from __future__ import annotations
 

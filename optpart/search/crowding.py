@@ -1,4 +1,4 @@
-"""How crowded devices are: whether their loads decide how long a schedule is, or only its paths."""
+"""Crowding: whether the loads of devices decide how long a schedule is, or only its paths."""
 
 from __future__ import annotations
 

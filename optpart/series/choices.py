@@ -20,7 +20,7 @@ END, LOW, TIME, VALUE, CHOSEN = range(5)
 
 
 class Setting(Struct):
-    """What surrounds a part.
+    """The surroundings of a part.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Setting(Struct):
 
 
 class Effort(Struct):
-    """How far the search goes.
+    """Limits on how far the search goes.
 
     Attributes
     ----------

@@ -29,7 +29,7 @@ _POOLED = 200
 
 @dataclass(frozen=True)
 class Found:
-    """What a forward pass found.
+    """The result of a forward pass.
 
     Attributes
     ----------

@@ -49,7 +49,7 @@ class Extensions(Struct):
 
 
 class Cut(Struct):
-    """What counts at the cut after the part.
+    """The state at the cut after the part.
 
     Attributes
     ----------

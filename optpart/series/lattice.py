@@ -81,7 +81,7 @@ class Lattice(Struct):
 
 
 class Links:
-    """What connects the vertices of an instance, for building lattices.
+    """Connections between the vertices of an instance, for building lattices.
 
     Attributes
     ----------

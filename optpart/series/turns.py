@@ -47,7 +47,7 @@ _SHARE, _LEAST_SECONDS = 0.2, 0.5
 
 @dataclass(frozen=True)
 class Block:
-    """What lies between two cut vertices that nothing spans.
+    """The vertices between two cut vertices that no edge spans.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Block:
 
 @dataclass
 class Arc:
-    """What is known of a block between two devices.
+    """Bounds and schedules of a block between two devices.
 
     Attributes
     ----------

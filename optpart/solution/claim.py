@@ -1,4 +1,4 @@
-"""What a file says is proven: a claim, until it is proven again or its certificate is accepted."""
+"""A claim of a file, until it is proven again or its certificate is accepted."""
 
 from __future__ import annotations
 

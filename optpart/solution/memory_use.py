@@ -1,4 +1,4 @@
-"""What each device holds over time, exactly."""
+"""The memory that each device holds over time, exactly."""
 
 from __future__ import annotations
 

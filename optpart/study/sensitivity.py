@@ -1,4 +1,4 @@
-"""How much of a plan's quality survives errors of its costs.
+"""Quality of a plan under errors of its costs.
 
 Costs are estimates or measurements. If every run time and every transfer time may be off by up to
 a share p, the plan (its placement, and its order on every device and link) is carried out all the
@@ -82,7 +82,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """What becomes of a plan if costs are off by up to a share.
+    """The quality that a plan keeps if costs are off by up to a share.
 
     Attributes
     ----------

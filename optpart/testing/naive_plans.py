@@ -168,7 +168,7 @@ class _Rules:
         return load
 
     def _held(self, v: int) -> Fraction:
-        """What a vertex takes under ``estimate``: itself, its outputs and its distinct inputs."""
+        """Memory of a vertex under ``estimate``: itself, its outputs and its distinct inputs."""
         graph = self.instance.graph
         size = graph.tensor_size.fractions()
         inputs = {

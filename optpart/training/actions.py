@@ -1,4 +1,4 @@
-"""What a strategy may decide for a group: the M + 4 actions of [G] §4.1.2, or more."""
+"""Decisions of a strategy for a group: the M + 4 actions of [G] §4.1.2, or more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long an AllReduce takes, and the transfers that it consists of ([G] §3.4)."""
+"""The time of an AllReduce, and the transfers that it consists of ([G] §3.4)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class AllReduce:
 
 
 class Chunk(NamedTuple):
-    """What one device has done after one step of a ring: it holds one chunk more.
+    """The work of one device in one step of a ring: it holds one chunk more.
 
     Attributes
     ----------

@@ -100,7 +100,7 @@ class Bounded:
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Shown):
-    """What makers made of one problem.
+    """The strategies that makers found for one problem.
 
     Attributes
     ----------

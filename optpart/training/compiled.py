@@ -36,7 +36,7 @@ ALL = (Fraction(0), Fraction(1))
 
 
 class Kind(StrEnum):
-    """What a vertex of a compiled instance does."""
+    """The work of a vertex of a compiled instance."""
 
     REPLICA = "replica"
     SPLIT = "split"
@@ -49,7 +49,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Options:
-    """How a strategy is compiled.
+    """Options of compiling a strategy.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ DEFAULT = Options()
 
 
 class CompiledVertex(NamedTuple):
-    """What a vertex of a compiled instance is.
+    """The origin of a vertex of a compiled instance.
 
     Attributes
     ----------

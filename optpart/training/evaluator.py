@@ -1,4 +1,4 @@
-"""What a strategy costs, computed thousands of times per second, exactly as if it were compiled.
+"""The cost of a strategy, computed thousands of times per second, as if it were compiled.
 
 The makespan is that of the instance which
 :func:`~optpart.training.compiler.compile_strategy` builds, executed by [G]'s rank; memory is that
@@ -55,7 +55,7 @@ _LAYOUT = {Layout.BATCHED: BATCHED, Layout.SUMMED: SUMMED, Layout.WHOLE: WHOLE}
 
 
 class Outcome(NamedTuple):
-    """What one strategy costs.
+    """The cost of one strategy.
 
     Attributes
     ----------

@@ -76,7 +76,7 @@ ALLREDUCE = -2
 
 
 class Tables(Struct):
-    """What does not depend on the strategy.
+    """Tables that do not depend on the strategy.
 
     There are ``k`` devices, and ``nccl`` is device ``k``. A *class* says which samples each device
     computes. A *part* is a number of samples, *samples* are an interval of the batch, and a *row*

@@ -1,4 +1,4 @@
-"""Whether the parameters of a training graph fit on a cluster at all."""
+"""The check that the parameters of a training graph fit on a cluster at all."""
 
 from __future__ import annotations
 

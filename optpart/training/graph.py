@@ -1,4 +1,4 @@
-"""What one training iteration computes, on a single device and at any batch size ([G] §3.2)."""
+"""One training iteration, on a single device and at any batch size ([G] §3.2)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Role(StrEnum):
 
 
 class Layout(StrEnum):
-    """How the outputs of the replicas of an operation make up the output of the operation.
+    """The way in which replicas' outputs make up the output of an operation.
 
     ``BATCHED``: each replica holds the slice of its samples; slices are concatenated.
     ``SUMMED``: each replica holds a sum over its samples, as of a gradient; sums are added.

@@ -25,7 +25,7 @@ WIDTH = 4
 
 @dataclass(frozen=True)
 class Activation:
-    """What a layer returns: its number (``None`` for an input of the network) and its shape."""
+    """The output of a layer: its number (``None`` for an input of the network) and its shape."""
 
     layer: int | None
     shape: tuple[int, ...]

@@ -36,7 +36,7 @@ REMARK = (
 
 @dataclass(frozen=True)
 class Kernel:
-    """What is launched at once.
+    """Work that is launched at once.
 
     Attributes
     ----------

@@ -45,7 +45,7 @@ class Opened:
 
 
 class Given(NamedTuple):
-    """What a reader knows of the cluster: kinds and figures of its devices, and the optimiser."""
+    """The cluster as a reader knows it: kinds and figures of its devices, and the optimiser."""
 
     kinds: tuple[str, ...]
     figures: Mapping[str, Spec]

@@ -61,7 +61,7 @@ class Ordered:
 
 @dataclass(frozen=True)
 class Loss:
-    """How far [G]'s order of a strategy is from a bound, in nanoseconds, and why.
+    """The distance of [G]'s order of a strategy from a bound, in nanoseconds, and its causes.
 
     Attributes
     ----------

@@ -104,7 +104,7 @@ class Solved(Shown):
 
     @property
     def file(self) -> StrategyFile:
-        """What a file of it holds."""
+        """The content of its file."""
         if self.made.strategy is None:
             raise InputError("strategy", self.made.reason, "there is nothing to write")
         return StrategyFile(

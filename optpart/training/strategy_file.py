@@ -65,7 +65,7 @@ Step = str | tuple[str, int | None, str]
 
 @dataclass(frozen=True)
 class Reading:
-    """What the file of a model does not say.
+    """Figures that the file of a model lacks.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Header:
-    """What a file says about model and cluster, before either is read.
+    """Model and cluster as a file names them, before either is read.
 
     Attributes
     ----------

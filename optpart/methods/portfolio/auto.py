@@ -325,7 +325,7 @@ class _Run:
 
     @property
     def _bounded(self) -> str:
-        """What the bound of a step bounds."""
+        """The quantity that the bound of a step bounds."""
         objective = self.case.goal.objective
         return "makespan" if objective == "lexicographic" else objective
 

@@ -48,7 +48,7 @@ Place = Literal["here", "process", "beside"]
 
 @dataclass(frozen=True)
 class Case:
-    """What decides which members take part."""
+    """A question and its budget, which decide which members take part."""
 
     instance: Instance
     goal: Goal = Goal()  # noqa: RUF009, which is immutable

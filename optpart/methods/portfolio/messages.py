@@ -19,7 +19,7 @@ from optpart.solution.termination import Termination
 
 @dataclass(frozen=True)
 class Job:
-    """What a member has to do.
+    """The task of a member.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a member has ended with.
+    """The end of a member's work.
 
     Attributes
     ----------

@@ -84,7 +84,7 @@ class Chart:
 
     @property
     def axis_label(self) -> str:
-        """What the time axis shows; an instance does not say which unit its times have."""
+        """The label of the time axis; an instance does not say which unit its times have."""
         power = f"10{superscript(self.exponent)} " if self.exponent else ""
         return f"time ({power}units of the instance)"
 

@@ -1,4 +1,4 @@
-"""What a report is about: one instance, and results of it from files and stores."""
+"""The subject of a report: one instance, and results of it from files and stores."""
 
 from __future__ import annotations
 

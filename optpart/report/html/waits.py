@@ -1,4 +1,4 @@
-"""What each vertex and each transfer of a schedule waited for: critical path and idle times."""
+"""The cause of each wait in a schedule: critical path and idle times."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Waits:
 
     @cached_property
     def runs(self) -> list[list[tuple[Fraction, Fraction, Step]]]:
-        """What each device runs, vertices and sends, in the order of time."""
+        """The vertices and sends of each device, in the order of time."""
         rows: list[list[tuple[Fraction, Fraction, Step]]] = [
             [] for _ in self.instance.cluster.names
         ]
@@ -103,7 +103,7 @@ class Waits:
 
     @cached_property
     def _ending(self) -> dict[tuple[object, Fraction], Step]:
-        """What ends at a time on a device, a link or a port, if it took time."""
+        """Items that end at a time on a device, a link or a port, if they took time."""
         found: dict[tuple[object, Fraction], Step] = {}
         for d, row in enumerate(self.runs):
             for start, end, step in row:

@@ -55,7 +55,7 @@ _KIND = {Kind.ALLREDUCE: "AllReduce", Kind.CHUNK: "AllReduce", Kind.TRANSFER: "t
 
 
 class Bars(NamedTuple):
-    """What occupies the rows of a chart.
+    """The bars in the rows of a chart.
 
     Attributes
     ----------

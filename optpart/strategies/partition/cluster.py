@@ -115,7 +115,7 @@ def best_clusters(
 
 
 class _Contraction(Struct):
-    """What to contract, and until when.
+    """A rule of contraction, and when it ends.
 
     Attributes
     ----------

@@ -80,7 +80,7 @@ def schedule_ready(
 
 
 class _Key(Struct):
-    """What vertices are chosen by; see :func:`schedule_ready`."""
+    """The key by which vertices are chosen; see :func:`schedule_ready`."""
 
     finish: float
     regret: float

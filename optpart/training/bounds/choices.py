@@ -1,4 +1,4 @@
-"""What strategies a bound ranges over: the actions that each group may choose among."""
+"""The strategies that a bound covers: the actions that each group may choose among."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the parts of a compiled strategy cost, per action and per pair of adjacent actions.
+"""Costs of the parts of a compiled strategy, per action and per pair of adjacent actions.
 
 A compiled strategy decomposes: the vertices of an operation depend on its own action only, and the
 Splits, transfers and Concats of a tensor on the actions of its producer and of one consumer. So
@@ -50,7 +50,7 @@ class Conversion(NamedTuple):
 
 
 class Synchronisation(NamedTuple):
-    """How a gradient reaches the applies of its group, by action of the group.
+    """The way of a gradient to the applies of its group, by action of the group.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Synchronisation(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """What a consumer on ``target`` reads from the producer on ``source``."""
+    """The part that a consumer on ``target`` reads from the producer on ``source``."""
 
     source: int
     target: int

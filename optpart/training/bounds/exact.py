@@ -44,7 +44,7 @@ Times = dict[Key, tuple[int, int]]
 
 @dataclass(frozen=True)
 class Joint:
-    """What is known about the best strategy of some choices.
+    """The best strategy of some choices, and the proven bound.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How much memory the linear program of some strategies takes, estimated before it is built.
+"""Memory of the linear program of some strategies, estimated before it is built.
 
 Peaks of resident memory (``VmHWM``) of ``optpart strategy bound``, with Python 3.11 and OR-Tools
 9.15 on Linux; the process takes 200 MiB before the program is built:

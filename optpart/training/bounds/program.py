@@ -43,7 +43,7 @@ _OPTIMAL, _INFEASIBLE = 0, 2
 
 @dataclass(frozen=True)
 class Multipliers:
-    """What a bound is proven with.
+    """The multipliers that prove a bound.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class Program:
 
     @cached_property
     def separator(self) -> Separator:
-        """What finds violated rows."""
+        """The search for violated rows."""
         return Separator(self.rows)
 
     def _magnitude(self) -> float:

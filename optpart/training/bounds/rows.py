@@ -132,7 +132,7 @@ class Rows:
 
     @cached_property
     def moves(self) -> list[Conversion | Synchronisation]:
-        """What it takes to read each edge."""
+        """The cost to read each edge."""
         return [
             self.costs.synchronisation(edge) if self.sums(edge) else self.costs.conversion(edge)
             for edge in self.graph.edges

@@ -22,7 +22,7 @@ _FOUND = 40
 
 
 class _Steps(NamedTuple):
-    """What paths pass along edges that are alike.
+    """Steps of paths along edges that are alike.
 
     Attributes
     ----------

@@ -22,7 +22,7 @@ from optpart.training.strategy import Decision, Strategy
 
 @dataclass(frozen=True)
 class Budget:
-    """What a maker may spend.
+    """The time or moves that a maker may spend.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Clock:
 
     @property
     def share(self) -> float:
-        """How much is spent, from 0 to 1."""
+        """The share that is spent, from 0 to 1."""
         limit = self.budget.seconds if self.budget.moves is None else self.budget.moves
         used = self.seconds if self.budget.moves is None else self.moves
         return min(1.0, used / limit) if limit else 1.0
@@ -92,7 +92,7 @@ class Clock:
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """What a maker made.
+    """The result of a maker.
 
     Attributes
     ----------

@@ -21,7 +21,7 @@ _LACKING = 1e18
 
 
 class Space(Struct):
-    """What the search may choose.
+    """The choices of the search.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Space(Struct):
 
 
 class Objective(Struct):
-    """What a strategy of a search space costs: all that it takes to evaluate one."""
+    """The cost of a strategy of a search space: all that it takes to evaluate one."""
 
     tables: Tables
     work: Work

@@ -1,4 +1,4 @@
-"""What all measured profiles share: updates, which none but Sailor's times."""
+"""Updates, which no measured profile contains but Sailor's."""
 
 from __future__ import annotations
 
