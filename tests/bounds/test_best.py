@@ -90,7 +90,8 @@ def test_the_first_proof_of_infeasibility_ends_it() -> None:
     graph = GraphBuilder().vertex("a", devices=["d0"]).vertex("b", devices=["d1"])
     instance = Instance(graph.edge("a", "b", None).build(), Cluster.uniform(2, bandwidth=0))
     assert best_bound(instance).value is None
-    assert all(bound.value is None for bound in all_bounds(instance))
+    seen = {bound.name for bound in all_bounds(instance) if bound.value is None}
+    assert {"critical-path", "load", "one-machine", "crossings", "destructive"} <= seen
 
 
 class TestABoundAddedToTheTable:
