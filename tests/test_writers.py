@@ -72,7 +72,6 @@ HELD = {
     """,
     "replaces only a folder that its manifest lists": """
         certify/certify.py _write new_folder
-        certify/lemmas.py add_second new_folder
         export/onnx_parts.py write new_folder
         report/paper/folder.py write_folder new_folder
         training/bounds/certificate.py write_certificate new_folder
@@ -83,8 +82,6 @@ HELD = {
     """,
     _NEW: """
         certify/certify.py _write write_bytes ANY
-        certify/lemmas.py add_second shutil.copyfile
-        certify/lemmas.py add_second write_bytes ANY ×2
         certify/sat.py main open w+b
         certify/sat.py main write_bytes
         certify/sat.py refute write_bytes
