@@ -8,7 +8,8 @@ def main() -> None:
     """Run the command line; an interrupt while it loads ends it as a later one does."""
     # For every Python that this process starts, or has started by a library.
     os.environ["PYTHONSAFEPATH"] = "1"
-    # Nothing here multiplies matrices; threads for that take memory in every process.
+    # Matrices are small here: more threads to multiply them save no time, take memory in every
+    # process, and are more than the workers that were asked for.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from optpart.interrupts import let_imports_finish

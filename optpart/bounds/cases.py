@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from optpart import clock
 from optpart.bounds.one_machine import sharpened
 from optpart.bounds.windows import NEVER, Windows, windows
-from optpart.kernels.compiled import arrays, inner, is_interpreted, short_kernel
+from optpart.kernels.compiled import arrays, inner, short_kernel, slowdown
 from optpart.kernels.struct import BoolCube, BoolMatrix, LongCube, LongMatrix, Longs, Struct
 from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
@@ -43,9 +43,10 @@ _ROUNDS = ((20, 24), (36, 50), (48, 100), (64, 160))
 _COMPARED = 1
 _SHARPENING = 0.25
 
-#: Numbers in the tables of delays, at most, and seconds that a vertex or an edge takes at least.
+#: Numbers in the tables of delays, at most, and seconds that a vertex or an edge takes at least; of
+#: these, machine code takes the second.
 _MAX_CELLS = 2**23
-_PER_ITEM, _PER_ITEM_INTERPRETED = 1e-5, 5e-5
+_PER_ITEM, _PASSING = 1e-5, 1.6e-7
 
 #: Intervals along the longest path, about.
 _INTERVALS = 320
@@ -106,7 +107,7 @@ def fits(instance: Instance, grid: Grid, seconds: float) -> bool:
     """Return whether heads can be raised in some time; that takes a pass over the whole graph."""
     tables = (len(grid.delays) + len(grid.measured)) * instance.devices**2
     items = instance.vertices + len(instance.graph.edge_source)
-    per_item = _PER_ITEM_INTERPRETED if is_interpreted(_pass_on) else _PER_ITEM
+    per_item = _PER_ITEM + _PASSING * (slowdown(_pass_on) - 1)
     return tables <= _MAX_CELLS and per_item * items < seconds
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart import clock
-from optpart.kernels.compiled import Arrays, arrays, inner, is_interpreted, short_kernel
+from optpart.kernels.compiled import Arrays, arrays, inner, short_kernel, slowdown
 from optpart.kernels.struct import BoolMatrix, IntMatrix, Ints, LongCube, LongMatrix, Longs, Struct
 from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
@@ -21,7 +21,7 @@ from optpart.problem.instance import Instance
 NEVER = 2**60
 
 #: Estimated seconds per vertex or edge and pair of devices.
-_PER_PAIR, _PER_PAIR_INTERPRETED = 2e-9, 5e-7
+_PER_PAIR = 2e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ def windows(
 def windows_seconds(instance: Instance) -> float:
     """Return an estimate of the seconds that :func:`windows` takes."""
     pairs = (instance.vertices + len(instance.graph.edge_source)) * instance.devices**2
-    return pairs * (_PER_PAIR_INTERPRETED if is_interpreted(_windows) else _PER_PAIR)
+    return _PER_PAIR * pairs * slowdown(_windows)
 
 
 def _without_transfers(

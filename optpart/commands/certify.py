@@ -73,13 +73,11 @@ def certify(
             instance, source, output, result, time_limit, memory_limit, workers, seed, json
         )
         return
-    whole = time_limit
     if result is not None:
         schedule, method = read_found(result, instance)
         took = 0.0
     else:
         expect()
-        whole += time_limit
         budget = Budget(remaining(time_limit), workers, memory=memory_limit)
         require_memory(instance, "cpsat", Goal(), budget)
         begin = time.perf_counter()
@@ -93,7 +91,8 @@ def certify(
         schedule, method = solved.schedule, solved.method
         took = time.perf_counter() - begin
     makespan = schedule.makespan(instance)
-    seconds = min(time_limit, remaining(whole))
+    limits = time_limit if result is not None else 2 * time_limit
+    seconds = min(time_limit, remaining(limits))
     try:
         found = write(instance, schedule, output, source=source, method=method, seconds=seconds)
     except UncertifiedError as error:

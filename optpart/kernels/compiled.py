@@ -39,6 +39,9 @@ _SMALL = 4000
 #: Seconds of interpreting, by all kernels, after which machine code is loaded: what that takes.
 _LOADING = 0.5
 
+#: How many times as long as machine code an interpreted loop takes, about.
+_SLOWDOWN = 256
+
 #: Seconds between two looks whether another process has compiled a kernel.
 _LOOK = 0.1
 
@@ -180,9 +183,12 @@ def long_kernel(function: Function) -> Function:
     return cast(Function, Kernel(function, long=True))
 
 
-def is_interpreted(function: Callable[..., Any]) -> bool:
-    """Return whether a kernel is interpreted however large its arguments are."""
-    return isinstance(function, Kernel) and function.awaited
+def slowdown(function: Callable[..., Any]) -> int:
+    """Return how many times as long as its machine code a kernel takes: 1, unless that is missing.
+
+    Whoever calls one with as much work as there is time for divides the work by this.
+    """
+    return _SLOWDOWN if isinstance(function, Kernel) and function.awaited else 1
 
 
 def inner(function: Function) -> Function:

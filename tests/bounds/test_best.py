@@ -90,8 +90,9 @@ def test_the_first_proof_of_infeasibility_ends_it() -> None:
     graph = GraphBuilder().vertex("a", devices=["d0"]).vertex("b", devices=["d1"])
     instance = Instance(graph.edge("a", "b", None).build(), Cluster.uniform(2, bandwidth=0))
     assert best_bound(instance).value is None
-    seen = {bound.name for bound in all_bounds(instance) if bound.value is None}
-    assert {"critical-path", "load", "one-machine", "crossings", "destructive"} <= seen
+    values = {bound.name: bound.value for bound in all_bounds(instance)}
+    seen = ("critical-path", "load", "cases", "one-machine", "energy", "crossings", "destructive")
+    assert [values[name] for name in (*seen, "branching")] == [None] * 8
 
 
 class TestABoundAddedToTheTable:

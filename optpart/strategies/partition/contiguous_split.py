@@ -13,9 +13,9 @@ from optpart.kernels.compiled import (
     arrays,
     crossing_time,
     inner,
-    is_interpreted,
     run_time,
     short_kernel,
+    slowdown,
 )
 from optpart.kernels.struct import FloatCube, IntCube, IntMatrix, Ints
 from optpart.problem.instance import Instance
@@ -35,8 +35,6 @@ _WINDOW = 8
 _TIMED = 32
 #: Fastest devices of which every two are tried, and vertices to time in their splits, per order.
 _PAIRED, _WORK = 16, 2**23
-#: How many times as long a step of Python takes.
-_SLOWER = 2**8
 
 
 def contiguous_split(instance: Instance, rng: np.random.Generator) -> Partition:
@@ -196,18 +194,13 @@ class _Best:
         self.partition = Partition(devices[chosen][unit], placed[unit], row.vertices.tolist())
 
 
-def _affordable(steps: int) -> int:
-    """Return how many steps a kernel may take; far fewer until there is machine code for it."""
-    return steps // _SLOWER if is_interpreted(_over_sets) else steps
-
-
 def splits(instance: Instance, row: Line) -> list[Split]:
     """Return the splits of least estimate per set of devices and last device, the least first."""
     cuts = len(row.units) + 1
     by_speed = devices_by_speed(instance)
     by_speed = by_speed[(row.first[by_speed] < np.arange(cuts)).any(axis=1)]
     count = len(by_speed)
-    table = _affordable(_TABLE)
+    table = _TABLE // slowdown(_over_sets)
     while count * cuts << count > table and count > 1:
         count -= 1
     found = over_sets(instance, row, by_speed[:count])
@@ -387,11 +380,11 @@ def _pairs(instance: Instance, row: Line) -> NDArray[np.int32]:
     the fastest devices.
     """
     a, cuts = arrays(instance), np.arange(1, len(row.units))
-    count, table, work = _PAIRED, _affordable(_TABLE), _affordable(_WORK)
-    while count > 2 and count * (count - 1) * len(row.units) > table:
+    count, slower = _PAIRED, slowdown(_best_pair)
+    while count > 2 and count * (count - 1) * len(row.units) > _TABLE // slower:
         count -= 1
     devices = devices_by_speed(instance)[:count].tolist()
-    most = max(1, work // max(1, instance.vertices * len(devices) * (len(devices) - 1)))
+    most = max(1, _WORK // slower // max(1, instance.vertices * len(devices) * (len(devices) - 1)))
     found = [np.zeros((0, 3), dtype=np.int32)]
     for s in devices:
         for d in devices:

@@ -69,11 +69,9 @@ class Clock:
     @property
     def seconds_left(self) -> float:
         """Seconds until the limit; infinite if moves are counted instead."""
-        return (
-            math.inf
-            if self.budget.moves is not None
-            else max(0.0, self.budget.seconds - self.seconds)
-        )
+        if self.budget.moves is not None:
+            return math.inf
+        return max(0.0, self.budget.seconds - self.seconds)
 
     @property
     def spent(self) -> bool:
