@@ -16,6 +16,7 @@ from optpart.children.spawn import python
 from optpart.errors import FailureError
 from optpart.kernels import store
 from optpart.kernels.compiled import Kernel
+from optpart.terminal import note
 
 #: The modules that define kernels, in groups that share functions and are compiled by one process;
 #: what takes longest comes first.
@@ -87,6 +88,8 @@ MODULES = tuple(module for group in GROUPS for module in group)
 _NO_MODULES = ("__pycache__", "instances", "models", "machine")
 
 _WORKER = "optpart.kernels.compiling"
+
+_LACKING = "search and large bounds are slow or left out"
 
 #: Machine code that every processor of this kind runs: it is shipped, and homes are shared.
 _ANY_PROCESSOR = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
@@ -184,12 +187,16 @@ def _made(group: Sequence[str], told: Callable[[], None]) -> list[str]:
 def expect() -> bool:
     """Return whether all machine code is there; otherwise, begin to compile it behind this process.
 
-    What is compiled then is there for this run, if it takes long enough, and for the next one.
+    What is compiled then is there for this run, if it takes long enough, and for the next one. A
+    line on standard error says what is lacking until then.
     """
     if is_ready():
         return True
-    if not store.others_compile():
-        store.let_others_compile()
+    if store.others_compile():
+        return False
+    store.let_others_compile()
+    if store.is_writable():
+        note(f"inner loops are compiled behind this run, once; until then, {_LACKING}")
         subprocess.Popen(
             python(_WORKER, "--all"),
             stdin=subprocess.DEVNULL,
@@ -197,4 +204,6 @@ def expect() -> bool:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+    else:
+        note(f"no folder can keep machine code (XDG_CACHE_HOME names one), so {_LACKING}")
     return False

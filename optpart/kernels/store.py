@@ -186,7 +186,7 @@ def prune(files: Collection[str]) -> None:
 @contextmanager
 def alone(what: str) -> Iterator[bool]:
     """Tell whether no other process is in a block of this name, as far as can be known."""
-    descriptor = next(filter(None, (_opened(folder / f".{what}") for folder in folders())), None)
+    descriptor = _first_opened(what)
     if descriptor is None:
         yield True
         return
@@ -194,6 +194,19 @@ def alone(what: str) -> Iterator[bool]:
         yield _locked(descriptor)
     finally:
         os.close(descriptor)
+
+
+def is_writable() -> bool:
+    """Return whether there is a folder in which machine code can be kept."""
+    descriptor = _first_opened("compiling")
+    if descriptor is not None:
+        os.close(descriptor)
+    return descriptor is not None
+
+
+def _first_opened(what: str) -> int | None:
+    """Open a hidden file in the first folder that can be written."""
+    return next(filter(None, (_opened(folder / f".{what}") for folder in folders())), None)
 
 
 def _opened(path: Path) -> int | None:

@@ -71,3 +71,25 @@ def test_another_state_of_the_package_is_not_ready(
         assert not kernels.is_ready()
     kernels.stamp.cache_clear()
     assert kernels.is_ready()
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_what_is_compiled_behind_a_run_is_said_once_and_only_begun_if_it_can_be_kept(
+    writable: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "file").write_text("")
+    folder = tmp_path / ("folder" if writable else "file/folder")
+    monkeypatch.setenv(store.VARIABLE, str(folder))
+    monkeypatch.setenv("OPTPART_OTHERS_COMPILE", "")
+    monkeypatch.delenv("OPTPART_OTHERS_COMPILE")
+    begun: list[Any] = []
+    monkeypatch.setattr(kernels.subprocess, "Popen", lambda *given, **_: begun.append(given))
+    assert not kernels.expect()
+    assert not kernels.expect()
+    assert len(begun) == writable
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert ("behind this run" in said[0]) == writable
