@@ -59,8 +59,12 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        if kept := len(self.rows()):
-            print(f"{path}: {kept} runs are kept and not measured again", file=sys.stderr)
+        if kept := self.rows():
+            commits = len({row.measured.get("commit") for row in kept})
+            print(
+                f"{path}: {len(kept)} runs of {commits} commits are kept and not measured again",
+                file=sys.stderr,
+            )
 
     def append(self, run: Values, result: Values) -> Row:
         """Add a row in one write, so that those of several processes do not mix.

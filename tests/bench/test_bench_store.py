@@ -37,7 +37,7 @@ def test_what_is_not_measured_again_is_said(
 ) -> None:
     store.append(RUN, {"makespan": 5})
     Store(store.path)
-    assert capsys.readouterr().err.endswith("1 runs are kept and not measured again\n")
+    assert capsys.readouterr().err.endswith("1 runs of 1 commits are kept and not measured again\n")
 
 
 def test_a_row_says_which_code_measured_it(store: Store) -> None:
